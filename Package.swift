@@ -1,0 +1,145 @@
+// swift-tools-version:6.2
+import PackageDescription
+
+/// Held against every target of ours, never against a dependency.
+let house: [SwiftSetting] = [
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+]
+
+let package = Package(
+    name: "TieredCache",
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .visionOS(.v2), .watchOS(.v11)],
+    products: [
+        .library(name: "TieredCache", targets: ["TieredCache"]),
+        .library(name: "HTTPCaching", targets: ["HTTPCaching"]),
+        .library(name: "TieredCacheTesting", targets: ["TieredCacheTesting"]),
+        .executable(name: "tieredcache", targets: ["TieredCacheCLI"]),
+    ],
+    traits: [
+        .trait(
+            name: "HTTPClient",
+            description: "The transport built on AsyncHTTPClient. Without it, pass your own Transport."
+        ),
+        .default(enabledTraits: ["HTTPClient"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
+    ],
+    targets: [
+        .systemLibrary(
+            name: "CLibcrypto",
+            pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]
+        ),
+        .systemLibrary(
+            name: "CXXHash",
+            pkgConfig: "libxxhash",
+            providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]
+        ),
+        .target(name: "CLinuxCalls"),
+        .target(
+            name: "HTTPCaching",
+            dependencies: [.product(name: "HTTPTypes", package: "swift-http-types")],
+            swiftSettings: house
+        ),
+        .target(
+            name: "TieredCache",
+            dependencies: [
+                "CLibcrypto",
+                "CLinuxCalls",
+                "CXXHash",
+                "HTTPCaching",
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "HeapModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "OrderedCollections", package: "swift-collections"),
+                .product(name: "SystemPackage", package: "swift-system"),
+                .product(
+                    name: "AsyncHTTPClient",
+                    package: "async-http-client",
+                    condition: .when(traits: ["HTTPClient"])
+                ),
+                .product(
+                    name: "NIOCore",
+                    package: "swift-nio",
+                    condition: .when(traits: ["HTTPClient"])
+                ),
+                .product(
+                    name: "NIOHTTP1",
+                    package: "swift-nio",
+                    condition: .when(traits: ["HTTPClient"])
+                ),
+                .product(
+                    name: "NIOPosix",
+                    package: "swift-nio",
+                    condition: .when(traits: ["HTTPClient"])
+                ),
+            ],
+            swiftSettings: house
+        ),
+        .target(
+            name: "TieredCacheTesting",
+            dependencies: [
+                "CLinuxCalls",
+                "HTTPCaching",
+                "TieredCache",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: house
+        ),
+        .executableTarget(
+            name: "TieredCacheCLI",
+            dependencies: [
+                "HTTPCaching",
+                "TieredCache",
+                "TieredCacheTesting",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "HTTPCachingTests",
+            dependencies: ["HTTPCaching"],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "TieredCacheTests",
+            dependencies: ["TieredCache", "TieredCacheTesting"],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "TieredCacheTestingTests",
+            dependencies: ["TieredCache", "TieredCacheTesting"],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "TieredCacheCLITests",
+            dependencies: ["TieredCacheCLI", "TieredCacheTesting"],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "IntegrationTests",
+            dependencies: ["TieredCache", "TieredCacheTesting"],
+            swiftSettings: house
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,79 @@
+/// What failed, for which URL or file, and what to do about it.
+///
+/// A struct with a code, so that a new code breaks nobody. The description is one line, made for
+/// people; it never contains userinfo, authorization or cookies.
+public struct CacheError: Error, Sendable, CustomStringConvertible {
+    /// The kind of failure; compare with the static members.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        private enum Kind: String {
+            case invalidArgument, invalidURL, notCached, originFailed, httpStatus, timedOut
+            case representationChanged, rangeNotSatisfiable, localStorage, formatTooNew
+            case notOwner, notStorable, cancelled, shutDown
+        }
+
+        private let kind: Kind
+
+        private init(_ kind: Kind) {
+            self.kind = kind
+        }
+
+        /// The code's name, as its static member is spelled.
+        public var description: String { kind.rawValue }
+
+        /// An argument or a configuration value that makes no sense.
+        public static let invalidArgument = Code(.invalidArgument)
+        /// Not an absolute `http` or `https` URL.
+        public static let invalidURL = Code(.invalidURL)
+        /// The policy forbids the origin and the cache does not hold what was asked.
+        public static let notCached = Code(.notCached)
+        /// The origin could not be reached, or broke the protocol.
+        public static let originFailed = Code(.originFailed)
+        /// The origin's final status is 400 or more; ``CacheError/status`` names it.
+        public static let httpStatus = Code(.httpStatus)
+        /// No byte arrived for the configured time.
+        public static let timedOut = Code(.timedOut)
+        /// The representation changed at the origin while its bytes were being delivered.
+        public static let representationChanged = Code(.representationChanged)
+        /// The range starts at or beyond the end of the representation (RFC 9110 §15.5.17).
+        public static let rangeNotSatisfiable = Code(.rangeNotSatisfiable)
+        /// The disk refused: full, read-only, failing, or no permission.
+        public static let localStorage = Code(.localStorage)
+        /// The directory was written by a newer version; nothing in it was touched.
+        public static let formatTooNew = Code(.formatTooNew)
+        /// Another process owns the directory.
+        public static let notOwner = Code(.notOwner)
+        /// The response may not or cannot be stored, and storing was the purpose.
+        public static let notStorable = Code(.notStorable)
+        /// The caller cancelled.
+        public static let cancelled = Code(.cancelled)
+        /// The cache has been shut down.
+        public static let shutDown = Code(.shutDown)
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// One sentence without full stop: what failed, for which URL or file, what to do.
+    public let message: String
+    /// The origin's status, for ``Code/httpStatus``.
+    public let status: Int?
+    /// The error below this one, for logs.
+    public let cause: (any Error)?
+
+    /// Creates an error.
+    public init(
+        _ code: Code,
+        _ message: String,
+        status: Int? = nil,
+        cause: (any Error)? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.status = status
+        self.cause = cause
+    }
+
+    /// The message, and the cause in parentheses where there is one.
+    public var description: String {
+        cause.map { "\(message) (\($0))" } ?? message
+    }
+}

@@ -1,0 +1,76 @@
+import CXXHash
+public import HTTPCaching
+
+/// What selects an entry: at least method and target URI (RFC 9111 §2).
+///
+/// Two keys are equal when their UTF-8 bytes are equal; Unicode's canonical equivalence, by which
+/// Swift compares strings, would join what an origin keeps apart. The hash is computed once, when
+/// the key is made; keep a key that is looked up often.
+public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
+    /// The whole key, stored with the entry and compared at every lookup (invariant 1).
+    public let string: String
+    /// XXH3 of the bytes, seeded per process so that nobody can craft collisions.
+    package let hash: UInt64
+
+    /// The key of a GET of `target`: its text, without userinfo and fragment.
+    ///
+    /// - Parameters:
+    ///   - target: the URI that the application asks for, before any redirect.
+    ///   - partition: keeps entries apart that share a URI, such as those of two users.
+    public init(_ target: TargetURI, partition: String? = nil) {
+        self.init(string: target.string, partition: partition)
+    }
+
+    /// A key that the application chooses: for URLs whose signature rotates, for POST (put the
+    /// body, or its digest, into `name`), for anything that is not a URL.
+    ///
+    /// `name` may be of any length and hold any Unicode. It never equals the key of a URL, and
+    /// keys of different methods differ.
+    public init(explicit name: String, method: String = "GET", partition: String? = nil) {
+        self.init(string: "\(method) key:\(name)", partition: partition)
+    }
+
+    /// Restores a key from ``string``, as the disk tier does.
+    package init(stored string: String) {
+        var string = string
+        string.makeContiguousUTF8()
+        self.string = string
+        self.hash = Self.hash(of: string)
+    }
+
+    private init(string: String, partition: String?) {
+        guard let partition else {
+            self.init(stored: string)
+            return
+        }
+        // The length keeps ("a", "bc") and ("ab", "c") apart whatever characters they hold.
+        self.init(stored: "partition \(partition.utf8.count):\(partition) \(string)")
+    }
+
+    /// The whole key, as in ``string``.
+    ///
+    /// A signed URL's query is part of it: do not log it.
+    public var description: String { string }
+
+    /// Compares the UTF-8 bytes.
+    public static func == (left: CacheKey, right: CacheKey) -> Bool {
+        guard left.hash == right.hash else { return false }
+        return left.string.utf8.withContiguousStorageIfAvailable { leftBytes in
+            right.string.utf8.withContiguousStorageIfAvailable { rightBytes in
+                leftBytes.count == rightBytes.count && leftBytes.elementsEqual(rightBytes)
+            } ?? false
+        } ?? false
+    }
+
+    /// Feeds the hash computed when the key was made.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(hash)
+    }
+
+    private static let seed = UInt64.random(in: .min ... .max)
+
+    private static func hash(of string: String) -> UInt64 {
+        var string = string
+        return string.withUTF8 { XXH3_64bits_withSeed($0.baseAddress, $0.count, seed) }
+    }
+}

@@ -1,0 +1,164 @@
+import CLinuxCalls
+import DequeModule
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// A bounded pool of threads on which code may block on the disk.
+///
+/// A task that prefers this executor runs its disk calls right where they stand, without a hop per
+/// call, and the cooperative pool never waits for a disk (invariant 7).
+///
+/// States of a thread: `idle` (waiting on the condition) → `running` (one job) → `idle`; all
+/// threads leave when the executor is released and the queue is empty.
+package final class IOExecutor: TaskExecutor {
+    private let shared: Shared
+
+    /// Starts `threads` threads, named `tc-io-N`.
+    package init(threads: Int = 8) {
+        precondition(threads > 0)
+        shared = Shared()
+        for index in 0..<threads {
+            Self.startThread(index: index, shared: shared)
+        }
+    }
+
+    deinit {
+        shared.stop()
+    }
+
+    package func enqueue(_ job: consuming ExecutorJob) {
+        shared.push(UnownedJob(job), executor: asUnownedTaskExecutor())
+    }
+
+    private static func startThread(index: Int, shared: Shared) {
+        let context = Unmanaged.passRetained(ThreadStart(index: index, shared: shared))
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+        defer { pthread_attr_destroy(&attributes) }
+        #if canImport(Glibc)
+        var thread = pthread_t()
+        #else
+        var thread: pthread_t?
+        #endif
+        let result = pthread_create(&thread, &attributes, threadMain, context.toOpaque())
+        precondition(result == 0, "cannot start an I/O thread: errno \(result)")
+    }
+}
+
+/// What a new thread is given.
+private final class ThreadStart {
+    let index: Int
+    let shared: Shared
+
+    init(index: Int, shared: Shared) {
+        self.index = index
+        self.shared = shared
+    }
+}
+
+#if canImport(Glibc)
+private func threadMain(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    runThread(argument)
+}
+#else
+private func threadMain(_ argument: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
+    runThread(argument)
+}
+#endif
+
+private func runThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let argument else { return nil }
+    let start = Unmanaged<ThreadStart>.fromOpaque(argument).takeRetainedValue()
+    #if canImport(Glibc)
+    tc_set_thread_name("tc-io-\(start.index)")
+    #endif
+    start.shared.runUntilStopped()
+    return nil
+}
+
+/// The queue that threads and executor share; it outlives the executor until the threads leave.
+private final class Shared: @unchecked Sendable {
+    // Unchecked: `queue` and `stopped` are only touched while `mutex` is held. A condition variable
+    // is needed, which `Synchronization` does not have.
+    private struct Work {
+        let job: UnownedJob
+        let executor: UnownedTaskExecutor
+    }
+
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private var queue = Deque<Work>()
+    private var stopped = false
+
+    init() {
+        mutex.initialize(to: pthread_mutex_t())
+        condition.initialize(to: pthread_cond_t())
+        pthread_mutex_init(mutex, nil)
+        pthread_cond_init(condition, nil)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    func push(_ job: UnownedJob, executor: UnownedTaskExecutor) {
+        pthread_mutex_lock(mutex)
+        queue.append(Work(job: job, executor: executor))
+        pthread_mutex_unlock(mutex)
+        pthread_cond_signal(condition)
+    }
+
+    func stop() {
+        pthread_mutex_lock(mutex)
+        stopped = true
+        pthread_mutex_unlock(mutex)
+        pthread_cond_broadcast(condition)
+    }
+
+    func runUntilStopped() {
+        while let work = next() {
+            work.job.runSynchronously(on: work.executor)
+        }
+    }
+
+    private func next() -> Work? {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        while queue.isEmpty {
+            if stopped { return nil }
+            pthread_cond_wait(condition, mutex)
+        }
+        return queue.removeFirst()
+    }
+}
+
+extension IOExecutor {
+    /// Runs `body`, which may block on the disk, on one of the threads.
+    package func run<Value: Sendable, Failure: Error>(
+        _ body: @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        let result: Result<Value, Failure> = await withTaskExecutorPreference(self) {
+            await Self.perform(body)
+        }
+        return try result.get()
+    }
+
+    @concurrent
+    private static func perform<Value: Sendable, Failure: Error>(
+        _ body: @Sendable () throws(Failure) -> Value
+    ) async -> Result<Value, Failure> {
+        do throws(Failure) {
+            return .success(try body())
+        } catch {
+            return .failure(error)
+        }
+    }
+}

@@ -1,0 +1,40 @@
+/// Some bytes of a body, in whatever buffer the transport received them: no copy is made.
+public struct BodyChunk: Sendable {
+    private let storage: any BodyChunkStorage
+
+    /// Wraps a transport's buffer.
+    public init(_ storage: some BodyChunkStorage) {
+        self.storage = storage
+    }
+
+    /// The number of bytes.
+    public var count: Int { storage.count }
+
+    /// Lends the bytes; the pointer is valid only during the call.
+    public func withUnsafeBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try storage.withBytes(body)
+    }
+}
+
+/// A buffer that can lend its bytes; a transport makes its own buffer type one.
+public protocol BodyChunkStorage: Sendable {
+    /// The number of bytes.
+    var count: Int { get }
+    /// Lends the bytes for the duration of the call.
+    func withBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result
+}
+
+extension [UInt8]: BodyChunkStorage {
+    /// Lends the array's contiguous storage.
+    public func withBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try withUnsafeBufferPointer { (bytes: UnsafeBufferPointer<UInt8>) throws(Failure) in
+            try body(UnsafeRawBufferPointer(bytes))
+        }
+    }
+}
