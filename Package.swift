@@ -34,6 +34,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
+        .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2", traits: []),
     ],
     targets: [
         .systemLibrary(
@@ -111,6 +112,7 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "Subprocess", package: "swift-subprocess"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: house
@@ -132,12 +134,21 @@ let package = Package(
         ),
         .testTarget(
             name: "TieredCacheCLITests",
-            dependencies: ["TieredCacheCLI", "TieredCacheTesting"],
+            dependencies: [
+                "TieredCacheCLI",
+                "TieredCacheTesting",
+                .product(name: "Subprocess", package: "swift-subprocess"),
+            ],
             swiftSettings: house
         ),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["TieredCache", "TieredCacheTesting"],
+            dependencies: [
+                "TieredCache",
+                "TieredCacheCLI",
+                "TieredCacheTesting",
+                .product(name: "Subprocess", package: "swift-subprocess"),
+            ],
             swiftSettings: house
         ),
     ],
