@@ -119,7 +119,10 @@ let package = Package(
         ),
         .testTarget(
             name: "HTTPCachingTests",
-            dependencies: ["HTTPCaching"],
+            dependencies: [
+                "HTTPCaching",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ],
             swiftSettings: house
         ),
         .testTarget(

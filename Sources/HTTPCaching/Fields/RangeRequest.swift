@@ -1,0 +1,113 @@
+/// One element of a `Range` field in bytes (RFC 9110 §14.1.2).
+public enum ByteRangeSpec: Hashable, Sendable {
+    /// `a-b` on the wire; half-open here, never empty.
+    case bounded(Range<Int64>)
+    /// `a-`: from an offset to the end.
+    case openEnded(from: Int64)
+    /// `-n`: the last n bytes.
+    case suffix(Int64)
+
+    /// The bytes meant, clamped to `completeLength`; nil if not one of them exists.
+    public func resolved(completeLength: Int64) -> Range<Int64>? {
+        let first: Int64
+        var end = completeLength
+        switch self {
+        case .bounded(let range):
+            first = range.lowerBound
+            end = min(end, range.upperBound)
+        case .openEnded(let offset):
+            first = offset
+        case .suffix(let count):
+            first = max(0, completeLength - max(0, count))
+        }
+        return first >= 0 && first < end ? first..<end : nil
+    }
+
+    /// The element as it is written.
+    public var fieldValue: String {
+        switch self {
+        case .bounded(let range): "\(range.lowerBound)-\(range.upperBound - 1)"
+        case .openEnded(let offset): "\(offset)-"
+        case .suffix(let count): "-\(count)"
+        }
+    }
+
+    /// Reads `a-b`, `a-` or `-n`; numbers above what 64 bits hold count as the largest.
+    init?(_ scanner: inout FieldScanner) {
+        let first = scanner.saturatingDigits()
+        guard scanner.skip("-") else { return nil }
+        switch (first, scanner.saturatingDigits()) {
+        case (nil, nil):
+            return nil
+        case (nil, let count?):
+            self = .suffix(count)
+        case (let first?, nil):
+            self = .openEnded(from: first)
+        case (let first?, let last?):
+            guard first <= last else { return nil }
+            self = last == .max ? .openEnded(from: first) : .bounded(first..<last + 1)
+        }
+    }
+}
+
+/// A `Range` request in bytes (RFC 9110 §14.2).
+public struct RangeRequest: Hashable, Sendable {
+    /// The ranges asked for, at least one, in the order given.
+    public let specs: [ByteRangeSpec]
+
+    /// Asks for one range.
+    public init(_ spec: ByteRangeSpec) {
+        specs = [spec]
+    }
+
+    /// Reads a field value.
+    ///
+    /// - Returns: nil for another unit or anything malformed: such a field is to be ignored, so
+    ///   that the whole representation is the answer (RFC 9110 §14.2).
+    public init?(_ fieldValue: some StringProtocol) {
+        var scanner = FieldScanner(fieldValue.trimmingWhitespace)
+        guard scanner.skip(ignoringCase: "bytes"), scanner.skip("=") else { return nil }
+        var specs: [ByteRangeSpec] = []
+        repeat {
+            scanner.skipWhitespace()
+            guard !scanner.isAtEnd, scanner.next != UInt8(ascii: ",") else { continue }
+            guard let spec = ByteRangeSpec(&scanner) else { return nil }
+            specs.append(spec)
+            scanner.skipWhitespace()
+        } while scanner.skip(",")
+        guard scanner.isAtEnd, !specs.isEmpty else { return nil }
+        self.specs = specs
+    }
+
+    /// The value as it is sent.
+    public var fieldValue: String {
+        "bytes=" + specs.map(\.fieldValue).joined(separator: ", ")
+    }
+
+    /// What a range request is answered with.
+    public enum Resolution: Hashable, Sendable {
+        /// These bytes, as a 206.
+        case partial(Range<Int64>)
+        /// Everything, as a 200; see ``RangeRequest/resolution(completeLength:)``.
+        case whole
+        /// Nothing, as a 416 with `bytes */N`.
+        case unsatisfiable
+    }
+
+    /// Decides what answers the request from a representation of `completeLength` bytes.
+    ///
+    /// Several ranges are answered with everything, which RFC 9110 §14.2 allows and every player
+    /// accepts, unless only one of them is satisfiable. An empty representation has no range to
+    /// give: a suffix of it is all of it.
+    public func resolution(completeLength: Int64) -> Resolution {
+        let ranges = specs.compactMap { $0.resolved(completeLength: completeLength) }
+        if let range = ranges.first {
+            return ranges.count == 1 ? .partial(range) : .whole
+        }
+        let asksForSuffix = specs.contains { spec in
+            guard case .suffix(let count) = spec else { return false }
+            return count > 0
+        }
+        return completeLength == 0 && asksForSuffix ? .whole : .unsatisfiable
+    }
+}
