@@ -1,4 +1,3 @@
-import CXXHash
 public import HTTPCaching
 
 /// What selects an entry: at least method and target URI (RFC 9111 §2).
@@ -27,7 +26,11 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     /// `name` may be of any length and hold any Unicode. It never equals the key of a URL, and
     /// keys of different methods differ.
     public init(explicit name: String, method: String = "GET", partition: String? = nil) {
-        self.init(string: "\(method) key:\(name)", partition: partition)
+        // A method is a token (RFC 9110 §9.1). What is none gets its length in front, so that it
+        // cannot pretend to be a method and the beginning of a name.
+        let isPlain = method.utf8.allSatisfy { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: ":") }
+        let prefix = isPlain ? method : "method \(method.utf8.count):\(method)"
+        self.init(string: "\(prefix) key:\(name)", partition: partition)
     }
 
     /// Restores a key from ``string``, as the disk tier does.
@@ -35,7 +38,7 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
         var string = string
         string.makeContiguousUTF8()
         self.string = string
-        self.hash = Self.hash(of: string)
+        self.hash = UTF8Bytes.of(string) { UTF8Bytes.hash($0) }
     }
 
     private init(string: String, partition: String?) {
@@ -55,11 +58,12 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     /// Compares the UTF-8 bytes.
     public static func == (left: CacheKey, right: CacheKey) -> Bool {
         guard left.hash == right.hash else { return false }
-        return left.string.utf8.withContiguousStorageIfAvailable { leftBytes in
-            right.string.utf8.withContiguousStorageIfAvailable { rightBytes in
-                leftBytes.count == rightBytes.count && leftBytes.elementsEqual(rightBytes)
-            } ?? false
-        } ?? false
+        return left.withUTF8 { leftBytes in
+            right.withUTF8 { rightBytes in
+                leftBytes.count == rightBytes.count
+                    && UTF8Bytes.areEqual(leftBytes, rightBytes.baseAddress)
+            }
+        }
     }
 
     /// Feeds the hash computed when the key was made.
@@ -67,10 +71,8 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
         hasher.combine(hash)
     }
 
-    private static let seed = UInt64.random(in: .min ... .max)
-
-    private static func hash(of string: String) -> UInt64 {
-        var string = string
-        return string.withUTF8 { XXH3_64bits_withSeed($0.baseAddress, $0.count, seed) }
+    /// The key's bytes.
+    package func withUTF8<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        UTF8Bytes.of(string, body)
     }
 }

@@ -1,0 +1,171 @@
+public import HTTPCaching
+public import TieredCache
+
+/// Time that stands still until the test moves it.
+///
+/// Wall time and monotonic time advance together. What sleeps wakes in the order of its deadlines,
+/// and in the order of arrival where deadlines are equal. A sleeper runs on another thread; to let
+/// it see its own deadline as the present, use ``advanceToNextDeadline()``.
+public final class ManualTimeSource: TimeSource {
+    private struct Sleeper {
+        let id: UInt64
+        let deadline: MonotonicTime
+        let continuation: CheckedContinuation<Void, any Error>
+    }
+
+    private struct State {
+        var wall: WallTime
+        var monotonic: MonotonicTime
+        var nextID: UInt64 = 0
+        /// Ordered by deadline, then by arrival.
+        var sleepers: [Sleeper] = []
+        var cancelled: Set<UInt64> = []
+        var arrivals: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+
+    private let state: Guarded<State>
+
+    /// Creates a clock that shows the given instants.
+    ///
+    /// - Parameters:
+    ///   - wall: the date to begin with; by default 2026-01-01T00:00:00Z.
+    ///   - monotonic: the instant to begin with.
+    public init(
+        wall: WallTime = WallTime(seconds: 1_767_225_600),
+        monotonic: MonotonicTime = MonotonicTime(nanoseconds: 1_000_000_000)
+    ) {
+        state = Guarded(State(wall: wall, monotonic: monotonic))
+    }
+
+    /// The date that the test has reached.
+    public func wallTime() -> WallTime {
+        state.withLock { $0.wall }
+    }
+
+    /// The instant that the test has reached.
+    public func monotonicTime() -> MonotonicTime {
+        state.withLock { $0.monotonic }
+    }
+
+    /// Sets the date without moving the monotonic time, as an administrator might.
+    public func setWallTime(_ wall: WallTime) {
+        state.withLock { $0.wall = wall }
+    }
+
+    /// How many tasks are asleep.
+    public var sleeperCount: Int {
+        state.withLock { $0.sleepers.count }
+    }
+
+    /// Moves the time and wakes what is due, deadline by deadline.
+    ///
+    /// A sleeper that goes back to sleep before this call returns may miss its turn: it runs on
+    /// another thread. Wait for it with ``waitForSleepers(_:)``, then advance again.
+    public func advance(by duration: Duration) {
+        precondition(duration >= .zero, "time does not run backwards")
+        let target = state.withLock { $0.monotonic.advanced(by: duration) }
+        while let sleeper = nextDue(until: target) {
+            sleeper.resume()
+        }
+    }
+
+    /// Moves the time to the next deadline and wakes what is due then.
+    ///
+    /// - Returns: how far the time moved, or `nil` if nothing sleeps.
+    @discardableResult
+    public func advanceToNextDeadline() -> Duration? {
+        let step = state.withLock { state in
+            state.sleepers.first.map { state.monotonic.duration(to: $0.deadline) }
+        }
+        guard let step else { return nil }
+        advance(by: max(step, .zero))
+        return step
+    }
+
+    /// Returns when at least `count` tasks are asleep.
+    public func waitForSleepers(_ count: Int = 1) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                guard state.sleepers.count < count else { return true }
+                state.arrivals.append((count, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+
+    /// Sleeps until the test has advanced by `duration`; at once if that is not positive.
+    public func sleep(for duration: Duration) async throws {
+        try Task.checkCancellation()
+        guard duration > .zero else { return }
+        let id = state.withLock { state in
+            state.nextID += 1
+            return state.nextID
+        }
+        // A cancel that comes after the wake-up leaves its mark behind.
+        defer { state.withLock { _ = $0.cancelled.remove(id) } }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                enqueue(id, duration, continuation)
+            }
+        } onCancel: {
+            cancel(id)
+        }
+    }
+
+    private func enqueue(
+        _ id: UInt64,
+        _ duration: Duration,
+        _ continuation: CheckedContinuation<Void, any Error>
+    ) {
+        let arrived: [CheckedContinuation<Void, Never>]? = state.withLock { state in
+            guard state.cancelled.remove(id) == nil else { return nil }
+            let deadline = state.monotonic.advanced(by: duration)
+            let place = state.sleepers.firstIndex { $0.deadline > deadline }
+            state.sleepers.insert(
+                Sleeper(id: id, deadline: deadline, continuation: continuation),
+                at: place ?? state.sleepers.endIndex
+            )
+            let count = state.sleepers.count
+            let arrived = state.arrivals.filter { $0.count <= count }
+            state.arrivals.removeAll { $0.count <= count }
+            return arrived.map(\.continuation)
+        }
+        guard let arrived else {
+            continuation.resume(throwing: CancellationError())
+            return
+        }
+        for waiter in arrived { waiter.resume() }
+    }
+
+    /// A cancel may come before the sleeper has gone to bed; it is then remembered.
+    private func cancel(_ id: UInt64) {
+        let sleeper: Sleeper? = state.withLock { state in
+            guard let index = state.sleepers.firstIndex(where: { $0.id == id }) else {
+                state.cancelled.insert(id)
+                return nil
+            }
+            return state.sleepers.remove(at: index)
+        }
+        sleeper?.continuation.resume(throwing: CancellationError())
+    }
+
+    /// Moves the time to the next deadline up to `target` and removes its sleeper; without one,
+    /// moves it to `target`.
+    private func nextDue(until target: MonotonicTime) -> CheckedContinuation<Void, any Error>? {
+        state.withLock { state in
+            guard let first = state.sleepers.first, first.deadline <= target else {
+                Self.move(&state, to: target)
+                return nil
+            }
+            Self.move(&state, to: first.deadline)
+            return state.sleepers.removeFirst().continuation
+        }
+    }
+
+    private static func move(_ state: inout State, to instant: MonotonicTime) {
+        guard instant > state.monotonic else { return }
+        state.wall = state.wall.advanced(by: state.monotonic.duration(to: instant))
+        state.monotonic = instant
+    }
+}
