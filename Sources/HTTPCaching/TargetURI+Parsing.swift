@@ -37,6 +37,10 @@ extension TargetURI {
         authority: Substring.UTF8View,
         scheme: Scheme
     ) throws(TargetURIError) -> (userinfo: String?, host: String, port: Int) {
+        // Others take a backslash for a slash and so see another host before it.
+        guard !authority.contains(UInt8(ascii: "\\")) else {
+            throw TargetURIError("the host contains a backslash")
+        }
         var hostAndPort = authority
         var userinfo: String?
         if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
@@ -75,23 +79,34 @@ extension TargetURI {
         guard host.allSatisfy({ $0 < 0x80 }) else {
             throw TargetURIError("the host is not ASCII; write it in its xn-- form")
         }
-        let bracketed = host.first == UInt8(ascii: "[")
-        let isAllowed: (UInt8) -> Bool = { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
-                UInt8(ascii: "_"), UInt8(ascii: "~"):
-                true
-            case UInt8(ascii: "["), UInt8(ascii: "]"), UInt8(ascii: ":"):
-                bracketed
-            default:
-                false
+        if host.first == UInt8(ascii: "[") {
+            let address = host.dropFirst().dropLast()
+            guard address.contains(UInt8(ascii: ":")), address.allSatisfy(isOfIPv6Address) else {
+                throw TargetURIError("there is no IPv6 address between '[' and ']'")
+            }
+        } else {
+            guard host.allSatisfy(isOfHostName) else {
+                throw TargetURIError("the host contains a character that no host name has")
             }
         }
-        guard host.allSatisfy(isAllowed) else {
-            throw TargetURIError("the host contains a character that no host name has")
-        }
         return String(decoding: host, as: UTF8.self).lowercased()
+    }
+
+    private static func isOfIPv6Address(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: ":"):
+            true
+        default:
+            false
+        }
+    }
+
+    private static func isOfHostName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "~"): true
+        default: byte.isLetter || byte.isDigit
+        }
     }
 
     /// Keeps every escape and every character that a URI may hold; encodes the others as UTF-8.
