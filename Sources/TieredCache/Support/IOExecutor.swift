@@ -36,17 +36,18 @@ package final class IOExecutor: TaskExecutor {
 
     private static func startThread(index: Int, shared: Shared) {
         let context = Unmanaged.passRetained(ThreadStart(index: index, shared: shared))
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-        defer { pthread_attr_destroy(&attributes) }
         #if canImport(Glibc)
         var thread = pthread_t()
         #else
         var thread: pthread_t?
         #endif
-        let result = pthread_create(&thread, &attributes, threadMain, context.toOpaque())
+        let result = pthread_create(&thread, nil, threadMain, context.toOpaque())
         precondition(result == 0, "cannot start an I/O thread: errno \(result)")
+        #if canImport(Glibc)
+        pthread_detach(thread)
+        #else
+        if let thread { pthread_detach(thread) }
+        #endif
     }
 }
 
