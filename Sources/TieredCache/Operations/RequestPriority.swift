@@ -1,0 +1,21 @@
+/// How urgent a request is; what several requests share is as urgent as the most urgent of them.
+///
+/// Urgency decides who gets the next free download slot. It never takes a slot away from a
+/// download that has started.
+public enum RequestPriority: Int, Hashable, Comparable, CaseIterable, Sendable {
+    /// Nobody waits: maintenance, revalidation behind the user's back.
+    case background
+    /// Somebody will probably want it soon.
+    case prefetch
+    /// Somebody asked for it; the default.
+    case normal
+    /// Somebody looks at the place where it will appear.
+    case high
+    /// A player consumes it right now.
+    case playing
+
+    /// Orders priorities from ``background`` up to ``playing``.
+    public static func < (left: RequestPriority, right: RequestPriority) -> Bool {
+        left.rawValue < right.rawValue
+    }
+}

@@ -1,0 +1,237 @@
+/// Runs downloads: a bounded number at once, the most urgent first, each shared by all that want
+/// its bytes.
+///
+/// All methods may be called from any thread and return at once. Decisions are made by
+/// ``RequestQueueStateMachine`` under a lock; what follows from them happens after it.
+package final class RequestQueue: Sendable {
+    /// What a flight does: bring the bytes, tell `FlightContext` how far it is, return when done.
+    ///
+    /// Runs at most once, on a task that prefers the queue's executor, so it may block on the
+    /// disk. It must return soon after its task was cancelled; it keeps its slot until then.
+    package typealias Work = @Sendable (FlightContext) async -> Result<Void, CacheError>
+
+    private struct State {
+        var machine: RequestQueueStateMachine
+        var works: [FlightID: Work] = [:]
+        var contexts: [FlightID: FlightContext] = [:]
+        var latches: [SubscriberID: Latch<Void>] = [:]
+    }
+
+    /// An action with the objects that it concerns.
+    private enum Effect {
+        case start(FlightContext, Work)
+        case grant(FlightContext)
+        case cancel(FlightContext)
+        /// Work may own what leaves this queue when released, so it is released outside the lock.
+        case drop(Work?)
+        case complete(Latch<Void>, Latch<Void>.Outcome)
+        case drained
+    }
+
+    private let state: Guarded<State>
+    private let executor: (any TaskExecutor)?
+    private let drained = Latch<Void>()
+
+    /// Creates a queue.
+    ///
+    /// - Parameters:
+    ///   - limits: how many downloads may run, in all and per host.
+    ///   - executor: where flights run; nil for the global executor.
+    package init(
+        limits: RequestQueueStateMachine.Limits = .init(),
+        executor: (any TaskExecutor)? = nil
+    ) {
+        state = Guarded(State(machine: RequestQueueStateMachine(limits: limits)))
+        self.executor = executor
+    }
+
+    /// Subscribes to the flight that will bring the byte at `offset`, or makes one.
+    ///
+    /// Bytes before a flight's position have been delivered: read what is held first, then join at
+    /// the first byte that is missing. Between the two a flight may pass that byte; work of a new
+    /// flight should therefore begin by looking at what is held by then.
+    ///
+    /// - Parameters:
+    ///   - group: what shared transfers must agree in.
+    ///   - offset: the first byte that is missing.
+    ///   - coverage: what a new flight would bring, `..<Int64.max` where no end is known; `offset`
+    ///     lies in it.
+    ///   - host: whose slots a new flight uses.
+    ///   - priority: of this requester.
+    ///   - maximumDistance: how many bytes a flight may be away from `offset` to be worth waiting
+    ///     for; nil for any number.
+    ///   - work: what a new flight does; dropped if there is a flight to join.
+    /// - Returns: the share in the flight. Keep it: releasing it leaves.
+    package func join(
+        _ group: FlightGroup,
+        wanting offset: Int64,
+        coverage: Range<Int64>,
+        host: String,
+        priority: RequestPriority = .normal,
+        maximumDistance: Int64? = nil,
+        work: @escaping Work
+    ) -> Subscription {
+        let latch = Latch<Void>()
+        let (join, effects) = state.withLock { state in
+            let join = state.machine.join(
+                group,
+                wanting: offset,
+                coverage: coverage,
+                host: host,
+                priority: priority,
+                maximumDistance: maximumDistance
+            )
+            state.latches[join.subscriber] = latch
+            if let flight = join.flight, join.isNew {
+                state.works[flight] = work
+                state.contexts[flight] = FlightContext(id: flight, queue: self)
+            }
+            return (join, Self.effects(of: join.actions, in: &state))
+        }
+        perform(effects)
+        return Subscription(join, priority: priority, queue: self, latch: latch)
+    }
+
+    /// Starts nothing new until ``resume()``; what has started goes on.
+    package func suspend() {
+        state.withLock { $0.machine.suspend() }
+    }
+
+    /// Takes back ``suspend()``.
+    package func resume() {
+        decide { $0.resume() }
+    }
+
+    /// Ends a flight for all its subscribers.
+    package func cancel(_ flight: FlightID) {
+        decide { $0.cancel(flight) }
+    }
+
+    /// Ends every flight for all its subscribers; new ones may join afterwards.
+    package func cancelAll() {
+        decide { $0.cancelAll() }
+    }
+
+    /// Ends every flight, refuses joiners from now on, and waits until all work has returned.
+    package func shutdown() async {
+        decide { $0.shutDown() }
+        // Nil if this task is cancelled: then it does not wait, but the shutdown goes on.
+        _ = await drained.wait()
+    }
+
+    /// What the queue is doing at this instant.
+    package func snapshot() -> RequestQueueSnapshot {
+        state.withLock { $0.machine.snapshot() }
+    }
+
+    private func decide(
+        _ input: (inout RequestQueueStateMachine) -> [RequestQueueStateMachine.Action]
+    ) {
+        let effects = state.withLock { state in
+            let actions = input(&state.machine)
+            return Self.effects(of: actions, in: &state)
+        }
+        perform(effects)
+    }
+
+    private static func effects(
+        of actions: [RequestQueueStateMachine.Action],
+        in state: inout State,
+        result: Latch<Void>.Outcome = .success(())
+    ) -> [Effect] {
+        actions.compactMap { action in
+            switch action {
+            case .start(let flight):
+                guard let context = state.contexts[flight],
+                    let work = state.works.removeValue(forKey: flight)
+                else { preconditionFailure("\(flight) starts without work") }
+                return .start(context, work)
+            case .grant(let flight):
+                return state.contexts[flight].map(Effect.grant)
+            case .cancel(let flight):
+                return state.contexts[flight].map(Effect.cancel)
+            case .drop(let flight):
+                state.contexts[flight] = nil
+                return .drop(state.works.removeValue(forKey: flight))
+            case .complete(let subscriber, let completion):
+                let outcome = completion.outcome(result)
+                return state.latches.removeValue(forKey: subscriber)
+                    .map { Effect.complete($0, outcome) }
+            case .drained:
+                return .drained
+            }
+        }
+    }
+
+    private func perform(_ effects: [Effect]) {
+        for effect in effects {
+            switch effect {
+            case .start(let context, let work): start(context, work)
+            case .grant(let context): context.grant()
+            case .cancel(let context): context.cancel()
+            case .drop: break
+            case .complete(let latch, let outcome): latch.complete(with: outcome)
+            case .drained: drained.complete(with: .success(()))
+            }
+        }
+    }
+
+    private func start(_ context: FlightContext, _ work: @escaping Work) {
+        let task = Task(executorPreference: executor) {
+            // A cancel that came before the work began wins (invariant 11).
+            let result = context.isCancelled ? .failure(.leftFlight) : await work(context)
+            self.didFinish(context.id, result)
+        }
+        context.attach(task)
+    }
+}
+
+extension RequestQueueStateMachine.Completion {
+    fileprivate func outcome(_ result: Latch<Void>.Outcome) -> Latch<Void>.Outcome {
+        switch self {
+        case .finished: result
+        case .cancelled: .failure(.leftFlight)
+        case .shutDown: .failure(.queueShutDown)
+        }
+    }
+}
+
+// What subscriptions and contexts tell the queue.
+extension RequestQueue {
+    func leave(_ subscriber: SubscriberID) {
+        decide { $0.leave(subscriber) }
+    }
+
+    func setPriority(_ priority: RequestPriority, of subscriber: SubscriberID) {
+        state.withLock { $0.machine.setPriority(priority, of: subscriber) }
+    }
+
+    func priority(of flight: FlightID) -> RequestPriority {
+        state.withLock { $0.machine.flights[flight]?.priorities.highest ?? .background }
+    }
+
+    func didAdvance(_ flight: FlightID, to position: Int64) {
+        state.withLock { $0.machine.didAdvance(flight, to: position) }
+    }
+
+    func shrinkCoverage(of flight: FlightID, to end: Int64) {
+        state.withLock { $0.machine.shrinkCoverage(of: flight, to: end) }
+    }
+
+    func didStall(_ flight: FlightID) {
+        decide { $0.didStall(flight) }
+    }
+
+    func didUnstall(_ flight: FlightID) {
+        decide { $0.didUnstall(flight) }
+    }
+
+    private func didFinish(_ flight: FlightID, _ result: Result<Void, CacheError>) {
+        let effects = state.withLock { state in
+            let actions = state.machine.didFinish(flight)
+            state.contexts[flight] = nil
+            return Self.effects(of: actions, in: &state, result: result)
+        }
+        perform(effects)
+    }
+}

@@ -1,0 +1,66 @@
+extension RequestQueueStateMachine {
+    /// The flight has delivered everything before `position`.
+    package mutating func didAdvance(_ id: FlightID, to position: Int64) {
+        guard let old = flights[id]?.position, position > old else { return }
+        flights[id]?.position = position
+    }
+
+    /// The flight will not deliver anything at or after `end`; nobody who wants that joins it.
+    package mutating func shrinkCoverage(of id: FlightID, to end: Int64) {
+        guard let coverage = flights[id]?.coverage, end < coverage.upperBound else { return }
+        flights[id]?.coverage = coverage.lowerBound..<max(coverage.lowerBound, end)
+    }
+
+    /// All consumers of the flight have stopped reading: its slot goes to somebody else.
+    package mutating func didStall(_ id: FlightID) -> [Action] {
+        guard let flight = flights[id], flight.state == .running else { return [] }
+        flights[id]?.state = .stalled
+        releaseSlot(ofHost: flight.host)
+        return fillSlots()
+    }
+
+    /// A consumer reads again: the flight waits for a slot, before those that have not started.
+    package mutating func didUnstall(_ id: FlightID) -> [Action] {
+        guard let flight = flights[id] else { return [] }
+        switch flight.state {
+        case .stalled:
+            flights[id]?.state = .resuming
+            waiting.insert(
+                id,
+                kind: .resuming,
+                host: flight.host,
+                priority: flight.priorities.highest
+            )
+            return fillSlots()
+        case .running:
+            return [.grant(id)]
+        case .resuming, .cancelled:
+            return []
+        case .queued:
+            preconditionFailure("\(id) resumed before it started")
+        }
+    }
+
+    /// The flight's work has returned, for whatever reason.
+    package mutating func didFinish(_ id: FlightID) -> [Action] {
+        guard let flight = flights[id] else { return [] }
+        precondition(flight.state != .queued, "\(id) finished before it started")
+        let completions = completeSubscribers(of: id, with: .finished)
+        removeFromGroup(id, flight.group)
+        waiting.remove(id)
+        flights[id] = nil
+        if flight.holdsSlot { releaseSlot(ofHost: flight.host) }
+        return completions + fillSlots() + drainedIfIdle()
+    }
+
+    /// Nothing new starts until ``resume()``; what has started goes on, also after a stall.
+    package mutating func suspend() {
+        isSuspended = true
+    }
+
+    /// Takes back ``suspend()``.
+    package mutating func resume() -> [Action] {
+        isSuspended = false
+        return fillSlots()
+    }
+}

@@ -1,0 +1,69 @@
+/// One requester's share in a flight.
+///
+/// Ends exactly once: with the flight's result, or by leaving. Releasing the subscription leaves.
+package final class Subscription: Sendable {
+    /// The flight, or nil if the queue was shut down when this subscription was made.
+    package let flight: FlightID?
+    /// Whether the flight was made for this subscription; otherwise it joined one under way.
+    package let isFirst: Bool
+    private let id: SubscriberID
+    private let queue: RequestQueue
+    private let latch: Latch<Void>
+    private let lastPriority: Guarded<RequestPriority>
+
+    init(
+        _ join: RequestQueueStateMachine.Join,
+        priority: RequestPriority,
+        queue: RequestQueue,
+        latch: Latch<Void>
+    ) {
+        flight = join.flight
+        isFirst = join.isNew
+        id = join.subscriber
+        lastPriority = Guarded(priority)
+        self.queue = queue
+        self.latch = latch
+    }
+
+    deinit {
+        queue.leave(id)
+    }
+
+    /// How urgent this requester is; takes effect at once, also while the flight runs.
+    package var priority: RequestPriority {
+        get { lastPriority.withLock { $0 } }
+        set {
+            // The queue's lock is taken inside this one, so that of two settings the one that is
+            // remembered is the one that holds. The queue never takes them in the other order.
+            lastPriority.withLock { priority in
+                priority = newValue
+                queue.setPriority(newValue, of: id)
+            }
+        }
+    }
+
+    /// Leaves; the flight goes on for the others, or is cancelled if there are none.
+    package func cancel() {
+        queue.leave(id)
+    }
+
+    /// Waits until the flight has ended; cancelling the waiting task leaves.
+    ///
+    /// - Throws: the error that the flight ended with, ``CacheError/Code/cancelled`` after leaving,
+    ///   ``CacheError/Code/shutDown`` after the queue's shutdown.
+    package func value() async throws(CacheError) {
+        let outcome = await withTaskCancellationHandler {
+            await latch.wait()
+        } onCancel: {
+            cancel()
+        }
+        // Nil: this task was cancelled. The subscription has been left, which is an outcome.
+        guard let outcome = outcome ?? latch.outcome else { throw .leftFlight }
+        try outcome.get()
+    }
+}
+
+extension CacheError {
+    static let leftFlight = CacheError(.cancelled, "the request was cancelled")
+    static let queueShutDown = CacheError(.shutDown, "the cache has been shut down")
+}

@@ -1,0 +1,218 @@
+import Testing
+
+@testable import TieredCache
+
+/// Random inputs, in any order, judged by `RequestQueueModel` after every step.
+@Suite("Request queue, seeded interleavings", .timeLimit(.minutes(2)))
+struct RequestQueueInterleavingTests {
+    @Test("every input has exactly the effects of the model", arguments: 0..<40)
+    func interleavings(seed: UInt64) {
+        var run = Interleaving(seed: seed)
+        for _ in 0..<3_000 where run.failure == nil { run.step() }
+        run.windUp()
+        #expect(run.failure == nil, "seed \(seed)")
+    }
+}
+
+private struct Interleaving {
+    private typealias Action = RequestQueueStateMachine.Action
+
+    private var random: SplitMix
+    private var machine: RequestQueueStateMachine
+    private var model: RequestQueueModel
+    private var subscribers: [SubscriberID] = []
+    private var completed: Set<SubscriberID> = []
+    private var started: Set<FlightID> = []
+    private var history: [String] = []
+    private(set) var failure: String?
+
+    init(seed: UInt64) {
+        random = SplitMix(seed: seed)
+        let limits = RequestQueueStateMachine.Limits(
+            maximumDownloads: .random(in: 1...6, using: &random),
+            maximumPerHost: .random(in: 1...4, using: &random),
+            maximumOvertakes: .random(in: 1...8, using: &random)
+        )
+        machine = RequestQueueStateMachine(limits: limits)
+        model = RequestQueueModel(limits: limits)
+    }
+
+    mutating func step() {
+        switch Int.random(in: 0..<1_000, using: &random) {
+        case ..<330: join()
+        case ..<450: leave()
+        case ..<550: setPriority()
+        case ..<700:
+            onFlight("advance") {
+                $0.didAdvance($1, to: $2)
+            } _: {
+                $0.advance($1, to: $2)
+            }
+        case ..<760:
+            onStarted("stall") {
+                $0.didStall($1)
+            } _: {
+                $0.stall($1)
+            }
+        case ..<820:
+            onStarted("unstall") {
+                $0.didUnstall($1)
+            } _: {
+                $0.unstall($1)
+            }
+        case ..<950:
+            onStarted("finish") {
+                $0.didFinish($1)
+            } _: {
+                $0.finish($1)
+            }
+        case ..<970:
+            onFlight("shrink") {
+                $0.shrinkCoverage(of: $1, to: $2)
+            } _: {
+                $0.shrink($1, to: $2)
+            }
+        case ..<980: cancel()
+        case ..<982: compare("cancelAll", machine.cancelAll(), model.cancelAll())
+        case ..<990:
+            machine.suspend()
+            model.suspend()
+        default: compare("resume", machine.resume(), model.resume())
+        }
+    }
+
+    /// Shuts down, lets all work return, and counts the completions.
+    mutating func windUp() {
+        compare("shutDown", machine.shutDown(), model.shutDown())
+        compare("shutDown again", machine.shutDown(), [])
+        join()
+        for id in model.flights.map(\.id).shuffled(using: &random) {
+            compare("finish \(id)", machine.didFinish(id), model.finish(id))
+        }
+        if machine.slotsInUse != 0 || !machine.flights.isEmpty || !machine.groups.isEmpty
+            || machine.waiting.count != 0 || !machine.subscribers.isEmpty
+        {
+            fail("something is left after the shutdown: \(machine)")
+        }
+        if completed.count != subscribers.count { fail("a subscriber was never completed") }
+    }
+
+    private mutating func join() {
+        let number = Int.random(in: 0..<8, using: &random)
+        let group = FlightGroup(key: CacheKey(explicit: "\(number)"), selector: "")
+        let host = "host\(number % 3)"
+        let offset = Int64.random(in: 0..<100, using: &random)
+        let isOpenEnded = Bool.random(using: &random)
+        let coverage = offset..<(isOpenEnded ? .max : offset + .random(in: 1...60, using: &random))
+        let priority = randomPriority()
+        let distance = Bool.random(using: &random) ? nil : Int64.random(in: 0...30, using: &random)
+        let expected = model.isShutDown ? nil : model.joinable(group, offset, distance)
+        let join = machine.join(
+            group,
+            wanting: offset,
+            coverage: coverage,
+            host: host,
+            priority: priority,
+            maximumDistance: distance
+        )
+        if !model.isShutDown && join.isNew != (expected == nil) { fail("joined wrongly: \(join)") }
+        if let expected, join.flight != expected { fail("joined \(join), not \(expected)") }
+        subscribers.append(join.subscriber)
+        let actions = model.join(
+            join,
+            group: group,
+            coverage: coverage,
+            host: host,
+            priority: priority
+        )
+        compare("join \(join.subscriber) of \(number) at \(offset)", join.actions, actions)
+    }
+
+    private mutating func leave() {
+        guard let subscriber = subscribers.suffix(40).randomElement(using: &random) else { return }
+        compare("leave \(subscriber)", machine.leave(subscriber), model.leave(subscriber))
+    }
+
+    private mutating func setPriority() {
+        guard let subscriber = subscribers.suffix(40).randomElement(using: &random) else { return }
+        let priority = randomPriority()
+        machine.setPriority(priority, of: subscriber)
+        model.setPriority(priority, of: subscriber)
+        history.append("\(subscriber) becomes \(priority)")
+    }
+
+    private mutating func cancel() {
+        guard let id = model.flights.randomElement(using: &random)?.id else { return }
+        compare("cancel \(id)", machine.cancel(id), model.cancel(id))
+    }
+
+    private mutating func onFlight(
+        _ name: String,
+        _ act: (inout RequestQueueStateMachine, FlightID, Int64) -> Void,
+        _ actOnModel: (inout RequestQueueModel, FlightID, Int64) -> Void
+    ) {
+        guard let flight = model.flights.randomElement(using: &random) else { return }
+        let offset = flight.position + .random(in: 0...20, using: &random)
+        act(&machine, flight.id, offset)
+        actOnModel(&model, flight.id, offset)
+        history.append("\(name) \(flight.id) \(offset)")
+    }
+
+    private mutating func onStarted(
+        _ name: String,
+        _ act: (inout RequestQueueStateMachine, FlightID) -> [Action],
+        _ actOnModel: (inout RequestQueueModel, FlightID) -> [Action]
+    ) {
+        let flights = model.flights.filter { $0.state != .queued }
+        guard let id = flights.randomElement(using: &random)?.id else { return }
+        compare("\(name) \(id)", act(&machine, id), actOnModel(&model, id))
+    }
+
+    private mutating func randomPriority() -> RequestPriority {
+        RequestPriority.allCases.randomElement(using: &random) ?? .normal
+    }
+
+    private mutating func compare(_ input: String, _ actions: [Action], _ expected: [Action]) {
+        history.append("\(input): \(actions)")
+        if actions != expected { fail("expected \(expected)") }
+        for action in actions { check(action) }
+        checkInvariants()
+    }
+
+    /// What no model has to be asked for.
+    private mutating func check(_ action: Action) {
+        switch action {
+        case .complete(let subscriber, _):
+            if !completed.insert(subscriber).inserted { fail("completed twice") }
+        case .start(let flight):
+            if !started.insert(flight).inserted { fail("started twice") }
+        case .cancel(let flight), .grant(let flight):
+            if !started.contains(flight) { fail("acts on a flight that never started") }
+        case .drop(let flight):
+            if started.contains(flight) { fail("dropped a flight that had started") }
+        case .drained:
+            break
+        }
+    }
+
+    private mutating func checkInvariants() {
+        let limits = machine.limits
+        if machine.slotsInUse != model.slotsInUse { fail("slots in use: \(machine.slotsInUse)") }
+        if machine.slotsInUse > limits.maximumDownloads { fail("too many downloads") }
+        if machine.slotsInUseByHost.values.contains(where: { $0 > limits.maximumPerHost }) {
+            fail("too many downloads for a host")
+        }
+        if machine.slotsInUseByHost.values.reduce(0, +) != machine.slotsInUse {
+            fail("the hosts' slots do not add up")
+        }
+        for (id, flight) in machine.flights where flight.subscribers.isEmpty {
+            if case .cancelled = flight.state { continue }
+            fail("\(id) goes on for nobody")
+        }
+    }
+
+    private mutating func fail(_ reason: String) {
+        guard failure == nil else { return }
+        failure = "\(reason); the last inputs: \(history.suffix(12).joined(separator: "\n"))"
+    }
+}
