@@ -31,6 +31,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
@@ -84,6 +85,11 @@ let package = Package(
                 .product(
                     name: "NIOPosix",
                     package: "swift-nio",
+                    condition: .when(traits: ["HTTPClient"])
+                ),
+                .product(
+                    name: "NIOSSL",
+                    package: "swift-nio-ssl",
                     condition: .when(traits: ["HTTPClient"])
                 ),
             ],

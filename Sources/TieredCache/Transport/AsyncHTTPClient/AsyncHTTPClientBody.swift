@@ -1,0 +1,40 @@
+#if HTTPClient
+import NIOCore
+
+/// The body as the engine sees it; dropping it closes the exchange.
+///
+/// A type of its own, because the library keeps the exchange alive while the request runs.
+final class AsyncHTTPClientBody: TransportBody {
+    private let exchange: AsyncHTTPClientExchange
+
+    init(_ exchange: AsyncHTTPClientExchange) {
+        self.exchange = exchange
+    }
+
+    deinit {
+        exchange.cancel()
+    }
+
+    func next() async throws(TransportError) -> BodyChunk? {
+        guard let part = try await exchange.nextPart() else { return nil }
+        return BodyChunk(ByteBufferStorage(buffer: part))
+    }
+
+    func cancel() {
+        exchange.cancel()
+    }
+}
+
+/// The library's buffer, lent without a copy.
+private struct ByteBufferStorage: BodyChunkStorage {
+    let buffer: ByteBuffer
+
+    var count: Int { buffer.readableBytes }
+
+    func withBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try buffer.withUnsafeReadableBytes(body)
+    }
+}
+#endif

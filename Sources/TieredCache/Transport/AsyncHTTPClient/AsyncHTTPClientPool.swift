@@ -1,0 +1,131 @@
+#if HTTPClient
+import AsyncHTTPClient
+import HTTPCaching
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import SystemPackage
+
+/// The library's clients: one for each connect timeout in use, which is one in practice.
+///
+/// The library knows a connect timeout only per client, ours is per request.
+final class AsyncHTTPClientPool: Sendable {
+    private struct State {
+        var clients: [(connectTimeout: Duration, client: HTTPClient)] = []
+        var isShutDown = false
+    }
+
+    /// More timeouts than this share the client of the closest shorter one.
+    private static let maximumClients = 8
+
+    private let additionalTrustRoots: [FilePath]
+    private let state = Guarded(State())
+
+    init(additionalTrustRoots: [FilePath]) {
+        self.additionalTrustRoots = additionalTrustRoots
+    }
+
+    var isShutDown: Bool { state.withLock { $0.isShutDown } }
+
+    func client(connectTimeout: Duration) throws(TransportError) -> HTTPClient {
+        // The client is made under the lock: making one does no system call, and made outside a
+        // second one could win the race and would have to be shut down again.
+        try state.withLock { state throws(TransportError) in
+            guard !state.isShutDown else {
+                throw TransportError(.shutDown, "the transport was shut down")
+            }
+            if let found = state.clients.first(where: { $0.connectTimeout == connectTimeout }) {
+                return found.client
+            }
+            guard state.clients.count < Self.maximumClients else {
+                let shorter = state.clients.filter { $0.connectTimeout < connectTimeout }
+                let closest = (shorter.isEmpty ? state.clients : shorter)
+                    .max { $0.connectTimeout < $1.connectTimeout }
+                guard let closest else {
+                    throw TransportError(.connect, "no client for this connect timeout")
+                }
+                return closest.client
+            }
+            let client = HTTPClient(
+                eventLoopGroupProvider: .singleton,
+                configuration: configuration(connectTimeout: connectTimeout)
+            )
+            state.clients.append((connectTimeout, client))
+            return client
+        }
+    }
+
+    func shutDown() async {
+        for client in close() {
+            do {
+                try await client.shutdown()
+            } catch {
+                // Only a second shutdown fails, and `close` hands each client out once.
+                assertionFailure("shutdown failed: \(error)")
+            }
+        }
+    }
+
+    /// For `deinit`: the library insists on a shutdown, which cannot be awaited there.
+    func shutDownInBackground() {
+        let clients = close()
+        guard !clients.isEmpty else { return }
+        for client in clients {
+            let _: EventLoopFuture<Void> = client.shutdown()
+        }
+    }
+
+    private func close() -> [HTTPClient] {
+        state.withLock { state in
+            let clients = state.clients.map(\.client)
+            state.clients = []
+            state.isShutDown = true
+            return clients
+        }
+    }
+
+    private func configuration(connectTimeout: Duration) -> HTTPClient.Configuration {
+        var configuration = HTTPClient.Configuration(
+            redirectConfiguration: .disallow,
+            timeout: .init(
+                connect: .nanoseconds(max(1, connectTimeout.saturatedNanoseconds))
+            ),
+            decompression: .disabled
+        )
+        configuration.httpVersion = .http1Only
+        configuration.connectionPool.retryConnectionEstablishment = false
+        // The request queue limits what runs; the pool must never make a request wait.
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
+        configuration.http1_1ConnectionDebugInitializer = { $0.prepareForOurRequests() }
+        if !additionalTrustRoots.isEmpty {
+            var tls = TLSConfiguration.makeClientConfiguration()
+            tls.additionalTrustRoots = additionalTrustRoots.map { .file($0.string) }
+            configuration.tlsConfiguration = tls
+        }
+        return configuration
+    }
+}
+
+extension Channel {
+    /// Installs the target writer, and lets one read take up to 256 KiB from the socket.
+    fileprivate func prepareForOurRequests() -> EventLoopFuture<Void> {
+        let channel = self
+        return eventLoop.submit {
+            let pipeline = channel.pipeline.syncOperations
+            let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
+            try pipeline.addHandler(RequestTargetWriter(), position: .after(encoder))
+        }.flatMap {
+            channel.setOption(
+                .recvAllocator,
+                value: AdaptiveRecvByteBufferAllocator(
+                    minimum: 16 << 10,
+                    initial: 64 << 10,
+                    maximum: 256 << 10
+                )
+            )
+        }
+    }
+}
+#endif

@@ -1,0 +1,91 @@
+#if HTTPClient
+import AsyncHTTPClient
+import HTTPTypes
+import NIOCore
+import NIOHTTP1
+
+/// Our request in the library's words, checked for bytes that would break its framing.
+///
+/// The library parses a URL with Foundation, which re-encodes what it finds odd (`[` becomes
+/// `%5B`, a lone `%` becomes `%25`). A cache must ask for exactly the target it stores under, so
+/// the library gets the authority alone, and ``RequestTargetWriter`` puts the target in.
+struct AsyncHTTPClientRequest {
+    /// Never on the wire: carries the target past the library.
+    static let targetFieldName = "tieredcache-request-target"
+
+    let request: HTTPClient.Request
+
+    init(_ request: TransportRequest) throws(TransportError) {
+        let head = request.head
+        guard let scheme = head.scheme?.lowercased(), scheme == "http" || scheme == "https" else {
+            throw TransportError(.invalidRequest, "the scheme is neither http nor https")
+        }
+        guard let authority = head.authority, Self.isAuthority(authority) else {
+            throw TransportError(.invalidRequest, "the authority is not host[:port]")
+        }
+        guard let target = head.path, Self.isTarget(target) else {
+            throw TransportError(
+                .invalidRequest,
+                "the request target does not start with '/' or has a character no target has"
+            )
+        }
+        var headers = HTTPHeaders([(Self.targetFieldName, target)])
+        for field in head.headerFields {
+            headers.add(name: field.name.rawName, value: field.value)
+        }
+        do {
+            self.request = try HTTPClient.Request(
+                url: "\(scheme)://\(authority)/",
+                method: HTTPMethod(rawValue: head.method.rawValue),
+                headers: headers,
+                body: request.body.map { .byteBuffer(ByteBuffer(bytes: $0)) }
+            )
+        } catch {
+            throw TransportError(.invalidRequest, "\(error)")
+        }
+    }
+
+    /// `host[:port]`, without userinfo: credentials travel in the Authorization field.
+    private static func isAuthority(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
+                    UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: ":"), UInt8(ascii: "["),
+                    UInt8(ascii: "]"):
+                    true
+                default:
+                    false
+                }
+            }
+    }
+
+    private static func isTarget(_ text: String) -> Bool {
+        text.utf8.first == UInt8(ascii: "/")
+            && text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }
+    }
+}
+
+/// Puts the exact request target into the request line, in place of the library's rendering.
+final class RequestTargetWriter: ChannelOutboundHandler {
+    typealias OutboundIn = HTTPClientRequestPart
+    typealias OutboundOut = HTTPClientRequestPart
+
+    func write(
+        context: ChannelHandlerContext,
+        data: NIOAny,
+        promise: EventLoopPromise<Void>?
+    ) {
+        guard case .head(var head) = unwrapOutboundIn(data),
+            let target = head.headers.first(name: AsyncHTTPClientRequest.targetFieldName)
+        else {
+            context.write(data, promise: promise)
+            return
+        }
+        head.uri = target
+        head.headers.remove(name: AsyncHTTPClientRequest.targetFieldName)
+        context.write(wrapOutboundOut(.head(head)), promise: promise)
+    }
+}
+#endif

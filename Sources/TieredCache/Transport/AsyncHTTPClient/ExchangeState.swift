@@ -1,0 +1,176 @@
+#if HTTPClient
+import DequeModule
+import HTTPTypes
+import NIOCore
+
+/// What is known of one exchange; every input returns what to do outside the lock.
+///
+/// `awaitingHead` → `streaming` → `ended`; `cancel` and failures lead to `ended` from everywhere.
+struct ExchangeState {
+    typealias HeadContinuation = CheckedContinuation<
+        AsyncHTTPClientExchange.HeadResult, Never
+    >
+    typealias PartContinuation = CheckedContinuation<
+        AsyncHTTPClientExchange.PartResult, Never
+    >
+
+    /// What to do after the lock is released; independent parts, any of which may be missing.
+    struct Action {
+        var head: (HeadContinuation, AsyncHTTPClientExchange.HeadResult)?
+        var part: (PartContinuation, AsyncHTTPClientExchange.PartResult)?
+        var demand: EventLoopPromise<Void>?
+        var refused: EventLoopPromise<Void>?
+        var cancelRequest: (@Sendable () -> Void)?
+
+        func perform() {
+            if let (continuation, result) = head { continuation.resume(returning: result) }
+            if let (continuation, result) = part { continuation.resume(returning: result) }
+            demand?.succeed()
+            refused?.fail(CancellationError())
+        }
+
+        func resume() { perform() }
+    }
+
+    /// Bytes that may wait here before the library is told to stop reading.
+    static let readAhead = 256 << 10
+
+    private var cancelRequest: (@Sendable () -> Void)?
+    private var head: HTTPResponse?
+    private var headWaiter: HeadContinuation?
+    private var partWaiter: PartContinuation?
+    private var parts = Deque<ByteBuffer>()
+    private var bufferedBytes = 0
+    private var demand: EventLoopPromise<Void>?
+    /// Set once: success is the end of a complete body.
+    private var end: Result<Void, TransportError>?
+    private var isCancelled: Bool {
+        guard case .failure(let error) = end else { return false }
+        return error.kind == .cancelled
+    }
+
+    /// Returns true where the exchange was cancelled before the request started.
+    mutating func didStart(cancelRequest: @escaping @Sendable () -> Void) -> Bool {
+        guard end == nil else { return isCancelled }
+        self.cancelRequest = cancelRequest
+        return false
+    }
+
+    mutating func waitForHead(
+        _ continuation: HeadContinuation
+    ) -> AsyncHTTPClientExchange.HeadResult? {
+        if case .failure(let error) = end { return .failure(error) }
+        if let head { return .success(head) }
+        headWaiter = continuation
+        return nil
+    }
+
+    mutating func takePart() -> (AsyncHTTPClientExchange.PartResult, EventLoopPromise<Void>?)? {
+        if isCancelled, case .failure(let error) = end { return (.failure(error), nil) }
+        if let part = popPart() { return (.success(part), takeDemand()) }
+        switch end {
+        case .success: return (.success(nil), nil)
+        case .failure(let error): return (.failure(error), nil)
+        case nil: return nil
+        }
+    }
+
+    mutating func waitForPart(
+        _ continuation: PartContinuation
+    ) -> (AsyncHTTPClientExchange.PartResult, EventLoopPromise<Void>?)? {
+        if let early = takePart() { return early }
+        precondition(partWaiter == nil, "a transport body has one consumer at a time")
+        partWaiter = continuation
+        return nil
+    }
+
+    mutating func didReceiveHead(_ head: HTTPResponse) -> Action {
+        guard end == nil else { return Action() }
+        self.head = head
+        let waiter = headWaiter
+        headWaiter = nil
+        return Action(head: waiter.map { ($0, .success(head)) })
+    }
+
+    mutating func didReceivePart(_ part: ByteBuffer, demand: EventLoopPromise<Void>) -> Action {
+        guard end == nil else { return Action(refused: demand) }
+        parts.append(part)
+        bufferedBytes += part.readableBytes
+        var action = Action()
+        if let waiter = partWaiter, let part = popPart() {
+            partWaiter = nil
+            action.part = (waiter, .success(part))
+        }
+        self.demand = demand
+        action.demand = takeDemand()
+        return action
+    }
+
+    mutating func didFail(_ error: any Error) -> Action {
+        didEnd(TransportError(error, afterHead: head != nil))
+    }
+
+    /// The end of the exchange as the library reports it; bytes that came before stay readable.
+    mutating func didEnd(_ error: TransportError?) -> Action {
+        guard end == nil else { return Action() }
+        end = error.map { .failure($0) } ?? .success(())
+        cancelRequest = nil
+        return endWaiters()
+    }
+
+    mutating func cancel() -> Action {
+        guard end == nil else {
+            parts = []
+            return Action()
+        }
+        end = .failure(TransportError(.cancelled, "the exchange was cancelled"))
+        parts = []
+        bufferedBytes = 0
+        var action = endWaiters()
+        action.cancelRequest = cancelRequest
+        action.refused = demand
+        demand = nil
+        cancelRequest = nil
+        return action
+    }
+
+    private mutating func endWaiters() -> Action {
+        var action = Action()
+        if let headWaiter {
+            let error = TransportError(.closedEarly, "the connection closed before a response")
+            action.head = (headWaiter, end.flatMap { $0.head } ?? .failure(error))
+        }
+        if let partWaiter, let end {
+            action.part = (partWaiter, end.map { nil })
+        }
+        headWaiter = nil
+        partWaiter = nil
+        return action
+    }
+
+    /// Takes at most 1 MiB, the most a chunk may have; the rest stays in front.
+    private mutating func popPart() -> ByteBuffer? {
+        guard var part = parts.popFirst() else { return nil }
+        if part.readableBytes > 1 << 20, let slice = part.readSlice(length: 1 << 20) {
+            parts.prepend(part)
+            part = slice
+        }
+        bufferedBytes -= part.readableBytes
+        return part
+    }
+
+    private mutating func takeDemand() -> EventLoopPromise<Void>? {
+        guard bufferedBytes < Self.readAhead else { return nil }
+        defer { demand = nil }
+        return demand
+    }
+}
+
+extension Result<Void, TransportError> {
+    /// The failure, for who waits for a head; success says nothing about a head.
+    fileprivate var head: AsyncHTTPClientExchange.HeadResult? {
+        guard case .failure(let error) = self else { return nil }
+        return .failure(error)
+    }
+}
+#endif

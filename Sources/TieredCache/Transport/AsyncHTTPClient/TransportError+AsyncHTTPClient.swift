@@ -1,0 +1,77 @@
+#if HTTPClient
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+extension TransportError {
+    /// Sorts an error of the library into the kinds that the engine tells apart.
+    ///
+    /// - Parameters:
+    ///   - error: What the library reported.
+    ///   - afterHead: Whether the response's head had arrived; before it, an error of the socket
+    ///     may mean that there is no connection.
+    init(_ error: any Error, afterHead: Bool) {
+        self.init(Self.kind(of: error, afterHead: afterHead), "\(error)")
+    }
+
+    private static func kind(of error: any Error, afterHead: Bool) -> Kind {
+        switch error {
+        case let error as HTTPClientError:
+            kind(of: error)
+        case let error as HTTPParserError:
+            error == .invalidEOFState ? .closedEarly : .malformedResponse
+        case let error as NIOConnectionError:
+            error.connectionErrors.isEmpty ? .nameResolution : .connect
+        case NIOSSLError.uncleanShutdown:
+            .closedEarly
+        case is NIOSSLError, is BoringSSLError, is NIOSSLExtraError:
+            .tls
+        case let error as IOError:
+            kind(of: error, afterHead: afterHead)
+        case let error as ChannelError:
+            kind(of: error)
+        case is CancellationError:
+            .cancelled
+        case is SocketAddressError:
+            .nameResolution
+        default:
+            afterHead ? .closedEarly : .connect
+        }
+    }
+
+    private static func kind(of error: HTTPClientError) -> Kind {
+        switch error {
+        case .cancelled: .cancelled
+        case .alreadyShutdown: .shutDown
+        case .connectTimeout, .getConnectionFromPoolTimeout: .connect
+        case .tlsHandshakeTimeout: .tls
+        case .remoteConnectionClosed, .requestStreamCancelled: .closedEarly
+        case .uncleanShutdown, .deadlineExceeded, .readTimeout, .writeTimeout: .closedEarly
+        default: .invalidRequest
+        }
+    }
+
+    private static func kind(of error: IOError, afterHead: Bool) -> Kind {
+        switch error.errnoCode {
+        // These come from a connection that existed.
+        case EPIPE, ECONNRESET, ECONNABORTED: .closedEarly
+        default: afterHead ? .closedEarly : .connect
+        }
+    }
+
+    private static func kind(of error: ChannelError) -> Kind {
+        switch error {
+        case .connectTimeout, .connectPending: .connect
+        default: .closedEarly
+        }
+    }
+}
+#endif

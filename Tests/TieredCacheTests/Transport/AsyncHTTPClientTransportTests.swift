@@ -1,0 +1,440 @@
+#if HTTPClient
+import HTTPTypes
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import TieredCache
+
+@Suite("Transport on AsyncHTTPClient", .timeLimit(.minutes(2)))
+struct AsyncHTTPClientTransportTests {
+    private static func request(
+        _ authority: String,
+        path: String = "/",
+        method: HTTPRequest.Method = .get,
+        fields: HTTPFields = [:],
+        body: [UInt8]? = nil,
+        connectTimeout: Duration = .seconds(10)
+    ) -> TransportRequest {
+        TransportRequest(
+            head: HTTPRequest(
+                method: method,
+                scheme: "http",
+                authority: authority,
+                path: path,
+                headerFields: fields
+            ),
+            body: body,
+            connectTimeout: connectTimeout
+        )
+    }
+
+    private func withTransport<Value>(
+        _ body: (AsyncHTTPClientTransport) async throws -> Value
+    ) async throws -> Value {
+        let transport = AsyncHTTPClientTransport()
+        let result: Result<Value, any Error>
+        do {
+            result = .success(try await body(transport))
+        } catch {
+            result = .failure(error)
+        }
+        await transport.shutdown()
+        return try result.get()
+    }
+
+    private func collect(_ body: any TransportBody) async throws(TransportError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        while let chunk = try await body.next() {
+            #expect((1...(1 << 20)).contains(chunk.count))
+            chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        }
+        return bytes
+    }
+
+    /// What a whole exchange with a peer that answers with `response` ends in.
+    private func outcome(
+        of response: String,
+        method: HTTPRequest.Method = .get,
+        thenReset: Bool = false
+    ) async throws -> Result<String, TransportError> {
+        try await withTransport { transport in
+            let peer = RawPeer { connection in
+                guard connection.readHead() != nil else { return }
+                connection.write(response)
+                if thenReset { connection.reset() }
+            }
+            do throws(TransportError) {
+                let response = try await transport.send(
+                    Self.request(peer.authority, method: method)
+                )
+                return .success(String(decoding: try await collect(response.body), as: UTF8.self))
+            } catch {
+                return .failure(error)
+            }
+        }
+    }
+
+    @Test("The request goes out as given: target, authority, fields, nothing added")
+    func requestAsGiven() async throws {
+        let seen = Mutex("")
+        let peer = RawPeer { connection in
+            seen.withLock { $0 = connection.readHead() ?? "" }
+            connection.write("HTTP/1.1 204 No Content\r\n\r\n")
+        }
+        try await withTransport { transport in
+            let target = "/a[1]%2F%zz//..;b@c:%e4?x[]=%&y|"
+            let response = try await transport.send(
+                Self.request(peer.authority, path: target, fields: [.range: "bytes=5-"])
+            )
+            #expect(response.head.status == .noContent)
+            #expect(try await response.body.next() == nil)
+            let lines = seen.withLock { $0 }.split(separator: "\r\n")
+            #expect(lines.first == "GET \(target) HTTP/1.1")
+            #expect(
+                Set(lines.dropFirst().map { $0.lowercased() })
+                    == ["range: bytes=5-", "host: \(peer.authority)"]
+            )
+        }
+    }
+
+    @Test("A Host field of the caller replaces the one made from the authority")
+    func hostOfCaller() async throws {
+        let seen = Mutex("")
+        let peer = RawPeer { connection in
+            seen.withLock { $0 = connection.readHead() ?? "" }
+            connection.write("HTTP/1.1 204 No Content\r\n\r\n")
+        }
+        try await withTransport { transport in
+            let name = try #require(HTTPField.Name("Host"))
+            _ = try await transport.send(
+                Self.request(peer.authority, fields: [name: "example.com"])
+            )
+            #expect(seen.withLock { $0 }.lowercased().contains("host: example.com\r\n"))
+            #expect(!seen.withLock { $0 }.contains("127.0.0.1"))
+        }
+    }
+
+    @Test("A request body is sent with its length")
+    func requestBody() async throws {
+        let seen = Mutex("")
+        let peer = RawPeer { connection in
+            let head = connection.readHead() ?? ""
+            let body = connection.read(count: 5)
+            seen.withLock { $0 = head + body }
+            connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        }
+        try await withTransport { transport in
+            let response = try await transport.send(
+                Self.request(peer.authority, method: .post, body: Array("a=b&c".utf8))
+            )
+            #expect(try await collect(response.body) == Array("ok".utf8))
+            let text = seen.withLock { $0 }
+            #expect(text.hasPrefix("POST / HTTP/1.1\r\n"))
+            #expect(text.lowercased().contains("content-length: 5\r\n"))
+            #expect(text.hasSuffix("\r\n\r\na=b&c"))
+        }
+    }
+
+    @Test("Interim responses are skipped, redirects and codings are left alone")
+    func headAsReceived() async throws {
+        let peer = RawPeer { connection in
+            guard connection.readHead() != nil else { return }
+            connection.write("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+            connection.write(
+                "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Encoding: gzip\r\n"
+                    + "X-A: 1\r\nx-a: 2\r\nContent-Length: 3\r\n\r\nabc"
+            )
+            connection.waitForClose()
+        }
+        try await withTransport { transport in
+            let response = try await transport.send(Self.request(peer.authority))
+            #expect(response.head.status == .found)
+            #expect(response.head.headerFields[.location] == "/b")
+            #expect(response.head.headerFields[values: HTTPField.Name("X-A")!] == ["1", "2"])
+            #expect(try await collect(response.body) == Array("abc".utf8))
+            #expect(peer.connections == 1)
+        }
+    }
+
+    @Test(
+        "A complete body ends with nil",
+        arguments: [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "hello"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", ""),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "hello"),
+            ("HTTP/1.1 200 OK\r\n\r\nhello", "hello"),
+            ("HTTP/1.0 200 OK\r\n\r\nhello", "hello"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more", "hello"),
+            ("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", ""),
+        ]
+    )
+    func completeBody(response: String, body: String) async throws {
+        #expect(try await outcome(of: response) == .success(body))
+    }
+
+    @Test("A HEAD response has no body whatever its length says")
+    func headMethod() async throws {
+        let response = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
+        #expect(try await outcome(of: response, method: .head) == .success(""))
+    }
+
+    @Test(
+        "A body cut short is closedEarly",
+        arguments: [
+            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Le",
+            "",
+        ]
+    )
+    func cutShort(response: String) async throws {
+        for thenReset in [false, true] {
+            let result = try await outcome(of: response, thenReset: thenReset)
+            guard case .failure(let error) = result else {
+                Issue.record("\(response) ended as \(result)")
+                continue
+            }
+            #expect(error.kind == .closedEarly, "\(error)")
+        }
+    }
+
+    @Test(
+        "What is not HTTP is malformedResponse",
+        arguments: [
+            "SSH-2.0-OpenSSH_9.2\r\n", "garbage garbage garbage\r\n\r\n",
+            "HTTP/1.1 abc OK\r\n\r\n", "\u{0}\u{1}\u{2}\u{3}\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello",
+            "HTTP/1.1 200 OK\r\nBad Name\u{1}: x\r\n\r\n",
+        ]
+    )
+    func garbage(response: String) async throws {
+        let result = try await outcome(of: response)
+        guard case .failure(let error) = result else {
+            Issue.record("\(response) ended as \(result)")
+            return
+        }
+        #expect(error.kind == .malformedResponse, "\(error)")
+    }
+
+    @Test("A refused connection fails as connect")
+    func refused() async throws {
+        try await withTransport { transport in
+            for host in ["127.0.0.1", "localhost"] {
+                let error = await #expect(throws: TransportError.self) {
+                    try await transport.send(Self.request("\(host):\(RawPeer.closedPort())"))
+                }
+                #expect(error?.kind == .connect, "\(String(describing: error))")
+            }
+        }
+    }
+
+    @Test("A name that does not resolve fails as nameResolution")
+    func unresolvable() async throws {
+        try await withTransport { transport in
+            let error = await #expect(throws: TransportError.self) {
+                try await transport.send(Self.request("does-not-exist.invalid"))
+            }
+            #expect(error?.kind == .nameResolution, "\(String(describing: error))")
+        }
+    }
+
+    @Test(
+        "A request that would break its framing is invalidRequest",
+        arguments: [
+            ("127.0.0.1:1", "/a b"), ("127.0.0.1:1", "/a\u{7F}"), ("127.0.0.1:1", "/#f"),
+            ("127.0.0.1:1", "x"), ("127.0.0.1:1", ""), ("127.0.0.1:1", "/\u{E4}"),
+            ("user:pass@127.0.0.1:1", "/"), ("", "/"), ("a b", "/"), ("[::1", "/"), ("h/x", "/"),
+            ("127.0.0.1:99999", "/"),
+        ]
+    )
+    func invalidRequest(authority: String, path: String) async throws {
+        try await withTransport { transport in
+            let error = await #expect(throws: TransportError.self) {
+                try await transport.send(Self.request(authority, path: path))
+            }
+            #expect(error?.kind == .invalidRequest, "\(String(describing: error))")
+        }
+    }
+
+    @Test("Connections are kept alive")
+    func keepAlive() async throws {
+        let peer = RawPeer { connection in
+            while connection.readHead() != nil {
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            }
+        }
+        try await withTransport { transport in
+            for _ in 0..<5 {
+                let response = try await transport.send(Self.request(peer.authority))
+                #expect(try await collect(response.body) == Array("ok".utf8))
+            }
+            #expect(peer.connections == 1)
+        }
+    }
+
+    @Test("What is not pulled stays with the peer")
+    func backPressure() async throws {
+        let written = Atomic<Int>(0)
+        let total = 64 << 20
+        let signal = AsyncStream<Void>.makeStream()
+        let piece = [UInt8](repeating: 7, count: 64 << 10)
+        try await withExtendedLifetime(written) {
+            let counter = Counter()
+            let peer = RawPeer { connection in
+                guard connection.readHead() != nil else { return }
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(total)\r\n\r\n")
+                while counter.value < total {
+                    guard connection.write(piece) else { return }
+                    counter.add(piece.count)
+                    if counter.value == 1 << 20 { signal.continuation.yield() }
+                }
+            }
+            try await withTransport { transport in
+                let response = try await transport.send(Self.request(peer.authority))
+                // The peer's send blocks as soon as the buffers between us are full; until then
+                // the count grows. It is settled when it no longer moves between two pulls.
+                for await _ in signal.stream { break }
+                var received = 0
+                var worstLead = 0
+                while let chunk = try await response.body.next() {
+                    received += chunk.count
+                    worstLead = max(worstLead, counter.value - received)
+                }
+                #expect(received == total)
+                // Kernel buffers on loopback hold up to some MiB on either side; we hold < 1.
+                #expect(worstLead < 24 << 20)
+            }
+        }
+    }
+
+    @Test("Cancelling the body while a pull waits ends it and closes the connection")
+    func cancelBody() async throws {
+        let closed = AsyncStream<Void>.makeStream()
+        let peer = RawPeer { connection in
+            guard connection.readHead() != nil else { return }
+            connection.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
+            connection.waitForClose()
+            closed.continuation.yield()
+        }
+        try await withTransport { transport in
+            let body = try await transport.send(Self.request(peer.authority)).body
+            #expect(try await body.next()?.count == 5)
+            async let next = Result { () async throws in try await body.next() }
+            body.cancel()
+            body.cancel()
+            let error = await #expect(throws: TransportError.self) { try await next.get() }
+            #expect(error?.kind == .cancelled)
+            for await _ in closed.stream { break }
+        }
+    }
+
+    @Test("Dropping the body closes the connection")
+    func dropBody() async throws {
+        let closed = AsyncStream<Void>.makeStream()
+        let peer = RawPeer { connection in
+            guard connection.readHead() != nil else { return }
+            connection.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
+            connection.waitForClose()
+            closed.continuation.yield()
+        }
+        try await withTransport { transport in
+            _ = try await transport.send(Self.request(peer.authority))
+            for await _ in closed.stream { break }
+        }
+    }
+
+    @Test("Cancelling the task before the head, and before the pull, throws cancelled")
+    func cancelTask() async throws {
+        let arrived = AsyncStream<Void>.makeStream()
+        let closed = AsyncStream<Void>.makeStream()
+        let peer = RawPeer { connection in
+            guard connection.readHead() != nil else { return }
+            arrived.continuation.yield()
+            connection.waitForClose()
+            closed.continuation.yield()
+        }
+        try await withTransport { transport in
+            let task = Task { try await transport.send(Self.request(peer.authority)).head }
+            for await _ in arrived.stream { break }
+            task.cancel()
+            let error = await #expect(throws: TransportError.self) { try await task.value }
+            #expect(error?.kind == .cancelled)
+            for await _ in closed.stream { break }
+        }
+    }
+
+    @Test("A task cancelled from the start makes no request")
+    func cancelledFromStart() async throws {
+        try await withTransport { transport in
+            let task = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return try await transport.send(Self.request("127.0.0.1:\(RawPeer.closedPort())"))
+                    .head
+            }
+            let error = await #expect(throws: TransportError.self) { try await task.value }
+            #expect(error?.kind == .cancelled)
+        }
+    }
+
+    @Test("After shutdown nothing is sent, and exchanges under way fail")
+    func shutdown() async throws {
+        let arrived = AsyncStream<Void>.makeStream()
+        let peer = RawPeer { connection in
+            guard connection.readHead() != nil else { return }
+            arrived.continuation.yield()
+            connection.waitForClose()
+        }
+        let transport = AsyncHTTPClientTransport()
+        let task = Task { try await transport.send(Self.request(peer.authority)).head }
+        for await _ in arrived.stream { break }
+        await transport.shutdown()
+        let first = await #expect(throws: TransportError.self) { try await task.value }
+        #expect(first?.kind == .shutDown)
+        let second = await #expect(throws: TransportError.self) {
+            try await transport.send(Self.request(peer.authority))
+        }
+        #expect(second?.kind == .shutDown)
+    }
+
+    @Test("A trust root that cannot be read fails as tls")
+    func missingTrustRoot() async throws {
+        let peer = RawPeer { $0.waitForClose() }
+        let transport = AsyncHTTPClientTransport(additionalTrustRoots: ["/nonexistent/ca.pem"])
+        var request = Self.request(peer.authority)
+        request.head.scheme = "https"
+        let error = await #expect(throws: TransportError.self) {
+            try await transport.send(request)
+        }
+        #expect(error?.kind == .tls, "\(String(describing: error))")
+        await transport.shutdown()
+    }
+
+    @Test("A peer that does not speak TLS fails as tls")
+    func notTLS() async throws {
+        let peer = RawPeer { connection in
+            connection.write("HTTP/1.1 400 Bad Request\r\n\r\n")
+            connection.waitForClose()
+        }
+        try await withTransport { transport in
+            var request = Self.request(peer.authority)
+            request.head.scheme = "https"
+            let error = await #expect(throws: TransportError.self) {
+                try await transport.send(request)
+            }
+            #expect(error?.kind == .tls, "\(String(describing: error))")
+        }
+    }
+}
+
+/// A count that two threads share.
+private final class Counter: Sendable {
+    private let count = Atomic<Int>(0)
+
+    var value: Int { count.load(ordering: .sequentiallyConsistent) }
+
+    func add(_ step: Int) { count.add(step, ordering: .sequentiallyConsistent) }
+}
+#endif

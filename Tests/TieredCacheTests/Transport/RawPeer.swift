@@ -1,0 +1,141 @@
+import Glibc
+import Synchronization
+
+/// A server on loopback made of bare system calls, so that it can break every rule of HTTP.
+///
+/// Each accepted connection runs the script on a thread of its own.
+final class RawPeer: Sendable {
+    struct Connection: Sendable {
+        let descriptor: Int32
+
+        /// Reads up to the empty line that ends a request head; nil where the peer closed.
+        func readHead() -> String? {
+            var bytes: [UInt8] = []
+            while !bytes.suffix(4).elementsEqual("\r\n\r\n".utf8) {
+                var byte: UInt8 = 0
+                guard recv(descriptor, &byte, 1, 0) == 1 else { return nil }
+                bytes.append(byte)
+            }
+            return String(decoding: bytes, as: UTF8.self)
+        }
+
+        func read(count: Int) -> String {
+            var bytes = [UInt8](repeating: 0, count: count)
+            var filled = 0
+            while filled < count {
+                let step = bytes.withUnsafeMutableBytes {
+                    recv(descriptor, $0.baseAddress! + filled, count - filled, 0)
+                }
+                guard step > 0 else { break }
+                filled += step
+            }
+            return String(decoding: bytes[..<filled], as: UTF8.self)
+        }
+
+        /// Writes all of it; false where the peer has gone.
+        @discardableResult
+        func write(_ text: String) -> Bool { write(Array(text.utf8)) }
+
+        @discardableResult
+        func write(_ bytes: [UInt8]) -> Bool {
+            var sent = 0
+            while sent < bytes.count {
+                let step = bytes.withUnsafeBytes {
+                    send(descriptor, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL.rawValue))
+                }
+                guard step > 0 else { return false }
+                sent += step
+            }
+            return true
+        }
+
+        /// Closes with a reset instead of an orderly end.
+        func reset() {
+            var option = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(
+                descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size)
+            )
+        }
+
+        /// Blocks until the other side closes.
+        func waitForClose() {
+            var byte: UInt8 = 0
+            while recv(descriptor, &byte, 1, 0) > 0 {}
+        }
+    }
+
+    let port: Int
+    private let listener: Int32
+    private let accepted = Atomic<Int>(0)
+
+    /// How many connections were made so far.
+    var connections: Int { accepted.load(ordering: .sequentiallyConsistent) }
+    var authority: String { "127.0.0.1:\(port)" }
+
+    init(_ script: @escaping @Sendable (Connection) -> Void) {
+        let (listener, port) = Self.listen()
+        self.listener = listener
+        self.port = port
+        let owner = self
+        Self.startThread { [weak owner] in
+            while true {
+                let descriptor = accept(listener, nil, nil)
+                guard descriptor >= 0 else { return }
+                owner?.accepted.add(1, ordering: .sequentiallyConsistent)
+                Self.startThread {
+                    script(Connection(descriptor: descriptor))
+                    close(descriptor)
+                }
+            }
+        }
+    }
+
+    deinit {
+        // Wakes the accepting thread, which then leaves.
+        Glibc.shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+    }
+
+    /// A port on which nothing listens.
+    static func closedPort() -> Int {
+        let (descriptor, port) = listen()
+        close(descriptor)
+        return port
+    }
+
+    private static func listen() -> (descriptor: Int32, port: Int) {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let port = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                precondition(bind(descriptor, $0, length) == 0, "bind failed: \(errno)")
+                precondition(Glibc.listen(descriptor, 64) == 0, "listen failed: \(errno)")
+                getsockname(descriptor, $0, &length)
+            }
+            return Int(UInt16(bigEndian: pointer.pointee.sin_port))
+        }
+        return (descriptor, port)
+    }
+
+    private final class Start {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+
+    private static func startThread(_ body: @escaping @Sendable () -> Void) {
+        var thread = pthread_t()
+        let context = Unmanaged.passRetained(Start(body)).toOpaque()
+        let result = pthread_create(
+            &thread, nil,
+            { argument in
+                Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue().body()
+                return nil
+            }, context
+        )
+        precondition(result == 0)
+        pthread_detach(thread)
+    }
+}
