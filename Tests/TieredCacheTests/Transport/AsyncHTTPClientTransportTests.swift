@@ -162,7 +162,10 @@ struct AsyncHTTPClientTransportTests {
         arguments: [
             ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "hello"),
             ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", ""),
-            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "hello"),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+                "hello"
+            ),
             ("HTTP/1.1 200 OK\r\n\r\nhello", "hello"),
             ("HTTP/1.0 200 OK\r\n\r\nhello", "hello"),
             ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more", "hello"),
@@ -244,7 +247,7 @@ struct AsyncHTTPClientTransportTests {
     @Test(
         "A request that would break its framing is invalidRequest",
         arguments: [
-            ("127.0.0.1:1", "/a b"), ("127.0.0.1:1", "/a\u{7F}"), ("127.0.0.1:1", "/#f"),
+            ("127.0.0.1:1", "/a b"), ("127.0.0.1:1", "/#f"),
             ("127.0.0.1:1", "x"), ("127.0.0.1:1", ""), ("127.0.0.1:1", "/\u{E4}"),
             ("user:pass@127.0.0.1:1", "/"), ("", "/"), ("a b", "/"), ("[::1", "/"), ("h/x", "/"),
             ("127.0.0.1:99999", "/"),
@@ -277,36 +280,31 @@ struct AsyncHTTPClientTransportTests {
 
     @Test("What is not pulled stays with the peer")
     func backPressure() async throws {
-        let written = Atomic<Int>(0)
         let total = 64 << 20
         let signal = AsyncStream<Void>.makeStream()
         let piece = [UInt8](repeating: 7, count: 64 << 10)
-        try await withExtendedLifetime(written) {
-            let counter = Counter()
-            let peer = RawPeer { connection in
-                guard connection.readHead() != nil else { return }
-                connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(total)\r\n\r\n")
-                while counter.value < total {
-                    guard connection.write(piece) else { return }
-                    counter.add(piece.count)
-                    if counter.value == 1 << 20 { signal.continuation.yield() }
-                }
+        let counter = Counter()
+        let peer = RawPeer { connection in
+            guard connection.readHead() != nil else { return }
+            connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(total)\r\n\r\n")
+            while counter.value < total, connection.write(piece) {
+                counter.add(piece.count)
+                if counter.value == 1 << 20 { signal.continuation.yield() }
             }
-            try await withTransport { transport in
-                let response = try await transport.send(Self.request(peer.authority))
-                // The peer's send blocks as soon as the buffers between us are full; until then
-                // the count grows. It is settled when it no longer moves between two pulls.
-                for await _ in signal.stream { break }
-                var received = 0
-                var worstLead = 0
-                while let chunk = try await response.body.next() {
-                    received += chunk.count
-                    worstLead = max(worstLead, counter.value - received)
-                }
-                #expect(received == total)
-                // Kernel buffers on loopback hold up to some MiB on either side; we hold < 1.
-                #expect(worstLead < 24 << 20)
+        }
+        try await withTransport { transport in
+            let response = try await transport.send(Self.request(peer.authority))
+            // Nobody pulls: the peer runs ahead until the buffers between us are full.
+            for await _ in signal.stream { break }
+            var received = 0
+            var worstLead = 0
+            while let chunk = try await response.body.next() {
+                received += chunk.count
+                worstLead = max(worstLead, counter.value - received)
             }
+            #expect(received == total)
+            // The kernel's buffers on loopback hold some MiB on either side; ours hold < 1 MiB.
+            #expect(worstLead < 24 << 20)
         }
     }
 
@@ -322,10 +320,10 @@ struct AsyncHTTPClientTransportTests {
         try await withTransport { transport in
             let body = try await transport.send(Self.request(peer.authority)).body
             #expect(try await body.next()?.count == 5)
-            async let next = Result { () async throws in try await body.next() }
+            let next = Task { try await body.next()?.count }
             body.cancel()
             body.cancel()
-            let error = await #expect(throws: TransportError.self) { try await next.get() }
+            let error = await #expect(throws: TransportError.self) { try await next.value }
             #expect(error?.kind == .cancelled)
             for await _ in closed.stream { break }
         }

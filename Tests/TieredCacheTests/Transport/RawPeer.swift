@@ -41,7 +41,12 @@ final class RawPeer: Sendable {
             var sent = 0
             while sent < bytes.count {
                 let step = bytes.withUnsafeBytes {
-                    send(descriptor, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL.rawValue))
+                    send(
+                        descriptor,
+                        $0.baseAddress! + sent,
+                        bytes.count - sent,
+                        Int32(MSG_NOSIGNAL)
+                    )
                 }
                 guard step > 0 else { return false }
                 sent += step
@@ -53,7 +58,11 @@ final class RawPeer: Sendable {
         func reset() {
             var option = linger(l_onoff: 1, l_linger: 0)
             setsockopt(
-                descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size)
+                descriptor,
+                SOL_SOCKET,
+                SO_LINGER,
+                &option,
+                socklen_t(MemoryLayout<linger>.size)
             )
         }
 
@@ -129,11 +138,13 @@ final class RawPeer: Sendable {
         var thread = pthread_t()
         let context = Unmanaged.passRetained(Start(body)).toOpaque()
         let result = pthread_create(
-            &thread, nil,
+            &thread,
+            nil,
             { argument in
                 Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue().body()
                 return nil
-            }, context
+            },
+            context
         )
         precondition(result == 0)
         pthread_detach(thread)

@@ -1,5 +1,6 @@
 #if HTTPClient
 import AsyncHTTPClient
+import HTTPCaching
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
@@ -17,12 +18,7 @@ struct AsyncHTTPClientRequest {
 
     init(_ request: TransportRequest) throws(TransportError) {
         let head = request.head
-        guard let scheme = head.scheme?.lowercased(), scheme == "http" || scheme == "https" else {
-            throw TransportError(.invalidRequest, "the scheme is neither http nor https")
-        }
-        guard let authority = head.authority, Self.isAuthority(authority) else {
-            throw TransportError(.invalidRequest, "the authority is not host[:port]")
-        }
+        let origin = try Self.origin(of: head)
         guard let target = head.path, Self.isTarget(target) else {
             throw TransportError(
                 .invalidRequest,
@@ -35,7 +31,7 @@ struct AsyncHTTPClientRequest {
         }
         do {
             self.request = try HTTPClient.Request(
-                url: "\(scheme)://\(authority)/",
+                url: "\(origin)/",
                 method: HTTPMethod(rawValue: head.method.rawValue),
                 headers: headers,
                 body: request.body.map { .byteBuffer(ByteBuffer(bytes: $0)) }
@@ -45,20 +41,20 @@ struct AsyncHTTPClientRequest {
         }
     }
 
-    /// `host[:port]`, without userinfo: credentials travel in the Authorization field.
-    private static func isAuthority(_ text: String) -> Bool {
-        !text.isEmpty
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
-                    UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: ":"), UInt8(ascii: "["),
-                    UInt8(ascii: "]"):
-                    true
-                default:
-                    false
-                }
-            }
+    /// Scheme and `host[:port]`, without userinfo: credentials travel in the Authorization field.
+    ///
+    /// Checked here, because the library traps on a port above 65535.
+    private static func origin(of head: HTTPRequest) throws(TransportError) -> TargetURI.Origin {
+        guard let scheme = head.scheme, let authority = head.authority,
+            !authority.utf8.contains(where: { "/?#@".utf8.contains($0) })
+        else {
+            throw TransportError(.invalidRequest, "the authority is not host[:port]")
+        }
+        do {
+            return try TargetURI("\(scheme)://\(authority)/").origin
+        } catch {
+            throw TransportError(.invalidRequest, "\(error)")
+        }
     }
 
     private static func isTarget(_ text: String) -> Bool {
