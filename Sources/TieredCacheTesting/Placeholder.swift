@@ -1,3 +1,0 @@
-import NIOHTTP1
-import NIOPosix
-import TieredCache

@@ -1,0 +1,155 @@
+import NIOCore
+import NIOHTTP1
+import TieredCache
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Carries out the answers on one accepted connection, one after the other.
+struct OriginConnection: Sendable {
+    /// What ended the connection before the client did.
+    enum Ending: Error {
+        case cut(OriginBehaviour.Cut)
+    }
+
+    private static let pieceSize = 256 * 1024
+    private static let maximumLoggedBody = 64 * 1024
+
+    let origin: ScriptedOrigin
+    let number: Int
+    let channel: any Channel
+
+    /// Answers until the client or the script ends the connection, or the task is cancelled.
+    func serve(_ inbound: NIOAsyncChannelInboundStream<HTTPServerRequestPart>) async {
+        var parts = inbound.makeAsyncIterator()
+        while let exchange = await nextRequest(&parts) {
+            let (request, number) = exchange
+            let (answer, key) = origin.answer(to: request)
+            do {
+                try await perform(answer, exchange: number, key: key)
+                origin.end(number, .complete)
+            } catch Ending.cut(let cut) {
+                origin.end(number, .cut)
+                return await close(cut)
+            } catch {
+                // The peer has gone or the origin stops: there is nobody to tell.
+                return origin.end(number, .disconnected)
+            }
+            guard !answer.closesConnection else { return }
+        }
+    }
+
+    /// Reads a whole request; nil at the end of the connection or at bytes that are not HTTP.
+    private func nextRequest(
+        _ parts: inout NIOAsyncChannelInboundStream<HTTPServerRequestPart>.AsyncIterator
+    ) async -> (OriginRequest, Int)? {
+        var request: (OriginRequest, Int)?
+        do {
+            while let part = try await parts.next() {
+                switch part {
+                case .head(let head):
+                    request = begin(OriginRequest(head))
+                    if head.headers.contains(name: "expect") {
+                        try await write(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
+                    }
+                case .body(let bytes):
+                    guard let (_, number) = request else { continue }
+                    origin.append(
+                        bytes.readableBytesView,
+                        to: number,
+                        limit: Self.maximumLoggedBody
+                    )
+                case .end:
+                    return request
+                }
+            }
+        } catch {
+            // Not HTTP, or a broken connection; either way the connection is done for.
+        }
+        if let (_, number) = request { origin.end(number, .disconnected) }
+        return nil
+    }
+
+    private func begin(_ request: OriginRequest) -> (OriginRequest, Int) {
+        (request, origin.begin(request, connection: number))
+    }
+
+    private func perform(_ answer: OriginAnswer, exchange: Int, key: String) async throws {
+        for step in answer.steps {
+            switch step {
+            case .sleep(let duration): try await origin.timeSource.sleep(for: duration)
+            case .wait(let gate): await gate.wait()
+            case .stall: await OriginGate().wait()
+            case .changeVersion: origin.update(key) { $0.version += 1 }
+            case .raw(let bytes): try await write(bytes)
+            case .body(let range): try await write(range, of: answer, exchange: exchange)
+            case .cut(let cut): throw Ending.cut(cut)
+            case .head(let bytes):
+                try await write(bytes)
+                origin.didWriteHead(exchange, status: answer.status)
+            }
+            try Task.checkCancellation()
+        }
+    }
+
+    private func write(_ bytes: [UInt8]) async throws {
+        try await channel.writeAndFlush(ByteBuffer(bytes: bytes)).get()
+    }
+
+    /// Writes piece by piece, each only when the kernel has taken the one before.
+    private func write(_ range: Range<Int64>, of answer: OriginAnswer, exchange: Int) async throws {
+        // Twenty pieces a second look smooth enough to a client that measures a rate.
+        let limit = answer.bytesPerSecond.map { max(1, min($0 / 20, Self.pieceSize)) }
+        let size = Int64(limit ?? Self.pieceSize)
+        var position = range.lowerBound
+        while position < range.upperBound {
+            let end = min(range.upperBound, position + size)
+            try await channel.writeAndFlush(piece(position..<end, of: answer)).get()
+            origin.didWriteBody(exchange, count: end - position)
+            if let rate = answer.bytesPerSecond {
+                try await origin.timeSource.sleep(for: .seconds(1) * Int(end - position) / rate)
+            }
+            position = end
+        }
+    }
+
+    private func piece(_ range: Range<Int64>, of answer: OriginAnswer) -> ByteBuffer {
+        var buffer = channel.allocator.buffer(capacity: range.count + 32)
+        if answer.isChunked { buffer.writeString(String(range.count, radix: 16) + "\r\n") }
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: range.count) { target in
+            answer.source.fill(
+                UnsafeMutableRawBufferPointer(rebasing: target[..<range.count]),
+                from: range.lowerBound
+            )
+            return range.count
+        }
+        if answer.isChunked { buffer.writeString("\r\n") }
+        return buffer
+    }
+
+    private func close(_ cut: OriginBehaviour.Cut) async {
+        guard cut == .reset, let options = channel as? any SocketOptionProvider else { return }
+        await drain(options)
+        do {
+            try await options.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
+            try await channel.close().get()
+        } catch {
+            // Already closed by the peer, which is what this was for.
+        }
+    }
+
+    /// A reset discards what the kernel has not sent; waits, at most a second, until it has.
+    private func drain(_ options: any SocketOptionProvider) async {
+        #if os(Linux)
+        for _ in 0..<200 {
+            guard let info = try? await options.getTCPInfo().get(), info.tcpi_unacked > 0 else {
+                return  // Nothing is under way, or the socket is gone.
+            }
+            do { try await Task.sleep(for: .milliseconds(5)) } catch { return }
+        }
+        #endif
+    }
+}

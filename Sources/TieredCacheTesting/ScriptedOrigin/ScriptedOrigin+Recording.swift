@@ -1,0 +1,73 @@
+import NIOCore
+import TieredCache
+
+/// What connections ask of the origin and tell it.
+extension ScriptedOrigin {
+    /// Decides the answer to `request`, counting it for the script.
+    ///
+    /// - Returns: the answer, and the path under which the resource was found.
+    func answer(to request: OriginRequest) -> (OriginAnswer, key: String) {
+        let path = OriginLog.path(of: request.target)
+        let found = state.withLock { state -> (Served, String)? in
+            for key in [request.target, path] {
+                guard let served = state.served[key] else { continue }
+                state.served[key]?.requests += 1
+                return (served, key)
+            }
+            return nil
+        }
+        guard let (served, key) = found else { return (.notFound(request), path) }
+        let behaviour = served.script.behaviour(forRequest: served.requests)
+        let answer = OriginAnswer.plan(request, resource: served.resource, behaviour: behaviour)
+        return (answer, key)
+    }
+
+    func begin(_ request: OriginRequest, connection: Int) -> Int {
+        let now = timeSource.monotonicTime()
+        return record { $0.begin(request, connection: connection, at: now) }
+    }
+
+    func append(_ bytes: ByteBufferView, to exchange: Int, limit: Int) {
+        record { log in
+            let room = limit - log.exchanges[exchange].body.count
+            log.exchanges[exchange].body.append(contentsOf: bytes.prefix(max(0, room)))
+        }
+    }
+
+    func didWriteHead(_ exchange: Int, status: Int?) {
+        record { $0.exchanges[exchange].status = status }
+    }
+
+    func didWriteBody(_ exchange: Int, count: Int64) {
+        record { $0.exchanges[exchange].bodyBytesWritten += count }
+    }
+
+    func end(_ exchange: Int, _ outcome: OriginExchange.Outcome) {
+        let now = timeSource.monotonicTime()
+        record { $0.end(exchange, outcome, at: now) }
+    }
+
+    func didAccept() -> Int {
+        record { log in
+            log.acceptedConnections += 1
+            log.openConnections += 1
+            return log.acceptedConnections - 1
+        }
+    }
+
+    func didClose() {
+        record { $0.openConnections -= 1 }
+    }
+
+    /// Changes the log and lets those go who have waited for the change.
+    private func record<Result: Sendable>(_ change: (inout OriginLog) -> Result) -> Result {
+        let (result, ready) = state.withLock { state in
+            let result = change(&state.log)
+            let ready = state.waiters.filter { $0.value.condition(state.log) }
+            for number in ready.keys { state.waiters[number] = nil }
+            return (result, ready.values.map(\.continuation))
+        }
+        for continuation in ready { continuation.resume() }
+        return result
+    }
+}

@@ -1,0 +1,90 @@
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import TieredCache
+
+extension ScriptedOrigin {
+    private typealias Connection = NIOAsyncChannel<HTTPServerRequestPart, ByteBuffer>
+    private typealias Listener = NIOAsyncChannel<Connection, Never>
+
+    /// Listens on loopback: on a free port, or after a stop on the port it had.
+    ///
+    /// - Throws: what the system says when the socket cannot be had.
+    public func start() async throws {
+        let listener = try await Self.listen(on: port)
+        let port = listener.channel.localAddress?.port ?? 0
+        let server = Task { await self.run(listener) }
+        state.withLock { state in
+            state.port = port
+            state.server = server
+        }
+    }
+
+    /// Closes every connection and the listening socket; returns when all are closed.
+    public func stop() async {
+        let server = state.withLock { state in
+            defer { state.server = nil }
+            return state.server
+        }
+        server?.cancel()
+        await server?.value
+    }
+
+    private static func listen(on port: Int) async throws -> Listener {
+        try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelOption(.backlog, value: 256)
+            .bind(host: "127.0.0.1", port: port) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let decoder = ByteToMessageHandler(HTTPRequestDecoder())
+                    try channel.pipeline.syncOperations.addHandler(decoder)
+                    return try Connection(wrappingChannelSynchronously: channel)
+                }
+            }
+    }
+
+    private func run(_ listener: Listener) async {
+        do {
+            try await listener.executeThenClose { connections in
+                try await withThrowingDiscardingTaskGroup { group in
+                    for try await connection in connections {
+                        group.addTask { await self.serve(connection) }
+                    }
+                }
+            }
+        } catch {
+            // Cancelled by stop(), or the listening socket failed: requests will show it.
+        }
+    }
+
+    private func serve(_ connection: Connection) async {
+        let number = didAccept()
+        let channel = connection.channel
+        await withTaskCancellationHandler {
+            do {
+                try await connection.executeThenClose { inbound, _ in
+                    await self.serve(inbound, on: channel, number: number)
+                }
+            } catch {
+                // Closing failed because the peer was faster.
+            }
+        } onCancel: {
+            channel.close(promise: nil)
+        }
+        didClose()
+    }
+
+    /// Serves until done, and no longer than the socket lives: an answer that stalls or waits
+    /// ends with its client.
+    private func serve(
+        _ inbound: NIOAsyncChannelInboundStream<HTTPServerRequestPart>,
+        on channel: any Channel,
+        number: Int
+    ) async {
+        let serving = Task {
+            await OriginConnection(origin: self, number: number, channel: channel).serve(inbound)
+        }
+        channel.closeFuture.whenComplete { _ in serving.cancel() }
+        await serving.value
+    }
+}

@@ -1,0 +1,135 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// A blocking TCP connection to a loopback port, for tests that care about every byte.
+///
+/// Not for the cooperative pool: run it on threads that may block. Every read gives up after 20 s,
+/// so that a server which never answers fails a test instead of hanging it.
+package final class RawConnection {
+    /// Which system call failed, and how.
+    package struct Failure: Error, Hashable, CustomStringConvertible {
+        package let call: String
+        package let errno: Int32
+
+        package var description: String { "\(call): errno \(errno)" }
+    }
+
+    private let descriptor: Int32
+
+    package init(port: Int, receiveBuffer: Int32? = nil) throws(Failure) {
+        descriptor = socket(AF_INET, Int32(streamType), 0)
+        guard descriptor >= 0 else { throw Failure(call: "socket", errno: lastError()) }
+        var timeout = timeval(tv_sec: 20, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, size)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, size)
+        if var receiveBuffer {
+            let size = socklen_t(MemoryLayout<Int32>.size)
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, size)
+        }
+        guard Self.connect(descriptor, port: port) else {
+            let failure = Failure(call: "connect", errno: lastError())
+            _ = Self.closeDescriptor(descriptor)
+            throw failure
+        }
+    }
+
+    deinit {
+        _ = Self.closeDescriptor(descriptor)
+    }
+
+    /// Sends the UTF-8 of `text` as it is.
+    package func send(_ text: String) throws(Failure) {
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes { sendBytes(descriptor, $0) }
+            guard count > 0 else { throw Failure(call: "send", errno: lastError()) }
+            bytes = bytes.dropFirst(count)
+        }
+    }
+
+    /// Waits for some bytes; empty at the end of the stream.
+    package func receive(atMost limit: Int = 65536) throws(Failure) -> [UInt8] {
+        var buffer = [UInt8](repeating: 0, count: limit)
+        let count = buffer.withUnsafeMutableBytes { receiveBytes(descriptor, $0) }
+        guard count >= 0 else { throw Failure(call: "recv", errno: lastError()) }
+        return Array(buffer[..<count])
+    }
+
+    /// Waits for exactly `count` bytes, or fewer if the stream ends before.
+    package func receive(exactly count: Int) throws(Failure) -> [UInt8] {
+        var bytes: [UInt8] = []
+        while bytes.count < count {
+            let more = try receive(atMost: min(count - bytes.count, 1 << 20))
+            guard !more.isEmpty else { return bytes }
+            bytes += more
+        }
+        return bytes
+    }
+
+    /// Everything up to the end of the stream.
+    package func receiveAll() throws(Failure) -> [UInt8] {
+        try receive(exactly: .max)
+    }
+
+    /// A head, up to and with its empty line.
+    package func receiveHead() throws(Failure) -> String {
+        var bytes: [UInt8] = []
+        while !bytes.ends(with: [13, 10, 13, 10]) {
+            let byte = try receive(atMost: 1)
+            guard !byte.isEmpty else { break }
+            bytes += byte
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func connect(_ descriptor: Int32, port: Int) -> Bool {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(truncatingIfNeeded: port).bigEndian
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connectSocket(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+    }
+
+    private static func closeDescriptor(_ descriptor: Int32) -> Int32 { close(descriptor) }
+}
+
+#if canImport(Glibc)
+private let streamType = SOCK_STREAM.rawValue
+private let noSignal = Int32(MSG_NOSIGNAL)
+#else
+private let streamType = SOCK_STREAM
+private let noSignal: Int32 = 0
+#endif
+
+// The class's own names hide these functions from its methods.
+private func lastError() -> Int32 { errno }
+
+private func connectSocket(
+    _ descriptor: Int32,
+    _ address: UnsafePointer<sockaddr>,
+    _ size: socklen_t
+) -> Int32 {
+    connect(descriptor, address, size)
+}
+
+private func sendBytes(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+    send(descriptor, bytes.baseAddress, bytes.count, noSignal)
+}
+
+private func receiveBytes(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer) -> Int {
+    recv(descriptor, bytes.baseAddress, bytes.count, 0)
+}
+
+extension [UInt8] {
+    fileprivate func ends(with suffix: [UInt8]) -> Bool {
+        self.suffix(suffix.count).elementsEqual(suffix)
+    }
+}
