@@ -23,6 +23,11 @@ final class Latch<Value: Sendable>: Sendable {
         state.withLock { $0.outcome }
     }
 
+    /// How many tasks wait.
+    var waiters: Int {
+        state.withLock { $0.outcome == nil ? $0.waiting : 0 }
+    }
+
     /// Sets the outcome and wakes everybody.
     ///
     /// - Returns: whether this call set it.

@@ -1,0 +1,103 @@
+import Testing
+
+@testable import TieredCache
+
+/// Many tasks at once; worth most under the thread sanitizer.
+@Suite("Request queue under load", .timeLimit(.minutes(2)))
+struct RequestQueueStressTests {
+    /// Counts what runs, and the most that ever ran at once.
+    private final class Gauge: Sendable {
+        private let counts = Guarded((running: 0, most: 0, total: 0))
+
+        var most: Int { counts.withLock { $0.most } }
+        var running: Int { counts.withLock { $0.running } }
+        var total: Int { counts.withLock { $0.total } }
+
+        func enter(isFirst: Bool) {
+            counts.withLock { counts in
+                counts.running += 1
+                counts.total += isFirst ? 1 : 0
+                counts.most = max(counts.most, counts.running)
+            }
+        }
+
+        func leave() {
+            counts.withLock { $0.running -= 1 }
+        }
+    }
+
+    @Test
+    func `Everybody is completed once and the limit holds`() async {
+        let queue = RequestQueue(
+            limits: .init(maximumDownloads: 3, maximumPerHost: 2),
+            executor: IOExecutor(threads: 4)
+        )
+        let gauge = Gauge()
+        let ends = await withTaskGroup(of: [CacheError.Code?].self) { group in
+            for seed in 0..<16 {
+                group.addTask { await Self.requester(UInt64(seed), queue, gauge) }
+            }
+            return await group.reduce(into: []) { $0 += $1 }
+        }
+        await queue.shutdown()
+        #expect(ends.count == 16 * 150)
+        #expect(ends.contains(nil) && ends.contains(.cancelled) && ends.contains(.originFailed))
+        #expect(gauge.running == 0)
+        #expect((1...3).contains(gauge.most))
+        #expect(gauge.total < ends.count, "nothing was shared")
+        #expect(queue.snapshot().flights.isEmpty)
+        #expect(queue.snapshot().slotsInUse == 0)
+    }
+
+    /// Requests 150 times, and now and then leaves, is cancelled, or changes its mind.
+    private static func requester(
+        _ seed: UInt64,
+        _ queue: RequestQueue,
+        _ gauge: Gauge
+    ) async -> [CacheError.Code?] {
+        var random = SplitMix(seed: seed)
+        var ends: [CacheError.Code?] = []
+        for _ in 0..<150 {
+            let number = Int.random(in: 0..<6, using: &random)
+            let yields = Int.random(in: 0..<6, using: &random)
+            let subscription = queue.join(
+                FlightGroup(key: CacheKey(explicit: "\(number)")),
+                wanting: 0,
+                coverage: 0..<10,
+                host: "host\(number % 2)",
+                priority: RequestPriority.allCases.randomElement(using: &random) ?? .normal
+            ) { await work($0, gauge: gauge, yields: yields) }
+            let task = Task { await code { try await subscription.value() } }
+            switch Int.random(in: 0..<5, using: &random) {
+            case 0: subscription.cancel()
+            case 1: task.cancel()
+            case 2: subscription.priority = .playing
+            default: break
+            }
+            ends.append(await task.value)
+        }
+        return ends
+    }
+
+    /// Pretends to download, with a stall in the middle; every fifth fails.
+    private static func work(
+        _ context: FlightContext,
+        gauge: Gauge,
+        yields: Int
+    ) async -> Result<Void, CacheError> {
+        gauge.enter(isFirst: true)
+        for _ in 0..<yields { await Task.yield() }
+        gauge.leave()
+        context.stall()
+        await Task.yield()
+        do throws(CacheError) {
+            try await context.unstall()
+        } catch {
+            return .failure(error)
+        }
+        gauge.enter(isFirst: false)
+        defer { gauge.leave() }
+        context.didAdvance(to: 5)
+        return yields == 5 ? .failure(CacheError(.originFailed, "every fifth")) : .success(())
+    }
+}
