@@ -46,6 +46,13 @@ struct FieldScanner {
         return bytes[start..<position]
     }
 
+    /// Takes `count` bytes, or as many as there are.
+    mutating func take(count: Int) -> ArraySlice<UInt8> {
+        let start = position
+        position = min(bytes.count, position + max(0, count))
+        return bytes[start..<position]
+    }
+
     /// Takes a token (RFC 9110 §5.6.2), or nil if none comes next.
     mutating func token() -> String? {
         let token = take(while: \.isTokenCharacter)

@@ -1,0 +1,84 @@
+/// Walks over the directives of `Cache-Control` (RFC 9111 §5.2), however badly they are written.
+///
+/// Whitespace around commas and `=`, empty elements, any case and quoted arguments are read. What
+/// follows an argument up to the next comma makes the argument invalid. A quoted string that is
+/// not closed ends at the next comma, so that a restriction after it is still seen.
+enum CacheControlParsing {
+    /// What follows the name of a directive.
+    enum Argument {
+        /// No `=`.
+        case none
+        /// The text, without the quotes it may have had.
+        case text(String)
+        /// Something that is neither a token nor a quoted string.
+        case invalid
+    }
+
+    /// Calls `body` with each directive, its name in lower case.
+    static func forEachDirective(in fieldValue: String, _ body: (String, Argument) -> Void) {
+        var scanner = FieldScanner(fieldValue)
+        while !scanner.isAtEnd {
+            scanner.skipWhitespace()
+            if let name = scanner.token() {
+                body(name.lowercased(), argument(&scanner))
+            }
+            _ = scanner.take { $0 != UInt8(ascii: ",") }
+            _ = scanner.skip(",")
+        }
+    }
+
+    private static func argument(_ scanner: inout FieldScanner) -> Argument {
+        scanner.skipWhitespace()
+        guard scanner.skip("=") else { return .none }
+        scanner.skipWhitespace()
+        guard let text = scanner.quotedString() ?? scanner.token() else { return .invalid }
+        scanner.skipWhitespace()
+        let isComplete = scanner.isAtEnd || scanner.next == UInt8(ascii: ",")
+        return isComplete ? .text(text) : .invalid
+    }
+}
+
+extension CacheControlParsing.Argument {
+    /// A number of seconds (RFC 9111 §1.2.2), at most 2^31; nil if it is none.
+    var seconds: Int64? {
+        guard case .text(let text) = self else { return nil }
+        return DeltaSeconds.parse(text)
+    }
+
+    /// The field names of a qualified directive, in lower case; empty if it is unqualified.
+    var fieldNames: [String] {
+        guard case .text(let text) = self else { return [] }
+        return FieldNameList.parse(text)
+    }
+}
+
+/// A span of time in whole seconds, as HTTP writes it (RFC 9111 §1.2.2).
+enum DeltaSeconds {
+    /// The largest span: 68 years are forever, and sums of spans never overflow.
+    static let maximum: Int64 = 1 << 31
+
+    /// Reads digits alone; a larger number becomes ``maximum``.
+    static func parse(_ text: some StringProtocol) -> Int64? {
+        var scanner = FieldScanner(text)
+        guard let number = scanner.saturatingDigits(), scanner.isAtEnd else { return nil }
+        return min(number, maximum)
+    }
+}
+
+/// A list of field names, as `Vary`, `Connection` and qualified directives hold it.
+enum FieldNameList {
+    /// The names in lower case; elements that are no token are left out.
+    static func parse(_ fieldValue: String) -> [String] {
+        var names: [String] = []
+        var scanner = FieldScanner(fieldValue)
+        while !scanner.isAtEnd {
+            scanner.skipWhitespace()
+            if let name = scanner.token() {
+                names.append(name.lowercased())
+            }
+            _ = scanner.take { $0 != UInt8(ascii: ",") }
+            _ = scanner.skip(",")
+        }
+        return names
+    }
+}

@@ -1,0 +1,68 @@
+/// How long a response may be used without validation (RFC 9111 §4.2.1, §4.2.2).
+public struct FreshnessLifetime: Hashable, Sendable {
+    /// Where the lifetime comes from.
+    public enum Source: Hashable, Sendable {
+        /// `s-maxage`, `max-age` or `Expires`: set by the origin.
+        case explicit
+        /// Set by the application for origins that say nothing.
+        case application
+        /// A tenth of the time since the last modification.
+        case heuristic
+        /// Nobody says anything: zero.
+        case none
+    }
+
+    /// The lifetime, never negative.
+    public let duration: Duration
+    /// Where it comes from.
+    public let source: Source
+
+    /// The lifetime of a response.
+    ///
+    /// In this order: `s-maxage` in a shared cache, `max-age`, `Expires` − `Date`, the
+    /// application's lifetime, a tenth of `Date` − `Last-Modified`. The last two only for a status
+    /// that RFC 9110 §15.1 calls heuristically cacheable, or with `public`; the application's not
+    /// for errors, which should not outlive their cause.
+    public init(of response: ResponseFacts, rules: CacheRules) {
+        if let explicit = Self.explicit(response, rules: rules) {
+            self.init(duration: max(.zero, explicit), source: .explicit)
+            return
+        }
+        let isCacheable =
+            StatusCode.isHeuristicallyCacheable(response.status)
+            || response.cacheControl.has(.isPublic)
+        guard isCacheable, !response.hasPragmaNoCache else {
+            self.init(duration: .zero, source: .none)
+            return
+        }
+        if let lifetime = rules.applicationLifetime, response.status < 400 {
+            self.init(duration: max(.zero, lifetime), source: .application)
+            return
+        }
+        guard let modified = response.lastModified else {
+            self.init(duration: .zero, source: .none)
+            return
+        }
+        let tenth = max(.zero, modified.duration(to: response.date)) / 10
+        self.init(duration: min(tenth, rules.maximumHeuristicLifetime), source: .heuristic)
+    }
+
+    private init(duration: Duration, source: Source) {
+        self.duration = duration
+        self.source = source
+    }
+
+    private static func explicit(_ response: ResponseFacts, rules: CacheRules) -> Duration? {
+        if rules.isShared, let seconds = response.cacheControl.sharedMaxAge {
+            return .seconds(seconds)
+        }
+        if let seconds = response.cacheControl.maxAge {
+            return .seconds(seconds)
+        }
+        switch response.expires {
+        case .absent: return nil
+        case .invalid: return .zero
+        case .at(let time): return response.date.duration(to: time)
+        }
+    }
+}

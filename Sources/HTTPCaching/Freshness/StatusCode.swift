@@ -1,0 +1,30 @@
+/// What status codes mean to a cache (RFC 9110 §15).
+public enum StatusCode {
+    /// Whether a response may be given a heuristic lifetime (RFC 9110 §15.1).
+    public static func isHeuristicallyCacheable(_ status: Int) -> Bool {
+        switch status {
+        case 200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501: true
+        default: false
+        }
+    }
+
+    /// Whether the caching rules of the code are known, as `must-understand` demands
+    /// (RFC 9111 §5.2.2.3).
+    public static func isUnderstood(_ status: Int) -> Bool {
+        switch status {
+        case 200...206, 300...303, 305, 307, 308, 400...417, 421, 422, 426, 428, 429, 431, 451,
+            500...505, 511:
+            true
+        default: false
+        }
+    }
+
+    /// Whether an answer to validation counts as an error behind which a stale response may be
+    /// served (RFC 5861 §4).
+    public static func isStaleIfErrorStatus(_ status: Int) -> Bool {
+        switch status {
+        case 500, 502, 503, 504: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,68 @@
+/// Appends integers and texts to bytes.
+struct ByteWriter {
+    private(set) var bytes: [UInt8] = []
+
+    mutating func write(_ number: some FixedWidthInteger) {
+        withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    mutating func write(bytes content: some Collection<UInt8>) {
+        write(UInt32(clamping: content.count))
+        bytes.append(contentsOf: content.prefix(Int(UInt32.max)))
+    }
+
+    mutating func write(text: String) {
+        write(bytes: text.utf8)
+    }
+
+    mutating func write(optionalText text: String?) {
+        write(UInt8(text == nil ? 0 : 1))
+        if let text {
+            write(text: text)
+        }
+    }
+}
+
+/// Takes integers and texts from bytes that may be anything; nil at the first that is not there.
+struct ByteReader {
+    private var rest: ArraySlice<UInt8>
+
+    init(_ bytes: some Collection<UInt8>) {
+        rest = Array(bytes)[...]
+    }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    mutating func read<Number: FixedWidthInteger>(_ type: Number.Type) -> Number? {
+        let width = Number.bitWidth / 8
+        guard rest.count >= width else { return nil }
+        var number: Number = 0
+        for byte in rest.prefix(width).reversed() {
+            // Shifting a single byte by its width would lose nothing but is not defined by `<<`.
+            number = width == 1 ? Number(truncatingIfNeeded: byte) : number << 8 | Number(byte)
+        }
+        rest = rest.dropFirst(width)
+        return number
+    }
+
+    mutating func readBytes() -> ArraySlice<UInt8>? {
+        guard let count = read(UInt32.self), rest.count >= Int(count) else { return nil }
+        let bytes = rest.prefix(Int(count))
+        rest = rest.dropFirst(Int(count))
+        return bytes
+    }
+
+    /// nil also where the bytes are not UTF-8.
+    mutating func readText() -> String? {
+        readBytes().flatMap { String(validating: $0, as: UTF8.self) }
+    }
+
+    /// The outer nil is damage, the inner one an absent text.
+    mutating func readOptionalText() -> String?? {
+        switch read(UInt8.self) {
+        case 0: .some(nil)
+        case 1: readText().map(Optional.some)
+        default: nil
+        }
+    }
+}

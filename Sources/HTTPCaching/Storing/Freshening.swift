@@ -1,0 +1,77 @@
+public import HTTPTypes
+
+/// What a 304, or the answer to HEAD, changes in a stored response (RFC 9111 §3.2, §4.3.4, §4.3.5).
+public enum Freshening {
+    /// Whether an answer is about the stored response.
+    ///
+    /// A tag decides alone: a strong one must match strongly, a weak one weakly. Without a tag in
+    /// the answer, a `Last-Modified` must be the stored one. An answer without any validator is
+    /// taken to be about the one response whose validators were sent.
+    ///
+    /// - Parameters:
+    ///   - answer: the fields of the 304.
+    ///   - storedFields: the fields of the stored response.
+    /// - Returns: false if the answer is about something else; then fetch it whole.
+    public static func identifies(_ answer: HTTPFields, storedFields: HTTPFields) -> Bool {
+        if let text = answer[.eTag] {
+            guard let storedText = storedFields[.eTag] else { return false }
+            guard let tag = EntityTag(text), let stored = EntityTag(storedText) else {
+                return text.utf8.elementsEqual(storedText.utf8)
+            }
+            return tag.isWeak ? tag.weaklyMatches(stored) : tag.stronglyMatches(stored)
+        }
+        guard let modified = answer[.lastModified], let stored = storedFields[.lastModified] else {
+            return true
+        }
+        return modified.utf8.elementsEqual(stored.utf8)
+    }
+
+    /// Whether the answer to a HEAD request is about the stored response: the same tag or date,
+    /// and the same length where both are given; if not, the stored one is stale (§4.3.5).
+    public static func identifies(head answer: HTTPFields, storedFields: HTTPFields) -> Bool {
+        guard answer.contains(.eTag) || answer.contains(.lastModified),
+            identifies(answer, storedFields: storedFields)
+        else { return false }
+        guard let length = answer[.contentLength],
+            let stored = storedFields[.contentLength]
+        else { return true }
+        return length == stored
+    }
+
+    /// The stored fields with those of the answer in place of their namesakes.
+    ///
+    /// What describes the bytes held rather than the answer stays: `Content-Length`,
+    /// `Content-Encoding`, `Content-Range` and `Content-Type` (a 304 has no content that they
+    /// could describe, and some origins send the defaults of an empty one). `Age` and `Date` go if
+    /// the answer has none: they told how old the response was when it first came.
+    ///
+    /// - Parameters:
+    ///   - storedFields: the fields of the stored response.
+    ///   - answer: the fields of the answer as received.
+    ///   - rules: whose cache this is.
+    /// - Returns: the fields to store instead.
+    public static func updated(
+        _ storedFields: HTTPFields,
+        with answer: HTTPFields,
+        rules: CacheRules
+    ) -> HTTPFields {
+        var updated = storedFields
+        updated[.age] = nil
+        updated[.date] = nil
+        var replaced: Set<String> = []
+        for field in StoredFields.of(answer, rules: rules) where !describesBytes(field.name) {
+            if replaced.insert(field.name.canonicalName).inserted {
+                updated[fields: field.name] = []
+            }
+            updated.append(field)
+        }
+        return updated
+    }
+
+    private static func describesBytes(_ name: HTTPField.Name) -> Bool {
+        switch name {
+        case .contentLength, .contentEncoding, .contentRange, .contentType: true
+        default: false
+        }
+    }
+}

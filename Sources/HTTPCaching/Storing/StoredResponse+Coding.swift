@@ -1,0 +1,104 @@
+import HTTPTypes
+
+/// The bytes of a stored response; integers are little-endian.
+///
+/// | field | bytes |
+/// | --- | --- |
+/// | version, 1 | 1 |
+/// | status | 2 |
+/// | request time, response time: nanoseconds since 1970 | 8 + 8 |
+/// | flags | 4 |
+/// | method, URL | text each |
+/// | final URL, key name | optional text each |
+/// | number of selecting fields | 2 |
+/// | for each: name, value | text, optional text |
+/// | number of fields | 2 |
+/// | for each: name, value | text, text |
+///
+/// A text is its length in 4 bytes and then its bytes; an optional text is preceded by one byte, 0
+/// for none and 1 for one. Nothing may follow.
+extension StoredResponse {
+    private static let version: UInt8 = 1
+
+    /// The value as bytes.
+    public func encoded() -> [UInt8] {
+        var writer = ByteWriter()
+        writer.write(Self.version)
+        writer.write(UInt16(clamping: status))
+        writer.write(requestTime.nanoseconds)
+        writer.write(responseTime.nanoseconds)
+        writer.write(flags.rawValue)
+        writer.write(text: origin.method)
+        writer.write(text: origin.url)
+        writer.write(optionalText: origin.finalURL)
+        writer.write(optionalText: origin.keyName)
+        writer.write(UInt16(clamping: selectingFields.count))
+        for field in selectingFields.prefix(Int(UInt16.max)) {
+            writer.write(text: field.name)
+            writer.write(optionalText: field.value)
+        }
+        writer.write(UInt16(clamping: fields.count))
+        for field in fields {
+            writer.write(text: field.name.rawName)
+            field.withUnsafeBytesOfValue { writer.write(bytes: $0) }
+        }
+        return writer.bytes
+    }
+
+    /// Reads what ``encoded()`` wrote; nil for another version and for anything damaged.
+    public init?(encoded bytes: some Collection<UInt8>) {
+        var reader = ByteReader(bytes)
+        guard reader.read(UInt8.self) == Self.version,
+            let status = reader.read(UInt16.self),
+            let requestTime = reader.read(Int64.self),
+            let responseTime = reader.read(Int64.self),
+            let flags = reader.read(UInt32.self),
+            let origin = Origin(&reader),
+            let selectingFields = Self.selectingFields(&reader),
+            let fields = Self.fields(&reader), reader.isAtEnd
+        else { return nil }
+        self.init(
+            status: Int(status),
+            fields: fields,
+            requestTime: WallTime(nanoseconds: requestTime),
+            responseTime: WallTime(nanoseconds: responseTime),
+            origin: origin,
+            selectingFields: selectingFields,
+            flags: Flags(rawValue: flags)
+        )
+    }
+
+    private static func selectingFields(_ reader: inout ByteReader) -> [SelectingField]? {
+        guard let count = reader.read(UInt16.self) else { return nil }
+        var fields: [SelectingField] = []
+        for _ in 0..<count {
+            guard let name = reader.readText(), let value = reader.readOptionalText() else {
+                return nil
+            }
+            fields.append(SelectingField(name: name, value: value))
+        }
+        return fields
+    }
+
+    private static func fields(_ reader: inout ByteReader) -> HTTPFields? {
+        // HTTPFields stops the process at 65,535.
+        guard let count = reader.read(UInt16.self), count < 60_000 else { return nil }
+        var fields = HTTPFields()
+        for _ in 0..<count {
+            guard let text = reader.readText(), let name = HTTPField.Name(text),
+                let value = reader.readBytes()
+            else { return nil }
+            fields.append(HTTPField(name: name, value: value))
+        }
+        return fields
+    }
+}
+
+extension StoredResponse.Origin {
+    fileprivate init?(_ reader: inout ByteReader) {
+        guard let method = reader.readText(), let url = reader.readText(),
+            let finalURL = reader.readOptionalText(), let keyName = reader.readOptionalText()
+        else { return nil }
+        self.init(method: method, url: url, finalURL: finalURL, keyName: keyName)
+    }
+}
