@@ -1,0 +1,137 @@
+public import Logging
+public import SystemPackage
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// How a cache is set up: limits, directory, policies.
+///
+/// A value: the cache takes a copy when it is opened, later changes have no effect on it. All
+/// limits are on by default.
+public struct Configuration: Sendable {
+    /// Where the disk tier lives; nil for a cache in memory only.
+    ///
+    /// By default ``defaultDirectory``.
+    public var directory: FilePath?
+    /// The most that the memory tier may hold, in bytes; 64 MiB by default.
+    public var memoryLimit: Int64 = 64 << 20
+    /// The most that the disk tier may occupy, in bytes allocated for files; 2 GiB by default.
+    ///
+    /// Without a value set here at most a tenth of the volume is used.
+    public var diskLimit: Int64 {
+        get { chosenDiskLimit ?? 2 << 30 }
+        set { chosenDiskLimit = newValue }
+    }
+    /// What the disk tier leaves free on the volume, in bytes.
+    ///
+    /// By default nil: the smaller of 256 MiB and a twentieth of the volume. Below it nothing is
+    /// stored and everything is delivered.
+    public var minimumFreeDisk: Int64?
+    /// How many downloads run at once; 6 by default.
+    public var maximumDownloads = 6
+    /// How many downloads run at once for one host; 6 by default.
+    public var maximumDownloadsPerHost = 6
+    /// Whether the rules of a shared cache apply instead of a private one's (RFC 9111 §1).
+    public var isShared = false
+    /// How many attempts in a row may bring nothing before a download fails; 5 by default.
+    public var retries = 5
+    /// How long to wait for a byte before an attempt counts as failed; 30 s by default.
+    ///
+    /// The time in which nobody wants a byte does not count.
+    public var timeout: Duration = .seconds(30)
+    /// How long to wait for a connection; 10 s by default.
+    public var connectTimeout: Duration = .seconds(10)
+    /// How long a response is fresh whose origin does not say; nil for the heuristic of RFC 9111.
+    public var applicationLifetime: Duration?
+    /// Whether the memory tier shrinks while the machine is short of memory; true by default.
+    public var respondsToMemoryPressure = true
+    /// Where log messages go; nowhere by default.
+    ///
+    /// They hold no userinfo, query, authorization or cookie.
+    public var logger = Logger(label: "tieredcache") { _ in SwiftLogNoOpLogHandler() }
+    /// What sends requests; nil for the built-in HTTP client (package trait `HTTPClient`).
+    public var transport: (any Transport)?
+    /// Where time comes from.
+    public var timeSource: any TimeSource = SystemTimeSource()
+
+    /// The limit that was set, or nil where the default is to follow the size of the volume.
+    package private(set) var chosenDiskLimit: Int64?
+
+    /// Creates a configuration with the defaults, in the default directory.
+    public init() {
+        directory = Self.defaultDirectory
+    }
+
+    /// Creates a configuration with the defaults.
+    ///
+    /// - Parameter directory: where the disk tier lives; nil for a cache in memory only.
+    public init(directory: FilePath?) {
+        self.directory = directory
+    }
+
+    /// `$XDG_CACHE_HOME/tieredcache`, or `~/.cache/tieredcache`.
+    ///
+    /// Nil where the process has neither variable; relative paths in them count as missing, as
+    /// the XDG base directory specification asks.
+    public static var defaultDirectory: FilePath? {
+        defaultDirectory { name in getenv(name).map { String(cString: $0) } }
+    }
+
+    static func defaultDirectory(environment: (String) -> String?) -> FilePath? {
+        func absolutePath(_ name: String) -> FilePath? {
+            guard let path = environment(name).map({ FilePath($0) }), path.isAbsolute else {
+                return nil
+            }
+            return path
+        }
+        let caches = absolutePath("XDG_CACHE_HOME") ?? absolutePath("HOME")?.appending(".cache")
+        return caches?.appending("tieredcache")
+    }
+}
+
+extension Configuration {
+    /// Checks that the values make sense.
+    ///
+    /// - Throws: ``CacheError/Code/invalidArgument``, naming the field and its value.
+    public func validate() throws(CacheError) {
+        try Self.requirePositive(memoryLimit, "memoryLimit")
+        try Self.requirePositive(diskLimit, "diskLimit")
+        try Self.requirePositive(maximumDownloads, "maximumDownloads")
+        try Self.requirePositive(maximumDownloadsPerHost, "maximumDownloadsPerHost")
+        try Self.requirePositive(retries, "retries")
+        try Self.requirePositive(timeout, "timeout")
+        try Self.requirePositive(connectTimeout, "connectTimeout")
+        if let applicationLifetime {
+            try Self.requirePositive(applicationLifetime, "applicationLifetime")
+        }
+        if let minimumFreeDisk, minimumFreeDisk < 0 {
+            throw Self.invalid("minimumFreeDisk", minimumFreeDisk, "must not be negative")
+        }
+        if let directory, directory.isEmpty {
+            throw Self.invalid("directory", "''", "must name a directory")
+        }
+    }
+
+    private static func requirePositive(
+        _ value: some BinaryInteger,
+        _ name: String
+    ) throws(CacheError) {
+        guard value <= 0 else { return }
+        throw invalid(name, value, "must be at least 1")
+    }
+
+    private static func requirePositive(
+        _ value: Duration,
+        _ name: String
+    ) throws(CacheError) {
+        guard value <= .zero else { return }
+        throw invalid(name, value, "must be longer than zero")
+    }
+
+    private static func invalid(_ name: String, _ value: Any, _ rule: String) -> CacheError {
+        CacheError(.invalidArgument, "the configuration's \(name) is \(value): it \(rule)")
+    }
+}
