@@ -112,6 +112,7 @@ let package = Package(
         .executableTarget(
             name: "TieredCacheCLI",
             dependencies: [
+                "CLinuxCalls",
                 "HTTPCaching",
                 "TieredCache",
                 "TieredCacheTesting",

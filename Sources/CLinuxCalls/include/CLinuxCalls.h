@@ -2,6 +2,9 @@
 #ifndef TIEREDCACHE_CLINUXCALLS_H
 #define TIEREDCACHE_CLINUXCALLS_H
 
+#include "Terminal.h"
+#include "UnnamedFiles.h"
+
 #if defined(__linux__)
 #include <sys/prctl.h>
 

@@ -1,0 +1,28 @@
+import ArgumentParser
+
+/// `tieredcache prefetch`: URLs into the cache, for later.
+struct PrefetchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "prefetch",
+        abstract: "Fetch URLs into the cache.",
+        discussion: """
+            With --bytes only the head is fetched, enough for a player to start at once. Exits \
+            with 69 if any URL failed; the others are stored all the same.
+            """
+    )
+
+    @Argument(help: ArgumentHelp("Absolute http or https URLs.", valueName: "url"))
+    var urls: [String]
+
+    @Option(help: ArgumentHelp("How much of each, from its start.", valueName: "size"))
+    var bytes: ByteSize?
+
+    @Flag(help: "Print one line of JSON for each URL.")
+    var json = false
+
+    @OptionGroup(title: "Origin options")
+    var origin: OriginOptions
+
+    @OptionGroup(title: "Cache options")
+    var cache: CacheOptions
+}

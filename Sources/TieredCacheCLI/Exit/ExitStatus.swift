@@ -1,0 +1,25 @@
+import TieredCache
+
+/// The exit codes that scripts rely on; the numbers are those of `sysexits.h`.
+enum ExitStatus: Int32, Equatable {
+    case done = 0
+    case usage = 64
+    case notCached = 66
+    case originFailed = 69
+    case localFailed = 74
+    case notOwner = 75
+    case interrupted = 130
+
+    /// The code for an error of the engine.
+    init(_ code: CacheError.Code) {
+        switch code {
+        case .invalidArgument, .invalidURL: self = .usage
+        case .notCached: self = .notCached
+        case .notOwner: self = .notOwner
+        case .cancelled: self = .interrupted
+        case .localStorage, .formatTooNew, .notStorable, .shutDown: self = .localFailed
+        // Origin, status, time, change, range: whatever else an origin can do to us.
+        default: self = .originFailed
+        }
+    }
+}

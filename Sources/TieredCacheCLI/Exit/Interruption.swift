@@ -1,0 +1,70 @@
+import Dispatch
+import TieredCache
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// SIGINT and SIGTERM as a cancellation, so that a command unwinds and keeps what arrived.
+enum Interruption {
+    /// How long unwinding may take before the process just ends; connections to the origin must
+    /// be closed within 500 ms of the signal.
+    static let grace = DispatchTimeInterval.milliseconds(450)
+
+    /// Runs `body` and cancels it when a signal arrives.
+    ///
+    /// - Throws: what `body` throws; ``CommandFailure`` with ``ExitStatus/interrupted`` if a signal
+    ///   came, whatever `body` made of its cancellation.
+    static func guarding<Result: Sendable>(
+        _ body: @escaping @Sendable () async throws -> Result
+    ) async throws -> Result {
+        let task = Task(operation: body)
+        let received = SignalFlag()
+        let sources = [SIGINT, SIGTERM].map {
+            watch($0) {
+                received.raise()
+                task.cancel()
+            }
+        }
+        defer { for source in sources { source.cancel() } }
+        let result = await withTaskCancellationHandler {
+            await task.result
+        } onCancel: {
+            task.cancel()
+        }
+        guard !received.isRaised else { throw interrupted }
+        return try result.get()
+    }
+
+    static let interrupted = CommandFailure(.interrupted, "interrupted; what arrived is kept")
+
+    private static func watch(
+        _ number: Int32,
+        _ action: @escaping @Sendable () -> Void
+    ) -> any DispatchSourceSignal {
+        // The source sees the signal only if the default action does not end the process first.
+        signal(number, SIG_IGN)
+        let queue = DispatchQueue(label: "tieredcache.signals")
+        let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+        source.setEventHandler {
+            action()
+            queue.asyncAfter(deadline: .now() + grace) {
+                OutputFile.discardAll()
+                _exit(ExitStatus.interrupted.rawValue)
+            }
+        }
+        source.resume()
+        return source
+    }
+}
+
+/// Whether a signal has arrived.
+private final class SignalFlag: Sendable {
+    private let raised = Guarded(false)
+
+    var isRaised: Bool { raised.withLock { $0 } }
+
+    func raise() { raised.withLock { $0 = true } }
+}

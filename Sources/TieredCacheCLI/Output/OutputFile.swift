@@ -1,0 +1,249 @@
+import CLinuxCalls
+import SystemPackage
+import TieredCache
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// The user's FILE: it appears only complete, and nothing stays beside it on success or failure.
+///
+/// The bytes go to a file without a name in the same directory (O_TMPFILE), which even a SIGKILL
+/// leaves no trace of; it gets its name at the end. Where the file system has no such files, a
+/// named temporary takes their place, which is removed on failure and at a signal. What is not a
+/// regular file (a terminal, a pipe, `/dev/null`) is written directly.
+///
+/// Used by one task; released without ``complete()`` it leaves FILE as it was.
+final class OutputFile {
+    /// How the bytes become FILE.
+    private enum Kind {
+        case unnamed
+        case temporary(FilePath)
+        case direct
+    }
+
+    /// Where named temporaries are now, for ``discardAll()``.
+    private static let temporaries = Guarded<Set<FilePath>>([])
+
+    /// FILE with symbolic links followed, so that a link stays a link.
+    private let target: FilePath
+    private let descriptor: FileDescriptor
+    private let kind: Kind
+    private let shownPath: String
+    private var isClosed = false
+
+    /// Makes sure that FILE can be written, before a byte is fetched.
+    ///
+    /// - Throws: ``CommandFailure`` with ``ExitStatus/localFailed``.
+    convenience init(_ path: String) throws(CommandFailure) {
+        try self.init(path, allowsUnnamed: true)
+    }
+
+    /// As ``init(_:)``; with `allowsUnnamed` false, a test has a named temporary used.
+    init(_ path: String, allowsUnnamed: Bool) throws(CommandFailure) {
+        shownPath = path
+        do {
+            let existing = try ExistingFile.look(at: FilePath(path))
+            target = existing?.path ?? FilePath(path)
+            guard existing?.isRegular ?? true else {
+                kind = .direct
+                descriptor = try .open(target, .writeOnly)
+                return
+            }
+            let opened = try Self.openHidden(
+                beside: target,
+                permissions: existing?.permissions,
+                allowsUnnamed: allowsUnnamed
+            )
+            (descriptor, kind) = opened
+        } catch {
+            throw Self.failure(path, error)
+        }
+    }
+
+    deinit {
+        guard !isClosed else { return }
+        if case .temporary(let path) = kind { Self.remove(path) }
+        // Nothing was promised about these bytes.
+        try? descriptor.close()
+    }
+
+    /// Appends bytes.
+    func write(_ bytes: UnsafeRawBufferPointer) throws(CommandFailure) {
+        do {
+            try descriptor.writeAll(bytes)
+        } catch {
+            throw Self.failure(shownPath, error)
+        }
+    }
+
+    /// Drops what was written: the representation has changed and starts again.
+    ///
+    /// - Throws: ``CommandFailure``; always if FILE is written directly, where old bytes are out.
+    func restart() throws(CommandFailure) {
+        if case .direct = kind {
+            let reason =
+                "the representation changed while it was written to \(shownPath); get it again"
+            throw CommandFailure(.originFailed, reason)
+        }
+        do {
+            try descriptor.resize(to: 0)
+            try descriptor.seek(offset: 0, from: .start)
+        } catch {
+            throw Self.failure(shownPath, error)
+        }
+    }
+
+    /// Makes the bytes appear as FILE.
+    func complete() throws(CommandFailure) {
+        do {
+            switch kind {
+            case .direct: break
+            case .temporary(let path): try Self.rename(path, to: target)
+            case .unnamed: try name()
+            }
+            isClosed = true
+            // A network file system reports a failed write here.
+            try descriptor.close()
+        } catch {
+            throw Self.failure(shownPath, error)
+        }
+    }
+
+    /// Removes what a process that ends at once would leave behind.
+    static func discardAll() {
+        for path in temporaries.withLock({ $0 }) { remove(path) }
+    }
+}
+
+extension OutputFile {
+    /// Links the unnamed file; where FILE exists, through a name of its own and a rename, since
+    /// linkat cannot replace.
+    private func name() throws {
+        let result = target.withPlatformString { tc_link_unnamed(descriptor.rawValue, $0) }
+        guard result != 0 else { return }
+        guard -result == EEXIST else { throw Errno(rawValue: -result) }
+        let temporary = Self.temporaryPath(beside: target)
+        Self.temporaries.withLock { _ = $0.insert(temporary) }
+        let second = temporary.withPlatformString { tc_link_unnamed(descriptor.rawValue, $0) }
+        guard second == 0 else {
+            Self.remove(temporary)
+            throw Errno(rawValue: -second)
+        }
+        do {
+            try Self.rename(temporary, to: target)
+        } catch {
+            Self.remove(temporary)
+            throw error
+        }
+    }
+
+    private static func openHidden(
+        beside target: FilePath,
+        permissions: mode_t?,
+        allowsUnnamed: Bool
+    ) throws -> (FileDescriptor, Kind) {
+        let opened = try open(beside: target, allowsUnnamed: allowsUnnamed)
+        guard let permissions else { return opened }
+        // A file that is replaced keeps its permissions; where it cannot, the bytes count more.
+        _ = fchmod(opened.0.rawValue, permissions)
+        return opened
+    }
+
+    private static func open(
+        beside target: FilePath,
+        allowsUnnamed: Bool
+    ) throws -> (FileDescriptor, Kind) {
+        let parent = target.removingLastComponent()
+        let directory = parent.isEmpty ? FilePath(".") : parent
+        if allowsUnnamed {
+            let result = directory.withPlatformString { tc_open_unnamed($0, 0o666) }
+            if result >= 0 { return (FileDescriptor(rawValue: result), .unnamed) }
+            guard [EOPNOTSUPP, EISDIR].contains(-result) else { throw Errno(rawValue: -result) }
+        }
+        let path = temporaryPath(beside: target)
+        temporaries.withLock { _ = $0.insert(path) }
+        do {
+            let descriptor = try FileDescriptor.open(
+                path,
+                .readWrite,
+                options: [.create, .exclusiveCreate, .closeOnExec],
+                permissions: FilePermissions(rawValue: 0o666)
+            )
+            return (descriptor, .temporary(path))
+        } catch {
+            temporaries.withLock { _ = $0.remove(path) }
+            throw error
+        }
+    }
+
+    private static func temporaryPath(beside target: FilePath) -> FilePath {
+        let mark = String(UInt64.random(in: .min ... .max), radix: 36)
+        let name = target.lastComponent?.string ?? ""
+        return target.removingLastComponent().appending(".\(name.prefix(100)).\(mark).part")
+    }
+
+    private static func rename(_ path: FilePath, to target: FilePath) throws {
+        let result = path.withPlatformString { from in
+            target.withPlatformString { renameFile(from, $0) }
+        }
+        guard result == 0 else { throw Errno(rawValue: errno) }
+        temporaries.withLock { _ = $0.remove(path) }
+    }
+
+    private static func remove(_ path: FilePath) {
+        _ = path.withPlatformString { unlink($0) }
+        temporaries.withLock { _ = $0.remove(path) }
+    }
+
+    private static func failure(_ path: String, _ error: any Error) -> CommandFailure {
+        CommandFailure(.localFailed, "cannot write \(path): \(error)")
+    }
+}
+
+// The method of that name hides the function.
+private func renameFile(
+    _ from: UnsafePointer<CChar>,
+    _ target: UnsafePointer<CChar>
+) -> Int32 {
+    rename(from, target)
+}
+
+/// What is at FILE before it is written.
+private struct ExistingFile {
+    /// Without symbolic links.
+    let path: FilePath
+    let isRegular: Bool
+    let permissions: mode_t
+
+    /// - Returns: nil if there is nothing.
+    /// - Throws: `Errno` if it is a directory, may not be written, or cannot be looked at.
+    static func look(at path: FilePath) throws -> ExistingFile? {
+        var status = stat()
+        guard path.withPlatformString({ stat($0, &status) }) == 0 else {
+            guard errno == ENOENT else { throw Errno(rawValue: errno) }
+            return nil
+        }
+        guard status.st_mode & S_IFMT != S_IFDIR else { throw Errno.isDirectory }
+        guard path.withPlatformString({ access($0, W_OK) }) == 0 else {
+            throw Errno(rawValue: errno)
+        }
+        let isRegular = status.st_mode & S_IFMT == S_IFREG
+        let resolved = isRegular ? try resolve(path) : path
+        return ExistingFile(
+            path: resolved,
+            isRegular: isRegular,
+            permissions: status.st_mode & 0o7777
+        )
+    }
+
+    private static func resolve(_ path: FilePath) throws -> FilePath {
+        guard let buffer = path.withPlatformString({ realpath($0, nil) }) else {
+            throw Errno(rawValue: errno)
+        }
+        defer { free(buffer) }
+        return FilePath(platformString: buffer)
+    }
+}
