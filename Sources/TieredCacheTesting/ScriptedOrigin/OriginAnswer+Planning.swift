@@ -1,3 +1,4 @@
+import HTTPCaching
 import HTTPTypes
 
 extension OriginAnswer {
@@ -5,9 +6,10 @@ extension OriginAnswer {
     static func plan(
         _ request: OriginRequest,
         resource: OriginResource,
-        behaviour: OriginBehaviour
+        behaviour: OriginBehaviour,
+        now: WallTime
     ) -> OriginAnswer {
-        var answer = OriginAnswer()
+        var answer = OriginAnswer(date: HTTPDate.format(now))
         answer.bytesPerSecond = behaviour.bytesPerSecond
         if behaviour.delay > .zero { answer.steps.append(.sleep(behaviour.delay)) }
         if let gate = behaviour.gate { answer.steps.append(.wait(gate)) }
@@ -26,8 +28,8 @@ extension OriginAnswer {
     }
 
     /// The answer to a target that nothing is registered for.
-    static func notFound(_ request: OriginRequest) -> OriginAnswer {
-        plan(request, resource: .text(""), behaviour: .status(404))
+    static func notFound(_ request: OriginRequest, now: WallTime) -> OriginAnswer {
+        plan(request, resource: .text(""), behaviour: .status(404), now: now)
     }
 
     private mutating func add(
@@ -46,7 +48,7 @@ extension OriginAnswer {
         for status in behaviour.interimStatuses {
             steps.append(.raw(Array("HTTP/1.1 \(status) Interim\r\n\r\n".utf8)))
         }
-        steps.append(.head(draft.head(behaviour, closes: closesConnection)))
+        steps.append(.head(draft.head(behaviour, closes: closesConnection, date: date)))
         guard request.method != "HEAD", draft.mayHaveBody else { return }
         addBody(draft.range, behaviour)
     }

@@ -17,6 +17,8 @@ struct OriginAnswer: Sendable {
         case cut(OriginBehaviour.Cut)
     }
 
+    /// What goes into `Date`, unless the resource has its own.
+    var date: String
     var status: Int?
     var steps: [Step] = []
     var source = OriginBodySource.bytes([])

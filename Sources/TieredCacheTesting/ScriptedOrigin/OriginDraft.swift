@@ -47,8 +47,9 @@ struct OriginDraft {
     }
 
     /// The head as bytes: status line, fields, the script's overrides, omissions and raw lines.
-    func head(_ behaviour: OriginBehaviour, closes: Bool) -> [UInt8] {
+    func head(_ behaviour: OriginBehaviour, closes: Bool, date: String) -> [UInt8] {
         var fields = fields
+        fields[.date] = fields[.date] ?? date
         switch framing {
         case _ where !mayHaveBody: break
         case .contentLength: fields[.contentLength] = String(range.count)

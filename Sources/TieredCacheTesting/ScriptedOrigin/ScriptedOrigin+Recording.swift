@@ -7,6 +7,7 @@ extension ScriptedOrigin {
     ///
     /// - Returns: the answer, and the path under which the resource was found.
     func answer(to request: OriginRequest) -> (OriginAnswer, key: String) {
+        let now = timeSource.wallTime()
         let path = OriginLog.path(of: request.target)
         let found = state.withLock { state -> (Served, String)? in
             for key in [request.target, path] {
@@ -16,9 +17,14 @@ extension ScriptedOrigin {
             }
             return nil
         }
-        guard let (served, key) = found else { return (.notFound(request), path) }
+        guard let (served, key) = found else { return (.notFound(request, now: now), path) }
         let behaviour = served.script.behaviour(forRequest: served.requests)
-        let answer = OriginAnswer.plan(request, resource: served.resource, behaviour: behaviour)
+        let answer = OriginAnswer.plan(
+            request,
+            resource: served.resource,
+            behaviour: behaviour,
+            now: now
+        )
         return (answer, key)
     }
 

@@ -132,10 +132,17 @@ struct ScriptedOriginTests {
             #expect(body.isEmpty)
             let (headHead, headBody) = try await exchange(origin, "/a", method: "HEAD")
             let (getHead, getBody) = try await exchange(origin, "/a")
-            #expect(headHead == getHead)
+            let date = Set([headHead, getHead].map { $0.contains("\r\nDate: ") })
+            #expect(date == [true])
+            #expect(withoutDate(headHead) == withoutDate(getHead))
             #expect(headBody.isEmpty)
             #expect(getBody.count == 100)
         }
+    }
+
+    /// The two answers may fall into different seconds.
+    private func withoutDate(_ head: String) -> [Substring] {
+        head.split(separator: "\r\n").filter { !$0.hasPrefix("Date: ") }
     }
 
     @Test("Chunked and close-delimited bodies")

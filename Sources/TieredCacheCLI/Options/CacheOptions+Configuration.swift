@@ -1,0 +1,30 @@
+import Logging
+import SystemPackage
+import TieredCache
+
+extension CacheOptions {
+    /// The engine's configuration for these options; what is not given keeps its default.
+    ///
+    /// - Parameter origin: the options of commands that may ask the origin.
+    /// - Returns: the configuration, not yet validated.
+    func configuration(origin: OriginOptions? = nil) -> Configuration {
+        var configuration = Configuration()
+        if let directory { configuration.directory = FilePath(directory) }
+        if let memoryLimit { configuration.memoryLimit = memoryLimit.bytes }
+        if let diskLimit { configuration.diskLimit = diskLimit.bytes }
+        if let minFree { configuration.minimumFreeDisk = minFree.bytes }
+        if let origin {
+            configuration.retries = origin.retries
+            configuration.timeout = .milliseconds(Int64(origin.timeout * 1000))
+        }
+        configuration.logger = logger
+        return configuration
+    }
+
+    /// Standard output belongs to bodies and JSON; the log goes to standard error.
+    var logger: Logger {
+        var logger = Logger(label: "tieredcache") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = logLevel.level
+        return logger
+    }
+}
