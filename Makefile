@@ -1,0 +1,37 @@
+# The commands of this repository; `make help` lists them.
+
+SWIFT ?= swift
+SANITIZED = --sanitize=thread -Xswiftc -DTHREAD_SANITIZER --scratch-path .build/tsan
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-tsan bench format lint docs
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+setup: ## Install the Debian packages that building and testing need (only those missing)
+	@scripts/setup.sh
+
+demo: setup ## Show the engine at work against an embedded origin, and check every claim
+	$(SWIFT) run tieredcache demo
+
+test: setup lint ## Lint, build without traits, check links, run every test
+	scripts/verify-no-foundation.sh
+	scripts/test.sh
+
+test-tsan: setup ## Run every test under the thread sanitizer
+	scripts/test.sh $(SANITIZED)
+
+bench: setup ## Measure the hit path beside its peers, as a table of ratios
+	Benchmarks/run.sh
+
+format: ## Rewrite the sources in the house style
+	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests
+
+lint: ## Refuse what is not in the house style
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
+
+docs: setup ## Build the documentation into .build/documentation
+	$(SWIFT) package --allow-writing-to-directory .build/documentation \
+		generate-documentation --target TieredCache --output-path .build/documentation \
+		--disable-indexing --warnings-as-errors

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Installs what this repository needs from Debian or Ubuntu, and only what is missing.
+#
+#   libssl-dev      MD5 through libcrypto (file names of the disk tier)
+#   libxxhash-dev   XXH3, the checksum of every block
+#   zlib1g-dev      a dependency of SwiftNIO's extras
+#   pkg-config      how SwiftPM finds the three above
+#   nginx           the real origin of the integration tests
+#   curl, openssl   the tests' second client, and their certificates
+set -euo pipefail
+
+command -v "${SWIFT:-swift}" >/dev/null 2>&1 || {
+    echo "setup: no Swift here; install 6.2 or later from https://www.swift.org/install" >&2
+    exit 1
+}
+
+missing=()
+
+need() { # PACKAGE TEST...: PACKAGE is missing if TEST fails
+    local package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+
+has_header() { echo "#include <$1>" | "${CC:-cc}" -E -x c - ; }
+has_program() { PATH="$PATH:/usr/sbin:/sbin" command -v "$1"; }
+# Without a C compiler a header's file must do.
+command -v "${CC:-cc}" >/dev/null 2>&1 || has_header() { [ -e "/usr/include/$1" ] || compgen -G "/usr/include/*/$1"; }
+
+need libssl-dev has_header openssl/evp.h
+need libxxhash-dev has_header xxhash.h
+need zlib1g-dev has_header zlib.h
+need pkg-config has_program pkg-config
+need nginx has_program nginx
+need curl has_program curl
+need openssl has_program openssl
+
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+fail() {
+    echo "setup: $1" >&2
+    echo "setup: please install: ${missing[*]}" >&2
+    exit 1
+}
+
+command -v apt-get >/dev/null || fail "this is no Debian or Ubuntu: apt-get is missing"
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || fail "installing needs root, and there is no sudo"
+    as_root=(sudo)
+fi
+
+echo "setup: installing ${missing[*]} (needed to build and test; see scripts/setup.sh)"
+export DEBIAN_FRONTEND=noninteractive
+${as_root[@]+"${as_root[@]}"} apt-get update -q >/dev/null || fail "apt-get update failed"
+# Tests start their own nginx; the one of the system must not start with the installation.
+${as_root[@]+"${as_root[@]}"} env RUNLEVEL=1 apt-get install -q -y --no-install-recommends \
+    "${missing[@]}" || fail "apt-get install failed"

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Builds and runs every test; arguments go to `swift test` (a sanitizer, a filter).
+#
+# Building and running are two steps, so that a failed build ends here and the closing line of
+# the test run is the last line of the output.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+swift=${SWIFT:-swift}
+
+"$swift" build --build-tests "$@"
+"$swift" test --skip-build --disable-xctest --parallel "$@"

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Builds a one-line program on the TieredCache library alone, its traits off, and checks two
+# promises: the library builds without SwiftNIO and AsyncHTTPClient, and such a program does not
+# load full Foundation (FoundationEssentials is allowed).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+swift=${SWIFT:-swift}
+work=$root/.build/verify-no-foundation
+mkdir -p "$work/Sources/Embedder"
+
+cat >"$work/Package.swift.new" <<PACKAGE
+// swift-tools-version:6.2
+import PackageDescription
+
+let package = Package(
+    name: "Embedder",
+    platforms: [.macOS(.v15)],
+    dependencies: [.package(name: "TieredCache", path: "../..", traits: [])],
+    targets: [
+        .executableTarget(
+            name: "Embedder",
+            dependencies: [.product(name: "TieredCache", package: "TieredCache")]
+        )
+    ]
+)
+PACKAGE
+cat >"$work/Sources/Embedder/main.swift.new" <<'SWIFT'
+import TieredCache
+
+print(CacheKey(explicit: "embedded").string)
+SWIFT
+# Untouched files keep their dates, and the build of the last time its validity.
+for file in "$work/Package.swift" "$work/Sources/Embedder/main.swift"; do
+    cmp -s "$file.new" "$file" || cp "$file.new" "$file"
+    rm "$file.new"
+done
+
+# Run inside the directory: from outside, a relative path to this package is not found.
+cd "$work"
+log=$work/build.log
+"$swift" build --product Embedder >"$log" 2>&1 || {
+    grep -E "error|warning: unre" "$log" >&2 || cat "$log" >&2
+    echo "verify-no-foundation: TieredCache does not build without its traits" >&2
+    exit 1
+}
+program=$("$swift" build --show-bin-path)/Embedder
+"$program" >/dev/null
+
+# Counted rather than grep -q, which would end nm early and hide the match behind pipefail.
+if [ "$(nm "$program" | grep -cE 'AsyncHTTPClient|NIOPosix')" -ne 0 ]; then
+    echo "verify-no-foundation: SwiftNIO is linked although the traits are off" >&2
+    exit 1
+fi
+libraries=$(ldd "$program")
+if grep -qE '(^|[[:space:]/])libFoundation\.so|libFoundationNetworking\.so' <<<"$libraries"; then
+    echo "verify-no-foundation: a program that only imports TieredCache loads full Foundation:" >&2
+    grep Foundation <<<"$libraries" >&2
+    exit 1
+fi
+echo "verify-no-foundation: TieredCache builds without its traits and without full Foundation"
