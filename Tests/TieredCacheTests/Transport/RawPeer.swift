@@ -24,7 +24,7 @@ final class RawPeer: Sendable {
             var filled = 0
             while filled < count {
                 let step = bytes.withUnsafeMutableBytes {
-                    recv(descriptor, $0.baseAddress! + filled, count - filled, 0)
+                    recv(descriptor, $0.baseAddress?.advanced(by: filled), count - filled, 0)
                 }
                 guard step > 0 else { break }
                 filled += step
@@ -43,7 +43,7 @@ final class RawPeer: Sendable {
                 let step = bytes.withUnsafeBytes {
                     send(
                         descriptor,
-                        $0.baseAddress! + sent,
+                        $0.baseAddress?.advanced(by: sent),
                         bytes.count - sent,
                         Int32(MSG_NOSIGNAL)
                     )
@@ -141,7 +141,8 @@ final class RawPeer: Sendable {
             &thread,
             nil,
             { argument in
-                Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue().body()
+                guard let argument else { return nil }
+                Unmanaged<Start>.fromOpaque(argument).takeRetainedValue().body()
                 return nil
             },
             context

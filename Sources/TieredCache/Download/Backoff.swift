@@ -1,0 +1,44 @@
+import HTTPCaching
+
+/// How long to wait before the next attempt: full jitter under a doubling ceiling.
+///
+/// With the defaults the wait after the n-th attempt without progress is drawn from
+///
+/// | n | 1 | 2 | 3 | 4 | 5 and more |
+/// | --- | --- | --- | --- | --- | --- |
+/// | at most | 0.5 s | 1 s | 2 s | 4 s | 8 s |
+package struct Backoff: Hashable, Sendable {
+    /// The ceiling after the first attempt.
+    package var base: Duration
+    /// The highest ceiling.
+    package var cap: Duration
+
+    package init(base: Duration = .milliseconds(500), cap: Duration = .seconds(8)) {
+        self.base = base
+        self.cap = cap
+    }
+
+    /// The wait after so many attempts without progress.
+    ///
+    /// - Parameters:
+    ///   - attempts: How many attempts in a row brought nothing, at least 1.
+    ///   - retryAfter: What the origin asked for; it wins where it is longer.
+    ///   - jitter: A number from 0 to 1 that places the wait between zero and its ceiling.
+    /// - Returns: The wait.
+    package func delay(after attempts: Int, retryAfter: Duration?, jitter: Double) -> Duration {
+        let ceiling = ceiling(after: attempts)
+        let share = jitter.isNaN ? 1 : min(1, max(0, jitter))
+        let nanoseconds = Double(ceiling.saturatedNanoseconds) * share
+        // Below 2^63 even after rounding: the cap is applied before the conversion.
+        let wait = Duration.nanoseconds(Int64(min(nanoseconds, 9e18)))
+        return max(wait, retryAfter ?? .zero)
+    }
+
+    private func ceiling(after attempts: Int) -> Duration {
+        var ceiling = max(.zero, min(base, cap))
+        for _ in 0..<min(62, max(0, attempts - 1)) where ceiling < cap {
+            ceiling = min(cap, ceiling * 2)
+        }
+        return ceiling
+    }
+}

@@ -1,0 +1,36 @@
+package import HTTPTypes
+
+/// How the bytes of a response are coded although `identity` was asked for (RFC 9110 §8.4).
+package enum ContentCoding: Hashable, Sendable {
+    /// Not at all.
+    case identity
+    /// RFC 1952.
+    case gzip
+    /// RFC 1950, and by a widespread mistake sometimes bare RFC 1951.
+    case deflate
+    /// One that is not understood, or several.
+    case unknown(String)
+
+    /// Reads `Content-Encoding`.
+    package init(in fields: HTTPFields) {
+        let text = (fields[.contentEncoding] ?? "").lowercased()
+            .split(separator: ",", omittingEmptySubsequences: true)
+            .map { $0.trimmed }
+            .filter { !$0.isEmpty && $0 != "identity" }
+        switch text.first {
+        case nil: self = .identity
+        case "gzip" where text.count == 1, "x-gzip" where text.count == 1: self = .gzip
+        case "deflate" where text.count == 1: self = .deflate
+        default: self = .unknown(text.joined(separator: ", "))
+        }
+    }
+}
+
+extension Substring {
+    fileprivate var trimmed: Substring {
+        let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+        let head = drop(while: isSpace)
+        guard let last = head.lastIndex(where: { !isSpace($0) }) else { return "" }
+        return head[...last]
+    }
+}

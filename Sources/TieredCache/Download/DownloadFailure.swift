@@ -1,0 +1,129 @@
+package import HTTPCaching
+
+/// Why a download failed for good: what the decisions know, before it becomes an error.
+package enum DownloadFailure: Hashable, Sendable {
+    /// So many attempts in a row brought no byte. The reason fits after `the origin `.
+    case attemptsExhausted(Int, String, TransportError? = nil)
+    /// No byte for so long.
+    case timedOut(after: Duration)
+    /// An exchange failed in a way that another attempt does not mend.
+    case transport(TransportError)
+    /// The request cannot be sent.
+    case invalidRequest(TransportError)
+    /// A redirect that is not followed. The reason fits after `the origin redirects `.
+    case redirectRefused(String)
+    /// The origin keeps contradicting itself.
+    case contradiction(RestartReason)
+    /// Bytes of the old representation are out and cannot be taken back.
+    case representationChanged
+    /// The range starts beyond the end.
+    case rangeNotSatisfiable(completeLength: Int64)
+    /// The response cannot be used. The reason fits after `the origin `.
+    case unusable(String)
+    /// The caller cancelled.
+    case cancelled
+    /// The transport was shut down.
+    case shutDown
+
+    /// The error for people: what failed, for which URL, what to do.
+    ///
+    /// - Parameter target: The requested URL. Its query is left out, as it may hold a secret.
+    /// - Returns: The error; its message is one line.
+    package func error(for target: TargetURI) -> CacheError {
+        let url = "\(target.origin)\(target.path)" + (target.query == nil ? "" : "?…")
+        func failed(
+            _ code: CacheError.Code,
+            _ words: String,
+            cause: TransportError? = nil
+        ) -> CacheError {
+            CacheError(code, "cannot download \(url): \(words)", cause: cause)
+        }
+        switch self {
+        case .attemptsExhausted(let attempts, let reason, let cause):
+            let times = attempts == 1 ? "1 attempt" : "\(attempts) attempts in a row"
+            return failed(
+                .originFailed,
+                "the origin \(reason) in \(times); check the address and the network, or try later",
+                cause: cause
+            )
+        case .timedOut(let duration):
+            return failed(
+                .timedOut,
+                "no byte arrived for \(duration.inSeconds); try later or allow a longer timeout"
+            )
+        case .transport(let error):
+            return failed(
+                .originFailed,
+                "the origin \(error.phrase); \(error.remedy)",
+                cause: error
+            )
+        case .invalidRequest(let error):
+            return failed(
+                .invalidArgument,
+                "the request cannot be sent; check the URL and the header fields",
+                cause: error
+            )
+        case .redirectRefused(let reason):
+            return failed(
+                .originFailed,
+                "the origin redirects \(reason); ask for the final URL instead"
+            )
+        case .contradiction(let reason):
+            return failed(.originFailed, "the origin \(reason.phrase) again and again; try later")
+        case .representationChanged:
+            return failed(
+                .representationChanged,
+                "it changed at the origin while its bytes were being delivered; start again"
+            )
+        case .rangeNotSatisfiable(let length):
+            return failed(
+                .rangeNotSatisfiable,
+                "the range starts beyond the end; the body has \(length) bytes"
+            )
+        case .unusable(let reason):
+            return failed(.originFailed, "the origin \(reason); the origin must be repaired")
+        case .cancelled:
+            return failed(.cancelled, "it was cancelled; what arrived is kept")
+        case .shutDown:
+            return failed(.shutDown, "the cache was shut down; open it again")
+        }
+    }
+}
+
+extension TransportError {
+    /// What happened, in words that fit after `the origin `.
+    var phrase: String {
+        switch kind {
+        case .nameResolution: "has a name that did not resolve"
+        case .connect: "could not be reached"
+        case .tls: "could not agree on a secure connection"
+        case .closedEarly: "closed the connection too early"
+        case .malformedResponse: "sent something that is not HTTP"
+        case .cancelled: "was no longer asked"
+        case .shutDown: "was no longer asked"
+        case .invalidRequest: "cannot be asked this"
+        }
+    }
+
+    fileprivate var remedy: String {
+        kind == .tls ? "check its certificate and this machine's clock" : "try again"
+    }
+}
+
+extension RestartReason {
+    fileprivate var phrase: String {
+        switch self {
+        case .representationChanged: "changed the representation"
+        case .rangesUntrusted(let words): words
+        case .violation(let words): "answered \(words)"
+        }
+    }
+}
+
+extension Duration {
+    /// Seconds with at most one decimal, for people.
+    fileprivate var inSeconds: String {
+        let tenths = saturatedNanoseconds / 100_000_000
+        return tenths % 10 == 0 ? "\(tenths / 10) s" : "\(tenths / 10).\(tenths % 10) s"
+    }
+}

@@ -1,0 +1,89 @@
+package import HTTPCaching
+package import HTTPTypes
+
+/// What a download is to fetch, and what is known before its first request.
+package struct DownloadPlan: Sendable {
+    /// The requested URL; every attempt starts here, and so at its redirects.
+    package var target: TargetURI
+    /// The request method; only GET is ever resumed.
+    package var method: HTTPRequest.Method
+    /// The caller's fields. What frames a message or selects bytes is ours and replaced.
+    package var fields: HTTPFields
+    /// The request body, or nil.
+    package var body: [UInt8]?
+    /// The bytes wanted; `Int64.max` as the upper bound means to the end.
+    package var range: Range<Int64>
+    /// What is held of the current generation, or nil where nothing is.
+    package var generation: Generation?
+    /// `If-None-Match` and `If-Modified-Since` of a revalidation; empty for a plain download.
+    package var conditionalFields: HTTPFields
+    /// How patient and how trusting the download is.
+    package var policy: DownloadPolicy
+
+    package init(
+        target: TargetURI,
+        method: HTTPRequest.Method = .get,
+        fields: HTTPFields = [:],
+        body: [UInt8]? = nil,
+        range: Range<Int64> = 0..<Int64.max,
+        generation: Generation? = nil,
+        conditionalFields: HTTPFields = [:],
+        policy: DownloadPolicy = DownloadPolicy()
+    ) {
+        self.target = target
+        self.method = method
+        self.fields = fields
+        self.body = body
+        self.range = range
+        self.generation = generation
+        self.conditionalFields = conditionalFields
+        self.policy = policy
+    }
+}
+
+/// What identifies the bytes held, and with it every response that may be joined to them.
+package struct Generation: Hashable, Sendable {
+    /// The strong validator, or nil: then nothing can be joined.
+    package var validator: Validator?
+    /// The complete length where it is known.
+    package var completeLength: Int64?
+    /// The origin that answered, behind redirects. A date is a validator at that origin alone.
+    package var origin: TargetURI.Origin?
+
+    package init(
+        validator: Validator?,
+        completeLength: Int64? = nil,
+        origin: TargetURI.Origin? = nil
+    ) {
+        self.validator = validator
+        self.completeLength = completeLength
+        self.origin = origin
+    }
+}
+
+/// How patient and how trusting a download is.
+package struct DownloadPolicy: Hashable, Sendable {
+    /// Attempts in a row that may bring no byte; the first one counts. At least 1.
+    package var maximumAttempts = 5
+    /// The longest wait for a byte while one is being waited for.
+    package var timeout: Duration = .seconds(30)
+    /// Whether the timeout ends the download. If not, it is a failed attempt like others.
+    package var isTimeoutFinal = true
+    /// How long to wait for a connection.
+    package var connectTimeout: Duration = .seconds(10)
+    /// The waits between attempts.
+    package var backoff = Backoff()
+    /// The longest wait that `Retry-After` can ask for.
+    package var maximumRetryAfter: Duration = .seconds(60)
+    /// Redirects followed in a row.
+    package var maximumRedirects = 10
+    /// Restarts from the first byte, because the origin contradicted itself or changed.
+    package var maximumRestarts = 4
+    /// Whether the origin is known to answer ranges wrongly; it is then asked for all, in order.
+    package var areRangesUntrusted = false
+    /// Whether a 206 without an entity tag is believed where `If-Range` carried one. RFC 9110
+    /// §15.3.7 obliges the origin to repeat the tag; many do not.
+    package var isLenient = true
+
+    package init() {}
+}

@@ -1,0 +1,106 @@
+package import HTTPCaching
+package import HTTPTypes
+
+/// What a request asks for, which decides what its response may be.
+package enum RequestKind: Hashable, Sendable {
+    /// The whole representation, without `Range` ("F" in the table of responses).
+    case full
+    /// A range of a representation of which nothing is known.
+    case initialRange(Range<Int64>)
+    /// More of the generation held: `Range` with `If-Range` ("R" in the table).
+    case resume(Range<Int64>, Generation)
+    /// Whether what is held is still current; carries the conditional fields.
+    case revalidation
+
+    /// The range asked for, or nil.
+    package var range: Range<Int64>? {
+        switch self {
+        case .initialRange(let range), .resume(let range, _): range
+        case .full, .revalidation: nil
+        }
+    }
+}
+
+/// One exchange to make: what it asks for, and the request as it goes out.
+package struct DownloadRequest: Hashable, Sendable {
+    /// What it asks for.
+    package let kind: RequestKind
+    /// Where it goes.
+    package let target: TargetURI
+    /// The complete head.
+    package let head: HTTPRequest
+    /// The body, or nil.
+    package let body: [UInt8]?
+
+    /// Fields that frame the message, belong to one connection, or are ours to set.
+    private static let ownFields: [HTTPField.Name] =
+        [
+            .connection, .contentLength, .transferEncoding, .te, .trailer, .upgrade,
+            .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
+            .acceptEncoding,
+        ] + ["Host", "Keep-Alive", "Proxy-Connection"].compactMap { HTTPField.Name($0) }
+
+    /// Fields that speak for the user to one origin and to no other.
+    private static let credentialFields: [HTTPField.Name] =
+        [.authorization, .cookie, .proxyAuthorization, .origin]
+
+    /// Builds the request for one hop.
+    ///
+    /// - Parameters:
+    ///   - kind: What it asks for.
+    ///   - plan: The caller's part of it.
+    ///   - chain: Where the redirects have led so far.
+    ///   - bypassesCaches: Whether caches on the way must not answer from what they hold.
+    package init(
+        kind: RequestKind,
+        plan: DownloadPlan,
+        chain: RedirectChain,
+        bypassesCaches: Bool
+    ) {
+        self.kind = kind
+        target = chain.target
+        body = chain.keepsBody ? plan.body : nil
+        var fields = plan.fields
+        for name in Self.ownFields { fields[name] = nil }
+        if fields[.authorization] == nil, let basic = plan.target.basicAuthorization {
+            fields[.authorization] = basic
+        }
+        if chain.dropsCredentials {
+            for name in Self.credentialFields { fields[name] = nil }
+        }
+        if !chain.keepsBody { fields[.contentType] = nil }
+        if fields[.accept] == nil { fields[.accept] = "*/*" }
+        if fields[.userAgent] == nil { fields[.userAgent] = "TieredCache" }
+        // Ranges count coded bytes, and a coded body cannot be joined to one that is not.
+        fields[.acceptEncoding] = "identity"
+        if bypassesCaches { fields[.cacheControl] = "no-cache" }
+        Self.select(kind, plan: plan, in: &fields)
+        head = HTTPRequest(
+            method: chain.method,
+            scheme: chain.target.scheme.rawValue,
+            authority: chain.target.authority,
+            path: chain.target.originForm,
+            headerFields: fields
+        )
+    }
+
+    private static func select(
+        _ kind: RequestKind,
+        plan: DownloadPlan,
+        in fields: inout HTTPFields
+    ) {
+        if let range = kind.range {
+            let spec: ByteRangeSpec =
+                range.upperBound == .max ? .openEnded(from: range.lowerBound) : .bounded(range)
+            fields[.range] = RangeRequest(spec).fieldValue
+        }
+        switch kind {
+        case .resume(_, let generation):
+            fields[.ifRange] = generation.validator?.ifRangeValue
+        case .revalidation:
+            fields.append(contentsOf: plan.conditionalFields)
+        case .full, .initialRange:
+            break
+        }
+    }
+}

@@ -1,0 +1,105 @@
+package import HTTPCaching
+package import HTTPTypes
+
+/// Where a download's bytes go: an entry on disk, or straight to a reader.
+///
+/// Called by one task at a time, in order. The task may block in these calls, as it prefers an I/O
+/// executor; as long as ``write(_:at:)`` has not returned, no further byte is read from the socket.
+package protocol DownloadSink: Sendable {
+    /// Takes in an accepted head, before its first byte.
+    ///
+    /// - Throws: What makes the download pointless; it ends with that error.
+    func didReceiveHead(_ head: DownloadHead) async throws(CacheError)
+
+    /// Stores bytes at their offset in the present generation.
+    ///
+    /// Offsets follow each other without a gap after each head. After ``DownloadHead/Kind``
+    /// `.continuing` some of them may be held already; they are the same bytes.
+    func write(_ chunk: BodyChunk, at offset: Int64) async throws(CacheError)
+
+    /// Whether nobody wants the bytes from `offset` on, asked after each write.
+    func shouldStop(at offset: Int64) -> Bool
+
+    /// Whether a new generation may take the place of the one that is being delivered.
+    ///
+    /// False where bytes of the old one are out and cannot be taken back; the download then ends
+    /// with ``CacheError/Code/representationChanged``.
+    func canReplaceGeneration() -> Bool
+
+    /// Reports progress, at most ten times a second and once at the end.
+    func didProgress(_ progress: DownloadProgress)
+
+    /// Reports a failed attempt that will be followed by another.
+    func willRetry(_ retry: DownloadRetry)
+}
+
+extension DownloadSink {
+    package func shouldStop(at offset: Int64) -> Bool { false }
+    package func canReplaceGeneration() -> Bool { true }
+    package func didProgress(_ progress: DownloadProgress) {}
+    package func willRetry(_ retry: DownloadRetry) {}
+}
+
+/// A response that was checked and accepted.
+package struct DownloadHead: Sendable {
+    /// What its body is.
+    package enum Kind: Hashable, Sendable {
+        /// The first bytes of a representation of its own, from `start.offset`.
+        case newGeneration(GenerationStart)
+        /// More of the present generation. The length is what is known now.
+        case continuing(from: Int64, completeLength: Int64?)
+        /// No body: what is held is current, and its fields are to be freshened.
+        case notModified
+    }
+
+    /// Status and fields as received from the last hop.
+    package let response: HTTPResponse
+    /// What its body is.
+    package let kind: Kind
+    /// The URL behind all redirects, without userinfo.
+    package let finalTarget: TargetURI
+    /// When the request of the last hop was sent.
+    package let requestTime: WallTime
+    /// When its response arrived.
+    package let responseTime: WallTime
+}
+
+/// An attempt that failed and will be followed by another.
+package struct DownloadRetry: Hashable, Sendable {
+    /// The wait before the next attempt.
+    package let delay: Duration
+    /// How many attempts in a row brought no byte.
+    package let attempts: Int
+    /// How many are allowed.
+    package let maximumAttempts: Int
+    /// What failed, in words for people.
+    package let reason: String
+}
+
+/// How a download ended without an error.
+package struct DownloadOutcome: Hashable, Sendable {
+    /// The ways to end.
+    package enum End: Hashable, Sendable {
+        /// All bytes wanted arrived. The complete length is known at the end of a full body.
+        case completed(completeLength: Int64?)
+        /// The sink wanted no more from this offset on.
+        case stopped(at: Int64)
+        /// What is held is current.
+        case notModified
+        /// A final status without a usable representation; its body was not read.
+        case unsuccessful(HTTPResponse)
+    }
+
+    /// How it ended.
+    package var end: End
+    /// Body bytes that arrived.
+    package var bytesReceived: Int64 = 0
+    /// Of these, bytes at offsets that had arrived before in the same download.
+    package var bytesRefetched: Int64 = 0
+    /// Requests sent, redirects included.
+    package var requests = 0
+    /// Whether the origin was caught at answering ranges wrongly.
+    package var areRangesUntrusted = false
+    /// The URL behind all redirects.
+    package var finalTarget: TargetURI
+}

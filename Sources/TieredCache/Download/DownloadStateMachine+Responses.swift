@@ -1,0 +1,130 @@
+package import HTTPCaching
+package import HTTPTypes
+
+extension DownloadStateMachine {
+    /// A head arrived.
+    ///
+    /// - Parameters:
+    ///   - response: Status and fields.
+    ///   - responseTime: When it arrived.
+    ///   - canReplaceGeneration: Asked only where a new generation would replace another.
+    /// - Returns: What to do with the exchange.
+    package mutating func didReceiveHead(
+        _ response: HTTPResponse,
+        at responseTime: WallTime,
+        canReplaceGeneration: () -> Bool
+    ) -> Action {
+        guard case .awaitingHead(let request) = state else {
+            preconditionFailure("a head in \(state)")
+        }
+        switch chain.follow(response, maximum: plan.policy.maximumRedirects) {
+        case .follow: return send()
+        case .refuse(let reason): return fail(.redirectRefused(reason))
+        case .none: break
+        }
+        let context = ResponseContext(
+            method: request.head.method,
+            generation: generation,
+            responseTime: responseTime,
+            policy: plan.policy
+        )
+        let disposition = ResponseDisposition(of: response, to: request.kind, in: context)
+        return act(on: disposition, response, canReplaceGeneration)
+    }
+
+    private mutating func act(
+        on disposition: ResponseDisposition,
+        _ response: HTTPResponse,
+        _ canReplaceGeneration: () -> Bool
+    ) -> Action {
+        switch disposition {
+        case .newGeneration(let start):
+            guard !hasGeneration || canReplaceGeneration() else {
+                return fail(.representationChanged)
+            }
+            return begin(start)
+        case .continuing(let range, let length):
+            generation?.completeLength = length
+            return go(on: range.lowerBound, limit: range.upperBound)
+        case .repeating(let length):
+            return go(on: 0, limit: length)
+        case .notModified:
+            _ = finish(.notModified)
+            return .receive(.notModified)
+        case .alreadyComplete(let length):
+            return finish(.completed(completeLength: length))
+        case .rangeNotSatisfiable(let length):
+            return fail(.rangeNotSatisfiable(completeLength: length))
+        case .retry(let delay):
+            return attemptFailed(
+                "answered \(response.status.code)",
+                retryAfter: delay,
+                giveUp: .finish(.unsuccessful(response))
+            )
+        case .restart(let reason):
+            return restart(reason)
+        case .unsuccessful:
+            return unsuccessful(response)
+        case .unusable(let reason):
+            return fail(.unusable(reason))
+        }
+    }
+
+    private mutating func begin(_ start: GenerationStart) -> Action {
+        hasGeneration = true
+        isRevalidating = false
+        generation = Generation(
+            validator: start.validator,
+            completeLength: start.completeLength,
+            origin: chain.target.origin
+        )
+        position = start.offset
+        state = .receiving(
+            Reception(
+                limit: start.end,
+                isWhole: start.offset == 0 && start.end == start.completeLength
+            )
+        )
+        return .receive(.newGeneration(start))
+    }
+
+    private mutating func go(on offset: Int64, limit: Int64?) -> Action {
+        position = offset
+        state = .receiving(Reception(limit: limit, isWhole: false))
+        return .receive(.continuing(from: offset, completeLength: completeLength))
+    }
+
+    /// Row 20: a redirect may have led to a signed URL that is no longer valid; the requested URL
+    /// gives a fresh one, once.
+    private mutating func unsuccessful(_ response: HTTPResponse) -> Action {
+        if [401, 403, 410].contains(response.status.code), chain.count > 0, !hasRefreshedRedirect {
+            hasRefreshedRedirect = true
+            return sendFromStart()
+        }
+        return finish(.unsuccessful(response))
+    }
+
+    /// The exchange failed, before or in its body; what arrived is a valid prefix (row 24).
+    package mutating func didFail(_ error: TransportError) -> Action {
+        let hadHead = if case .receiving = state { true } else { false }
+        switch error.kind {
+        case .cancelled: return fail(.cancelled)
+        case .shutDown: return fail(.shutDown)
+        case .invalidRequest: return fail(.invalidRequest(error))
+        case .tls: return fail(.transport(error))
+        case .nameResolution, .connect, .closedEarly, .malformedResponse: break
+        }
+        // Who posts does not want it done twice; before a connection nothing was done.
+        let isSafe = plan.method == .get || plan.method == .head
+        guard isSafe || error.kind == .connect || error.kind == .nameResolution else {
+            return fail(.transport(error))
+        }
+        // A kept-alive connection that the origin was just closing: nobody's fault.
+        let isImmediate = error.kind == .closedEarly && !hadHead && attemptsWithoutProgress == 0
+        return attemptFailed(
+            error.phrase,
+            isImmediate: isImmediate,
+            giveUp: .fail(.attemptsExhausted(attemptsWithoutProgress + 1, error.phrase, error))
+        )
+    }
+}

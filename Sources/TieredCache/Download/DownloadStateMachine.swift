@@ -1,0 +1,172 @@
+package import HTTPCaching
+import HTTPTypes
+
+/// Decides what a download does next. Performs no I/O, reads no clock, draws no random number.
+///
+/// Every input returns one action, and the runner answers it with the next input:
+///
+/// | action | inputs that may follow |
+/// | --- | --- |
+/// | `send` | `didReceiveHead`, `didFail`, `didTimeOut` |
+/// | `receive` | `didReceive`, `didEndBody`, `didFail`, `didTimeOut`, `didStop` |
+/// | `wait` | `didWait` |
+/// | `finish`, `fail` | none |
+package struct DownloadStateMachine: Sendable {
+    /// What the runner does.
+    package enum Action: Hashable, Sendable {
+        /// Make this exchange.
+        case send(DownloadRequest)
+        /// Hand the head to the sink, then pull the body; a `notModified` has none and is the end.
+        case receive(DownloadHead.Kind)
+        /// Close the exchange, wait, go on.
+        case wait(PendingRetry)
+        /// Close the exchange: done.
+        case finish(DownloadOutcome.End)
+        /// Close the exchange and throw.
+        case fail(DownloadFailure)
+    }
+
+    /// A wait whose length is still to be drawn.
+    package struct PendingRetry: Hashable, Sendable {
+        /// How many attempts in a row brought no byte.
+        package let attempts: Int
+        /// What the origin asked for.
+        package let retryAfter: Duration?
+        /// Whether there is no need to wait.
+        package let isImmediate: Bool
+        /// What failed, in words that fit after `the origin `.
+        package let reason: String
+    }
+
+    /// What to do with bytes that arrived.
+    package enum ChunkAction: Hashable, Sendable {
+        /// They are part of the body.
+        case write(at: Int64)
+        /// They are not; go on with this action.
+        case instead(Action)
+    }
+
+    enum State: Hashable {
+        case idle  // → awaitingHead
+        case awaitingHead(DownloadRequest)  // → awaitingHead (redirect), receiving, waiting, finished
+        case receiving(Reception)  // → awaitingHead, waiting, finished
+        case waiting  // → awaitingHead
+        case finished
+    }
+
+    /// A body that is being received.
+    struct Reception: Hashable {
+        /// The offset where it must end; bytes beyond are a breach. Nil: its framing says.
+        var limit: Int64?
+        /// Whether the end of the body is the end of the representation.
+        var isWhole: Bool
+    }
+
+    let plan: DownloadPlan
+    var state = State.idle
+    var chain: RedirectChain
+    /// What bytes may be joined to; that of the plan until a response begins another.
+    var generation: Generation?
+    /// Whether any byte or head of a generation was handed on, or is held by the plan.
+    var hasGeneration: Bool
+    /// The offset of the next byte that is missing.
+    package internal(set) var position: Int64
+    var attemptsWithoutProgress = 0
+    var restarts = 0
+    var hasRefreshedRedirect = false
+    var bypassesCaches = false
+    /// Until a response begins a new generation, every request carries the conditional fields.
+    var isRevalidating: Bool
+    /// Whether this download has caught the origin at answering ranges wrongly.
+    package internal(set) var areRangesUntrusted: Bool
+
+    package init(_ plan: DownloadPlan) {
+        self.plan = plan
+        chain = RedirectChain(target: plan.target, method: plan.method)
+        generation = plan.generation
+        hasGeneration = plan.generation != nil
+        isRevalidating = !plan.conditionalFields.isEmpty
+        position = plan.range.lowerBound
+        areRangesUntrusted = plan.policy.areRangesUntrusted
+    }
+
+    /// The URL behind the redirects followed so far.
+    package var finalTarget: TargetURI { chain.target }
+    /// The complete length where it is known.
+    package var completeLength: Int64? { generation?.completeLength }
+
+    /// Whether more of the body must come before it can end.
+    package var isMidBody: Bool {
+        guard case .receiving(let reception) = state else { return false }
+        return position < reception.limit ?? .max
+    }
+
+    /// The first action.
+    package mutating func start() -> Action {
+        precondition(state == .idle, "started twice")
+        guard !plan.range.isEmpty else { return finish(.completed(completeLength: nil)) }
+        return sendFromStart()
+    }
+
+    /// The wait is over.
+    package mutating func didWait() -> Action {
+        precondition(state == .waiting, "waited in \(state)")
+        return sendFromStart()
+    }
+
+    /// Bytes of the body arrived; decides before they are written.
+    package mutating func didReceive(_ count: Int) -> ChunkAction {
+        guard case .receiving(let reception) = state else {
+            preconditionFailure("body bytes in \(state)")
+        }
+        let (end, overflow) = position.addingReportingOverflow(Int64(count))
+        guard !overflow, end <= reception.limit ?? .max else {
+            // Row 25: none of them can be believed.
+            return .instead(restart(.rangesUntrusted("sent more bytes than it announced")))
+        }
+        defer { position = end }
+        attemptsWithoutProgress = 0
+        return .write(at: position)
+    }
+
+    /// The body ended as its framing says.
+    package mutating func didEndBody() -> Action {
+        guard case .receiving(let reception) = state else {
+            preconditionFailure("end of body in \(state)")
+        }
+        guard plan.method != .head else { return finish(.completed(completeLength: nil)) }
+        if let limit = reception.limit, position < limit {
+            return attemptFailed("sent less than it announced")
+        }
+        if reception.isWhole {
+            generation?.completeLength = position
+        }
+        let wanted = min(plan.range.upperBound, completeLength ?? .max)
+        guard position < wanted else {
+            return finish(.completed(completeLength: completeLength))
+        }
+        // Row 5: a legal subset, or row 6: more may follow.
+        return sendFromStart()
+    }
+
+    /// The sink wants no more.
+    package mutating func didStop() -> Action {
+        finish(.stopped(at: position))
+    }
+
+    /// Nothing arrived for the time allowed.
+    package mutating func didTimeOut() -> Action {
+        guard plan.policy.isTimeoutFinal else { return attemptFailed("sent nothing in time") }
+        return fail(.timedOut(after: plan.policy.timeout))
+    }
+
+    mutating func finish(_ end: DownloadOutcome.End) -> Action {
+        state = .finished
+        return .finish(end)
+    }
+
+    mutating func fail(_ failure: DownloadFailure) -> Action {
+        state = .finished
+        return .fail(failure)
+    }
+}

@@ -1,0 +1,172 @@
+import HTTPCaching
+import HTTPTypes
+
+/// Carries a download out: asks ``DownloadStateMachine`` and does what it says.
+///
+/// Runs in the caller's task, which should prefer an I/O executor, because the sink may block.
+package struct Downloader: Sendable {
+    private let transport: any Transport
+    private let time: any TimeSource
+    private let jitter: @Sendable () -> Double
+
+    /// Creates a downloader; it has no state of its own and can run many downloads.
+    ///
+    /// - Parameters:
+    ///   - transport: What sends requests.
+    ///   - time: What measures time.
+    ///   - jitter: Draws the number from 0 to 1 that places a wait under its ceiling.
+    package init(
+        transport: any Transport,
+        time: any TimeSource,
+        jitter: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
+    ) {
+        self.transport = transport
+        self.time = time
+        self.jitter = jitter
+    }
+
+    /// Downloads what `plan` describes into `sink`.
+    ///
+    /// Cancelling the task closes the exchange at once. What the sink has taken in is a valid
+    /// prefix at every moment and stays so, however the download ends.
+    ///
+    /// - Parameters:
+    ///   - plan: What to fetch, and what is held.
+    ///   - sink: Where the bytes go.
+    /// - Returns: How it ended.
+    /// - Throws: ``CacheError``; the sink's own errors unchanged.
+    package func run(
+        _ plan: DownloadPlan,
+        into sink: some DownloadSink
+    ) async throws(CacheError) -> DownloadOutcome {
+        var run = DownloadRun(plan, sink: sink, now: time.monotonicTime())
+        var action = run.machine.start()
+        while true {
+            switch action {
+            case .send(let request):
+                action = try await exchange(request, &run)
+            case .wait(let retry):
+                action = await wait(retry, &run)
+            case .finish(let end):
+                return run.outcome(end)
+            case .fail(let failure):
+                throw failure.error(for: plan.target)
+            case .receive:
+                preconditionFailure("an exchange receives its own body")
+            }
+        }
+    }
+
+    private func wait(
+        _ retry: DownloadStateMachine.PendingRetry,
+        _ run: inout DownloadRun<some DownloadSink>
+    ) async -> DownloadStateMachine.Action {
+        let policy = run.machine.plan.policy
+        let delay =
+            retry.isImmediate
+            ? .zero
+            : policy.backoff.delay(
+                after: retry.attempts,
+                retryAfter: retry.retryAfter,
+                jitter: jitter()
+            )
+        run.sink.willRetry(
+            DownloadRetry(
+                delay: delay,
+                attempts: retry.attempts,
+                maximumAttempts: policy.maximumAttempts,
+                reason: "the origin \(retry.reason)"
+            )
+        )
+        do {
+            try await time.sleep(for: delay)
+        } catch {
+            // Only cancellation ends a sleep early.
+            return .fail(.cancelled)
+        }
+        return run.machine.didWait()
+    }
+
+    /// One exchange under the eyes of a watchdog that ends it when no byte comes.
+    private func exchange<Sink: DownloadSink>(
+        _ request: DownloadRequest,
+        _ run: inout DownloadRun<Sink>
+    ) async throws(CacheError) -> DownloadStateMachine.Action {
+        let watchdog = DownloadWatchdog(timeout: run.machine.plan.policy.timeout, time: time)
+        let exchange = DownloadExchange(
+            transport: transport,
+            time: time,
+            watchdog: watchdog,
+            request: request
+        )
+        let before = run
+        let result = await watchdog.watch { await exchange.perform(before) }
+        run = result.run
+        return try result.action.get()
+    }
+}
+
+/// What one download carries from exchange to exchange.
+struct DownloadRun<Sink: DownloadSink>: Sendable {
+    var machine: DownloadStateMachine
+    let sink: Sink
+    var rate: RateEstimator
+    var bytesReceived: Int64 = 0
+    var bytesRefetched: Int64 = 0
+    var requests = 0
+    /// The offsets that arrived in the present generation: from the first of them to the highest.
+    var arrived: Range<Int64>
+    var lastReport: MonotonicTime
+
+    init(_ plan: DownloadPlan, sink: Sink, now: MonotonicTime) {
+        machine = DownloadStateMachine(plan)
+        self.sink = sink
+        rate = RateEstimator(now: now)
+        arrived = plan.range.lowerBound..<plan.range.lowerBound
+        lastReport = now
+    }
+
+    mutating func didBegin(_ kind: DownloadHead.Kind) {
+        guard case .newGeneration(let start) = kind else { return }
+        // What arrived of another representation was paid for twice as well.
+        bytesRefetched += Int64(arrived.count)
+        arrived = start.offset..<start.offset
+    }
+
+    mutating func didReceive(_ count: Int, at offset: Int64, now: MonotonicTime) {
+        let end = offset + Int64(count)
+        bytesReceived += Int64(count)
+        let twice = max(offset, arrived.lowerBound)..<max(offset, arrived.lowerBound, end)
+        bytesRefetched += Int64(twice.clamped(to: arrived).count)
+        if end > arrived.upperBound, offset <= arrived.upperBound {
+            arrived = min(arrived.lowerBound, offset)..<end
+        }
+        rate.didReceive(count, now: now)
+        guard lastReport.duration(to: now) >= .milliseconds(100) else { return }
+        lastReport = now
+        report()
+    }
+
+    func report() {
+        sink.didProgress(
+            DownloadProgress(
+                offset: machine.position,
+                completeLength: machine.completeLength,
+                bytesReceived: bytesReceived,
+                bytesPerSecond: rate.bytesPerSecond
+            )
+        )
+    }
+
+    func outcome(_ end: DownloadOutcome.End) -> DownloadOutcome {
+        report()
+        return DownloadOutcome(
+            end: end,
+            bytesReceived: bytesReceived,
+            bytesRefetched: bytesRefetched,
+            requests: requests,
+            areRangesUntrusted: machine.areRangesUntrusted,
+            finalTarget: machine.finalTarget
+        )
+    }
+}

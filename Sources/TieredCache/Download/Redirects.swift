@@ -1,0 +1,86 @@
+package import HTTPCaching
+package import HTTPTypes
+
+/// The way from the requested URL to the one that answers (RFC 9110 §15.4).
+package struct RedirectChain: Hashable, Sendable {
+    /// What a response asks the client to do.
+    package enum Step: Hashable, Sendable {
+        /// It is no redirect.
+        case none
+        /// Go on at ``RedirectChain/target``.
+        case follow
+        /// Do not; the reason fits after `the origin redirects `.
+        case refuse(String)
+    }
+
+    /// Where the next request goes.
+    package private(set) var target: TargetURI
+    /// Its method; a POST becomes a GET where browsers make it one.
+    package private(set) var method: HTTPRequest.Method
+    /// Whether the request body goes along.
+    package private(set) var keepsBody = true
+    /// Whether the way has left the first origin once; credentials then stay at home for good.
+    package private(set) var dropsCredentials = false
+    /// How many redirects were followed.
+    package var count: Int { visited.count - 1 }
+
+    private var visited: [Hop]
+
+    private struct Hop: Hashable {
+        let method: HTTPRequest.Method
+        let target: TargetURI
+    }
+
+    package init(target: TargetURI, method: HTTPRequest.Method) {
+        self.target = target.withoutUserinfo
+        self.method = method
+        visited = [Hop(method: method, target: target.withoutUserinfo)]
+    }
+
+    /// Goes one step where `response` is a redirect that may be followed.
+    ///
+    /// - Parameters:
+    ///   - response: The head that ``target`` answered with.
+    ///   - maximum: How many redirects may be followed in all.
+    /// - Returns: What was decided; the chain has moved only for ``Step/follow``.
+    package mutating func follow(_ response: HTTPResponse, maximum: Int) -> Step {
+        guard [301, 302, 303, 307, 308].contains(response.status.code) else { return .none }
+        guard let location = response.headerFields[.location], !location.isEmpty else {
+            return .refuse("without saying where to")
+        }
+        let next: TargetURI
+        do {
+            next = try target.resolving(reference: location).withoutUserinfo
+        } catch {
+            return .refuse("to something that is no http URL: \(error)")
+        }
+        guard count < maximum else { return .refuse("more than \(maximum) times") }
+        guard !(target.scheme == .https && next.scheme == .http) else {
+            return .refuse("from https to http")
+        }
+        let hop = Hop(method: Self.rewritten(method, status: response.status.code), target: next)
+        guard !visited.contains(hop) else { return .refuse("in a circle") }
+        go(to: hop)
+        return .follow
+    }
+
+    private mutating func go(to hop: Hop) {
+        if hop.target.origin != target.origin { dropsCredentials = true }
+        if hop.method != method { keepsBody = false }
+        target = hop.target
+        method = hop.method
+        visited.append(hop)
+    }
+
+    /// 303 asks for a GET of something else; for 301 and 302 practice has made POST a GET.
+    private static func rewritten(
+        _ method: HTTPRequest.Method,
+        status: Int
+    ) -> HTTPRequest.Method {
+        switch (status, method) {
+        case (303, .head), (303, .get): method
+        case (303, _), (301, .post), (302, .post): .get
+        default: method
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import HTTPCaching
+package import HTTPTypes
+
+extension ResponseDisposition {
+    /// Statuses that pass with time (row 22); 522 and 524 are what gateways answer for an origin
+    /// that does not.
+    private static let transientStatuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504, 522, 524]
+
+    /// Decides what `response` means to a request of `kind`.
+    ///
+    /// - Parameters:
+    ///   - response: The head, as received.
+    ///   - kind: What the request asked for.
+    ///   - context: The facts beside them.
+    package init(of response: HTTPResponse, to kind: RequestKind, in context: ResponseContext) {
+        switch response.status.code {
+        case 206:
+            self = Self.partial(response, to: kind, in: context)
+        case 304:
+            // Row 18. An answer nobody asked for names no stored response to go on with.
+            self = kind == .revalidation ? .notModified : .restart(.violation("304 unasked"))
+        case 412:
+            // Row 17.
+            self = kind.range == nil ? .unsuccessful : .restart(.representationChanged)
+        case 416:
+            self = Self.unsatisfied(response, to: kind, in: context)
+        case 200..<300:
+            self = Self.whole(response, to: kind, in: context)
+        case let code where Self.transientStatuses.contains(code):
+            // Row 22: what is held stays; the body of an error is nobody's representation.
+            self = .retry(
+                after: RetryAfter.delay(
+                    in: response.headerFields,
+                    now: context.responseTime,
+                    maximum: context.policy.maximumRetryAfter
+                )
+            )
+        default:
+            // Rows 20 and 21.
+            self = .unsuccessful
+        }
+    }
+
+    /// Rows 1, 2, 13 and 23: a body that is all of a representation.
+    private static func whole(
+        _ response: HTTPResponse,
+        to kind: RequestKind,
+        in context: ResponseContext
+    ) -> ResponseDisposition {
+        let fields = response.headerFields
+        let coding = ContentCoding(in: fields)
+        if case .unknown(let name) = coding {
+            return .unusable("sent the content coding '\(name)' although none was asked for")
+        }
+        // Row 21: no content is not the content that some bytes were wanted of.
+        guard kind.range == nil || (response.status.code != 204 && response.status.code != 205)
+        else { return .unsuccessful }
+        let length: Int64?
+        do {
+            length = try ContentLength.parse(in: fields)
+        } catch {
+            return .unusable("sent a Content-Length that is none")
+        }
+        let isChunked = fields[.transferEncoding] != nil
+        let hasNoBody = context.method == .head || [204, 205].contains(response.status.code)
+        let validator = Validator(of: fields, responseTime: context.responseTime)
+        // Row 13: the same representation, sent again because ranges are not known here. What is
+        // held stays; the bytes run past until the first missing one.
+        if response.status.code == 200, coding == .identity, !isChunked, let length,
+            let held = context.generation, held.completeLength == length, let validator,
+            case .entityTag = validator.kind, held.validator == validator, kind != .revalidation
+        {
+            return .repeating(completeLength: length)
+        }
+        var start = GenerationStart(completeLength: isChunked ? nil : length, validator: validator)
+        if context.method != .head, hasNoBody { start.completeLength = 0 }
+        start.end = start.completeLength
+        start.framing =
+            isChunked || length != nil || hasNoBody ? .verified : .closeDelimited
+        // Row 23: a proxy that transforms keeps the origin's tag for other bytes.
+        if response.status.code == 203 { start.validator = nil }
+        // Row 26: the tag belongs to the coded bytes, which are not the ones stored.
+        if coding != .identity {
+            start = GenerationStart(
+                completeLength: nil,
+                validator: nil,
+                framing: start.framing,
+                coding: coding
+            )
+        }
+        return .newGeneration(start)
+    }
+
+    /// Rows 15 and 16: nothing at the offset asked for.
+    private static func unsatisfied(
+        _ response: HTTPResponse,
+        to kind: RequestKind,
+        in context: ResponseContext
+    ) -> ResponseDisposition {
+        guard let asked = kind.range else { return .unsuccessful }
+        guard let content = try? ContentRange.parse(in: response.headerFields),
+            case .unsatisfied(let length) = content
+        else {
+            // Row 16. A field that cannot be read says as much as none.
+            return .restart(.rangesUntrusted("answered 416 without the complete length"))
+        }
+        if case .resume(_, let generation) = kind {
+            if let known = generation.completeLength, known != length {
+                return .restart(.representationChanged)
+            }
+            if length == asked.lowerBound { return .alreadyComplete(length: length) }
+            if length < asked.lowerBound { return .restart(.representationChanged) }
+            return .restart(.rangesUntrusted("answered 416 for bytes that it says exist"))
+        }
+        if asked.lowerBound == 0 {
+            // An empty representation has no first byte to ask for; its 200 has.
+            return .restart(.rangesUntrusted("answered 416 for the first byte"))
+        }
+        guard length > asked.lowerBound else {
+            return .rangeNotSatisfiable(completeLength: length)
+        }
+        return .restart(.rangesUntrusted("answered 416 for bytes that it says exist"))
+    }
+}
