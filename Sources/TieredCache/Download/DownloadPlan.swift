@@ -7,7 +7,7 @@ package struct DownloadPlan: Sendable {
     package var target: TargetURI
     /// The request method; only GET is ever resumed.
     package var method: HTTPRequest.Method
-    /// The caller's fields. What frames a message or selects bytes is ours and replaced.
+    /// The caller's fields; what frames a message or selects bytes is ours and replaced.
     package var fields: HTTPFields
     /// The request body, or nil.
     package var body: [UInt8]?
@@ -47,7 +47,7 @@ package struct Generation: Hashable, Sendable {
     package var validator: Validator?
     /// The complete length where it is known.
     package var completeLength: Int64?
-    /// The origin that answered, behind redirects. A date is a validator at that origin alone.
+    /// The origin that answered, behind redirects: a date is a validator at that origin alone.
     package var origin: TargetURI.Origin?
 
     package init(
@@ -63,11 +63,11 @@ package struct Generation: Hashable, Sendable {
 
 /// How patient and how trusting a download is.
 package struct DownloadPolicy: Hashable, Sendable {
-    /// Attempts in a row that may bring no byte; the first one counts. At least 1.
+    /// Attempts in a row that may bring no byte; the first one counts, and is made always.
     package var maximumAttempts = 5
     /// The longest wait for a byte while one is being waited for.
     package var timeout: Duration = .seconds(30)
-    /// Whether the timeout ends the download. If not, it is a failed attempt like others.
+    /// Whether the timeout ends the download; if not, it is a failed attempt like others.
     package var isTimeoutFinal = true
     /// How long to wait for a connection.
     package var connectTimeout: Duration = .seconds(10)
@@ -81,8 +81,9 @@ package struct DownloadPolicy: Hashable, Sendable {
     package var maximumRestarts = 4
     /// Whether the origin is known to answer ranges wrongly; it is then asked for all, in order.
     package var areRangesUntrusted = false
-    /// Whether a 206 without an entity tag is believed where `If-Range` carried one. RFC 9110
-    /// §15.3.7 obliges the origin to repeat the tag; many do not.
+    /// Whether a 206 without an entity tag is believed where `If-Range` carried one.
+    ///
+    /// RFC 9110 §15.3.7 obliges the origin to repeat the tag; many do not.
     package var isLenient = true
 
     package init() {}

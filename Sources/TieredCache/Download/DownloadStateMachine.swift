@@ -1,8 +1,9 @@
 package import HTTPCaching
 import HTTPTypes
 
-/// Decides what a download does next. Performs no I/O, reads no clock, draws no random number.
+/// Decides what a download does next.
 ///
+/// Performs no I/O, reads no clock, draws no random number.
 /// Every input returns one action, and the runner answers it with the next input:
 ///
 /// | action | inputs that may follow |
@@ -48,7 +49,7 @@ package struct DownloadStateMachine: Sendable {
 
     enum State: Hashable {
         case idle  // → awaitingHead
-        case awaitingHead(DownloadRequest)  // → awaitingHead (redirect), receiving, waiting, finished
+        case awaitingHead(DownloadRequest)  // → awaitingHead, receiving, waiting, finished
         case receiving(Reception)  // → awaitingHead, waiting, finished
         case waiting  // → awaitingHead
         case finished
@@ -56,7 +57,7 @@ package struct DownloadStateMachine: Sendable {
 
     /// A body that is being received.
     struct Reception: Hashable {
-        /// The offset where it must end; bytes beyond are a breach. Nil: its framing says.
+        /// The offset where it must end, or nil where its framing says; more is a breach.
         var limit: Int64?
         /// Whether the end of the body is the end of the representation.
         var isWhole: Bool
