@@ -1,0 +1,178 @@
+import HTTPCaching
+import HTTPTypes
+import Testing
+
+@Suite("StoredResponse", .timeLimit(.minutes(1)))
+struct StoredResponseTests {
+    static func make(
+        _ fields: HTTPFields,
+        selecting: [SelectingField] = [],
+        flags: StoredResponse.Flags = []
+    ) -> StoredResponse {
+        StoredResponse(
+            status: 200,
+            fields: fields,
+            requestTime: received.advanced(by: .seconds(-1)),
+            responseTime: received,
+            origin: .init(method: "POST", url: "http://a/x", finalURL: "http://b/", keyName: "k"),
+            selectingFields: selecting,
+            flags: flags
+        )
+    }
+
+    private func reuse(
+        _ stored: StoredResponse,
+        _ fields: HTTPFields,
+        after seconds: Int64
+    )
+        -> ReuseDecision
+    {
+        stored.reuse(
+            for: RequestFacts(fields: fields),
+            requestFields: fields,
+            rules: CacheRules(),
+            now: received.advanced(by: .seconds(seconds))
+        )
+    }
+
+    @Test("A decision takes freshness, Vary and invalidation into account")
+    func decisions() {
+        let fields: HTTPFields = [.cacheControl: "max-age=60"]
+        let selecting = [SelectingField(name: "accept", value: "a")]
+        let stored = Self.make(fields, selecting: selecting)
+        #expect(reuse(stored, [.accept: "a"], after: 1).action == .use)
+        #expect(reuse(stored, [.accept: "a"], after: 60).action == .validate)
+        #expect(reuse(stored, [.accept: "b"], after: 1).reason == .varyMiss)
+        var invalidated = Self.make(fields)
+        invalidated.flags.insert(.invalidated)
+        #expect(reuse(invalidated, [:], after: 1).reason == .invalidated)
+    }
+
+    @Test("Age is generated, Date only where it is missing")
+    func fieldsForReuse() {
+        let later = received.advanced(by: .milliseconds(30_900))
+        let dated = Self.make([.date: WallTime.date(0), .age: "30"]).fieldsForReuse(now: later)
+        #expect(dated == [.date: WallTime.date(0), .age: "61"])
+        let undated = Self.make([:]).fieldsForReuse(now: later)
+        #expect(undated == [.date: WallTime.date(0), .age: "31"])
+    }
+
+    @Test("A 304 makes it young again")
+    func freshened() {
+        let stored = Self.make(
+            [.cacheControl: "max-age=60", .eTag: "\"a\"", .contentLength: "9"],
+            flags: [.invalidated, .withoutRanges]
+        )
+        let later = received.advanced(by: .seconds(1000))
+        #expect(reuse(stored, [:], after: 1000).action == .validate)
+        let freshened = stored.freshened(
+            by: [.cacheControl: "max-age=90", .contentLength: "0"],
+            requestTime: later,
+            responseTime: later,
+            rules: CacheRules()
+        )
+        #expect(reuse(freshened, [:], after: 1000).timeToLive == .seconds(90))
+        #expect(freshened.fields[.contentLength] == "9")
+        #expect(freshened.flags == .withoutRanges)
+        #expect(freshened.origin == stored.origin)
+        #expect(freshened.validator?.fieldValue == "\"a\"")
+    }
+}
+
+@Suite("StoredResponse coding", .timeLimit(.minutes(1)))
+struct StoredResponseCodingTests {
+    private var sample: StoredResponse {
+        var fields: HTTPFields = [.contentType: "video/mp4", .cacheControl: "max-age=60"]
+        fields[values: .setCookie] = ["a=1", "b=ü"]
+        return StoredResponseTests.make(
+            fields,
+            selecting: [
+                SelectingField(name: "accept", value: "x"), SelectingField(name: "foo", value: nil),
+                SelectingField(name: "bar", value: ""),
+            ],
+            flags: [.invalidated, .init(rawValue: 1 << 31)]
+        )
+    }
+
+    @Test("What is written is read again")
+    func roundTrip() throws {
+        let read = try #require(StoredResponse(encoded: sample.encoded()))
+        #expect(read == sample)
+        #expect(read.origin.finalURL == "http://b/")
+        let bare = StoredResponse(
+            status: 65_535,
+            fields: [:],
+            requestTime: WallTime(nanoseconds: .min),
+            responseTime: WallTime(nanoseconds: .max),
+            origin: .init(url: "é")
+        )
+        #expect(StoredResponse(encoded: bare.encoded()) == bare)
+    }
+
+    @Test("Bytes of a value that is not UTF-8 survive")
+    func latin1() throws {
+        var fields = HTTPFields()
+        fields.append(HTTPField(name: .server, lenientValue: [0x61, 0xFC, 0x62]))
+        let bytes = StoredResponseTests.make(fields).encoded()
+        let read = try #require(StoredResponse(encoded: bytes))
+        #expect(read.encoded() == bytes)
+    }
+
+    @Test("The layout of version 1 does not change")
+    func layout() {
+        let response = StoredResponse(
+            status: 200,
+            fields: [.eTag: "x"],
+            requestTime: WallTime(nanoseconds: 1),
+            responseTime: WallTime(nanoseconds: 2),
+            origin: .init(method: "G", url: "u", keyName: "k"),
+            selectingFields: [SelectingField(name: "n", value: nil)],
+            flags: .invalidated
+        )
+        let head: [UInt8] = [1, 200, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]
+        let origin: [UInt8] = [1, 0, 0, 0, 0x47, 1, 0, 0, 0, 0x75, 0, 1, 1, 0, 0, 0, 0x6B]
+        let selecting: [UInt8] = [1, 0, 1, 0, 0, 0, 0x6E, 0]
+        let fields: [UInt8] = [1, 0, 4, 0, 0, 0, 0x45, 0x54, 0x61, 0x67, 1, 0, 0, 0, 0x78]
+        #expect(response.encoded() == head + origin + selecting + fields)
+    }
+
+    @Test("Every cut and every other version is refused")
+    func cuts() {
+        let bytes = sample.encoded()
+        for count in 0..<bytes.count {
+            #expect(StoredResponse(encoded: bytes.prefix(count)) == nil, "\(count)")
+        }
+        #expect(StoredResponse(encoded: bytes + [0]) == nil)
+        #expect(StoredResponse(encoded: [2] + bytes.dropFirst()) == nil)
+    }
+
+    @Test("Damaged and random bytes never trap")
+    func fuzz() {
+        var random = SeededGenerator(seed: 40)
+        let bytes = sample.encoded()
+        for round in 0..<15_000 {
+            var damaged = bytes
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                let index = Int.random(in: 0..<damaged.count, using: &random)
+                damaged[index] = UInt8.random(in: 0...255, using: &random)
+            }
+            if let read = StoredResponse(encoded: damaged) {
+                let again = StoredResponse(encoded: read.encoded())
+                #expect(again == read, "seed 40, round \(round)")
+            }
+            let noise = (0..<40).map { _ in UInt8.random(in: 0...3, using: &random) }
+            _ = StoredResponse(encoded: [1] + noise)
+        }
+    }
+
+    @Test("A pseudo field or a bad name in the bytes is damage")
+    func badNames() {
+        let good = StoredResponseTests.make([.eTag: "x"]).encoded()
+        for name in [":tag", "a: b", "a\n b", "    "] {
+            var bytes = good
+            let start = bytes.count - 9
+            bytes.replaceSubrange(start..<start + 4, with: name.utf8.prefix(4))
+            #expect(StoredResponse(encoded: bytes) == nil, "\(name)")
+        }
+    }
+}
