@@ -1,17 +1,21 @@
 /// Something that happened to an entry, for whoever wants to watch or to explain it afterwards.
 ///
-/// New kinds may come: give a `switch` over ``kind`` a `default`.
+/// New kinds may come, so a `switch` over ``kind`` in another package needs an `@unknown default`.
 public struct CacheEvent: Sendable {
     /// A place where bytes are kept.
-    public enum Tier: String, Hashable, Sendable, CaseIterable {
+    public enum Tier: String, Hashable, Sendable, CaseIterable, CustomStringConvertible {
         /// The memory tier.
         case memory
         /// The disk tier.
         case disk
+
+        /// The case's name.
+        public var description: String { rawValue }
     }
 
     /// Why a lookup did not answer.
-    public enum MissReason: String, Hashable, Sendable, CaseIterable {
+    @nonexhaustive
+    public enum MissReason: String, Hashable, Sendable, CaseIterable, CustomStringConvertible {
         /// Nothing is stored under the key.
         case absent
         /// What is stored answers requests with other field values (RFC 9111 §4.1).
@@ -24,10 +28,14 @@ public struct CacheEvent: Sendable {
         case damaged
         /// The request's policy, method or fields forbid using what is stored.
         case bypassed
+
+        /// The case's name.
+        public var description: String { rawValue }
     }
 
     /// Why an entry, or part of it, was given up though nobody asked for its removal.
-    public enum EvictionReason: String, Hashable, Sendable, CaseIterable {
+    @nonexhaustive
+    public enum EvictionReason: String, Hashable, Sendable, CaseIterable, CustomStringConvertible {
         /// The tier needed room below its limit.
         case size
         /// The machine is short of memory.
@@ -40,9 +48,13 @@ public struct CacheEvent: Sendable {
         case replaced
         /// Its file was damaged or missing.
         case damaged
+
+        /// The case's name.
+        public var description: String { rawValue }
     }
 
     /// What happened.
+    @nonexhaustive
     public enum Kind: Sendable {
         /// A lookup answered in full from a tier; `isStale` if stale bytes were allowed.
         case hit(Tier, isStale: Bool)

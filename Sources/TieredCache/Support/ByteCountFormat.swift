@@ -46,7 +46,7 @@ public enum ByteCountFormat {
         let index = min((63 - bytes.magnitude.leadingZeroBitCount) / 10, names.count)
         let unit = UInt64(1) << UInt64(index * 10)
         let whole = bytes.magnitude / unit
-        let tenth = (bytes.magnitude % unit) / (unit / 10 + 1)
+        let tenth = bytes.magnitude % unit * 10 / unit
         let sign = bytes < 0 ? "-" : ""
         return "\(sign)\(whole)\(tenth == 0 ? "" : ".\(tenth)") \(names[index - 1])"
     }
