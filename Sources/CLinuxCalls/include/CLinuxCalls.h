@@ -2,6 +2,7 @@
 #ifndef TIEREDCACHE_CLINUXCALLS_H
 #define TIEREDCACHE_CLINUXCALLS_H
 
+#include "DiskCalls.h"
 #include "Terminal.h"
 #include "UnnamedFiles.h"
 

@@ -1,0 +1,108 @@
+public import SystemPackage
+
+/// The few calls that the disk tier makes, so that tests can watch them, fail them and crash between
+/// any two.
+///
+/// Names are relative to an open directory; implementations follow no symbolic link below it. Calls
+/// restart after an interrupt. Any thread may call.
+public protocol FileSystem: Sendable {
+    /// Opens a directory by its path, and creates it and its parents (0700) if asked.
+    ///
+    /// Symbolic links are followed: the path is the user's own.
+    func openRoot(_ path: FilePath, creating: Bool) throws(FileSystemError) -> OpenFile
+
+    /// Opens a file; see ``OpenMode``.
+    func open(
+        _ name: String,
+        in directory: OpenFile,
+        _ mode: OpenMode
+    ) throws(FileSystemError) -> OpenFile
+
+    /// Opens a file for reading if the names are in the kernel's cache.
+    func openWithoutBlocking(
+        _ name: String,
+        in directory: OpenFile
+    ) throws(FileSystemError) -> NonBlocking<OpenFile>
+
+    /// Closes a file; errors are of no use to anybody, since nothing is promised to be durable.
+    func close(_ file: OpenFile)
+
+    /// Reads up to the buffer's size; fewer bytes only at the end of the file.
+    func read(
+        _ file: OpenFile,
+        into buffer: UnsafeMutableRawBufferPointer,
+        at offset: Int64
+    ) throws(FileSystemError) -> Int
+
+    /// Reads what the page cache holds; the count may be smaller than the buffer anywhere.
+    func readWithoutBlocking(
+        _ file: OpenFile,
+        into buffer: UnsafeMutableRawBufferPointer,
+        at offset: Int64
+    ) throws(FileSystemError) -> NonBlocking<Int>
+
+    /// Writes two buffers, one after the other, completely or with an error; a part may then be
+    /// written.
+    func write(
+        _ first: UnsafeRawBufferPointer,
+        _ second: UnsafeRawBufferPointer,
+        to file: OpenFile,
+        at offset: Int64
+    ) throws(FileSystemError)
+
+    /// Sets the length; what is added is a hole.
+    func truncate(_ file: OpenFile, to length: Int64) throws(FileSystemError)
+
+    /// Gives the storage of a range back; it reads as zeros then.
+    func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError)
+
+    /// The status of an open file.
+    func status(of file: OpenFile) throws(FileSystemError) -> FileStatus
+
+    /// The status of what a name stands for, a link not followed.
+    func status(of name: String, in directory: OpenFile) throws(FileSystemError) -> FileStatus
+
+    /// Gives a file another name, atomically replacing what had it.
+    func rename(
+        _ name: String,
+        in directory: OpenFile,
+        to newName: String,
+        in newDirectory: OpenFile
+    ) throws(FileSystemError)
+
+    /// Removes a file's name; the file lives on while it is open.
+    func unlink(_ name: String, in directory: OpenFile) throws(FileSystemError)
+
+    /// Creates a directory with mode 0700.
+    func makeDirectory(_ name: String, in directory: OpenFile) throws(FileSystemError)
+
+    /// Everything in a directory except `.` and `..`, in no order.
+    func list(_ directory: OpenFile) throws(FileSystemError) -> [DirectoryItem]
+
+    /// Waits until the file, or a directory's names, are on the medium.
+    func sync(_ file: OpenFile, dataOnly: Bool) throws(FileSystemError)
+
+    /// The room on the volume that holds the file.
+    func volume(of file: OpenFile) throws(FileSystemError) -> VolumeStatus
+
+    /// Takes the exclusive lock that belongs to this open file, without waiting.
+    ///
+    /// - Returns: whether it was taken; false means that another open file holds it.
+    func lock(_ file: OpenFile) throws(FileSystemError) -> Bool
+}
+
+extension FileSystem {
+    func write(
+        _ bytes: UnsafeRawBufferPointer,
+        to file: OpenFile,
+        at offset: Int64
+    ) throws(FileSystemError) {
+        try write(bytes, UnsafeRawBufferPointer(start: nil, count: 0), to: file, at: offset)
+    }
+
+    func write(_ bytes: [UInt8], to file: OpenFile, at offset: Int64) throws(FileSystemError) {
+        try bytes.withUnsafeBufferPointer { (bytes) throws(FileSystemError) in
+            try write(UnsafeRawBufferPointer(bytes), to: file, at: offset)
+        }
+    }
+}

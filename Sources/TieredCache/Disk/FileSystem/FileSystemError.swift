@@ -1,0 +1,75 @@
+public import SystemPackage
+
+/// A call that failed: small, so that a miss by `ENOENT` costs no sentence.
+///
+/// It becomes a ``CacheError`` once, where the path is known.
+public struct FileSystemError: Error, Hashable, Sendable {
+    /// The calls, named as people say them.
+    public enum Call: String, Hashable, Sendable, CaseIterable {
+        /// Opening a file or directory.
+        case open
+        /// Creating a file or directory.
+        case create
+        /// Reading.
+        case read
+        /// Writing.
+        case write
+        /// Changing a file's length, or punching a hole.
+        case resize
+        /// Asking for a status.
+        case inspect
+        /// Renaming.
+        case rename
+        /// Removing a name.
+        case remove
+        /// Listing a directory.
+        case list
+        /// Waiting for the medium.
+        case sync
+        /// Locking.
+        case lock
+    }
+
+    /// What failed.
+    public var call: Call
+    /// Why.
+    public var errno: Errno
+
+    /// Creates an error.
+    public init(_ call: Call, _ errno: Errno) {
+        self.call = call
+        self.errno = errno
+    }
+}
+
+extension CacheError {
+    /// The sentence for a failed call: what, on which file, why, and what to do.
+    init(_ error: FileSystemError, _ path: FilePath) {
+        var message = "cannot \(error.call.rawValue) \(path): \(error.errno)"
+        if let remedy = Self.remedy(for: error.errno) {
+            message += "; \(remedy)"
+        }
+        self.init(.localStorage, message, cause: error)
+    }
+
+    private static func remedy(for errno: Errno) -> String? {
+        switch errno {
+        case .noSpace, .diskQuotaExceeded:
+            "free disk space or lower the cache's limit"
+        case .readOnlyFileSystem:
+            "choose a directory on a writable volume"
+        case .permissionDenied, .notPermitted:
+            "make the directory belong to this user, or choose another"
+        case .tooManyOpenFiles, .tooManyOpenFilesInSystem:
+            "raise the limit of open files (ulimit -n)"
+        case .ioError:
+            "check the disk"
+        case .notDirectory, .tooManySymbolicLinkLevels, .isDirectory:
+            "move away what stands in its place"
+        case .fileNameTooLong:
+            "choose a directory with a shorter path"
+        default:
+            nil
+        }
+    }
+}

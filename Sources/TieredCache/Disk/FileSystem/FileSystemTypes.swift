@@ -1,0 +1,104 @@
+/// An open file or directory: a number that only the file system which gave it can read.
+///
+/// A plain value, so that a hit allocates nothing for it. Whoever opened it closes it, once.
+public struct OpenFile: Hashable, Sendable {
+    /// The number; a descriptor on POSIX.
+    public let number: Int32
+
+    /// Wraps a number of a file system's own.
+    public init(number: Int32) {
+        self.number = number
+    }
+}
+
+/// How a file is opened.
+public enum OpenMode: Hashable, Sendable {
+    /// For reading; it must exist.
+    case read
+    /// For reading and writing; it must exist.
+    case readWrite
+    /// For reading and writing, mode 0600; it must not exist.
+    case createNew
+    /// For reading and writing, mode 0600; created where it does not exist.
+    case openOrCreate
+    /// A directory.
+    case directory
+}
+
+/// What kind of thing a name stands for.
+public enum FileKind: Hashable, Sendable {
+    /// A regular file.
+    case file
+    /// A directory.
+    case directory
+    /// A symbolic link, a socket, a device: nothing that this project makes.
+    case other
+}
+
+/// What the file system knows about a file.
+public struct FileStatus: Hashable, Sendable {
+    /// The kind.
+    public var kind: FileKind
+    /// The length in bytes, holes counted.
+    public var size: Int64
+    /// What is really allocated: `st_blocks` × 512.
+    public var allocatedBytes: Int64
+    /// The last modification, in nanoseconds since 1970.
+    public var modified: Int64
+    /// The inode number.
+    public var identity: UInt64
+
+    /// Creates a status.
+    public init(
+        kind: FileKind,
+        size: Int64,
+        allocatedBytes: Int64,
+        modified: Int64,
+        identity: UInt64
+    ) {
+        self.kind = kind
+        self.size = size
+        self.allocatedBytes = allocatedBytes
+        self.modified = modified
+        self.identity = identity
+    }
+}
+
+/// A name in a directory.
+public struct DirectoryItem: Hashable, Sendable {
+    /// The last path component.
+    public var name: String
+    /// The kind, links not followed.
+    public var kind: FileKind
+
+    /// Creates an item.
+    public init(name: String, kind: FileKind) {
+        self.name = name
+        self.kind = kind
+    }
+}
+
+/// The room on a volume, in bytes.
+public struct VolumeStatus: Hashable, Sendable {
+    /// What an unprivileged process may still write.
+    public var available: Int64
+    /// The volume's size.
+    public var total: Int64
+
+    /// Creates a status.
+    public init(available: Int64, total: Int64) {
+        self.available = available
+        self.total = total
+    }
+}
+
+/// What a call that must not block came to.
+public enum NonBlocking<Value> {
+    /// It was done.
+    case ready(Value)
+    /// Nothing was done: the disk would have been needed. Call the blocking form on an I/O thread.
+    case wouldBlock
+}
+
+extension NonBlocking: Sendable where Value: Sendable {}
+extension NonBlocking: Equatable where Value: Equatable {}

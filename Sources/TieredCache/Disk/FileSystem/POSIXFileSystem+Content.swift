@@ -1,0 +1,168 @@
+import CLinuxCalls
+import SystemPackage
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+extension POSIXFileSystem {
+    /// `pread(2)` until the buffer is full or the file ends.
+    public func read(
+        _ file: OpenFile,
+        into buffer: UnsafeMutableRawBufferPointer,
+        at offset: Int64
+    ) throws(FileSystemError) -> Int {
+        var done = 0
+        while done < buffer.count, let base = buffer.baseAddress {
+            let result = tc_pread(
+                file.number,
+                base + done,
+                buffer.count - done,
+                off_t(offset) + off_t(done)
+            )
+            try check(Int32(clamping: min(result, 0)), .read)
+            guard result > 0 else { break }
+            done += result
+        }
+        return done
+    }
+
+    /// `preadv2(2)` with `RWF_NOWAIT`, once.
+    public func readWithoutBlocking(
+        _ file: OpenFile,
+        into buffer: UnsafeMutableRawBufferPointer,
+        at offset: Int64
+    ) throws(FileSystemError) -> NonBlocking<Int> {
+        guard let base = buffer.baseAddress else { return .ready(0) }
+        let result = tc_pread_nowait(file.number, base, buffer.count, off_t(offset))
+        if result >= 0 { return .ready(result) }
+        if result == -Int(EAGAIN) { return .wouldBlock }
+        throw FileSystemError(.read, Errno(rawValue: Int32(clamping: -result)))
+    }
+
+    /// `pwritev(2)` until both are written.
+    public func write(
+        _ first: UnsafeRawBufferPointer,
+        _ second: UnsafeRawBufferPointer,
+        to file: OpenFile,
+        at offset: Int64
+    ) throws(FileSystemError) {
+        var first = first
+        var second = second
+        var offset = off_t(offset)
+        while first.count + second.count > 0 {
+            let result = tc_pwrite_two(
+                file.number,
+                first.baseAddress,
+                first.count,
+                second.baseAddress,
+                second.count,
+                offset
+            )
+            try check(Int32(clamping: min(result, 0)), .write)
+            // A write that makes no progress would spin; the kernel owes us an errno.
+            guard result > 0 else { throw FileSystemError(.write, .ioError) }
+            offset += off_t(result)
+            let fromFirst = min(result, first.count)
+            first = UnsafeRawBufferPointer(rebasing: first[fromFirst...])
+            second = UnsafeRawBufferPointer(rebasing: second[(result - fromFirst)...])
+        }
+    }
+
+    /// `ftruncate(2)`.
+    public func truncate(_ file: OpenFile, to length: Int64) throws(FileSystemError) {
+        try check(tc_ftruncate(file.number, off_t(length)), .resize)
+    }
+
+    /// `fallocate(2)` with `FALLOC_FL_PUNCH_HOLE`.
+    public func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError) {
+        guard !range.isEmpty else { return }
+        let count = range.upperBound - range.lowerBound
+        try check(tc_punch(file.number, off_t(range.lowerBound), off_t(count)), .resize)
+    }
+
+    /// `fstat(2)`.
+    public func status(of file: OpenFile) throws(FileSystemError) -> FileStatus {
+        var status = stat()
+        try check(tc_fstat(file.number, &status), .inspect)
+        return FileStatus(status)
+    }
+
+    /// `fstatat(2)` with `AT_SYMLINK_NOFOLLOW`.
+    public func status(
+        of name: String,
+        in directory: OpenFile
+    ) throws(FileSystemError) -> FileStatus {
+        var status = stat()
+        try check(tc_lstatat(directory.number, name, &status), .inspect)
+        return FileStatus(status)
+    }
+
+    /// `fstatvfs(3)`.
+    public func volume(of file: OpenFile) throws(FileSystemError) -> VolumeStatus {
+        var available: Int64 = 0
+        var total: Int64 = 0
+        try check(tc_volume(file.number, &available, &total), .inspect)
+        return VolumeStatus(available: available, total: total)
+    }
+
+    /// `readdir(3)`; a name that is not UTF-8 is left out, since it cannot be ours.
+    public func list(_ directory: OpenFile) throws(FileSystemError) -> [DirectoryItem] {
+        // A stream of its own, because it takes its descriptor over and moves its offset.
+        let copy = tc_open_beneath(directory.number, ".", O_RDONLY | O_DIRECTORY, 0, false)
+        try check(copy, .list)
+        guard let stream = fdopendir(copy) else {
+            close(OpenFile(number: copy))
+            throw FileSystemError(.list, .noMemory)
+        }
+        defer { closedir(stream) }
+        var items: [DirectoryItem] = []
+        while let entry = readdir(stream) {
+            guard let name = Self.name(of: entry), name != ".", name != ".." else { continue }
+            // Some file systems do not tell the kind along with the name.
+            let known = Self.kind(of: entry)
+            let kind = try known ?? status(of: name, in: directory).kind
+            items.append(DirectoryItem(name: name, kind: kind))
+        }
+        return items
+    }
+
+    private static func name(of entry: UnsafeMutablePointer<dirent>) -> String? {
+        withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+            let size = MemoryLayout.size(ofValue: pointer.pointee)
+            return pointer.withMemoryRebound(to: CChar.self, capacity: size) {
+                String(validatingCString: $0)
+            }
+        }
+    }
+
+    private static func kind(of entry: UnsafeMutablePointer<dirent>) -> FileKind? {
+        switch Int(entry.pointee.d_type) {
+        case Int(DT_UNKNOWN): nil
+        case Int(DT_REG): .file
+        case Int(DT_DIR): .directory
+        default: .other
+        }
+    }
+}
+
+extension FileStatus {
+    fileprivate init(_ status: stat) {
+        var status = status
+        let kind: FileKind =
+            switch status.st_mode & S_IFMT {
+            case S_IFREG: .file
+            case S_IFDIR: .directory
+            default: .other
+            }
+        self.init(
+            kind: kind,
+            size: Int64(status.st_size),
+            allocatedBytes: Int64(status.st_blocks) * 512,
+            modified: tc_modified(&status),
+            identity: UInt64(status.st_ino)
+        )
+    }
+}

@@ -1,0 +1,123 @@
+import CLinuxCalls
+public import SystemPackage
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// The machine's file system. Has no state; one line per system call.
+public struct POSIXFileSystem: FileSystem {
+    /// Creates the file system.
+    public init() {}
+
+    /// `open(2)` with `O_DIRECTORY`; with `creating`, `mkdir(2)` of each missing parent first.
+    public func openRoot(
+        _ path: FilePath,
+        creating: Bool
+    ) throws(FileSystemError) -> OpenFile {
+        let first = tc_openat_plain(AT_FDCWD, path.string, O_RDONLY | O_DIRECTORY, 0)
+        guard first == -ENOENT, creating else { return try opened(first, .open) }
+        try makeDirectories(path)
+        let second = tc_openat_plain(AT_FDCWD, path.string, O_RDONLY | O_DIRECTORY, 0)
+        return try opened(second, .open)
+    }
+
+    /// `openat2(2)` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`.
+    public func open(
+        _ name: String,
+        in directory: OpenFile,
+        _ mode: OpenMode
+    ) throws(FileSystemError) -> OpenFile {
+        let flags = Self.flags(mode)
+        let file = tc_open_beneath(directory.number, name, flags, 0o600, false)
+        return try opened(file, flags & O_CREAT != 0 ? .create : .open)
+    }
+
+    /// `openat2(2)` with `RESOLVE_CACHED` as well.
+    public func openWithoutBlocking(
+        _ name: String,
+        in directory: OpenFile
+    ) throws(FileSystemError) -> NonBlocking<OpenFile> {
+        let file = tc_open_beneath(directory.number, name, Self.flags(.read), 0, true)
+        return file == -EAGAIN ? .wouldBlock : .ready(try opened(file, .open))
+    }
+
+    /// `close(2)`.
+    public func close(_ file: OpenFile) {
+        // Linux frees the descriptor even where close reports EINTR or EIO: never retry.
+        #if canImport(Glibc)
+        _ = Glibc.close(file.number)
+        #else
+        _ = Darwin.close(file.number)
+        #endif
+    }
+
+    /// `mkdirat(2)`.
+    public func makeDirectory(_ name: String, in directory: OpenFile) throws(FileSystemError) {
+        try check(tc_mkdirat(directory.number, name), .create)
+    }
+
+    /// `renameat(2)`.
+    public func rename(
+        _ name: String,
+        in directory: OpenFile,
+        to newName: String,
+        in newDirectory: OpenFile
+    ) throws(FileSystemError) {
+        try check(tc_renameat(directory.number, name, newDirectory.number, newName), .rename)
+    }
+
+    /// `unlinkat(2)`.
+    public func unlink(_ name: String, in directory: OpenFile) throws(FileSystemError) {
+        try check(tc_unlinkat(directory.number, name, false), .remove)
+    }
+
+    /// `fsync(2)` or `fdatasync(2)`.
+    public func sync(_ file: OpenFile, dataOnly: Bool) throws(FileSystemError) {
+        try check(tc_sync(file.number, dataOnly), .sync)
+    }
+
+    /// `fcntl(2)` with `F_OFD_SETLK`.
+    public func lock(_ file: OpenFile) throws(FileSystemError) -> Bool {
+        let result = tc_lock(file.number)
+        try check(result, .lock)
+        return result == 1
+    }
+
+    private static func flags(_ mode: OpenMode) -> Int32 {
+        switch mode {
+        // O_NOATIME: our reads must not cost a write of the inode.
+        case .read: O_RDONLY | Int32(O_NOATIME) | O_NONBLOCK
+        case .readWrite: O_RDWR | Int32(O_NOATIME) | O_NONBLOCK
+        case .createNew: O_RDWR | O_CREAT | O_EXCL
+        case .openOrCreate: O_RDWR | O_CREAT | O_NONBLOCK
+        case .directory: O_RDONLY | O_DIRECTORY
+        }
+    }
+
+    private func makeDirectories(_ path: FilePath) throws(FileSystemError) {
+        let result = tc_mkdirat(AT_FDCWD, path.string)
+        if result == -ENOENT, path.removingLastComponent() != path, !path.isEmpty {
+            try makeDirectories(path.removingLastComponent())
+            return try makeDirectories(path)
+        }
+        if result == -EEXIST { return }
+        try check(result, .create)
+    }
+
+    private func opened(
+        _ result: Int32,
+        _ call: FileSystemError.Call
+    ) throws(FileSystemError) -> OpenFile {
+        try check(result, call)
+        return OpenFile(number: result)
+    }
+}
+
+@inline(__always)
+func check(_ result: Int32, _ call: FileSystemError.Call) throws(FileSystemError) {
+    guard result < 0 else { return }
+    throw FileSystemError(call, Errno(rawValue: -result))
+}
