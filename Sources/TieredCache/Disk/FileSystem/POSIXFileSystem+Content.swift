@@ -122,8 +122,11 @@ extension POSIXFileSystem {
         while let entry = readdir(stream) {
             guard let name = Self.name(of: entry), name != ".", name != ".." else { continue }
             // Some file systems do not tell the kind along with the name.
-            let known = Self.kind(of: entry)
-            let kind = try known ?? status(of: name, in: directory).kind
+            guard let kind = Self.kind(of: entry) else {
+                let kind = try status(of: name, in: directory).kind
+                items.append(DirectoryItem(name: name, kind: kind))
+                continue
+            }
             items.append(DirectoryItem(name: name, kind: kind))
         }
         return items

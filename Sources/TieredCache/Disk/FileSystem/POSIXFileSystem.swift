@@ -7,7 +7,9 @@ import Glibc
 import Darwin
 #endif
 
-/// The machine's file system. Has no state; one line per system call.
+/// The machine's file system.
+///
+/// Has no state; one line per system call.
 public struct POSIXFileSystem: FileSystem {
     /// Creates the file system.
     public init() {}

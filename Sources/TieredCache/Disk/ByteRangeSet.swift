@@ -1,0 +1,74 @@
+/// Byte ranges that neither overlap nor touch, in ascending order.
+public struct ByteRangeSet: Hashable, Sendable {
+    /// The ranges, half-open.
+    public private(set) var ranges: [Range<Int64>] = []
+
+    /// Creates an empty set.
+    public init() {}
+
+    /// Creates a set of the bytes in any of `ranges`.
+    public init(_ ranges: some Sequence<Range<Int64>>) {
+        for range in ranges {
+            insert(range)
+        }
+    }
+
+    /// Whether no byte is in the set.
+    public var isEmpty: Bool { ranges.isEmpty }
+
+    /// The number of bytes.
+    public var count: Int64 {
+        ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) }
+    }
+
+    /// Adds a range; joins what it overlaps or touches.
+    ///
+    /// - Complexity: O(ranges), O(1) at the end.
+    public mutating func insert(_ range: Range<Int64>) {
+        guard !range.isEmpty else { return }
+        if let last = ranges.last, range.lowerBound > last.upperBound {
+            ranges.append(range)
+            return
+        }
+        let first = ranges.firstIndex { $0.upperBound >= range.lowerBound } ?? ranges.endIndex
+        let end =
+            ranges[first...].firstIndex { $0.lowerBound > range.upperBound } ?? ranges.endIndex
+        guard first < end else {
+            ranges.insert(range, at: first)
+            return
+        }
+        let lower = min(range.lowerBound, ranges[first].lowerBound)
+        let upper = max(range.upperBound, ranges[end - 1].upperBound)
+        ranges.replaceSubrange(first..<end, with: CollectionOfOne(lower..<upper))
+    }
+
+    /// Whether every byte of `range` is in the set; true for an empty range.
+    public func contains(_ range: Range<Int64>) -> Bool {
+        range.isEmpty
+            || ranges.contains {
+                $0.lowerBound <= range.lowerBound && range.upperBound <= $0.upperBound
+            }
+    }
+
+    /// The range that holds `offset`.
+    public func range(containing offset: Int64) -> Range<Int64>? {
+        ranges.first { $0.contains(offset) }
+    }
+
+    /// The bytes of `range` that are not in the set.
+    public func gaps(in range: Range<Int64>) -> ByteRangeSet {
+        var result = ByteRangeSet()
+        var position = range.lowerBound
+        for held in ranges where held.upperBound > range.lowerBound {
+            guard held.lowerBound < range.upperBound else { break }
+            if held.lowerBound > position {
+                result.insert(position..<held.lowerBound)
+            }
+            position = max(position, held.upperBound)
+        }
+        if position < range.upperBound {
+            result.insert(position..<range.upperBound)
+        }
+        return result
+    }
+}

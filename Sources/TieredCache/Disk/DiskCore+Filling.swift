@@ -1,0 +1,270 @@
+import Synchronization
+import SystemPackage
+
+extension DiskCore {
+    /// Makes sure that there is somewhere to write to.
+    func prepareForFill(_ entry: DiskEntry) throws(CacheError) {
+        entry.state.withLock { state in
+            guard state.isInline, !state.table.isComplete else { return }
+            // An inline body that was found damaged is written anew, as a body of its own.
+            state.flags.remove(.inline)
+            if let body = state.body { state.retired.append(body) }
+            state.body = nil
+            state.bodyOffset = 0
+            state.isPublished = false
+        }
+        entry.refreshHotBody()
+    }
+
+    /// Writes blocks of an entry, then their checksums.
+    func write(
+        _ bytes: UnsafeRawBufferPointer,
+        blocks: Range<Int>,
+        of entry: DiskEntry
+    ) throws(CacheError) {
+        if entry.isWholeBody(bytes.count, options.inlineLimit) {
+            return try storeInline(bytes, entry)
+        }
+        let cost = Self.cost(bytes.count) + 8192
+        try reserve(cost)
+        defer { endReservation(cost) }
+        let file = try bodyFile(of: entry)
+        let checksums = Self.checksums(bytes)
+        do throws(FileSystemError) {
+            let offset = Int64(blocks.lowerBound) * BlockTable.blockSize
+            try fileSystem.write(bytes, to: file, at: offset)
+            entry.state.withLock { state in
+                for (block, checksum) in zip(blocks, checksums) {
+                    state.table.hold(block, checksum: checksum)
+                }
+            }
+            try turns.take(entry.name) { () throws(FileSystemError) in
+                try record(blocks, checksums, of: entry)
+            }
+        } catch {
+            bookAfterFailure(entry)
+            throw entryError(error, entry.name)
+        }
+        entry.refreshHotBody()
+    }
+
+    /// The file for the body's bytes, created at the first block.
+    func bodyFile(of entry: DiskEntry) throws(CacheError) -> OpenFile {
+        if let file = entry.state.withLock({ $0.body }) { return file }
+        do throws(FileSystemError) {
+            return try creations.take(entry.name) { () throws(FileSystemError) in
+                if let file = entry.state.withLock({ $0.body }) { return file }
+                let file = try createBody(of: entry)
+                entry.state.withLock { $0.body = file }
+                return file
+            }
+        } catch {
+            throw entryError(error, entry.name)
+        }
+    }
+
+    private func createBody(of entry: DiskEntry) throws(FileSystemError) -> OpenFile {
+        guard let entries else { throw FileSystemError(.create, .noSuchFileOrDirectory) }
+        let path = entry.name.body(entry.generation)
+        // An earlier body of this generation can only be one that was given up as damaged.
+        try unlinkIfPresent(path, in: entries)
+        let file = try create(path, in: entries, entry.name) { _ in }
+        if entry.isSuperseded { try unlinkIfPresent(path, in: entries) }
+        return file
+    }
+
+    private static func checksums(_ bytes: UnsafeRawBufferPointer) -> [UInt64] {
+        let size = Int(BlockTable.blockSize)
+        return stride(from: 0, to: bytes.count, by: size).map { start in
+            let end = min(start + size, bytes.count)
+            return blockChecksum(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
+        }
+    }
+
+    // MARK: Records, under the name's turn
+
+    private func record(
+        _ blocks: Range<Int>,
+        _ checksums: [UInt64],
+        of entry: DiskEntry
+    ) throws(FileSystemError) {
+        let (isDetached, isPublished) = entry.state.withLock { ($0.isDetached, $0.isPublished) }
+        if isDetached {
+            // Removed while it was being filled; a body created meanwhile must not keep its name.
+            if let entries { try unlinkIfPresent(entry.name.body(entry.generation), in: entries) }
+            return try bookDetached(entry)
+        }
+        if isPublished {
+            let file = try tableFile(of: entry)
+            let offset = entry.record.tableOffset + 8 * Int64(blocks.lowerBound)
+            try fileSystem.write(Self.encode(checksums), to: file, at: offset)
+            return try book(entry, file)
+        }
+        let head = entry.record.encode(table: entry.state.withLock { $0.table.checksums })
+        let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+        let file = try createRecord(entry, head, nothing)
+        entry.state.withLock { state in
+            state.record = file
+            state.isPublished = true
+        }
+        let status = try fileSystem.status(of: file)
+        publish(entry, recordBytes: status.allocatedBytes, bodyBytes: try bodyBytes(of: entry))
+    }
+
+    private static func encode(_ checksums: [UInt64]) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: 8 * checksums.count) { buffer, count in
+            count = 8 * checksums.count
+            let bytes = UnsafeMutableRawBufferPointer(buffer)
+            for (index, checksum) in checksums.enumerated() {
+                bytes.put(checksum, at: 8 * index)
+            }
+        }
+    }
+
+    private func tableFile(of entry: DiskEntry) throws(FileSystemError) -> OpenFile {
+        if let file = entry.state.withLock({ $0.record }) { return file }
+        guard let entries else { throw FileSystemError(.open, .noSuchFileOrDirectory) }
+        let file = try fileSystem.open(entry.name.record, in: entries, .readWrite)
+        entry.state.withLock { $0.record = file }
+        return file
+    }
+
+    // MARK: Booking
+
+    /// Enters a published entry into index and ledger.
+    func publish(_ entry: DiskEntry, recordBytes: Int64, bodyBytes: Int64) {
+        let (flags, detached) = entry.state.withLock { state in
+            defer { state.detachedBytes = 0 }
+            return (state.flags, state.detachedBytes)
+        }
+        releaseDetached(detached)
+        let slot = DiskIndex.Slot(
+            name: entry.name,
+            generation: entry.generation,
+            recordBytes: recordBytes,
+            bodyBytes: bodyBytes,
+            lastUse: seconds(),
+            queue: flags.queue
+        )
+        replace(entry.name, with: entry, slot: slot)
+    }
+
+    private func bodyBytes(of entry: DiskEntry) throws(FileSystemError) -> Int64 {
+        let (body, isInline) = entry.state.withLock { ($0.body, $0.isInline) }
+        guard let body, !isInline else { return 0 }
+        let status = try fileSystem.status(of: body)
+        entry.state.withLock { $0.verification = status.verification }
+        return status.allocatedBytes
+    }
+
+    /// Books what the files of a published entry are allocated now.
+    func book(_ entry: DiskEntry, _ record: OpenFile) throws(FileSystemError) {
+        let bodyBytes = try bodyBytes(of: entry)
+        let recordBytes = try fileSystem.status(of: record).allocatedBytes
+        state.withLock { state in
+            let delta = state.index.update(entry.name, generation: entry.generation) { slot in
+                slot.recordBytes = recordBytes
+                slot.bodyBytes = bodyBytes
+            }
+            state.ledger.book(delta ?? 0)
+        }
+    }
+
+    /// Books the body of an entry that has no name, or none yet, on the entry itself.
+    func bookDetached(_ entry: DiskEntry) throws(FileSystemError) {
+        let bytes = try bodyBytes(of: entry)
+        let delta = entry.state.withLock { state in
+            defer { state.detachedBytes = bytes }
+            return bytes - state.detachedBytes
+        }
+        releaseDetached(-delta)
+    }
+
+    /// What a failed write left is allocated all the same.
+    private func bookAfterFailure(_ entry: DiskEntry) {
+        turns.take(entry.name) {
+            do throws(FileSystemError) {
+                let (record, isPublished, isDetached) = entry.state.withLock {
+                    ($0.record, $0.isPublished, $0.isDetached)
+                }
+                if isPublished, !isDetached {
+                    if let record { try book(entry, record) }
+                } else {
+                    try bookDetached(entry)
+                }
+            } catch {
+                count(\.housekeepingErrors)
+            }
+        }
+    }
+
+    /// Closes the file that checksums are written to, once nobody writes any.
+    func didEndFills(of entry: DiskEntry) {
+        turns.take(entry.name) {
+            let file = entry.state.withLock { state -> OpenFile? in
+                guard state.tails.isEmpty else { return nil }
+                defer { state.record = nil }
+                return state.record
+            }
+            if let file { fileSystem.close(file) }
+        }
+    }
+}
+
+extension DiskEntry {
+    /// The record as it would be written now.
+    var record: Record {
+        state.withLock { state in
+            Record(
+                key: key,
+                metadata: state.metadata,
+                generation: generation,
+                completeLength: state.table.completeLength,
+                created: created,
+                flags: state.flags,
+                lastUse: persistedUse.load(ordering: .relaxed)
+            )
+        }
+    }
+
+    /// Whether so many bytes are a whole small body of which nothing is on disk yet.
+    func isWholeBody(_ count: Int, _ limit: Int) -> Bool {
+        state.withLock { state in
+            state.body == nil && !state.isPublished && count <= limit
+                && state.table.completeLength == Int64(count)
+        }
+    }
+
+    func didStoreInline(
+        _ file: OpenFile,
+        _ offset: Int64,
+        _ checksum: UInt64,
+        _ status: FileStatus
+    ) {
+        state.withLock { state in
+            if let body = state.body { state.retired.append(body) }
+            state.body = file
+            state.bodyOffset = offset
+            state.flags.insert(.inline)
+            state.isPublished = true
+            state.verification = status.verification
+            if state.table.completeLength != 0 { state.table.hold(0, checksum: checksum) }
+        }
+        refreshHotBody()
+    }
+}
+
+extension DiskFill {
+    /// Writes everything that there is.
+    func writeAndEnd(_ bytes: UnsafeRawBufferPointer) throws(CacheError) {
+        defer { end() }
+        try write(bytes)
+    }
+}
+
+extension Record.Flags {
+    var queue: DiskIndex.Queue {
+        if contains(.pinned) { return .pinned }
+        return contains(.prefetched) ? .prefetched : .used
+    }
+}

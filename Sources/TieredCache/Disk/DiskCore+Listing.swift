@@ -1,0 +1,57 @@
+import Synchronization
+import SystemPackage
+
+/// One entry, as a list shows it.
+public struct DiskEntrySummary: Sendable {
+    /// The whole key.
+    public var key: CacheKey
+    /// The bytes given by whoever stored it.
+    public var metadata: [UInt8]
+    /// The length of the whole body; `nil` while unknown.
+    public var completeLength: Int64?
+    /// How many bytes of the body are held.
+    public var heldBytes: Int64
+    /// Whether all of them are.
+    public var isComplete: Bool
+    /// Whether it is protected from eviction.
+    public var isPinned: Bool
+    /// Whether it was prefetched and not used yet.
+    public var isPrefetched: Bool
+    /// What its files are allocated.
+    public var allocatedBytes: Int64
+    /// When it was last used, in seconds since 1970; when it was made if it never was.
+    public var lastUse: Int64
+}
+
+extension DiskCore {
+    /// Every entry, in no order; what cannot be read is left out.
+    func list() throws(CacheError) -> [DiskEntrySummary] {
+        try loadIndex()
+        foldUses()
+        // A guest's index is as old as its first call: look again.
+        let slots = access.canWrite ? state.withLock { $0.index.all } : try scan().slots
+        return slots.compactMap { slot in summary(slot) }
+    }
+
+    private func summary(_ slot: DiskIndex.Slot) -> DiskEntrySummary? {
+        guard let found = record(of: slot.name) else { return nil }
+        let open = state.withLock { $0.residents[slot.name] }
+        let table =
+            open?.state.withLock { $0.table }
+            ?? BlockTable(
+                completeLength: found.record.completeLength,
+                checksums: found.checksums
+            )
+        return DiskEntrySummary(
+            key: found.record.key,
+            metadata: found.record.metadata,
+            completeLength: table.completeLength,
+            heldBytes: table.heldBytes,
+            isComplete: table.isComplete,
+            isPinned: found.record.flags.contains(.pinned),
+            isPrefetched: slot.queue == .prefetched,
+            allocatedBytes: slot.bytes,
+            lastUse: Int64(slot.lastUse)
+        )
+    }
+}

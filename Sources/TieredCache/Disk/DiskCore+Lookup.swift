@@ -1,0 +1,161 @@
+import Synchronization
+import SystemPackage
+
+extension DiskCore {
+    /// An entry that is open already: no disk, no digest.
+    @inline(__always)
+    func resident(_ key: CacheKey) -> DiskEntry? {
+        guard let entry = state.withLock({ $0.residents[key] }) else { return nil }
+        entry.markUsed()
+        return entry
+    }
+
+    /// Looks in the file that has the key's name, whatever the index says (invariant 6).
+    func lookup(_ key: CacheKey) throws(CacheError) -> DiskEntry? {
+        if let entry = resident(key) { return entry }
+        foldUsesIfDue()
+        let name = name(of: key)
+        do throws(FileSystemError) {
+            for _ in 0..<3 {
+                if case .ready(let found) = try openEntry(key, name, blocking: true) {
+                    return found
+                }
+            }
+            // Writers of this name got in between each time: let them wait for once.
+            return try turns.take(name) { () throws(FileSystemError) in
+                let found = try openEntry(key, name, blocking: true)
+                if case .ready(let entry) = found { return entry }
+                return nil
+            }
+        } catch {
+            if error.errno == .ioError {
+                count(\.readErrors)
+                return nil
+            }
+            throw entryError(error, name)
+        }
+    }
+
+    func lookupWithoutBlocking(_ key: CacheKey) -> NonBlocking<DiskEntry?> {
+        if let entry = resident(key) { return .ready(entry) }
+        do throws(FileSystemError) {
+            return try openEntry(key, name(of: key), blocking: false)
+        } catch {
+            // The blocking form meets the same error and reports it.
+            return .wouldBlock
+        }
+    }
+
+    /// - Returns: `wouldBlock` as well when the name was written to meanwhile: look again.
+    private func openEntry(
+        _ key: CacheKey,
+        _ name: EntryName,
+        blocking: Bool
+    ) throws(FileSystemError) -> NonBlocking<DiskEntry?> {
+        guard let entries else { return .ready(nil) }
+        let changes = state.withLock { $0.changes[name.shardNumber] }
+        var reader = RecordReader(fileSystem: fileSystem, entries: entries, blocking: blocking)
+        defer { reader.close() }
+        guard case .ready(let found) = try reader.open(name, expecting: key) else {
+            return .wouldBlock
+        }
+        guard let found else {
+            if reader.isDamaged { count(\.damagedRecords) }
+            return .ready(nil)
+        }
+        guard let opened = try body(of: found, &reader) else { return .wouldBlock }
+        let entry = DiskEntry(core: self, name: name, record: found.record, state: opened)
+        entry.isUsed.store(true, ordering: .relaxed)
+        return admit(entry, ifUnchangedSince: changes)
+    }
+
+    /// The state of an entry whose record was read; `nil` if the body's file would block.
+    private func body(
+        of found: RecordReader.Found,
+        _ reader: inout RecordReader
+    ) throws(FileSystemError) -> DiskEntryState? {
+        let record = found.record
+        var table = BlockTable(completeLength: record.completeLength, checksums: found.checksums)
+        var state = DiskEntryState(table: table, metadata: record.metadata, flags: record.flags)
+        state.isPublished = true
+        if state.isInline {
+            state.bodyOffset = record.tableOffset + Int64(8 * found.blocks)
+            state.body = reader.takeFile()
+        } else if table.heldCount > 0 {
+            let writable = access.canWrite && !table.isComplete
+            switch try reader.openBody(found.name, record.generation, writable: writable) {
+            case .ready(let file): state.body = file
+            case .wouldBlock: return nil
+            }
+            if state.body == nil {
+                state.table = BlockTable(completeLength: record.completeLength)
+                return state
+            }
+        }
+        guard let file = state.body, table.isComplete else { return state }
+        state.verification = try fileSystem.status(of: file).verification
+        if isVerified(found.name, record.generation, state.verification) {
+            table.verifyAll()
+            state.table = table
+        }
+        return state
+    }
+
+    private func isVerified(_ name: EntryName, _ generation: UInt64, _ state: UInt64) -> Bool {
+        guard let slot = self.state.withLock({ $0.index[name] }) else { return false }
+        return slot.generation == generation && slot.verification == state
+    }
+
+    /// Makes a freshly opened entry the one that everybody shares.
+    private func admit(
+        _ entry: DiskEntry,
+        ifUnchangedSince changes: UInt32
+    ) -> NonBlocking<DiskEntry?> {
+        // A guest does not see the owner's changes, so it looks into the file each time.
+        guard access.canWrite else { return .ready(entry) }
+        let (result, leaving) = state.withLock {
+            state -> (NonBlocking<DiskEntry?>, [DiskEntry]) in
+            if state.isClosed { return (.ready(entry), []) }
+            guard state.changes[entry.name.shardNumber] == changes else {
+                return (.wouldBlock, [])
+            }
+            if let other = state.residents[entry.name] {
+                // Opened by two threads at once; the first one counts.
+                return (.ready(other.key == entry.key ? other : entry), [])
+            }
+            state.residents.insert(entry)
+            return (.ready(entry), state.residents.shrink(to: options.maximumOpenEntries))
+        }
+        retire(leaving)
+        return result
+    }
+
+    /// Takes down what is known of entries that leave the descriptor cache.
+    func retire(_ leaving: [DiskEntry]) {
+        guard !leaving.isEmpty else { return }
+        for entry in leaving {
+            let (isVerified, verification) = entry.state.withLock { state in
+                (state.table.isComplete && state.table.isVerified, state.verification)
+            }
+            let isUsed = entry.isUsed.exchange(false, ordering: .relaxed)
+            let now = isUsed ? seconds() : 0
+            state.withLock { state in
+                if isUsed { state.index.touch(entry.name, at: now) }
+                state.index.update(entry.name, generation: entry.generation) { slot in
+                    slot.verification = isVerified ? verification : 0
+                }
+            }
+            if isUsed { persistUse(of: entry, now) }
+        }
+    }
+}
+
+extension FileStatus {
+    /// A number that changes when somebody else changes the file; never 0.
+    var verification: UInt64 {
+        var hasher = UInt64(bitPattern: modified) &* 0x9E37_79B9_7F4A_7C15
+        hasher ^= identity &* 0xBF58_476D_1CE4_E5B9
+        hasher ^= UInt64(bitPattern: size) &* 0x94D0_49BB_1331_11EB
+        return hasher | 1
+    }
+}

@@ -1,0 +1,269 @@
+import SystemPackage
+
+extension DiskCore {
+    /// Starts a new generation; the old one loses its name.
+    ///
+    /// Nothing is on disk until there is a block.
+    func makeEntry(
+        for key: CacheKey,
+        metadata: [UInt8],
+        completeLength: Int64?,
+        class entryClass: DiskEntryClass
+    ) throws(CacheError) -> DiskEntry {
+        try requireWritable()
+        try checkSizes(metadata: metadata.count, completeLength: completeLength)
+        try checkKey(key)
+        try loadIndex()
+        let entry = newEntry(key, metadata, completeLength, entryClass.flags)
+        try turns.take(entry.name) { () throws(CacheError) in
+            try removeFiles(of: entry.name)
+            replace(entry.name, with: entry, slot: nil)
+        }
+        if completeLength == 0 { try publishEmpty(entry) }
+        return entry
+    }
+
+    /// Stores a complete body: a small one in one file, in one call.
+    func store(
+        _ bytes: UnsafeRawBufferPointer,
+        for key: CacheKey,
+        metadata: [UInt8],
+        class entryClass: DiskEntryClass
+    ) throws(CacheError) -> DiskEntry {
+        guard bytes.count <= options.inlineLimit else {
+            let entry = try makeEntry(
+                for: key,
+                metadata: metadata,
+                completeLength: Int64(bytes.count),
+                class: entryClass
+            )
+            try entry.beginFill(at: 0).writeAndEnd(bytes)
+            return entry
+        }
+        try requireWritable()
+        try checkSizes(metadata: metadata.count, completeLength: Int64(bytes.count))
+        try checkKey(key)
+        let entry = newEntry(key, metadata, Int64(bytes.count), entryClass.flags)
+        try storeInline(bytes, entry)
+        return entry
+    }
+
+    private func checkKey(_ key: CacheKey) throws(CacheError) {
+        guard key.string.utf8.count <= Record.maximumFieldLength else {
+            throw CacheError(
+                .invalidArgument,
+                "a key of \(key.string.utf8.count) bytes is too long"
+            )
+        }
+    }
+
+    private func newEntry(
+        _ key: CacheKey,
+        _ metadata: [UInt8],
+        _ completeLength: Int64?,
+        _ flags: Record.Flags
+    ) -> DiskEntry {
+        let record = Record(
+            key: key,
+            metadata: metadata,
+            generation: nextGeneration(),
+            completeLength: completeLength,
+            created: timeSource.wallTime(),
+            flags: flags
+        )
+        let state = DiskEntryState(
+            table: BlockTable(completeLength: completeLength),
+            metadata: metadata,
+            flags: flags
+        )
+        return DiskEntry(core: self, name: name(of: key), record: record, state: state)
+    }
+
+    /// Writes a complete body and its record as one file.
+    ///
+    /// The entry must not be published; the file takes the name from whatever has it.
+    func storeInline(_ bytes: UnsafeRawBufferPointer, _ entry: DiskEntry) throws(CacheError) {
+        var record = entry.record
+        record.flags.insert(.inline)
+        let checksum = blockChecksum(bytes)
+        let head = record.encode(table: bytes.isEmpty ? [] : [checksum])
+        let cost = Self.cost(head.count + bytes.count)
+        try reserve(cost)
+        defer { endReservation(cost) }
+        try turns.take(entry.name) { () throws(CacheError) in
+            if entry.isSuperseded {
+                // Removed while it was being filled: only those who hold it still want it.
+                return try keepInMemoryless(bytes, checksum, entry)
+            }
+            do throws(FileSystemError) {
+                let file = try createRecord(entry, head, bytes)
+                let status = try fileSystem.status(of: file)
+                entry.didStoreInline(file, Int64(head.count), checksum, status)
+                publish(entry, recordBytes: status.allocatedBytes, bodyBytes: 0)
+            } catch {
+                throw entryError(error, entry.name)
+            }
+        }
+    }
+
+    /// An entry without a body to wait for.
+    func publishEmpty(_ entry: DiskEntry) throws(CacheError) {
+        try storeInline(UnsafeRawBufferPointer(start: nil, count: 0), entry)
+    }
+
+    private func keepInMemoryless(
+        _ bytes: UnsafeRawBufferPointer,
+        _ checksum: UInt64,
+        _ entry: DiskEntry
+    ) throws(CacheError) {
+        guard !bytes.isEmpty else { return }
+        let file = try bodyFile(of: entry)
+        do throws(FileSystemError) {
+            try fileSystem.write(bytes, to: file, at: 0)
+            entry.state.withLock { $0.table.hold(0, checksum: checksum) }
+            entry.refreshHotBody()
+            try bookDetached(entry)
+        } catch {
+            throw entryError(error, entry.name)
+        }
+    }
+
+    // MARK: Files, under the name's turn
+
+    /// Creates the record under its own name, or through `staging` where the name is taken.
+    func createRecord(
+        _ entry: DiskEntry,
+        _ head: [UInt8],
+        _ body: UnsafeRawBufferPointer
+    ) throws(FileSystemError) -> OpenFile {
+        guard let entries else { throw FileSystemError(.create, .noSuchFileOrDirectory) }
+        let isKnown = state.withLock { $0.index[entry.name] != nil }
+        if !isKnown {
+            do throws(FileSystemError) {
+                return try create(entry.name.record, in: entries, entry.name) {
+                    (file) throws(FileSystemError) in
+                    try write(head, body, to: file)
+                }
+            } catch  where error.errno == .fileExists {
+                // Not in the index and yet there: damaged, or put there by somebody.
+            }
+        }
+        return try replaceRecordFile(entry, head, body)
+    }
+
+    /// Writes the record to `staging` and gives it the name of the old one.
+    func replaceRecordFile(
+        _ entry: DiskEntry,
+        _ head: [UInt8],
+        _ body: UnsafeRawBufferPointer
+    ) throws(FileSystemError) -> OpenFile {
+        guard let entries, let staging else {
+            throw FileSystemError(.create, .noSuchFileOrDirectory)
+        }
+        let staged = entry.name.staged(entry.generation)
+        try unlinkIfPresent(staged, in: staging)
+        return try create(staged, in: staging, entry.name) { (file) throws(FileSystemError) in
+            try write(head, body, to: file)
+            try ensureShard(entry.name)
+            try fileSystem.rename(staged, in: staging, to: entry.name.record, in: entries)
+        }
+    }
+
+    private func write(
+        _ head: [UInt8],
+        _ body: UnsafeRawBufferPointer,
+        to file: OpenFile
+    ) throws(FileSystemError) {
+        try head.withUnsafeBufferPointer { (head) throws(FileSystemError) in
+            try fileSystem.write(UnsafeRawBufferPointer(head), body, to: file, at: 0)
+        }
+    }
+
+    /// Creates a file and fills it; no trace of it stays if that fails.
+    func create(
+        _ path: String,
+        in directory: OpenFile,
+        _ name: EntryName,
+        _ fill: (OpenFile) throws(FileSystemError) -> Void
+    ) throws(FileSystemError) -> OpenFile {
+        let file = try createFile(path, in: directory, name)
+        do throws(FileSystemError) {
+            try fill(file)
+            return file
+        } catch {
+            fileSystem.close(file)
+            do throws(FileSystemError) {
+                try unlinkIfPresent(path, in: directory)
+            } catch {
+                count(\.housekeepingErrors)
+            }
+            throw error
+        }
+    }
+
+    private func createFile(
+        _ path: String,
+        in directory: OpenFile,
+        _ name: EntryName
+    ) throws(FileSystemError) -> OpenFile {
+        if directory == entries { try ensureShard(name) }
+        do throws(FileSystemError) {
+            return try fileSystem.open(path, in: directory, .createNew)
+        } catch  where error.errno == .noSuchFileOrDirectory && directory == entries {
+            // Somebody removed the directory.
+            state.withLock { $0.hasShard[name.shardNumber] = false }
+            try ensureShard(name)
+            return try fileSystem.open(path, in: directory, .createNew)
+        }
+    }
+
+    private func ensureShard(_ name: EntryName) throws(FileSystemError) {
+        guard let entries, !state.withLock({ $0.hasShard[name.shardNumber] }) else { return }
+        do throws(FileSystemError) {
+            try fileSystem.makeDirectory(name.shard, in: entries)
+        } catch  where error.errno == .fileExists {
+            // A link in its place must not lead us out of the directory.
+            guard try fileSystem.status(of: name.shard, in: entries).kind == .directory else {
+                throw FileSystemError(.create, .notDirectory)
+            }
+        }
+        state.withLock { $0.hasShard[name.shardNumber] = true }
+    }
+
+    /// Removes what has the name, record first.
+    func removeFiles(of name: EntryName) throws(CacheError) {
+        guard let entries else { return }
+        do throws(FileSystemError) {
+            let slot = state.withLock { $0.index[name] }
+            let generation = slot?.generation ?? record(of: name)?.record.generation
+            try unlinkIfPresent(name.record, in: entries)
+            if let generation, slot?.bodyBytes != 0 {
+                try unlinkIfPresent(name.body(generation), in: entries)
+            }
+        } catch {
+            throw entryError(error, name)
+        }
+    }
+
+    /// Puts an entry in the place of what had its name, in index, ledger and descriptor cache.
+    func replace(_ name: EntryName, with entry: DiskEntry?, slot: DiskIndex.Slot?) {
+        let (oldSlot, old, leaving) = state.withLock {
+            state -> (DiskIndex.Slot?, DiskEntry?, [DiskEntry]) in
+            state.changes[name.shardNumber] &+= 1
+            let oldSlot = state.index.remove(name)
+            let old = state.residents[name] === entry ? nil : state.residents.remove(name)
+            if let slot {
+                state.index.insert(slot)
+                state.ledger.book(slot.bytes)
+            }
+            if old == nil { state.ledger.book(-(oldSlot?.bytes ?? 0)) }
+            guard let entry, !state.isClosed, state.residents[name] == nil else {
+                return (oldSlot, old, [])
+            }
+            state.residents.insert(entry)
+            return (oldSlot, old, state.residents.shrink(to: options.maximumOpenEntries))
+        }
+        old?.detach(booked: oldSlot)
+        retire(leaving)
+    }
+}

@@ -1,0 +1,69 @@
+import SystemPackage
+
+extension DiskCore {
+    /// Removes a key's entry; who holds it reads on.
+    func remove(_ key: CacheKey) throws(CacheError) -> Bool {
+        try requireWritable()
+        try loadIndex()
+        let name = name(of: key)
+        return try turns.take(name) { () throws(CacheError) in
+            let open = state.withLock { $0.residents[name] }
+            let onDisk = record(of: name)
+            let isKeys = (open?.key ?? onDisk?.record.key) == key
+            // A damaged record of this name is of no use to anybody.
+            guard isKeys || (onDisk == nil && open == nil) else { return false }
+            try removeFiles(of: name)
+            replace(name, with: nil, slot: nil)
+            return isKeys
+        }
+    }
+
+    /// Removes every entry, pinned ones too, and what is damaged; files that are not ours stay.
+    ///
+    /// One that cannot be removed does not stop the others; the first error is thrown at the end.
+    func removeAll() throws(CacheError) {
+        try requireWritable()
+        try loadIndex()
+        let names = state.withLock { state in
+            Set(state.index.all.map(\.name)).union(state.residents.all.map(\.name))
+        }
+        var failure: CacheError?
+        for name in names {
+            do throws(CacheError) {
+                try turns.take(name) { () throws(CacheError) in
+                    try removeFiles(of: name)
+                    replace(name, with: nil, slot: nil)
+                }
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    /// Evicts until at most `bytes` are allocated, sparing pins and leases.
+    ///
+    /// - Returns: what is allocated then.
+    func trim(to bytes: Int64) throws(CacheError) -> Int64 {
+        try requireWritable()
+        guard bytes >= 0 else {
+            throw CacheError(.invalidArgument, "cannot trim to \(bytes) bytes")
+        }
+        try loadIndex()
+        // Entries that nobody uses may hold on to space by their descriptors only.
+        let used = state.withLock { $0.ledger.bytes }
+        if used > bytes { evict(atLeast: used - bytes, .trimmed) }
+        return state.withLock { $0.ledger.bytes }
+    }
+
+    func usage() throws(CacheError) -> DiskUsage {
+        try loadIndex()
+        return state.withLock { state in
+            DiskUsage(
+                entries: state.index.count,
+                bytes: state.ledger.bytes,
+                limit: state.ledger.limit
+            )
+        }
+    }
+}

@@ -1,0 +1,192 @@
+import SystemPackage
+
+extension DiskCore {
+    /// Changes what the record says, the body staying what it is.
+    ///
+    /// - Throws: what the disk says; memory and disk are as before then.
+    func replaceRecord(
+        of entry: DiskEntry,
+        _ change: @Sendable (inout DiskEntryState) -> Void
+    ) throws(CacheError) {
+        try requireWritable()
+        let cost = Self.cost(Int(entry.record.tableOffset)) + 2 * BlockTable.blockSize
+        try reserve(cost)
+        defer { endReservation(cost) }
+        try turns.take(entry.name) { () throws(CacheError) in
+            let copy = entry.state.withLock { $0 }
+            guard copy.isPublished, !copy.isDetached else {
+                entry.state.withLock { change(&$0) }
+                return
+            }
+            do throws(FileSystemError) {
+                try rewrite(entry, copy, change)
+            } catch {
+                throw entryError(error, entry.name)
+            }
+        }
+        entry.refreshHotBody()
+    }
+
+    private func rewrite(
+        _ entry: DiskEntry,
+        _ before: DiskEntryState,
+        _ change: @Sendable (inout DiskEntryState) -> Void
+    ) throws(FileSystemError) {
+        var after = before
+        change(&after)
+        var record = entry.record
+        record.metadata = after.metadata
+        record.flags = after.flags
+        record.completeLength = after.table.completeLength
+        let body = try inlineBody(entry, before)
+        if body == nil { record.flags.remove(.inline) }
+        let table = before.isInline && body == nil ? [] : after.table.checksums
+        let head = record.encode(table: table)
+        let isInline = record.flags.contains(.inline)
+        let file = try (body ?? []).withUnsafeBufferPointer { (body) throws(FileSystemError) in
+            try replaceRecordFile(entry, head, UnsafeRawBufferPointer(body))
+        }
+        let status = try fileSystem.status(of: file)
+        let closing = entry.state.withLock { state in
+            change(&state)
+            return state.didReplaceRecord(
+                file,
+                inlineAt: isInline ? Int64(head.count) : nil,
+                status
+            )
+        }
+        for file in closing {
+            fileSystem.close(file)
+        }
+        bookReplaced(entry, recordBytes: status.allocatedBytes, keepsOld: before.isInline)
+    }
+
+    /// Books a record that was replaced.
+    ///
+    /// `keepsOld`: the old file is still open for readers; it stays allocated, and is booked on the
+    /// entry until that goes.
+    private func bookReplaced(_ entry: DiskEntry, recordBytes: Int64, keepsOld: Bool) {
+        let isPinned = entry.isPinned
+        let kept = state.withLock { state -> Int64 in
+            let old = state.index[entry.name]?.recordBytes ?? 0
+            let delta = state.index.update(entry.name, generation: entry.generation) { slot in
+                slot.recordBytes = recordBytes
+            }
+            state.ledger.book((delta ?? 0) + (keepsOld ? old : 0))
+            if let slot = state.index[entry.name], isPinned != (slot.queue == .pinned) {
+                state.index.move(entry.name, to: isPinned ? .pinned : .used)
+            }
+            return keepsOld ? old : 0
+        }
+        entry.state.withLock { $0.detachedBytes += kept }
+    }
+
+    /// The verified body of an inline record; `nil` if there is none, or not any more.
+    private func inlineBody(
+        _ entry: DiskEntry,
+        _ state: DiskEntryState
+    ) throws(FileSystemError) -> [UInt8]? {
+        guard state.isInline, let length = state.table.completeLength else { return nil }
+        var bytes = [UInt8](repeating: 0, count: Int(length))
+        let count = bytes.withUnsafeMutableBytes { entry.read(at: 0, into: $0) }
+        return count == bytes.count ? bytes : nil
+    }
+
+    /// Writes the body of an inline record to a file of its own.
+    ///
+    /// - Returns: the path of a complete body; `nil` if it is not complete.
+    func bodyPath(of entry: DiskEntry) throws(CacheError) -> FilePath? {
+        guard entry.isComplete else { return nil }
+        let path = options.root.appending("entries").appending(entry.name.body(entry.generation))
+        guard entry.state.withLock({ $0.isInline }) else { return path }
+        try requireWritable()
+        let cost = 3 * Self.cost(Int(BlockTable.blockSize))
+        try reserve(cost)
+        defer { endReservation(cost) }
+        return try turns.take(entry.name) { () throws(CacheError) in
+            guard !entry.isSuperseded else { return nil }
+            do throws(FileSystemError) {
+                return try writeOut(entry) ? path : nil
+            } catch {
+                throw entryError(error, entry.name)
+            }
+        }
+    }
+
+    private func writeOut(_ entry: DiskEntry) throws(FileSystemError) -> Bool {
+        let before = entry.state.withLock { $0 }
+        guard before.isInline, let entries else { return true }
+        guard let bytes = try inlineBody(entry, before) else { return false }
+        let path = entry.name.body(entry.generation)
+        try unlinkIfPresent(path, in: entries)
+        let body = try create(path, in: entries, entry.name) { (file) throws(FileSystemError) in
+            try fileSystem.write(bytes, to: file, at: 0)
+        }
+        var record = entry.record
+        record.flags.remove(.inline)
+        let head = record.encode(table: before.table.checksums)
+        let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+        let file: OpenFile
+        do throws(FileSystemError) {
+            file = try replaceRecordFile(entry, head, nothing)
+        } catch {
+            fileSystem.close(body)
+            try unlinkIfPresent(path, in: entries)
+            throw error
+        }
+        entry.state.withLock { state in
+            if let old = state.body { state.retired.append(old) }
+            state.body = body
+            state.bodyOffset = 0
+            state.flags.remove(.inline)
+        }
+        bookReplaced(entry, recordBytes: 0, keepsOld: true)
+        try book(entry, file)
+        fileSystem.close(file)
+        entry.refreshHotBody()
+        return true
+    }
+
+    /// Removes the body of an entry that never got a record.
+    func discardBody(_ name: EntryName, _ generation: UInt64) {
+        guard let entries else { return }
+        do throws(FileSystemError) {
+            try unlinkIfPresent(name.body(generation), in: entries)
+        } catch {
+            count(\.housekeepingErrors)
+        }
+    }
+}
+
+extension DiskEntryState {
+    /// - Returns: the files that nobody needs any more.
+    fileprivate mutating func didReplaceRecord(
+        _ file: OpenFile,
+        inlineAt offset: Int64?,
+        _ status: FileStatus
+    ) -> [OpenFile] {
+        if let offset {
+            if let body { retired.append(body) }
+            body = file
+            bodyOffset = offset
+            verification = status.verification
+            return []
+        }
+        if isInline {
+            // The inline body was damaged: the record that is left holds nothing.
+            flags.remove(.inline)
+            if let body { retired.append(body) }
+            body = nil
+            bodyOffset = 0
+            table = BlockTable(completeLength: table.completeLength)
+            return [file]
+        }
+        var closing = [record].compactMap { $0 }
+        record = file
+        if tails.isEmpty {
+            closing.append(file)
+            record = nil
+        }
+        return closing
+    }
+}

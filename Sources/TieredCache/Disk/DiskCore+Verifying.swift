@@ -1,0 +1,163 @@
+import SystemPackage
+
+/// What a verification found.
+public struct DiskVerification: Hashable, Sendable {
+    /// Entries read.
+    public var entries = 0
+    /// Blocks read; a block never fetched is not counted.
+    public var blocks = 0
+    /// Blocks and records that are damaged, and files that belong to no entry.
+    public var damaged = 0
+    /// How many of those were made gaps or removed.
+    public var repaired = 0
+}
+
+extension DiskCore {
+    /// Reads every block that is held, and compares it with its checksum.
+    ///
+    /// `repair` makes damaged blocks gaps, on disk too, and removes what cannot be read.
+    func verify(repair: Bool) throws(CacheError) -> DiskVerification {
+        if repair { try requireWritable() }
+        // Before the index is loaded, since that sweeps.
+        let scan = try scan()
+        if repair { try loadIndex() }
+        var result = DiskVerification()
+        for name in scan.damaged {
+            try verifyDamaged(name, repair, &result)
+        }
+        for body in scan.orphans where !isKnown(body) {
+            result.damaged += 1
+            if repair, try removeOrphan(body) { result.repaired += 1 }
+        }
+        for slot in scan.slots {
+            guard let found = record(of: slot.name) else { continue }  // Removed meanwhile.
+            try verify(found, repair, &result)
+        }
+        return result
+    }
+
+    private func verifyDamaged(
+        _ name: EntryName,
+        _ repair: Bool,
+        _ result: inout DiskVerification
+    ) throws(CacheError) {
+        result.damaged += 1
+        guard repair else { return }
+        try turns.take(name) { () throws(CacheError) in
+            guard record(of: name) == nil else { return }  // Stored anew meanwhile.
+            try removeFiles(of: name)
+        }
+        result.repaired += 1
+    }
+
+    /// Whether a body without a record is one that is just being made.
+    private func isKnown(_ body: EntryBody) -> Bool {
+        state.withLock { state in
+            state.index[body.name]?.generation == body.generation
+                || state.residents[body.name]?.generation == body.generation
+        }
+    }
+
+    private func removeOrphan(_ body: EntryBody) throws(CacheError) -> Bool {
+        guard let entries, !isKnown(body) else { return false }
+        do throws(FileSystemError) {
+            try unlinkIfPresent(body.path, in: entries)
+            return true
+        } catch {
+            throw self.error(error, "entries/\(body.path)")
+        }
+    }
+
+    private func verify(
+        _ found: RecordReader.Found,
+        _ repair: Bool,
+        _ result: inout DiskVerification
+    ) throws(CacheError) {
+        result.entries += 1
+        let damaged = damagedBlocks(found, &result.blocks)
+        result.damaged += damaged.count
+        guard repair, !damaged.isEmpty else { return }
+        try turns.take(found.name) { () throws(CacheError) in
+            try clear(damaged, of: found)
+        }
+        result.repaired += damaged.count
+    }
+
+    private func damagedBlocks(
+        _ found: RecordReader.Found,
+        _ count: inout Int
+    ) -> [Int] {
+        let table = BlockTable(
+            completeLength: found.record.completeLength,
+            checksums: found.checksums
+        )
+        let isInline = found.record.flags.contains(.inline)
+        let start = isInline ? found.record.tableOffset + 8 * Int64(found.blocks) : 0
+        let path = isInline ? found.name.record : found.name.body(found.record.generation)
+        let file = openToVerify(path)
+        defer { if let file { fileSystem.close(file) } }
+        var buffer = [UInt8](repeating: 0, count: Int(BlockTable.blockSize))
+        var damaged: [Int] = []
+        for block in table.checksums.indices where table.isHeld(block) {
+            count += 1
+            let extent = table.extent(of: block)
+            let length = Int(extent.upperBound - extent.lowerBound)
+            let checksum = file.flatMap { file in
+                self.checksum(file, at: start + extent.lowerBound, length, &buffer)
+            }
+            if checksum != table.checksums[block] { damaged.append(block) }
+        }
+        return damaged
+    }
+
+    private func openToVerify(_ path: String) -> OpenFile? {
+        guard let entries else { return nil }
+        do throws(FileSystemError) {
+            return try fileSystem.open(path, in: entries, .read)
+        } catch {
+            return nil  // All its blocks are missing, which is what will be reported.
+        }
+    }
+
+    private func checksum(
+        _ file: OpenFile,
+        at offset: Int64,
+        _ length: Int,
+        _ buffer: inout [UInt8]
+    ) -> UInt64? {
+        do throws(FileSystemError) {
+            return try buffer.withUnsafeMutableBytesThrowing { (bytes) throws(FileSystemError) in
+                let part = UnsafeMutableRawBufferPointer(rebasing: bytes[..<length])
+                guard try fileSystem.read(file, into: part, at: offset) == length else {
+                    return nil
+                }
+                return blockChecksum(UnsafeRawBufferPointer(part))
+            }
+        } catch {
+            count(\.readErrors)
+            return nil
+        }
+    }
+
+    /// Writes "not held" over the checksums of damaged blocks.
+    private func clear(_ blocks: [Int], of found: RecordReader.Found) throws(CacheError) {
+        guard let entries else { return }
+        if let open = state.withLock({ $0.residents[found.name] }),
+            open.generation == found.record.generation
+        {
+            for block in blocks {
+                open.lose(block)
+            }
+        }
+        do throws(FileSystemError) {
+            let file = try fileSystem.open(found.name.record, in: entries, .readWrite)
+            defer { fileSystem.close(file) }
+            for block in blocks {
+                let offset = found.record.tableOffset + 8 * Int64(block)
+                try fileSystem.write([UInt8](repeating: 0, count: 8), to: file, at: offset)
+            }
+        } catch {
+            throw entryError(error, found.name)
+        }
+    }
+}

@@ -1,0 +1,149 @@
+import HTTPCaching
+import Synchronization
+import SystemPackage
+
+/// What a store and its entries share: directories, the index, the ledger, who is open.
+///
+/// The store lets go of the open entries when it goes; an entry keeps this object, so that a lease
+/// outlives the store. Locks: `state` and an entry's state are never held together, nor over a system
+/// call; a turn (`WriteTurns`) may be held while taking either.
+final class DiskCore: Sendable {
+    struct State {
+        var residents = ResidentTable()
+        var index = DiskIndex()
+        var ledger: SpaceLedger
+        var counters = DiskCounters()
+        /// Counts, per directory, what made a lookup's file an old one.
+        var changes = [UInt32](repeating: 0, count: 256)
+        var hasShard = [Bool](repeating: false, count: 256)
+        var isIndexLoaded = false
+        var isClosed = false
+        var generation: UInt64
+        var lastFold: Int64 = 0
+        /// Until when, and for how many bytes, the volume need not be asked for its room.
+        var roomCheckedUntil: Int64 = .min
+        var roomLeft: Int64 = 0
+    }
+
+    let options: DiskStoreOptions
+    let fileSystem: any FileSystem
+    let timeSource: any TimeSource
+    let access: DiskAccess
+    let root: OpenFile
+    let entries: OpenFile?
+    let staging: OpenFile?
+    let lockFile: OpenFile?
+    let minimumFree: Int64
+    let turns = WriteTurns()
+    /// Taken for creating body files; may be taken within a turn, never around one.
+    let creations = WriteTurns()
+    /// Taken for loading the index.
+    let loading = WriteTurns()
+    let state: Guarded<State>
+
+    init(_ opened: DiskDirectory, _ options: DiskStoreOptions, timeSource: any TimeSource) {
+        self.options = options
+        self.timeSource = timeSource
+        fileSystem = opened.fileSystem
+        access = opened.access
+        root = opened.root
+        entries = opened.entries
+        staging = opened.staging
+        lockFile = opened.lockFile
+        minimumFree = opened.minimumFree
+        var ledger = SpaceLedger(limit: options.limit)
+        ledger.book(opened.fixedBytes)
+        let seed = options.generationSeed ?? UInt64.random(in: .min ... .max)
+        state = Guarded(State(ledger: ledger, generation: seed))
+    }
+
+    deinit {
+        for file in [root, entries, staging, lockFile].compactMap({ $0 }) {
+            fileSystem.close(file)
+        }
+    }
+
+    /// Lets go of everything that is open and not leased.
+    func close() {
+        persistUses()
+        let residents = state.withLock { state in
+            state.isClosed = true
+            let residents = state.residents
+            state.residents = ResidentTable()
+            return residents
+        }
+        _ = residents  // Closes files, so outside the lock.
+    }
+
+    func requireWritable() throws(CacheError) {
+        switch access {
+        case .owner:
+            return
+        case .guest(let owner):
+            let name = owner.map { "process \($0)" } ?? "another process"
+            throw CacheError(.notOwner, "\(name) owns the cache directory \(options.root)")
+        case .readOnly(let error):
+            throw error
+        }
+    }
+
+    func checkSizes(metadata: Int, completeLength: Int64?) throws(CacheError) {
+        guard metadata <= Record.maximumFieldLength else {
+            throw CacheError(.invalidArgument, "metadata of \(metadata) bytes is too long")
+        }
+        guard let completeLength else { return }
+        guard completeLength >= 0 else {
+            throw CacheError(.invalidArgument, "a complete length of \(completeLength)")
+        }
+        guard completeLength <= options.limit else { throw tooLarge(completeLength) }
+    }
+
+    func tooLarge(_ bytes: Int64) -> CacheError {
+        CacheError(
+            .localStorage,
+            "a body of \(bytes) bytes does not fit into the cache's limit of \(options.limit)"
+        )
+    }
+
+    /// A number that was not used before: a mixed counter with a random start (SplitMix64).
+    func nextGeneration() -> UInt64 {
+        let counter = state.withLock { state in
+            state.generation &+= 0x9E37_79B9_7F4A_7C15
+            return state.generation
+        }
+        var mixed = (counter ^ counter >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ mixed >> 31
+    }
+
+    func name(of key: CacheKey) -> EntryName { EntryName(digest: options.digest(key)) }
+
+    func error(_ error: FileSystemError, _ name: String) -> CacheError {
+        CacheError(error, options.root.appending(name))
+    }
+
+    func entryError(_ error: FileSystemError, _ name: EntryName) -> CacheError {
+        CacheError(error, options.root.appending("entries").appending(name.record))
+    }
+
+    func count(_ counter: any WritableKeyPath<DiskCounters, Int> & Sendable) {
+        state.withLock { $0.counters[keyPath: counter] += 1 }
+    }
+
+    /// Seconds since 1970, as recency is kept.
+    func seconds() -> UInt32 { UInt32(clamping: timeSource.wallTime().seconds) }
+}
+
+/// What went wrong below a store without failing anybody.
+public struct DiskCounters: Hashable, Sendable {
+    /// Blocks that did not match their checksum, or could not be read; each became a gap.
+    public var damagedBlocks = 0
+    /// Records that were found damaged.
+    public var damagedRecords = 0
+    /// Reads that the disk failed.
+    public var readErrors = 0
+    /// Entries that had to leave.
+    public var evictions = 0
+    /// Files that could not be removed, or uses that could not be written down.
+    public var housekeepingErrors = 0
+}

@@ -1,0 +1,203 @@
+import SystemPackage
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// A cache directory that was checked, locked and made ready; see docs/disk-format.md.
+struct DiskDirectory {
+    static let formatVersion = 1
+
+    let fileSystem: any FileSystem
+    let root: OpenFile
+    private(set) var access: DiskAccess = .owner
+    private(set) var entries: OpenFile?
+    private(set) var staging: OpenFile?
+    private(set) var lockFile: OpenFile?
+    private(set) var minimumFree: Int64 = 0
+    /// What FORMAT and LOCK are allocated.
+    private(set) var fixedBytes: Int64 = 0
+
+    private let path: FilePath
+
+    /// Opens a directory, making it where it does not exist.
+    init(_ options: DiskStoreOptions, _ fileSystem: any FileSystem) throws(CacheError) {
+        self.fileSystem = fileSystem
+        path = options.root
+        do throws(FileSystemError) {
+            root = try fileSystem.openRoot(options.root, creating: true)
+        } catch {
+            throw CacheError(error, options.root)
+        }
+        do throws(CacheError) {
+            try open(options)
+        } catch {
+            closeAll()
+            throw error
+        }
+    }
+
+    private mutating func open(_ options: DiskStoreOptions) throws(CacheError) {
+        let hasFormat = try checkFormat()
+        try takeLock()
+        do throws(FileSystemError) {
+            if access.canWrite {
+                try makeDirectories()
+                if !hasFormat { try writeFormat() }
+                sweepStaging()
+            }
+            entries = try optional { () throws(FileSystemError) in
+                try fileSystem.open("entries", in: root, .directory)
+            }
+            fixedBytes = allocated("FORMAT") + allocated("LOCK")
+            let volume = try fileSystem.volume(of: root)
+            minimumFree = options.minimumFree ?? min(256 << 20, volume.total / 20)
+        } catch {
+            throw CacheError(error, path)
+        }
+    }
+
+    private func closeAll() {
+        for file in [root, entries, staging, lockFile].compactMap({ $0 }) {
+            fileSystem.close(file)
+        }
+    }
+
+    // MARK: FORMAT
+
+    /// - Returns: whether there is one.
+    private func checkFormat() throws(CacheError) -> Bool {
+        let text: String?
+        do throws(FileSystemError) {
+            text = try readSmall("FORMAT")
+        } catch {
+            throw CacheError(error, path.appending("FORMAT"))
+        }
+        guard let text else { return false }
+        let words = text.split(whereSeparator: \.isWhitespace)
+        guard words.count == 3, words[0] == "tieredcache", words[1] == "format",
+            let version = Int(words[2]), (1...Self.formatVersion).contains(version)
+        else {
+            throw CacheError(
+                .formatTooNew,
+                "the cache directory \(path) was written by a newer version; "
+                    + "update this program or choose another directory"
+            )
+        }
+        return true
+    }
+
+    private func writeFormat() throws(FileSystemError) {
+        guard let staging else { return }
+        let file = try fileSystem.open("FORMAT", in: staging, .openOrCreate)
+        defer { fileSystem.close(file) }
+        try fileSystem.truncate(file, to: 0)
+        try fileSystem.write(
+            Array("tieredcache format \(Self.formatVersion)\n".utf8),
+            to: file,
+            at: 0
+        )
+        // The only file that is synced: a torn one would refuse the directory for ever.
+        try fileSystem.sync(file, dataOnly: false)
+        try fileSystem.rename("FORMAT", in: staging, to: "FORMAT", in: root)
+    }
+
+    // MARK: LOCK
+
+    private mutating func takeLock() throws(CacheError) {
+        do throws(FileSystemError) {
+            let file = try fileSystem.open("LOCK", in: root, .openOrCreate)
+            lockFile = file
+            guard try fileSystem.lock(file) else {
+                access = .guest(owner: try readSmall("LOCK").flatMap(Self.processNumber))
+                return
+            }
+            try fileSystem.truncate(file, to: 0)
+            try fileSystem.write(Array("\(getpid())\n".utf8), to: file, at: 0)
+        } catch {
+            switch error.errno {
+            case .readOnlyFileSystem, .permissionDenied, .notPermitted, .noSpace,
+                .diskQuotaExceeded:
+                access = .readOnly(CacheError(error, path.appending("LOCK")))
+            default:
+                throw CacheError(error, path.appending("LOCK"))
+            }
+        }
+    }
+
+    private static func processNumber(_ text: String) -> Int32? {
+        Int32(text.prefix { !$0.isWhitespace })
+    }
+
+    // MARK: Directories
+
+    private mutating func makeDirectories() throws(FileSystemError) {
+        for name in ["staging", "entries"] {
+            do throws(FileSystemError) {
+                try fileSystem.makeDirectory(name, in: root)
+            } catch  where error.errno == .fileExists {
+                continue
+            }
+        }
+        staging = try fileSystem.open("staging", in: root, .directory)
+    }
+
+    /// Removes what a crash left; what cannot be removed is tried again at the next start.
+    private func sweepStaging() {
+        guard let staging else { return }
+        do throws(FileSystemError) {
+            for item in try fileSystem.list(staging) where item.kind == .file {
+                guard item.name == "FORMAT" || EntryFileName(item.name) != nil else { continue }
+                try fileSystem.unlink(item.name, in: staging)
+            }
+        } catch {
+            // A leftover costs space, not correctness.
+            return
+        }
+    }
+
+    private func allocated(_ name: String) -> Int64 {
+        do throws(FileSystemError) {
+            return try fileSystem.status(of: name, in: root).allocatedBytes
+        } catch {
+            // A guest may be there before the owner has written it.
+            return 0
+        }
+    }
+
+    private func readSmall(_ name: String) throws(FileSystemError) -> String? {
+        let opened = try optional { () throws(FileSystemError) in
+            try fileSystem.open(name, in: root, .read)
+        }
+        guard let opened else { return nil }
+        defer { fileSystem.close(opened) }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = try bytes.withUnsafeMutableBytesThrowing { (buffer) throws(FileSystemError) in
+            try fileSystem.read(opened, into: buffer, at: 0)
+        }
+        return String(decoding: bytes[..<count], as: UTF8.self)
+    }
+
+    private func optional(
+        _ open: () throws(FileSystemError) -> OpenFile
+    ) throws(FileSystemError) -> OpenFile? {
+        do throws(FileSystemError) {
+            return try open()
+        } catch  where error.errno == .noSuchFileOrDirectory {
+            return nil
+        }
+    }
+}
+
+extension [UInt8] {
+    /// `withUnsafeMutableBytes` with typed throws.
+    mutating func withUnsafeMutableBytesThrowing<Result, Failure: Error>(
+        _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try withUnsafeMutableBufferPointer { (buffer) throws(Failure) in
+            try body(UnsafeMutableRawBufferPointer(buffer))
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import Synchronization
+
+extension DiskEntry {
+    /// Reads from `offset` on, as far as bytes are held in a row.
+    ///
+    /// A block's checksum is verified at its first read in this process. A block that does not match,
+    /// or that the disk cannot read, becomes a gap, and what precedes it is returned.
+    ///
+    /// - Parameters:
+    ///   - offset: the first byte wanted.
+    ///   - buffer: where the bytes go; its size is the most that is read.
+    /// - Returns: the number of bytes; 0 if the first is not held or lies at or beyond the end.
+    public func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        if let hot = hot(at: offset, buffer.count) {
+            return readVerified(hot.file, at: hot.position, offset, hot.buffer(buffer))
+        }
+        return readHeld(at: offset, into: buffer)
+    }
+
+    /// Reads like ``read(at:into:)`` if that needs no disk; may be called on any thread.
+    ///
+    /// May return fewer bytes than are held, where the rest is not in the page cache.
+    public func readWithoutBlocking(
+        at offset: Int64,
+        into buffer: UnsafeMutableRawBufferPointer
+    ) -> NonBlocking<Int> {
+        if let hot = hot(at: offset, buffer.count) {
+            return readCached(hot.file, at: hot.position, hot.buffer(buffer))
+        }
+        return readHeldWithoutBlocking(at: offset, into: buffer)
+    }
+
+    // MARK: All held, all verified
+
+    private struct Hot {
+        var file: OpenFile
+        var position: Int64
+        var count: Int
+
+        func buffer(_ whole: UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer {
+            UnsafeMutableRawBufferPointer(start: whole.baseAddress, count: count)
+        }
+    }
+
+    /// Recomputes what hits go by; after every change of table or file.
+    func refreshHotBody() {
+        let (body, length): (UInt64, Int64) = state.withLock { state in
+            guard let file = state.body, let length = state.table.completeLength,
+                state.table.isComplete, state.table.isVerified
+            else { return (0, 0) }
+            // A body starts within a record of less than 33 MiB; 1 tells it from "none".
+            let packed =
+                UInt64(UInt32(bitPattern: file.number)) << 32 | UInt64(state.bodyOffset) << 1
+            return (packed | 1, length)
+        }
+        hotLength.store(length, ordering: .relaxed)
+        hotBody.store(body, ordering: .releasing)
+    }
+
+    @inline(__always)
+    private func hot(at offset: Int64, _ count: Int) -> Hot? {
+        let packed = hotBody.load(ordering: .acquiring)
+        guard packed != 0 else { return nil }
+        let length = hotLength.load(ordering: .relaxed)
+        guard offset >= 0, offset < length else {
+            return Hot(file: OpenFile(number: -1), position: 0, count: 0)
+        }
+        return Hot(
+            file: OpenFile(number: Int32(truncatingIfNeeded: Int64(bitPattern: packed) >> 32)),
+            position: Int64(packed & 0xFFFF_FFFF) >> 1 + offset,
+            count: Int(min(Int64(count), length - offset))
+        )
+    }
+
+    private func readCached(
+        _ file: OpenFile,
+        at position: Int64,
+        _ buffer: UnsafeMutableRawBufferPointer
+    ) -> NonBlocking<Int> {
+        guard buffer.count > 0 else { return .ready(0) }
+        do throws(FileSystemError) {
+            let result = try core.fileSystem.readWithoutBlocking(file, into: buffer, at: position)
+            // Nothing where something was: the blocking form finds out and books the gap.
+            return result == .ready(0) ? .wouldBlock : result
+        } catch {
+            return .wouldBlock
+        }
+    }
+
+    private func readVerified(
+        _ file: OpenFile,
+        at position: Int64,
+        _ offset: Int64,
+        _ buffer: UnsafeMutableRawBufferPointer
+    ) -> Int {
+        guard buffer.count > 0 else { return 0 }
+        let count = readCounting(file, at: position, buffer)
+        if count < buffer.count {
+            // Somebody truncated the file, or the disk failed.
+            lose(BlockTable.block(at: offset + Int64(count)))
+        }
+        return count
+    }
+
+    /// Reads; a disk error is the same as an end of file: what lies behind it is missing.
+    func readCounting(
+        _ file: OpenFile,
+        at position: Int64,
+        _ buffer: UnsafeMutableRawBufferPointer
+    ) -> Int {
+        do throws(FileSystemError) {
+            return try core.fileSystem.read(file, into: buffer, at: position)
+        } catch {
+            core.count(\.readErrors)
+            return 0
+        }
+    }
+
+    /// Makes a block that turned out to be damaged a gap.
+    func lose(_ block: Int) {
+        state.withLock { $0.table.lose(block) }
+        refreshHotBody()
+        core.count(\.damagedBlocks)
+    }
+}

@@ -1,0 +1,190 @@
+extension DiskEntry {
+    /// What a read that is not all verified does first.
+    private enum Step {
+        case none
+        /// Copied from the end of a running fill.
+        case copied(Int)
+        /// Verified blocks in a row.
+        case verified(OpenFile, position: Int64, count: Int)
+        /// One block that has to be verified.
+        case unverified(OpenFile, position: Int64, block: Int, extent: Range<Int64>)
+    }
+
+    /// Reads piece by piece: each a run of verified blocks, one unverified block, or a fill's end.
+    func readHeld(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        var done = 0
+        while done < buffer.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+            let count = readStep(at: offset + Int64(done), into: rest)
+            guard count > 0 else { break }
+            done += count
+        }
+        return done
+    }
+
+    private func readStep(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        switch step(at: offset, into: buffer) {
+        case .none:
+            return 0
+        case .copied(let count):
+            return count
+        case .verified(let file, let position, let count):
+            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+            let result = readCounting(file, at: position, part)
+            if result < count {
+                lose(BlockTable.block(at: offset + Int64(result)))
+            }
+            return result
+        case .unverified(let file, let position, let block, let extent):
+            return verify(block, extent, file, at: position, offset, buffer)
+        }
+    }
+
+    func readHeldWithoutBlocking(
+        at offset: Int64,
+        into buffer: UnsafeMutableRawBufferPointer
+    ) -> NonBlocking<Int> {
+        switch step(at: offset, into: buffer) {
+        case .none:
+            return .ready(0)
+        case .copied(let count):
+            return .ready(count)
+        case .verified(let file, let position, let count):
+            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+            return readCachedBytes(file, at: position, part)
+        case .unverified(let file, let position, let block, let extent):
+            return verifyWithoutBlocking(block, extent, file, at: position, offset, buffer)
+        }
+    }
+
+    private func readCachedBytes(
+        _ file: OpenFile,
+        at position: Int64,
+        _ buffer: UnsafeMutableRawBufferPointer
+    ) -> NonBlocking<Int> {
+        do throws(FileSystemError) {
+            let result = try core.fileSystem.readWithoutBlocking(file, into: buffer, at: position)
+            return result == .ready(0) ? .wouldBlock : result
+        } catch {
+            // The blocking form meets the same error and books it.
+            return .wouldBlock
+        }
+    }
+
+    private func step(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Step {
+        nonisolated(unsafe) let buffer = buffer  // Used only while this call lasts.
+        return state.withLock { state in
+            guard offset >= 0, !buffer.isEmpty, offset < state.table.completeLength ?? .max else {
+                return .none
+            }
+            let block = BlockTable.block(at: offset)
+            guard state.table.isHeld(block), let file = state.body else {
+                let count = state.copyTail(at: offset, into: buffer)
+                return count > 0 ? .copied(count) : .none
+            }
+            let extent = state.table.extent(of: block)
+            guard state.table.isVerified(block) else {
+                let position = state.bodyOffset + extent.lowerBound
+                return .unverified(file, position: position, block: block, extent: extent)
+            }
+            let count = state.verifiedCount(from: offset, atMost: buffer.count)
+            return .verified(file, position: state.bodyOffset + offset, count: count)
+        }
+    }
+
+    // MARK: One block
+
+    private func verify(
+        _ block: Int,
+        _ extent: Range<Int64>,
+        _ file: OpenFile,
+        at position: Int64,
+        _ offset: Int64,
+        _ buffer: UnsafeMutableRawBufferPointer
+    ) -> Int {
+        withBlockBuffer(extent, offset, buffer) { whole in
+            guard readCounting(file, at: position, whole) == whole.count else {
+                lose(block)
+                return false
+            }
+            return accept(block, UnsafeRawBufferPointer(whole))
+        }
+    }
+
+    private func verifyWithoutBlocking(
+        _ block: Int,
+        _ extent: Range<Int64>,
+        _ file: OpenFile,
+        at position: Int64,
+        _ offset: Int64,
+        _ buffer: UnsafeMutableRawBufferPointer
+    ) -> NonBlocking<Int> {
+        var isCached = true
+        let count = withBlockBuffer(extent, offset, buffer) { whole in
+            isCached = readCachedBytes(file, at: position, whole) == .ready(whole.count)
+            return isCached && accept(block, UnsafeRawBufferPointer(whole))
+        }
+        return isCached ? .ready(count) : .wouldBlock
+    }
+
+    /// Lends room for a whole block: the caller's own where that is enough.
+    private func withBlockBuffer(
+        _ extent: Range<Int64>,
+        _ offset: Int64,
+        _ buffer: UnsafeMutableRawBufferPointer,
+        _ fill: (UnsafeMutableRawBufferPointer) -> Bool
+    ) -> Int {
+        let length = Int(extent.upperBound - extent.lowerBound)
+        if offset == extent.lowerBound, buffer.count >= length {
+            return fill(UnsafeMutableRawBufferPointer(rebasing: buffer[..<length])) ? length : 0
+        }
+        return withUnsafeTemporaryAllocation(byteCount: length, alignment: 64) { whole in
+            guard fill(whole) else { return 0 }
+            let start = Int(offset - extent.lowerBound)
+            let count = min(buffer.count, length - start)
+            buffer.copyMemory(
+                from: UnsafeRawBufferPointer(rebasing: whole[start..<(start + count)])
+            )
+            return count
+        }
+    }
+
+    /// Compares a block with its checksum and remembers the outcome.
+    private func accept(_ block: Int, _ bytes: UnsafeRawBufferPointer) -> Bool {
+        let checksum = blockChecksum(bytes)
+        let (matches, isVerified) = state.withLock { state in
+            guard state.table.isHeld(block), state.table.checksums[block] == checksum else {
+                return (false, false)
+            }
+            state.table.verify(block)
+            return (true, state.table.isVerified)
+        }
+        guard matches else {
+            lose(block)
+            return false
+        }
+        if isVerified { refreshHotBody() }
+        return true
+    }
+}
+
+extension DiskEntryState {
+    /// How many bytes from `offset` on lie in verified blocks.
+    fileprivate func verifiedCount(from offset: Int64, atMost maximum: Int) -> Int {
+        var block = BlockTable.block(at: offset)
+        var end = offset
+        while end - offset < Int64(maximum), table.isHeld(block), table.isVerified(block) {
+            end = table.extent(of: block).upperBound
+            block += 1
+        }
+        return Int(min(end - offset, Int64(maximum)))
+    }
+
+    /// Serves the end of a running fill: slow streams need not wait for a whole block.
+    fileprivate func copyTail(
+        at offset: Int64,
+        into buffer: UnsafeMutableRawBufferPointer
+    ) -> Int {
+        tails.first { $0.range.contains(offset) }?.copy(at: offset, into: buffer) ?? 0
+    }
+}

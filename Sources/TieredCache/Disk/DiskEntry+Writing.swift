@@ -1,0 +1,114 @@
+extension DiskEntry {
+    /// Starts to write the body from `offset` on.
+    ///
+    /// - Parameter offset: a multiple of ``blockSize``, below the complete length if that is known;
+    ///   or 0.
+    /// - Returns: the fill; end it, or let go of it.
+    /// - Throws: ``CacheError/Code/notOwner``, or ``CacheError/Code/invalidArgument`` for an offset
+    ///   that is no block's.
+    public func beginFill(at offset: Int64) throws(CacheError) -> DiskFill {
+        try core.requireWritable()
+        guard offset >= 0, offset % BlockTable.blockSize == 0,
+            offset == 0 || offset < completeLength ?? .max
+        else { throw CacheError(.invalidArgument, "a fill cannot start at byte \(offset)") }
+        try core.prepareForFill(self)
+        let tail = FillTail(at: offset)
+        state.withLock { $0.tails.append(tail) }
+        return DiskFill(entry: self, tail: tail)
+    }
+
+    /// Replaces the metadata, and what else is given, and keeps the body: a freshened response.
+    ///
+    /// - Parameters:
+    ///   - metadata: the new metadata.
+    ///   - completeLength: the complete length, where it was unknown until now.
+    /// - Throws: ``CacheError/Code/localStorage`` or ``CacheError/Code/notOwner``; the entry is as
+    ///   before then.
+    public func updateMetadata(
+        _ metadata: [UInt8],
+        completeLength: Int64? = nil
+    ) throws(CacheError) {
+        try core.checkSizes(metadata: metadata.count, completeLength: completeLength)
+        try core.replaceRecord(of: self) { state in
+            state.metadata = metadata
+            if let completeLength, state.table.completeLength == nil {
+                state.table.completeLength = completeLength
+            }
+        }
+    }
+
+    /// Protects the entry from eviction, or ends that.
+    public func setPinned(_ isPinned: Bool) throws(CacheError) {
+        try core.replaceRecord(of: self) { state in
+            if isPinned {
+                state.flags.insert(.pinned)
+            } else {
+                state.flags.remove(.pinned)
+            }
+        }
+    }
+
+    /// Writes whole blocks, those apart that are held or being written by another fill.
+    ///
+    /// `bytes` are whole blocks, or reach up to the complete length; `offset` is the start of one.
+    func seal(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
+        let first = BlockTable.block(at: offset)
+        let blocks = first..<(first + Int(BlockTable.blockCount(Int64(bytes.count))))
+        let runs = state.withLock { $0.claim(blocks) }
+        defer { state.withLock { $0.release(runs) } }
+        for run in runs {
+            let start = (run.lowerBound - first) * Int(BlockTable.blockSize)
+            let end = min(bytes.count, (run.upperBound - first) * Int(BlockTable.blockSize))
+            try core.write(
+                UnsafeRawBufferPointer(rebasing: bytes[start..<end]),
+                blocks: run,
+                of: self
+            )
+        }
+    }
+
+    /// Seals the end of a body of unknown length, then records the length.
+    func finish(completeLength: Int64, tail: FillTail?) throws(CacheError) {
+        try core.checkSizes(metadata: 0, completeLength: completeLength)
+        let isPublished = state.withLock { $0.isPublished || $0.isDetached || $0.body != nil }
+        if !isPublished {
+            // Nothing is on disk yet: the length is known before the first write.
+            state.withLock { $0.table.completeLength = completeLength }
+        }
+        if let tail {
+            try seal(tail.contents, at: tail.range.lowerBound)
+        }
+        guard isPublished else {
+            if completeLength == 0 { try core.publishEmpty(self) }
+            return
+        }
+        try core.replaceRecord(of: self) { state in
+            state.table.completeLength = completeLength
+        }
+    }
+}
+
+extension DiskEntryState {
+    /// Takes the blocks that are neither held nor claimed.
+    fileprivate mutating func claim(_ blocks: Range<Int>) -> [Range<Int>] {
+        var runs: [Range<Int>] = []
+        for block in blocks where !table.isHeld(block) {
+            if claims.contains(where: { $0.contains(block) }) { continue }
+            if let last = runs.last, last.upperBound == block {
+                runs[runs.count - 1] = last.lowerBound..<(block + 1)
+            } else {
+                runs.append(block..<(block + 1))
+            }
+        }
+        claims.append(contentsOf: runs)
+        return runs
+    }
+
+    fileprivate mutating func release(_ runs: [Range<Int>]) {
+        for run in runs {
+            if let index = claims.firstIndex(of: run) {
+                claims.remove(at: index)
+            }
+        }
+    }
+}

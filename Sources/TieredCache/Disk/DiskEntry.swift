@@ -1,0 +1,165 @@
+import HTTPCaching
+import Synchronization
+
+/// A lease on one generation of an entry: its metadata, and the blocks of its body that are held.
+///
+/// While anybody keeps a reference, the entry is not evicted, and what is replaced or removed stays
+/// readable: a reader sees one generation (invariant 3). Let go of it when done; there is nothing to
+/// close. Any thread may call; calls block on the disk unless their name says otherwise.
+public final class DiskEntry: Sendable {
+    /// The whole key.
+    public let key: CacheKey
+    /// A number that no other body of this key ever has.
+    public let generation: UInt64
+
+    let core: DiskCore
+    let name: EntryName
+    let created: WallTime
+    let state: Guarded<DiskEntryState>
+
+    /// Set by each hit, taken by the clock of the descriptor cache.
+    let clock = Atomic<Bool>(true)
+    /// Set by each hit, taken when recency is written down.
+    let isUsed = Atomic<Bool>(false)
+    /// The second of a use that was not written down yet; 0 = none.
+    let pendingUse = Atomic<UInt64>(0)
+    /// When the last use was written down, in seconds.
+    let persistedUse: Atomic<UInt64>
+    /// The file, and where the body starts in it, once all of a body is held and verified; see
+    /// `HotBody`.
+    ///
+    /// Lets a hit go without a lock.
+    let hotBody = Atomic<UInt64>(0)
+    let hotLength = Atomic<Int64>(0)
+
+    init(core: DiskCore, name: EntryName, record: Record, state: DiskEntryState) {
+        self.core = core
+        self.name = name
+        key = record.key
+        generation = record.generation
+        created = record.created
+        persistedUse = Atomic(record.lastUse)
+        self.state = Guarded(state)
+        refreshHotBody()
+    }
+
+    deinit {
+        let (files, bytes, isOrphan) = state.withLock { state in
+            let isOrphan = state.body != nil && !state.isPublished && !state.isDetached
+            return (state.allFiles, state.detachedBytes, isOrphan)
+        }
+        for file in files {
+            core.fileSystem.close(file)
+        }
+        if isOrphan { core.discardBody(name, generation) }
+        core.releaseDetached(bytes)
+    }
+
+    /// The bytes given by whoever stored the entry.
+    public var metadata: [UInt8] { state.withLock { $0.metadata } }
+
+    /// The length of the whole body; `nil` while unknown.
+    public var completeLength: Int64? { state.withLock { $0.table.completeLength } }
+
+    /// Whether every byte of the body is held on disk.
+    public var isComplete: Bool { state.withLock { $0.table.isComplete } }
+
+    /// Whether the entry is protected from eviction.
+    public var isPinned: Bool { state.withLock { $0.flags.contains(.pinned) } }
+
+    /// Whether this generation was replaced or removed since the lease was taken.
+    public var isSuperseded: Bool { state.withLock { $0.isDetached } }
+
+    /// Bytes per block: gaps start at its multiples.
+    public var blockSize: Int64 { BlockTable.blockSize }
+
+    /// What is held on disk and in the ends of running fills.
+    public var heldRanges: ByteRangeSet {
+        state.withLock { state in
+            var result = state.table.heldRanges
+            for tail in state.tails where !tail.range.isEmpty {
+                result.insert(tail.range)
+            }
+            return result
+        }
+    }
+
+    /// The longest run of readable bytes around `offset`; `nil` if that byte is missing.
+    public func held(at offset: Int64) -> Range<Int64>? {
+        state.withLock { $0.held(at: offset) }
+    }
+
+    /// The first blocks missing in `range`, in a row.
+    ///
+    /// Whole blocks: the result may reach beyond `range` on both sides, but not beyond the complete
+    /// length, so that what is fetched can be sealed. Unsealed ends of running fills count as
+    /// missing, since they are lost if the fill is abandoned.
+    public func nextGap(in range: Range<Int64>) -> Range<Int64>? {
+        state.withLock { $0.table.nextGap(in: range) }
+    }
+
+    /// Counts as a use for the order of eviction.
+    ///
+    /// Every lookup does it already.
+    public func markUsed() {
+        clock.store(true, ordering: .relaxed)
+        isUsed.store(true, ordering: .relaxed)
+    }
+}
+
+/// What changes about an entry while it is open.
+struct DiskEntryState: Sendable {
+    var table: BlockTable
+    var metadata: [UInt8]
+    var flags: Record.Flags
+    /// Where the body's bytes are; `nil` until the first block is written.
+    var body: OpenFile?
+    var bodyOffset: Int64 = 0
+    /// Where checksums are written in place, once needed; under the name's turn.
+    var record: OpenFile?
+    /// Files that were replaced and may still be read from.
+    var retired: [OpenFile] = []
+    /// Whether the record file exists.
+    var isPublished = false
+    /// Whether the files have no name any more: replaced, removed, or evicted.
+    var isDetached = false
+    /// Bytes that are booked and that no slot of the index has; freed with this object.
+    var detachedBytes: Int64 = 0
+    /// The ends of running fills.
+    var tails: [FillTail] = []
+    /// Blocks that a fill is writing.
+    var claims: [Range<Int>] = []
+    /// The state of the body's file, for `DiskIndex.Slot.verification`.
+    var verification: UInt64 = 0
+
+    init(table: BlockTable, metadata: [UInt8], flags: Record.Flags) {
+        self.table = table
+        self.metadata = metadata
+        self.flags = flags
+    }
+
+    var isInline: Bool { flags.contains(.inline) }
+
+    var allFiles: [OpenFile] {
+        var files = retired
+        if let body { files.append(body) }
+        if let record { files.append(record) }
+        return files
+    }
+
+    /// Readable bytes around `offset`: blocks, and the ends of fills that touch them.
+    func held(at offset: Int64) -> Range<Int64>? {
+        var run = table.heldRun(containing: offset)
+        for tail in tails where tail.range.contains(offset) && run == nil {
+            run = tail.range
+        }
+        guard var run else { return nil }
+        if run.lowerBound > 0, let before = table.heldRun(containing: run.lowerBound - 1) {
+            run = before.lowerBound..<run.upperBound
+        }
+        for tail in tails where tail.range.lowerBound == run.upperBound {
+            run = run.lowerBound..<tail.range.upperBound
+        }
+        return run
+    }
+}

@@ -1,0 +1,168 @@
+public import SystemPackage
+
+/// The disk tier: keys, opaque metadata, and bodies in checksummed blocks; knows nothing of HTTP.
+///
+/// What is on disk is described in docs/disk-format.md. Calls block on the disk unless their name says
+/// otherwise, and may be made on any thread. A store works as soon as it is made; the first call that
+/// writes, lists or counts waits until the directory was read through once.
+public final class DiskStore: Sendable {
+    /// What a store is made with.
+    public typealias Options = DiskStoreOptions
+
+    let core: DiskCore
+
+    /// Opens a directory, or makes it.
+    ///
+    /// - Parameters:
+    ///   - options: directory and limits.
+    ///   - fileSystem: the machine's, unless a test has its own.
+    ///   - timeSource: the machine's clocks, unless a test has its own.
+    /// - Throws: ``CacheError/Code/invalidArgument`` for a limit that is not positive,
+    ///   ``CacheError/Code/formatTooNew`` for a directory of a newer version (nothing is touched),
+    ///   ``CacheError/Code/localStorage`` if the directory cannot be made or read.
+    public init(
+        _ options: Options,
+        fileSystem: any FileSystem = POSIXFileSystem(),
+        timeSource: any TimeSource = SystemTimeSource()
+    ) throws(CacheError) {
+        guard options.limit > 0 else {
+            throw CacheError(.invalidArgument, "the disk limit is \(options.limit), not positive")
+        }
+        var options = options
+        options.inlineLimit = min(max(options.inlineLimit, 0), Int(BlockTable.blockSize))
+        options.maximumOpenEntries = max(options.maximumOpenEntries, 1)
+        let directory = try DiskDirectory(options, fileSystem)
+        core = DiskCore(directory, options, timeSource: timeSource)
+    }
+
+    deinit {
+        core.close()
+    }
+
+    /// Whether this store may write.
+    public var access: DiskAccess { core.access }
+
+    /// What went wrong without failing anybody.
+    public var counters: DiskCounters { core.state.withLock { $0.counters } }
+
+    /// A lease on a key's entry; `nil` if there is none.
+    ///
+    /// Goes straight to the file by name: needs no index. Counts as a use.
+    public func entry(for key: CacheKey) throws(CacheError) -> DiskEntry? {
+        try core.lookup(key)
+    }
+
+    /// Looks up a key if that needs no disk.
+    ///
+    /// Never blocks: open entries answer from memory, others if kernel caches have what is needed.
+    public func entryWithoutBlocking(for key: CacheKey) -> NonBlocking<DiskEntry?> {
+        core.lookupWithoutBlocking(key)
+    }
+
+    /// Starts a new entry, which takes the key from what is stored under it.
+    ///
+    /// Those who hold the old entry read on. The new one is visible at once, and on disk with its
+    /// first whole block, or when a small body is complete.
+    ///
+    /// - Parameters:
+    ///   - key: whose entry it is.
+    ///   - metadata: at most 16 MiB, given back as it is.
+    ///   - completeLength: the length of the whole body, if it is known.
+    ///   - entryClass: pinned, prefetched, or neither.
+    /// - Returns: the entry, without a byte; see ``DiskEntry/beginFill(at:)``.
+    /// - Throws: ``CacheError/Code/notOwner``; ``CacheError/Code/localStorage``, also for a body longer
+    ///   than the limit.
+    public func makeEntry(
+        for key: CacheKey,
+        metadata: [UInt8],
+        completeLength: Int64?,
+        class entryClass: DiskEntryClass = []
+    ) throws(CacheError) -> DiskEntry {
+        try core.makeEntry(
+            for: key,
+            metadata: metadata,
+            completeLength: completeLength,
+            class: entryClass
+        )
+    }
+
+    /// Stores a complete body.
+    ///
+    /// - Parameters:
+    ///   - bytes: the whole body.
+    ///   - key: whose it is.
+    ///   - metadata: at most 16 MiB, given back as it is.
+    ///   - entryClass: pinned, prefetched, or neither.
+    /// - Returns: the entry, complete.
+    /// - Throws: as ``makeEntry(for:metadata:completeLength:class:)`` does.
+    @discardableResult
+    public func store(
+        _ bytes: UnsafeRawBufferPointer,
+        for key: CacheKey,
+        metadata: [UInt8],
+        class entryClass: DiskEntryClass = []
+    ) throws(CacheError) -> DiskEntry {
+        try core.store(bytes, for: key, metadata: metadata, class: entryClass)
+    }
+
+    /// Removes a key's entry; those who hold it read on.
+    ///
+    /// - Returns: whether there was one.
+    @discardableResult
+    public func remove(_ key: CacheKey) throws(CacheError) -> Bool {
+        try core.remove(key)
+    }
+
+    /// Removes all entries, pinned ones too; files that are not ours stay.
+    public func removeAll() throws(CacheError) {
+        try core.removeAll()
+    }
+
+    /// Evicts until at most `bytes` are allocated; spares what is pinned and what is in use.
+    ///
+    /// - Returns: what is allocated then: more than `bytes` if what was spared is.
+    @discardableResult
+    public func trim(to bytes: Int64) throws(CacheError) -> Int64 {
+        try core.trim(to: bytes)
+    }
+
+    /// Every entry that is on disk, in no order.
+    public func list() throws(CacheError) -> [DiskEntrySummary] {
+        try core.list()
+    }
+
+    /// How much is stored.
+    public func usage() throws(CacheError) -> DiskUsage {
+        try core.usage()
+    }
+
+    /// Reads everything that is held and compares it with its checksums.
+    ///
+    /// - Parameter repair: makes damaged blocks gaps, on disk too, and removes what cannot be read.
+    /// - Returns: what was found and done.
+    /// - Throws: ``CacheError/Code/notOwner`` where a guest would repair.
+    public func verify(repair: Bool) throws(CacheError) -> DiskVerification {
+        try core.verify(repair: repair)
+    }
+
+    /// A file that equals the complete body of an entry.
+    ///
+    /// A small body kept in its record is written out first. The path is good while the entry is
+    /// leased.
+    ///
+    /// - Returns: `nil` if there is no entry, or not all of it is held.
+    public func bodyPath(for key: CacheKey) throws(CacheError) -> FilePath? {
+        guard let entry = try core.lookup(key) else { return nil }
+        return try core.bodyPath(of: entry)
+    }
+
+    /// Reads the directory through, as the first write would; call it on an I/O thread after opening.
+    public func loadIndex() throws(CacheError) {
+        try core.loadIndex()
+    }
+
+    /// Writes down which entries were used; otherwise done now and then, and when the store goes.
+    public func flush() {
+        core.persistUses()
+    }
+}

@@ -1,0 +1,89 @@
+public import SystemPackage
+
+/// What a disk store is made with; nothing of it changes later.
+public struct DiskStoreOptions: Sendable {
+    /// The directory; created, 0700, where it does not exist.
+    public var root: FilePath
+    /// The most that the store's files may be allocated, in bytes; greater than 0.
+    public var limit: Int64
+    /// Below so much free space on the volume nothing is written; `nil` is the smaller of 256 MiB and
+    /// 5 % of the volume.
+    public var minimumFree: Int64?
+    /// A complete body up to this length lives in its record; at most one block.
+    ///
+    /// Default 65,536.
+    public var inlineLimit: Int = Int(BlockTable.blockSize)
+    /// How many entries that nobody uses keep their descriptor.
+    ///
+    /// Default 256.
+    public var maximumOpenEntries: Int = 256
+    /// Called with each entry that had to leave, on the thread whose write needed the room, while no
+    /// lock is held.
+    public var didEvict: (@Sendable (CacheKey, DiskEvictionReason, Int64) -> Void)?
+
+    /// Makes the name of a key; tests force collisions with it.
+    var digest: @Sendable (CacheKey) -> MD5Digest = { $0.digest }
+    /// The first generation is made from it; `nil` is random.
+    var generationSeed: UInt64?
+
+    /// Creates options with the defaults.
+    public init(root: FilePath, limit: Int64) {
+        self.root = root
+        self.limit = limit
+    }
+}
+
+/// Why an entry was evicted.
+public enum DiskEvictionReason: Hashable, Sendable {
+    /// Room was needed, and it had been prefetched and never used.
+    case prefetchedUnused
+    /// Room was needed, and it was the one used least recently.
+    case leastRecentlyUsed
+    /// The caller trimmed the store.
+    case trimmed
+}
+
+/// What an entry is stored as.
+public struct DiskEntryClass: OptionSet, Hashable, Sendable {
+    /// The bits, as the record's flags have them.
+    public let rawValue: UInt32
+
+    /// Creates a class from its bits.
+    public init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// Never evicted and never trimmed; removed only by name or with everything.
+    public static let pinned = DiskEntryClass(rawValue: Record.Flags.pinned.rawValue)
+    /// Fetched before anybody asked: the first to be evicted until it is used.
+    public static let prefetched = DiskEntryClass(rawValue: Record.Flags.prefetched.rawValue)
+
+    var flags: Record.Flags { Record.Flags(rawValue: rawValue & Self.all.rawValue) }
+
+    private static let all: DiskEntryClass = [.pinned, .prefetched]
+}
+
+/// Whether a store may write.
+public enum DiskAccess: Sendable {
+    /// This store owns the directory.
+    case owner
+    /// Another process does: hits are read, every writing call throws ``CacheError/Code/notOwner``.
+    case guest(owner: Int32?)
+    /// The directory cannot be written: hits are read, every writing call throws this error.
+    case readOnly(CacheError)
+
+    /// Whether writing calls can succeed.
+    public var canWrite: Bool {
+        if case .owner = self { true } else { false }
+    }
+}
+
+/// How much a store holds.
+public struct DiskUsage: Hashable, Sendable {
+    /// The number of entries.
+    public var entries: Int
+    /// What the store's files are allocated (`st_blocks` × 512), directories apart.
+    public var bytes: Int64
+    /// The most that ``bytes`` may become.
+    public var limit: Int64
+}

@@ -1,0 +1,102 @@
+import HTTPCaching
+
+/// What the first bytes of a record file turned out to be.
+enum RecordDecoding {
+    /// A whole head; the table starts at ``Record/tableOffset``.
+    case record(Record)
+    /// The head is longer than the bytes given: that many are needed.
+    case needsBytes(Int)
+    /// A whole head of another key: a miss (invariant 1).
+    case otherKey
+    /// Not a head, or not any more.
+    case damaged
+}
+
+extension Record {
+    /// Reads a head from the first bytes of a file.
+    ///
+    /// Never traps, whatever the bytes are.
+    ///
+    /// - Parameters:
+    ///   - bytes: the file from its start, as far as it was read.
+    ///   - key: the key that is looked for; `nil` takes any.
+    /// - Returns: the record, or why there is none.
+    static func decode(_ bytes: UnsafeRawBufferPointer, expecting key: CacheKey?) -> RecordDecoding
+    {
+        guard bytes.count >= fixedLength else { return .damaged }
+        guard bytes.get(UInt64.self, at: 0) == magic,
+            bytes.get(UInt32.self, at: 28) == UInt32(BlockTable.blockSize)
+        else { return .damaged }
+        let keyLength = Int(bytes.get(UInt32.self, at: 56))
+        let metadataLength = Int(bytes.get(UInt32.self, at: 60))
+        guard keyLength <= maximumFieldLength, metadataLength <= maximumFieldLength else {
+            return .damaged
+        }
+        let headEnd = fixedLength + keyLength + metadataLength
+        guard bytes.count >= headEnd else { return .needsBytes(headEnd) }
+        guard checksumOf(bytes[24..<headEnd]) == bytes.get(UInt64.self, at: 8) else {
+            return .damaged
+        }
+        let keyBytes = bytes[fixedLength..<(fixedLength + keyLength)]
+        return decodeVariable(bytes, keyBytes, bytes[(fixedLength + keyLength)..<headEnd], key)
+    }
+
+    private static func decodeVariable(
+        _ bytes: UnsafeRawBufferPointer,
+        _ keyBytes: Slice<UnsafeRawBufferPointer>,
+        _ metadata: Slice<UnsafeRawBufferPointer>,
+        _ expected: CacheKey?
+    ) -> RecordDecoding {
+        guard let key = matchKey(keyBytes, expected) else { return .damaged }
+        guard expected == nil || key.isExpected else { return .otherKey }
+        let length = bytes.get(Int64.self, at: 40)
+        guard length >= -1 else { return .damaged }
+        return .record(
+            Record(
+                key: key.key,
+                metadata: Array(metadata),
+                generation: bytes.get(UInt64.self, at: 32),
+                completeLength: length < 0 ? nil : length,
+                created: WallTime(nanoseconds: bytes.get(Int64.self, at: 48)),
+                flags: Flags(rawValue: bytes.get(UInt32.self, at: 24)),
+                lastUse: bytes.get(UInt64.self, at: Int(lastUseOffset))
+            )
+        )
+    }
+
+    /// The expected key where the bytes are its, so that a hit makes no string.
+    private static func matchKey(
+        _ bytes: Slice<UnsafeRawBufferPointer>,
+        _ expected: CacheKey?
+    ) -> (key: CacheKey, isExpected: Bool)? {
+        if let expected, expected.string.utf8.elementsEqualFast(bytes) {
+            return (expected, true)
+        }
+        guard let string = String(validating: bytes, as: UTF8.self) else { return nil }
+        return (CacheKey(stored: string), false)
+    }
+
+    /// The checksums of the table that starts at `bytes`; what the file does not hold is not held.
+    static func decodeTable(_ bytes: UnsafeRawBufferPointer, blocks: Int) -> [UInt64] {
+        let count = min(blocks, bytes.count / 8)
+        return (0..<max(0, count)).map { bytes.get(UInt64.self, at: 8 * $0) }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    @inline(__always)
+    fileprivate func get<Value: FixedWidthInteger & BitwiseCopyable>(
+        _ type: Value.Type,
+        at offset: Int
+    ) -> Value {
+        Value(littleEndian: loadUnaligned(fromByteOffset: offset, as: type))
+    }
+}
+
+extension String.UTF8View {
+    fileprivate func elementsEqualFast(_ bytes: Slice<UnsafeRawBufferPointer>) -> Bool {
+        withContiguousStorageIfAvailable { own in
+            own.count == bytes.count && own.elementsEqual(bytes)
+        } ?? elementsEqual(bytes)
+    }
+}

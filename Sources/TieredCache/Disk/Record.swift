@@ -1,0 +1,110 @@
+import CXXHash
+import HTTPCaching
+
+/// The head of a record file: everything but the block checksums and the body.
+///
+/// The layout is in docs/disk-format.md.
+struct Record: Sendable {
+    struct Flags: OptionSet, Sendable {
+        let rawValue: UInt32
+        static let inline = Flags(rawValue: 1)
+        static let pinned = Flags(rawValue: 2)
+        static let prefetched = Flags(rawValue: 4)
+    }
+
+    /// A length that a hostile head cannot exceed.
+    static let maximumFieldLength = 16 << 20
+    static let fixedLength = 64
+    static let lastUseOffset: Int64 = 16
+    /// `.TCrec`, format version 1, newline, as a little-endian number.
+    static let magic: UInt64 = 0x0A01_6365_7243_5489
+
+    var key: CacheKey
+    var metadata: [UInt8]
+    var generation: UInt64
+    var completeLength: Int64?
+    var created: WallTime
+    var flags: Flags
+    /// Seconds since 1970; 0 = never used.
+    var lastUse: UInt64 = 0
+
+    /// Where the block checksums start.
+    var tableOffset: Int64 {
+        Self.tableOffset(keyLength: key.string.utf8.count, metadataLength: metadata.count)
+    }
+
+    static func tableOffset(keyLength: Int, metadataLength: Int) -> Int64 {
+        Int64((fixedLength + keyLength + metadataLength + 7) & ~7)
+    }
+
+    /// The head and the table as they stand in the file.
+    func encode(table: [UInt64]) -> [UInt8] {
+        let keyLength = key.string.utf8.count
+        let headEnd = Self.fixedLength + keyLength + metadata.count
+        let total = Int(tableOffset) + 8 * table.count
+        return [UInt8](unsafeUninitializedCapacity: total) { buffer, count in
+            count = total
+            let bytes = UnsafeMutableRawBufferPointer(buffer)
+            encodeFixed(into: bytes, keyLength: keyLength)
+            var key = key.string
+            key.withUTF8 { key in
+                bytes[Self.fixedLength..<(Self.fixedLength + keyLength)].copyAll(key)
+            }
+            metadata.withUnsafeBufferPointer { metadata in
+                bytes[(Self.fixedLength + keyLength)..<headEnd].copyAll(metadata)
+            }
+            for index in headEnd..<Int(tableOffset) {
+                bytes[index] = 0
+            }
+            for (index, checksum) in table.enumerated() {
+                bytes.put(checksum, at: Int(tableOffset) + 8 * index)
+            }
+            bytes.put(checksumOf(UnsafeRawBufferPointer(bytes)[24..<headEnd]), at: 8)
+        }
+    }
+
+    private func encodeFixed(into bytes: UnsafeMutableRawBufferPointer, keyLength: Int) {
+        bytes.put(Self.magic, at: 0)
+        bytes.put(lastUse, at: Int(Self.lastUseOffset))
+        bytes.put(flags.rawValue, at: 24)
+        bytes.put(UInt32(BlockTable.blockSize), at: 28)
+        bytes.put(generation, at: 32)
+        bytes.put(completeLength ?? -1, at: 40)
+        bytes.put(created.nanoseconds, at: 48)
+        bytes.put(UInt32(keyLength), at: 56)
+        bytes.put(UInt32(metadata.count), at: 60)
+    }
+}
+
+/// XXH3-64, the checksum of blocks and heads.
+@inline(__always)
+func checksumOf(_ bytes: Slice<UnsafeRawBufferPointer>) -> UInt64 {
+    checksumOf(UnsafeRawBufferPointer(rebasing: bytes))
+}
+
+/// XXH3-64, the checksum of blocks and heads.
+@inline(__always)
+func checksumOf(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+    XXH3_64bits(bytes.baseAddress, bytes.count)
+}
+
+/// A block's checksum as the table holds it: never 0, which means not held.
+@inline(__always)
+func blockChecksum(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+    max(checksumOf(bytes), 1)
+}
+
+extension UnsafeMutableRawBufferPointer {
+    @inline(__always)
+    func put(_ value: some FixedWidthInteger, at offset: Int) {
+        storeBytes(of: value.littleEndian, toByteOffset: offset, as: type(of: value))
+    }
+}
+
+extension Slice<UnsafeMutableRawBufferPointer> {
+    fileprivate func copyAll(_ bytes: UnsafeBufferPointer<UInt8>) {
+        UnsafeMutableRawBufferPointer(rebasing: self).copyMemory(
+            from: UnsafeRawBufferPointer(bytes)
+        )
+    }
+}
