@@ -21,7 +21,8 @@ let package = Package(
     traits: [
         .trait(
             name: "HTTPClient",
-            description: "The transport built on AsyncHTTPClient. Without it, pass your own Transport."
+            description:
+                "The transport built on AsyncHTTPClient. Without it, pass your own Transport."
         ),
         .default(enabledTraits: ["HTTPClient"]),
     ],
