@@ -41,7 +41,7 @@ struct HostLine {
     private var parked: [String: Heap<Place>] = [:]
     private var closedHosts: Set<String> = []
     /// Places in all heaps, abandoned ones included.
-    private var stored = 0
+    private(set) var stored = 0
 
     var count: Int { places.count }
 

@@ -1,0 +1,76 @@
+import Testing
+
+@testable import TieredCache
+
+@Suite("Waiting flights", .timeLimit(.minutes(1)))
+struct WaitingFlightsTests {
+    private func flight(_ number: UInt64) -> FlightID { FlightID(number: number) }
+
+    private func makeWaiting(
+        _ priorities: [RequestPriority],
+        overtakes: Int = 100
+    ) -> WaitingFlights {
+        var waiting = WaitingFlights(maximumOvertakes: overtakes)
+        for (index, priority) in priorities.enumerated() {
+            waiting.insert(flight(UInt64(index)), kind: .queued, host: "h", priority: priority)
+        }
+        return waiting
+    }
+
+    private func drain(_ waiting: inout WaitingFlights) -> [UInt64] {
+        var order: [UInt64] = []
+        while let next = waiting.popNext(includesQueued: true) { order.append(next.number) }
+        return order
+    }
+
+    @Test
+    func `Higher priorities go first, arrivals in order within one`() {
+        var waiting = makeWaiting([.prefetch, .high, .normal, .high, .playing, .background])
+        #expect(drain(&waiting) == [4, 1, 3, 2, 0, 5])
+        #expect(waiting.count == 0)
+    }
+
+    @Test
+    func `A flight that resumes goes before the queued ones of its priority alone`() {
+        var waiting = makeWaiting([.normal, .high])
+        waiting.insert(flight(7), kind: .resuming, host: "h", priority: .normal)
+        #expect(drain(&waiting) == [1, 7, 0])
+    }
+
+    @Test
+    func `A flight that is moved takes the place that its arrival gives it`() {
+        var waiting = makeWaiting([.prefetch, .high, .high])
+        waiting.move(flight(0), to: .high)
+        waiting.move(flight(2), to: .background)
+        #expect(drain(&waiting) == [0, 1, 2])
+    }
+
+    @Test
+    func `While nothing new may start, only what was stalled resumes`() {
+        var waiting = makeWaiting([.playing])
+        waiting.insert(flight(7), kind: .resuming, host: "h", priority: .background)
+        #expect(waiting.popNext(includesQueued: false) == flight(7))
+        #expect(waiting.popNext(includesQueued: false) == nil)
+        #expect(waiting.count == 1)
+    }
+
+    @Test
+    func `The oldest has its turn after so many overtakes, though urgent ones keep coming`() {
+        var waiting = makeWaiting([.background], overtakes: 4)
+        var starts: [UInt64] = []
+        for number in 1...10 {
+            waiting.insert(flight(UInt64(number)), kind: .queued, host: "h", priority: .high)
+            starts.append(waiting.popNext(includesQueued: true)?.number ?? .max)
+        }
+        #expect(starts == [1, 2, 3, 4, 0, 5, 6, 7, 8, 9])
+    }
+
+    @Test
+    func `What is playing is never held up by the oldest`() {
+        var waiting = makeWaiting([.background], overtakes: 2)
+        for number in 1...9 {
+            waiting.insert(flight(UInt64(number)), kind: .queued, host: "h", priority: .playing)
+        }
+        #expect(drain(&waiting) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 0])
+    }
+}
