@@ -1,0 +1,124 @@
+import HTTPCaching
+import HTTPTypes
+
+@testable import TieredCache
+
+/// A sink that keeps the bytes of the present generation, and refuses what no sink may see.
+final class RecordingSink: DownloadSink {
+    struct State {
+        var heads: [DownloadHead] = []
+        var bytes: [Int64: UInt8] = [:]
+        var nextOffset: Int64?
+        var generations = 0
+        var retries: [DownloadRetry] = []
+        var progress: [DownloadProgress] = []
+        var complaints: [String] = []
+    }
+
+    let state: Guarded<State>
+    let stopAt: Int64
+    let canReplace: Bool
+    let failAt: Int64?
+
+    /// - Parameter held: bytes of the generation that the plan names, from offset 0.
+    init(
+        held: [UInt8] = [],
+        stopAt: Int64 = .max,
+        canReplace: Bool = true,
+        failAt: Int64? = nil
+    ) {
+        var state = State()
+        for (offset, byte) in held.enumerated() { state.bytes[Int64(offset)] = byte }
+        self.state = Guarded(state)
+        self.stopAt = stopAt
+        self.canReplace = canReplace
+        self.failAt = failAt
+    }
+
+    func didReceiveHead(_ head: DownloadHead) async throws(CacheError) {
+        state.withLock { state in
+            state.heads.append(head)
+            switch head.kind {
+            case .newGeneration(let start):
+                state.generations += 1
+                state.bytes = [:]
+                state.nextOffset = start.offset
+            case .continuing(let offset, _):
+                state.nextOffset = offset
+            case .notModified:
+                state.nextOffset = nil
+            }
+        }
+    }
+
+    func write(_ chunk: BodyChunk, at offset: Int64) async throws(CacheError) {
+        if let failAt, offset >= failAt { throw CacheError(.localStorage, "scripted") }
+        state.withLock { state in
+            if offset != state.nextOffset {
+                state.complaints.append("\(offset) after \(String(describing: state.nextOffset))")
+            }
+            chunk.withUnsafeBytes { bytes in
+                for (index, byte) in bytes.enumerated() {
+                    let place = offset + Int64(index)
+                    if let held = state.bytes[place], held != byte {
+                        state.complaints.append("another byte at \(place)")
+                    }
+                    state.bytes[place] = byte
+                }
+            }
+            state.nextOffset = offset + Int64(chunk.count)
+        }
+    }
+
+    func shouldStop(at offset: Int64) -> Bool { offset >= stopAt }
+    func canReplaceGeneration() -> Bool { canReplace }
+    func didProgress(_ progress: DownloadProgress) {
+        state.withLock { $0.progress.append(progress) }
+    }
+    func willRetry(_ retry: DownloadRetry) { state.withLock { $0.retries.append(retry) } }
+
+    var snapshot: State { state.withLock { $0 } }
+
+    /// The bytes held from `lower` on without a gap.
+    func run(from lower: Int = 0) -> [UInt8] {
+        let bytes = snapshot.bytes
+        var result: [UInt8] = []
+        var offset = Int64(lower)
+        while let byte = bytes[offset] {
+            result.append(byte)
+            offset += 1
+        }
+        return result
+    }
+}
+
+/// Time that does not make anyone wait: a sleep moves it and returns, except a watchdog's.
+struct InstantTime: TimeSource {
+    private final class Box: Sendable { let now = Guarded(Int64(0)) }
+
+    private let box = Box()
+    /// Sleeps of at least this long never end by themselves; a watchdog's timeout is one.
+    let longest: Duration
+
+    init(longest: Duration = .seconds(30)) {
+        self.longest = longest
+    }
+
+    func wallTime() -> WallTime { WallTime(seconds: 1_767_225_600) }
+
+    func monotonicTime() -> MonotonicTime {
+        MonotonicTime(nanoseconds: box.now.withLock { $0 })
+    }
+
+    func sleep(for duration: Duration) async throws {
+        try Task.checkCancellation()
+        guard duration >= longest else {
+            box.now.withLock { $0 += duration.saturatedNanoseconds }
+            return
+        }
+        let (stream, continuation) = AsyncStream<Void>.makeStream()
+        for await _ in stream {}
+        continuation.finish()
+        try Task.checkCancellation()
+    }
+}

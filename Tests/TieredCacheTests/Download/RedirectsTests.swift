@@ -1,0 +1,121 @@
+import HTTPCaching
+import HTTPTypes
+import Testing
+
+@testable import TieredCache
+
+@Suite("Redirects", .timeLimit(.minutes(1)))
+struct RedirectsTests {
+    private func response(_ status: Int, _ location: String?) -> HTTPResponse {
+        var fields = HTTPFields()
+        fields[.location] = location
+        return HTTPResponse(status: .init(code: status), headerFields: fields)
+    }
+
+    private func chain(
+        _ url: String = "https://a.example/x/y?q",
+        method: HTTPRequest.Method = .get
+    ) throws -> RedirectChain {
+        RedirectChain(target: try TargetURI(url), method: method)
+    }
+
+    @Test("Targets are resolved, statuses that are no redirects are left alone")
+    func resolves() throws {
+        for (location, expected) in [
+            ("/b", "https://a.example/b"), ("z", "https://a.example/x/z"),
+            ("//b.example/c#f", "https://b.example/c"), ("?r", "https://a.example/x/y?r"),
+            ("https://u:p@c.example/", "https://c.example/"),
+        ] {
+            var chain = try chain()
+            #expect(chain.follow(response(302, location), maximum: 10) == .follow)
+            #expect(chain.target.string == expected)
+            #expect(chain.target.userinfo == nil)
+        }
+        for status in [200, 206, 300, 304, 305, 404] {
+            var chain = try chain()
+            #expect(chain.follow(response(status, "/b"), maximum: 10) == .none)
+        }
+    }
+
+    @Test("At most ten, no circle, no downgrade, no other scheme, no missing target")
+    func refusals() throws {
+        var long = try chain()
+        for index in 0..<10 {
+            #expect(long.follow(response(307, "/\(index)"), maximum: 10) == .follow)
+        }
+        #expect(long.count == 10)
+        #expect(
+            long.follow(response(307, "/10"), maximum: 10) == .refuse("more than 10 times")
+        )
+        var circle = try chain("https://a.example/1")
+        #expect(circle.follow(response(302, "/2"), maximum: 10) == .follow)
+        #expect(circle.follow(response(302, "/1"), maximum: 10) == .refuse("in a circle"))
+        for location in ["http://a.example/", "ftp://a.example/", "http://", nil, ""] {
+            var chain = try chain()
+            guard case .refuse = chain.follow(response(301, location), maximum: 10) else {
+                Issue.record("\(String(describing: location))")
+                continue
+            }
+            #expect(chain.count == 0)
+        }
+        var upgrade = try chain("http://a.example/")
+        #expect(upgrade.follow(response(301, "https://a.example/"), maximum: 10) == .follow)
+    }
+
+    @Test("POST becomes GET after 301, 302 and 303, and stays after 307 and 308")
+    func methods() throws {
+        for (status, method, expected) in [
+            (301, HTTPRequest.Method.post, HTTPRequest.Method.get), (302, .post, .get),
+            (303, .post, .get), (303, .put, .get), (303, .head, .head), (307, .post, .post),
+            (308, .post, .post), (301, .head, .head), (302, .put, .put),
+        ] {
+            var chain = try chain(method: method)
+            #expect(chain.follow(response(status, "/b"), maximum: 10) == .follow)
+            #expect(chain.method == expected)
+            #expect(chain.keepsBody == (method == expected))
+        }
+    }
+
+    @Test("Credentials stay with the first origin, range and validator go along")
+    func credentials() throws {
+        let secret: HTTPFields = [
+            .authorization: "Basic x", .cookie: "a=b", .proxyAuthorization: "y", .origin: "o",
+            .accept: "video/mp4", .range: "bytes=0-1",
+        ]
+        let plan = DownloadPlan(target: try TargetURI("https://a.example/x"), fields: secret)
+        var chain = RedirectChain(target: plan.target, method: .get)
+        let validator = try #require(
+            Validator(of: [.eTag: "\"v\""], responseTime: WallTime(seconds: 0))
+        )
+        let kind = RequestKind.resume(5..<Int64.max, Generation(validator: validator))
+        func fields() -> HTTPFields {
+            DownloadRequest(kind: kind, plan: plan, chain: chain, bypassesCaches: false)
+                .head.headerFields
+        }
+        #expect(chain.follow(response(302, "/y"), maximum: 10) == .follow)
+        #expect(fields()[.authorization] == "Basic x")
+        for location in ["https://b.example/", "https://a.example/back"] {
+            #expect(chain.follow(response(302, location), maximum: 10) == .follow)
+            for name in [HTTPField.Name.authorization, .cookie, .proxyAuthorization, .origin] {
+                #expect(fields()[name] == nil, "\(name)")
+            }
+            #expect(fields()[.range] == "bytes=5-")
+            #expect(fields()[.ifRange] == "\"v\"")
+            #expect(fields()[.accept] == "video/mp4")
+            #expect(fields()[.acceptEncoding] == "identity")
+        }
+    }
+
+    @Test("Userinfo is sent as Basic authorization, unless the caller has its own")
+    func userinfo() throws {
+        var plan = DownloadPlan(target: try TargetURI("https://u:p@a.example/x"))
+        let chain = RedirectChain(target: plan.target, method: .get)
+        func authorization() -> String? {
+            DownloadRequest(kind: .full, plan: plan, chain: chain, bypassesCaches: false)
+                .head.headerFields[.authorization]
+        }
+        #expect(authorization() == "Basic dTpw")
+        plan.fields = [.authorization: "Bearer z"]
+        #expect(authorization() == "Bearer z")
+    }
+}
