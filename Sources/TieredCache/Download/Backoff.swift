@@ -36,7 +36,7 @@ package struct Backoff: Hashable, Sendable {
 
     private func ceiling(after attempts: Int) -> Duration {
         var ceiling = max(.zero, min(base, cap))
-        for _ in 0..<min(62, max(0, attempts - 1)) where ceiling < cap {
+        for _ in 0..<min(62, max(1, attempts) - 1) where ceiling < cap {
             ceiling = min(cap, ceiling * 2)
         }
         return ceiling
