@@ -7,12 +7,47 @@
 #include "UnnamedFiles.h"
 
 #if defined(__linux__)
+#include <linux/futex.h>
+#include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /// prctl(PR_SET_NAME): names the calling thread; at most 15 bytes are kept.
 static inline void tc_set_thread_name(const char *name) {
   prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0);
 }
+
+/// futex(FUTEX_WAIT_PRIVATE): sleeps while the word has this value; may return early.
+static inline void tc_futex_wait(const uint32_t *word, uint32_t value) {
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, (void *)0, (void *)0, 0);
+}
+
+/// futex(FUTEX_WAKE_PRIVATE): wakes up to `count` sleepers.
+static inline void tc_futex_wake(const uint32_t *word, int count) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, (void *)0, (void *)0, 0);
+}
+
+/// Tells the processor that the caller spins.
+static inline void tc_cpu_relax(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
 #endif
+}
+#endif
+
+#include <stdint.h>
+
+/// Starts loading a cache line that will be read; any address may be passed.
+static inline void tc_prefetch(uintptr_t address) {
+  __builtin_prefetch((const void *)address, 0, 3);
+}
+
+/// Starts loading a cache line that will be written; any address may be passed.
+static inline void tc_prefetch_for_writing(uintptr_t address) {
+  __builtin_prefetch((const void *)address, 1, 3);
+}
 
 #endif

@@ -9,7 +9,7 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     /// The whole key, stored with the entry and compared at every lookup (invariant 1).
     public let string: String
     /// XXH3 of the bytes, seeded per process so that nobody can craft collisions.
-    package let hash: UInt64
+    @usableFromInline package let hash: UInt64
 
     /// The key of a GET of `target`: its text, without userinfo and fragment.
     ///
@@ -56,14 +56,9 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     public var description: String { string }
 
     /// Compares the UTF-8 bytes.
+    @inlinable
     public static func == (left: CacheKey, right: CacheKey) -> Bool {
-        guard left.hash == right.hash else { return false }
-        return left.withUTF8 { leftBytes in
-            right.withUTF8 { rightBytes in
-                leftBytes.count == rightBytes.count
-                    && UTF8Bytes.areEqual(leftBytes, rightBytes.baseAddress)
-            }
-        }
+        left.hash == right.hash && UTF8Bytes.areEqual(left.string, right.string)
     }
 
     /// Feeds the hash computed when the key was made.

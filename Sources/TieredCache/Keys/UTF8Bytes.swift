@@ -30,6 +30,17 @@ enum UTF8Bytes {
         return memcmp(start, other, bytes.count) == 0
     }
 
+    /// Whether two strings have the same bytes.
+    @inlinable
+    @inline(__always)
+    static func areEqual(_ left: String, _ right: String) -> Bool {
+        of(left) { leftBytes in
+            of(right) { rightBytes in
+                leftBytes.count == rightBytes.count && areEqual(leftBytes, rightBytes.baseAddress)
+            }
+        }
+    }
+
     /// Passes the bytes of `string` to `body`, without a copy unless the string is bridged.
     @inlinable
     @inline(__always)

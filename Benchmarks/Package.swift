@@ -1,0 +1,35 @@
+// swift-tools-version:6.2
+import PackageDescription
+
+let package = Package(
+    name: "Benchmarks",
+    platforms: [.macOS(.v15)],
+    dependencies: [
+        // Without the HTTP client: the hit path does not need SwiftNIO, and the build is short.
+        .package(name: "TieredCache", path: "..", traits: []),
+        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+    ],
+    targets: [
+        .systemLibrary(
+            name: "CBenchCrypto",
+            pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"])]
+        ),
+        .target(
+            name: "CLevelDBCache",
+            linkerSettings: [.linkedLibrary("leveldb")]
+        ),
+        .executableTarget(
+            name: "HitPath",
+            dependencies: [
+                "CBenchCrypto",
+                "CLevelDBCache",
+                .product(name: "Histogram", package: "hdrhistogram-swift"),
+                .product(name: "TieredCache", package: "TieredCache"),
+            ],
+            swiftSettings: [.treatAllWarnings(as: .error)]
+        ),
+    ],
+    swiftLanguageModes: [.v6],
+    cxxLanguageStandard: .cxx17
+)

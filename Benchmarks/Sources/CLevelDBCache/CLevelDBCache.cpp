@@ -1,0 +1,32 @@
+#include "CLevelDBCache.h"
+
+#include <leveldb/cache.h>
+
+struct leveldb_bench_cache {
+  leveldb::Cache *cache;
+};
+
+static void keep(const leveldb::Slice &, void *) {}
+
+leveldb_bench_cache *leveldb_bench_create(size_t capacity) {
+  return new leveldb_bench_cache{leveldb::NewLRUCache(capacity)};
+}
+
+void leveldb_bench_destroy(leveldb_bench_cache *cache) {
+  delete cache->cache;
+  delete cache;
+}
+
+void leveldb_bench_insert(leveldb_bench_cache *cache, const char *key, size_t length, void *value,
+                          size_t charge) {
+  cache->cache->Release(
+      cache->cache->Insert(leveldb::Slice(key, length), value, charge, &keep));
+}
+
+void *leveldb_bench_lookup(leveldb_bench_cache *cache, const char *key, size_t length) {
+  leveldb::Cache::Handle *handle = cache->cache->Lookup(leveldb::Slice(key, length));
+  if (handle == nullptr) return nullptr;
+  void *value = cache->cache->Value(handle);
+  cache->cache->Release(handle);
+  return value;
+}

@@ -1,0 +1,29 @@
+/// Compares the hit path with its peers and prints a table of ratios.
+///
+/// Arguments: parts of row names, to run only those rows; `--rounds N`; `--strict` to exit with 1
+/// where a target is missed.
+@main
+struct HitPath {
+    static func main() throws {
+        var filters: [String] = []
+        var rounds = 41
+        var isStrict = false
+        var arguments = CommandLine.arguments.dropFirst()
+        while let argument = arguments.popFirst() {
+            switch argument {
+            case "--rounds": rounds = arguments.popFirst().flatMap { Int($0) } ?? rounds
+            case "--strict": isStrict = true
+            default: filters.append(argument)
+            }
+        }
+        let rows = try MemoryRows.make() + DiskRows.make() + KeyRows.make()
+        let wanted = rows.filter { row in
+            filters.isEmpty || filters.contains { row.name.contains($0) }
+        }
+        let table = Table(outcomes: wanted.map(Harness(rounds: rounds).measure))
+        table.print()
+        if isStrict, !table.isWithinTargets { throw TargetMissed() }
+    }
+}
+
+struct TargetMissed: Error {}

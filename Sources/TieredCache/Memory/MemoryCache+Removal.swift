@@ -1,0 +1,118 @@
+import Synchronization
+
+extension MemoryCache {
+    /// Whether a lookup would find a value; changes neither the order nor the statistics.
+    public func contains(_ key: Key) -> Bool {
+        withEntry(key) { shard, found in
+            found >= 0 && !hasExpired(shard.pointee.entries[found].expiry)
+        }
+    }
+
+    /// Removes the entry under `key`.
+    ///
+    /// - Returns: its value, or `nil` if there was none or it had expired.
+    @discardableResult
+    public func remove(_ key: Key) -> Value? {
+        let removed: Removal? = withEntry(key) { shard, found in
+            guard found >= 0 else { return nil }
+            let isExpired = hasExpired(shard.pointee.entries[found].expiry)
+            return shard.pointee.remove(found, cause: isExpired ? .expired : .explicit)
+        }
+        guard let removed else { return nil }
+        finish(removed)
+        return removed.cause == .expired ? nil : removed.value
+    }
+
+    /// Removes all entries.
+    public func removeAll() {
+        remove(cause: .explicit) { _, _ in true }
+    }
+
+    /// Removes the entries whose keys satisfy `predicate`.
+    ///
+    /// `predicate` is called under a shard's lock: it must be quick and not call the cache.
+    public func removeAll(where predicate: (Key) -> Bool) {
+        remove(cause: .explicit) { key, _ in predicate(key) }
+    }
+
+    /// Removes the entries whose time has passed, which otherwise stay until they are noticed.
+    ///
+    /// - Complexity: linear in the number of entries; a shard at a time is locked.
+    public func removeExpired() {
+        remove(cause: .expired) { _, expiry in hasExpired(expiry) }
+    }
+
+    /// Forgets the superseded value of a key whose new value is too large.
+    @usableFromInline
+    func refuse(_ key: Key) {
+        refusals.wrappingAdd(1, ordering: .relaxed)
+        let removed: Removal? = withEntry(key) { shard, found in
+            found >= 0 ? shard.pointee.remove(found, cause: .replaced) : nil
+        }
+        if let removed { finish(removed) }
+    }
+
+    /// Ends a lookup that met an expired entry: removes it and gives back the shard's lock.
+    @usableFromInline
+    func finishExpiredLookup(_ found: Int, in shard: UnsafeMutablePointer<Shard>) {
+        shard.pointee.misses &+= 1
+        let removed = shard.pointee.remove(found, cause: .expired)
+        shard.pointee.lock.unlock()
+        finish(removed)
+    }
+
+    @usableFromInline
+    func hasExpired(_ expiry: Int64) -> Bool {
+        expiry != .max && time.monotonicTime().nanoseconds >= expiry
+    }
+
+    /// Books a removal and tells the observer; the caller holds no lock.
+    @usableFromInline
+    func finish(_ removal: Removal) {
+        book(MemoryGrowth(cost: -removal.cost, count: -1))
+        notify(removal)
+    }
+
+    @inlinable
+    func notify(_ removal: Removal) {
+        observer?(removal.key, removal.value, removal.cause)
+    }
+
+    private func withEntry<Result>(
+        _ key: Key,
+        _ body: (UnsafeMutablePointer<Shard>, Int) -> Result
+    ) -> Result {
+        let hash = MemoryKey.hash(of: key)
+        let shard = shard(Int(truncatingIfNeeded: hash) & shardMask)
+        shard.pointee.lock.lock()
+        defer { shard.pointee.lock.unlock() }
+        return body(
+            shard,
+            shard.pointee.find(key, tag: UInt32(truncatingIfNeeded: hash >> 32))
+        )
+    }
+
+    private func remove(cause: RemovalCause, where condition: (Key, Int64) -> Bool) {
+        for number in 0...shardMask {
+            for removal in takeAll(from: shard(number), cause: cause, where: condition) {
+                finish(removal)
+            }
+        }
+    }
+
+    private func takeAll(
+        from shard: UnsafeMutablePointer<Shard>,
+        cause: RemovalCause,
+        where condition: (Key, Int64) -> Bool
+    ) -> [Removal] {
+        shard.pointee.lock.lock()
+        defer { shard.pointee.lock.unlock() }
+        var removals: [Removal] = []
+        for entry in 0..<shard.pointee.extent where shard.pointee.stamps[entry] != 0 {
+            let candidate = shard.pointee.entries + entry
+            guard condition(candidate.pointee.key, candidate.pointee.expiry) else { continue }
+            removals.append(shard.pointee.remove(entry, cause: cause))
+        }
+        return removals
+    }
+}

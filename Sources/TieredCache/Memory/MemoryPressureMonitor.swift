@@ -1,0 +1,31 @@
+/// Follows a source of pressure and limits a cache accordingly, as long as it lives.
+public final class MemoryPressureMonitor: Sendable {
+    private let task: Task<Void, Never>
+
+    /// Starts following `source`.
+    ///
+    /// - Parameters:
+    ///   - source: where levels come from.
+    ///   - limit: called with each new fraction, from a task; usually
+    ///     ``MemoryCache/limit(toFraction:)``. It should hold its cache weakly.
+    public init(source: any MemoryPressureSource, limit: @escaping @Sendable (Double) -> Void) {
+        task = Task {
+            var response = MemoryPressureResponse()
+            for await level in source.levels() {
+                if let fraction = response.observe(level) { limit(fraction) }
+            }
+        }
+    }
+
+    /// Follows `source` for `cache`, which is not kept alive.
+    public convenience init<Key, Value>(
+        source: any MemoryPressureSource,
+        cache: MemoryCache<Key, Value>
+    ) {
+        self.init(source: source) { [weak cache] fraction in cache?.limit(toFraction: fraction) }
+    }
+
+    deinit {
+        task.cancel()
+    }
+}

@@ -1,0 +1,22 @@
+/// How short of memory the machine, or our part of it, is.
+public enum MemoryPressureLevel: Int, CaseIterable, Comparable, Sendable {
+    /// Nothing waits for memory.
+    case normal
+    /// Work is slowed down by reclaim, or our limit is near.
+    case warning
+    /// All work stalls at times, or our limit is as good as reached: somebody will be killed.
+    case critical
+
+    /// Orders levels from relaxed to urgent.
+    public static func < (left: MemoryPressureLevel, right: MemoryPressureLevel) -> Bool {
+        left.rawValue < right.rawValue
+    }
+}
+
+/// Where levels of memory pressure come from.
+public protocol MemoryPressureSource: Sendable {
+    /// The levels as they are observed, repeated while they last; ends when nothing will come.
+    ///
+    /// Each element is acted upon, so a level should be repeated at a steady pace of seconds.
+    func levels() -> AsyncStream<MemoryPressureLevel>
+}
