@@ -1,60 +1,127 @@
 import SystemPackage
 import Testing
+import TieredCacheTesting
 
 @testable import TieredCache
 
 @Suite("DiskStore", .timeLimit(.minutes(1)))
 struct DiskStoreTests {
-    let directory = TemporaryDirectory()
-
-    private func open(limit: Int64 = 64 << 20) throws -> DiskStore {
-        var options = DiskStore.Options(root: directory.path.appending("cache"), limit: limit)
-        options.minimumFree = 0
-        return try DiskStore(options)
-    }
-
     @Test(
         "a stored body is read back, in this store and in the next",
-        arguments: [0, 1, 4096, 65_535, 65_536, 65_537, 1 << 20, 3_000_001]
+        arguments: DiskKind.allCases,
+        [0, 1, 4096, 65_535, 65_536, 65_537, 1 << 20, 3_000_001]
     )
-    func roundTrip(count: Int) throws {
+    func roundTrip(kind: DiskKind, count: Int) throws {
+        let disk = TestDisk(kind)
         let body = bytes(count)
         do {
-            let store = try open()
+            let store = try disk.open()
             let made = try store.store(body, for: key("a"), metadata: [7, 8, 9])
             #expect(made.isComplete)
             #expect(made.read(count + 10) == body)
             #expect(try store.entry(for: key("b")) == nil)
         }
-        let store = try open()
+        let store = try disk.open()
         let entry = try #require(try store.entry(for: key("a")))
         #expect(entry.metadata == [7, 8, 9])
         #expect(entry.completeLength == Int64(count))
         #expect(entry.isComplete)
         #expect(entry.read(count + 10) == body)
         #expect(entry.read(at: Int64(count / 2), count) == Array(body[(count / 2)...]))
+        #expect(entry.read(at: Int64(count), 10) == [])
+        #expect(entry.read(at: -1, 10) == [])
         #expect(try store.usage().entries == 1)
-        #expect(try store.verify(repair: false).damaged == 0)
+        #expect(try store.usage().bytes == disk.allocatedBytes)
+        #expect(
+            try store.verify(repair: false)
+                == DiskVerification(
+                    entries: 1,
+                    blocks: (count + 65_535) / 65_536
+                )
+        )
     }
 
-    @Test("a partial body keeps its blocks over a restart, and the rest is a gap")
-    func partial() throws {
+    @Test("a small body is one file, a large one two", arguments: DiskKind.allCases)
+    func layout(kind: DiskKind) throws {
+        let disk = TestDisk(kind)
+        let store = try disk.open()
+        try store.store(bytes(65_536), for: key("small"))
+        #expect(disk.paths(".record").count == 1)
+        #expect(disk.paths(".body").isEmpty)
+        try store.store(bytes(65_537), for: key("large"))
+        #expect(disk.paths(".record").count == 2)
+        let body = try #require(disk.paths(".body").first)
+        #expect(try disk.content(body) == bytes(65_537))
+        #expect(disk.paths("").allSatisfy { !$0.hasPrefix("staging/") })
+    }
+
+    @Test(
+        "a small body that is streamed becomes one file when it is complete",
+        arguments: DiskKind.allCases
+    )
+    func smallStream(kind: DiskKind) throws {
+        let disk = TestDisk(kind)
+        let store = try disk.open()
+        let entry = try store.makeEntry(for: key("a"), metadata: [], completeLength: 1000)
+        let fill = try entry.beginFill(at: 0)
+        try fill.write(bytes(1000)[..<600])
+        #expect(entry.read(2000) == Array(bytes(1000)[..<600]))
+        #expect(entry.held(at: 599) == 0..<600)
+        #expect(!entry.isComplete)
+        #expect(disk.paths(".record").isEmpty)
+        try fill.write(bytes(1000)[600...])
+        #expect(entry.isComplete)
+        #expect(disk.paths(".record").count == 1)
+        #expect(disk.paths(".body").isEmpty)
+        #expect(throws: CacheError.self) { try fill.write([1]) }
+        fill.end()
+        #expect(try disk.open().access.canWrite == false)
+        #expect(entry.read(2000) == bytes(1000))
+    }
+
+    @Test(
+        "a body of unknown length ends where the fill says",
+        arguments: DiskKind.allCases,
+        [0, 10, 65_536, 200_000]
+    )
+    func unknownLength(kind: DiskKind, count: Int) throws {
+        let disk = TestDisk(kind)
+        do {
+            let store = try disk.open()
+            let entry = try store.makeEntry(for: key("a"), metadata: [1], completeLength: nil)
+            let fill = try entry.beginFill(at: 0)
+            try fill.write(bytes(count))
+            #expect(entry.read(count + 1) == bytes(count))
+            #expect(!entry.isComplete)
+            try fill.finish()
+            #expect(entry.isComplete)
+            #expect(entry.completeLength == Int64(count))
+            #expect(try store.usage().bytes == disk.allocatedBytes)
+        }
+        let entry = try #require(try disk.open().entry(for: key("a")))
+        #expect(entry.isComplete)
+        #expect(entry.read(count + 1) == bytes(count))
+    }
+
+    @Test(
+        "a partial body keeps its blocks over a restart, and the rest is a gap",
+        arguments: DiskKind.allCases
+    )
+    func partial(kind: DiskKind) throws {
+        let disk = TestDisk(kind)
         let body = bytes(300_000)
         do {
-            let store = try open()
-            let entry = try store.makeEntry(
-                for: key("a"),
-                metadata: [],
-                completeLength: 300_000
-            )
+            let store = try disk.open()
+            let entry = try store.makeEntry(for: key("a"), metadata: [], completeLength: 300_000)
             let fill = try entry.beginFill(at: 65_536)
             try fill.write(body[65_536..<(65_536 * 3 + 100)])
             #expect(entry.held(at: 65_536) == 65_536..<196_708)
             #expect(entry.read(at: 196_600, 1000) == Array(body[196_600..<196_708]))
             #expect(entry.read(at: 0, 10) == [])
             #expect(try store.entry(for: key("a")) === entry)
+            #expect(try store.bodyPath(for: key("a")) == nil)
         }
-        let store = try open()
+        let store = try disk.open()
         let entry = try #require(try store.entry(for: key("a")))
         #expect(entry.heldRanges.ranges == [65_536..<196_608])
         #expect(entry.nextGap(in: 0..<300_000) == 0..<65_536)
@@ -63,7 +130,143 @@ struct DiskStoreTests {
         try entry.beginFill(at: 0).write(body)
         #expect(entry.isComplete)
         #expect(entry.read(400_000) == body)
-        let path = try #require(try store.bodyPath(for: key("a")))
-        #expect(try TestFile.read(path) == body)
+        #expect(try store.usage().bytes == disk.allocatedBytes)
+    }
+
+    @Test("several fills of one entry run at once", arguments: DiskKind.allCases)
+    func fills(kind: DiskKind) throws {
+        let disk = TestDisk(kind)
+        let store = try disk.open()
+        let body = bytes(500_000)
+        let entry = try store.makeEntry(for: key("a"), metadata: [], completeLength: 500_000)
+        let first = try entry.beginFill(at: 0)
+        let second = try entry.beginFill(at: 262_144)
+        for start in stride(from: 0, to: 262_144, by: 8192) {
+            try first.write(body[start..<(start + 8192)])
+            let other = start + 262_144
+            if other < 500_000 { try second.write(body[other..<min(other + 8192, 500_000)]) }
+        }
+        #expect(entry.isComplete)
+        // Bytes that are held already are dropped.
+        try first.write([UInt8](repeating: 0, count: 65_536))
+        #expect(entry.read(500_000) == body)
+        #expect(throws: CacheError.self) { try entry.beginFill(at: 100) }
+        #expect(throws: CacheError.self) { try entry.beginFill(at: 524_288) }
+        #expect(throws: CacheError.self) { try entry.beginFill(at: -65_536) }
+    }
+
+    @Test(
+        "those who hold a replaced or removed entry read on",
+        arguments: DiskKind.allCases,
+        [1000, 200_000]
+    )
+    func generations(kind: DiskKind, count: Int) throws {
+        let disk = TestDisk(kind)
+        let store = try disk.open()
+        let old = try store.store(bytes(count, seed: 1), for: key("a"))
+        let new = try store.store(bytes(count, seed: 2), for: key("a"))
+        #expect(old.generation != new.generation)
+        #expect(old.isSuperseded && !new.isSuperseded)
+        #expect(old.read(count) == bytes(count, seed: 1))
+        #expect(try store.entry(for: key("a")) === new)
+        #expect(try store.remove(key("a")))
+        #expect(try !store.remove(key("a")))
+        #expect(try store.entry(for: key("a")) == nil)
+        #expect(new.read(count) == bytes(count, seed: 2))
+        #expect(disk.paths(".record").isEmpty && disk.paths(".body").isEmpty)
+    }
+
+    @Test(
+        "a fill goes on after its entry was removed",
+        arguments: DiskKind.allCases,
+        [1000, 200_000]
+    )
+    func removedWhileFilling(kind: DiskKind, count: Int) throws {
+        let disk = TestDisk(kind)
+        let store = try disk.open()
+        do {
+            let entry = try store.makeEntry(
+                for: key("a"),
+                metadata: [],
+                completeLength: Int64(count)
+            )
+            let fill = try entry.beginFill(at: 0)
+            try fill.write(bytes(count)[..<(count / 2)])
+            #expect(try store.remove(key("a")))
+            try fill.write(bytes(count)[(count / 2)...])
+            #expect(entry.read(count) == bytes(count))
+            #expect(try store.entry(for: key("a")) == nil)
+        }
+        #expect(disk.paths(".record").isEmpty && disk.paths(".body").isEmpty)
+        #expect(try store.usage().bytes == disk.allocatedBytes)
+    }
+
+    @Test("freshening and pinning keep the body", arguments: DiskKind.allCases, [1000, 200_000])
+    func freshen(kind: DiskKind, count: Int) throws {
+        let disk = TestDisk(kind)
+        do {
+            let store = try disk.open()
+            let entry = try store.store(bytes(count), for: key("a"), metadata: [1])
+            try entry.updateMetadata([UInt8](repeating: 9, count: 5000))
+            try entry.setPinned(true)
+            #expect(entry.metadata.count == 5000)
+            #expect(entry.read(count) == bytes(count))
+        }
+        let store = try disk.open()
+        #expect(try store.usage().bytes == disk.allocatedBytes)
+        let entry = try #require(try store.entry(for: key("a")))
+        #expect(entry.metadata == [UInt8](repeating: 9, count: 5000))
+        #expect(entry.isPinned)
+        #expect(entry.read(count) == bytes(count))
+        #expect(try store.trim(to: 0) > Int64(count))
+        try entry.setPinned(false)
+        #expect(try store.list().map(\.isPinned) == [false])
+    }
+
+    @Test(
+        "a complete body has a path, also one kept in its record",
+        arguments: DiskKind.allCases,
+        [0, 1000, 200_000]
+    )
+    func paths(kind: DiskKind, count: Int) throws {
+        let disk = TestDisk(kind)
+        do {
+            let store = try disk.open()
+            let entry = try store.store(bytes(count), for: key("a"))
+            let path = try #require(try store.bodyPath(for: key("a")))
+            #expect(try store.bodyPath(for: key("a")) == path)
+            let relative = String(path.string.dropFirst(disk.root.string.count + 1))
+            #expect(try disk.content(relative) == bytes(count))
+            #expect(entry.read(count) == bytes(count))
+            #expect(try store.bodyPath(for: key("none")) == nil)
+        }
+        let store = try disk.open()
+        #expect(try #require(try store.entry(for: key("a"))).read(count) == bytes(count))
+        #expect(try store.usage().bytes == disk.allocatedBytes)
+    }
+
+    @Test("everything is removed, files that are not ours stay", arguments: DiskKind.allCases)
+    func removeAll(kind: DiskKind) throws {
+        let disk = TestDisk(kind)
+        let store = try disk.open()
+        let foreign = ["notes.txt", "entries/README", "entries/ab/0123.record", "staging/mine"]
+        for path in foreign {
+            try disk.write([1, 2, 3], path)
+        }
+        for index in 0..<20 {
+            try store.store(
+                bytes(index * 7000),
+                for: key("\(index)"),
+                class: index == 3 ? .pinned : []
+            )
+        }
+        #expect(try store.list().count == 20)
+        try store.removeAll()
+        #expect(try store.list().isEmpty)
+        #expect(disk.files.keys.sorted() == (foreign + ["FORMAT", "LOCK"]).sorted())
+        for path in foreign {
+            #expect(try disk.content(path) == [1, 2, 3])
+        }
+        #expect(try store.usage().entries == 0)
     }
 }

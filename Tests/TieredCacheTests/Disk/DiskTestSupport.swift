@@ -112,3 +112,100 @@ enum TestFile {
         }
     }
 }
+
+/// The two file systems that every test of the store runs on.
+enum DiskKind: String, CaseIterable, CustomTestStringConvertible {
+    case posix
+    case memory
+
+    var testDescription: String { rawValue }
+}
+
+/// A disk with a cache directory, seen through a store and from outside.
+final class TestDisk {
+    let kind: DiskKind
+    let time = ManualTimeSource()
+    let memory = InMemoryFileSystem()
+    private let directory = TemporaryDirectory()
+
+    init(_ kind: DiskKind) { self.kind = kind }
+
+    var root: FilePath { kind == .posix ? directory.path.appending("cache") : "/cache" }
+
+    var fileSystem: any FileSystem { kind == .posix ? POSIXFileSystem() : memory }
+
+    func options(limit: Int64 = 64 << 20) -> DiskStore.Options {
+        var options = DiskStore.Options(root: root, limit: limit)
+        options.minimumFree = 0
+        options.generationSeed = 42
+        return options
+    }
+
+    func open(limit: Int64 = 64 << 20) throws(CacheError) -> DiskStore {
+        try open(options(limit: limit))
+    }
+
+    func open(_ options: DiskStore.Options) throws(CacheError) -> DiskStore {
+        try DiskStore(options, fileSystem: fileSystem, timeSource: time)
+    }
+
+    /// The paths of all files below the root, with what they are allocated.
+    var files: [String: Int64] {
+        if kind == .memory {
+            let prefix = root.string + "/"
+            return memory.files.reduce(into: [:]) {
+                $0[String($1.key.dropFirst(prefix.count))] = $1.value
+            }
+        }
+        var result: [String: Int64] = [:]
+        let paths = FileManager.default.subpaths(atPath: root.string) ?? []
+        for path in paths {
+            var status = stat()
+            guard lstat(root.appending(path).string, &status) == 0 else { continue }
+            if status.st_mode & S_IFMT == S_IFREG { result[path] = Int64(status.st_blocks) * 512 }
+        }
+        return result
+    }
+
+    var allocatedBytes: Int64 { files.values.reduce(0, +) }
+
+    func paths(_ suffix: String) -> [String] {
+        files.keys.filter { $0.hasSuffix(suffix) }.sorted()
+    }
+
+    func content(_ path: String) throws -> [UInt8] {
+        if kind == .memory { return try #require(memory.content(of: "\(root)/\(path)")) }
+        return try TestFile.read(root.appending(path))
+    }
+
+    func write(_ content: [UInt8], _ path: String) throws {
+        if kind == .memory {
+            if !memory.tamper("\(root)/\(path)", { $0 = content }) {
+                memory.put(content, at: "\(root)/\(path)")
+            }
+        } else {
+            let file = root.appending(path)
+            try FileManager.default.createDirectory(
+                atPath: file.removingLastComponent().string,
+                withIntermediateDirectories: true
+            )
+            // In place: a new inode would not be seen through an open descriptor.
+            let handle = try FileDescriptor.open(
+                file,
+                .writeOnly,
+                options: [.create, .truncate],
+                permissions: .ownerReadWrite
+            )
+            defer { try? handle.close() }
+            _ = try handle.writeAll(content)
+        }
+    }
+
+    func delete(_ path: String) throws {
+        if kind == .memory {
+            memory.delete("\(root)/\(path)")
+        } else {
+            try FileManager.default.removeItem(atPath: root.appending(path).string)
+        }
+    }
+}

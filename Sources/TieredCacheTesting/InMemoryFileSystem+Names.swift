@@ -1,0 +1,158 @@
+import SystemPackage
+public import TieredCache
+
+extension InMemoryFileSystem {
+    /// Gives a file another name.
+    public func rename(
+        _ name: String,
+        in directory: OpenFile,
+        to newName: String,
+        in newDirectory: OpenFile
+    ) throws(FileSystemError) {
+        try state.withLock { state throws(FileSystemError) in
+            try state.enter(.rename, newName, isChange: true)
+            let from = try state.directory(directory, .rename)
+            let to = try state.directory(newDirectory, .rename)
+            guard let old = state.parent(name, from: from),
+                let new = state.parent(newName, from: to),
+                let node = state.directories[old.0]?.names.removeValue(forKey: old.1)
+            else { throw FileSystemError(.rename, .noSuchFileOrDirectory) }
+            let replaced = state.directories[new.0]?.names.updateValue(node, forKey: new.1)
+            if case .file(let number) = replaced { state.forgetIfUnused(number) }
+        }
+    }
+
+    /// Removes a name.
+    public func unlink(_ name: String, in directory: OpenFile) throws(FileSystemError) {
+        try state.withLock { state throws(FileSystemError) in
+            let start = try state.directory(directory, .remove)
+            try state.enter(.remove, name, isChange: state.walk(name, from: start) != nil)
+            guard let parent = state.parent(name, from: start),
+                let node = state.directories[parent.0]?.names[parent.1]
+            else { throw FileSystemError(.remove, .noSuchFileOrDirectory) }
+            guard case .file(let number) = node else {
+                throw FileSystemError(.remove, .isDirectory)
+            }
+            state.directories[parent.0]?.names[parent.1] = nil
+            state.forgetIfUnused(number)
+        }
+    }
+
+    /// Makes a directory.
+    public func makeDirectory(_ name: String, in directory: OpenFile) throws(FileSystemError) {
+        try state.withLock { state throws(FileSystemError) in
+            let start = try state.directory(directory, .create)
+            try state.enter(.create, name, isChange: state.walk(name, from: start) == nil)
+            guard let parent = state.parent(name, from: start) else {
+                throw FileSystemError(.create, .noSuchFileOrDirectory)
+            }
+            guard state.directories[parent.0]?.names[parent.1] == nil else {
+                throw FileSystemError(.create, .fileExists)
+            }
+            let number = state.newNode()
+            state.directories[number] = Directory()
+            state.directories[parent.0]?.names[parent.1] = .directory(number)
+        }
+    }
+
+    /// Everything in a directory.
+    public func list(_ directory: OpenFile) throws(FileSystemError) -> [DirectoryItem] {
+        try state.withLock { state throws(FileSystemError) in
+            try state.enter(.list, "")
+            let number = try state.directory(directory, .list)
+            return (state.directories[number]?.names ?? [:]).sorted { $0.key < $1.key }.map {
+                DirectoryItem(name: $0.key, kind: $0.value.kind)
+            }
+        }
+    }
+
+    /// Makes what the file or directory is now survive a power cut.
+    public func sync(_ file: OpenFile, dataOnly: Bool) throws(FileSystemError) {
+        try state.withLock { state throws(FileSystemError) in
+            try state.enter(.sync, "")
+            switch state.handles[file.number] {
+            case .file(let number):
+                guard let content = state.files[number]?.content else { return }
+                state.files[number]?.synced = content
+            case .directory(let number):
+                guard let names = state.directories[number]?.names else { return }
+                state.directories[number]?.synced = names
+            case nil:
+                throw FileSystemError(.sync, .badFileDescriptor)
+            }
+        }
+    }
+
+    /// The capacity, and what is left of it.
+    public func volume(of file: OpenFile) throws(FileSystemError) -> VolumeStatus {
+        try state.withLock { state throws(FileSystemError) in
+            try state.enter(.inspect, "")
+            let available = max(0, state.capacity - state.allocatedBytes)
+            return VolumeStatus(available: available, total: state.capacity)
+        }
+    }
+
+    /// Takes the lock that belongs to the open file.
+    public func lock(_ file: OpenFile) throws(FileSystemError) -> Bool {
+        try state.withLock { state throws(FileSystemError) in
+            try state.enter(.lock, "")
+            let number = try state.file(file, .lock)
+            if let holder = state.locks[number], holder != file.number { return false }
+            state.locks[number] = file.number
+            return true
+        }
+    }
+}
+
+extension InMemoryFileSystem.Node {
+    fileprivate var kind: FileKind {
+        if case .file = self { .file } else { .directory }
+    }
+}
+
+extension InMemoryFileSystem.State {
+    func file(_ file: OpenFile, _ call: FileSystemError.Call) throws(FileSystemError) -> Int {
+        guard case .file(let number) = handles[file.number] else {
+            throw FileSystemError(call, .badFileDescriptor)
+        }
+        return number
+    }
+
+    func directory(_ file: OpenFile, _ call: FileSystemError.Call) throws(FileSystemError) -> Int {
+        guard case .directory(let number) = handles[file.number] else {
+            throw FileSystemError(call, .badFileDescriptor)
+        }
+        return number
+    }
+
+    func status(_ node: InMemoryFileSystem.Node) -> FileStatus {
+        switch node {
+        case .directory(let number):
+            return FileStatus(
+                kind: .directory,
+                size: 0,
+                allocatedBytes: 0,
+                modified: 0,
+                identity: UInt64(number)
+            )
+        case .file(let number):
+            return FileStatus(
+                kind: .file,
+                size: files[number]?.content.length ?? 0,
+                allocatedBytes: files[number]?.content.allocatedBytes ?? 0,
+                modified: files[number]?.modified ?? 0,
+                identity: UInt64(number)
+            )
+        }
+    }
+
+    mutating func create(_ name: String, from start: Int) throws(FileSystemError) -> OpenFile {
+        guard let parent = parent(name, from: start) else {
+            throw FileSystemError(.create, .noSuchFileOrDirectory)
+        }
+        let number = newNode()
+        files[number] = InMemoryFileSystem.File(modified: now)
+        directories[parent.0]?.names[parent.1] = .file(number)
+        return newHandle(.file(number))
+    }
+}

@@ -1,0 +1,138 @@
+import HTTPCaching
+public import SystemPackage
+public import TieredCache
+
+/// A disk in memory: counts what files are allocated, can be full, can fail any call, and can lose
+/// power between any two.
+///
+/// Allocation is in pages of 4096 bytes, holes cost nothing. What was not synced may be gone after a
+/// power cut: see ``afterCrash(_:)``. Any thread may call.
+public final class InMemoryFileSystem: FileSystem {
+    let state: Guarded<State>
+
+    /// Creates an empty disk.
+    ///
+    /// - Parameters:
+    ///   - capacity: how many bytes files may be allocated in all.
+    ///   - time: gives the modification dates.
+    public init(capacity: Int64 = 1 << 40, time: any TimeSource = SystemTimeSource()) {
+        state = Guarded(State(capacity: capacity, time: time))
+    }
+
+    init(state: State) {
+        self.state = Guarded(state)
+    }
+
+    /// The calls made so far, in order.
+    public var calls: [FileSystemCall] { state.withLock { $0.calls } }
+
+    /// How many bytes files are allocated, those included that have no name and are open.
+    public var allocatedBytes: Int64 { state.withLock { $0.allocatedBytes } }
+
+    /// How many files and directories are open.
+    public var openCount: Int { state.withLock { $0.handles.count } }
+
+    /// The paths of all files, in order, with what they are allocated.
+    public var files: [String: Int64] { state.withLock { $0.allFiles() } }
+
+    /// Makes calls fail.
+    ///
+    /// - Parameters:
+    ///   - call: which; `nil` is every one.
+    ///   - errno: how.
+    ///   - times: how often, before it works again.
+    ///   - skipping: how many of them work first.
+    public func fail(
+        _ call: FileSystemError.Call?,
+        with errno: Errno,
+        times: Int = 1,
+        skipping: Int = 0
+    ) {
+        let failure = Failure(call: call, errno: errno, times: times, skipping: skipping)
+        state.withLock { $0.failures.append(failure) }
+    }
+
+    /// Ends all failures asked for.
+    public func heal() {
+        state.withLock { $0.failures = [] }
+    }
+
+    /// Changes how many bytes files may be allocated.
+    public func setCapacity(_ capacity: Int64) {
+        state.withLock { $0.capacity = capacity }
+    }
+
+    /// Lets so many more calls through that change the disk; then every call fails with `EIO`, as if
+    /// the process had died.
+    public func crash(afterChanges count: Int) {
+        state.withLock { $0.changesLeft = count }
+    }
+
+    /// How many calls have changed the disk.
+    public var changeCount: Int { state.withLock { $0.changeCount } }
+
+    /// Changes a file behind everybody's back.
+    ///
+    /// - Parameters:
+    ///   - path: from the root of this disk, with a leading slash.
+    ///   - change: gets the content and changes it; `nil` removes the file.
+    /// - Returns: whether there is such a file.
+    @discardableResult
+    public func tamper(_ path: String, _ change: (inout [UInt8]) -> Void) -> Bool {
+        guard var content = content(of: path) else { return false }
+        change(&content)
+        state.withLock { state in
+            guard case .file(let number) = state.find(path) else { return }
+            state.files[number]?.content = Pages(content)
+        }
+        return true
+    }
+
+    /// A file's bytes.
+    public func content(of path: String) -> [UInt8]? {
+        state.withLock { state in
+            guard case .file(let number) = state.find(path) else { return nil }
+            return state.files[number]?.content.bytes
+        }
+    }
+
+    /// Puts a file there, and the directories that it needs.
+    public func put(_ content: [UInt8], at path: String) {
+        state.withLock { $0.put(content, at: path) }
+    }
+
+    /// Removes a file's name behind everybody's back.
+    ///
+    /// - Returns: whether there was one.
+    @discardableResult
+    public func delete(_ path: String) -> Bool {
+        state.withLock { $0.delete(path) }
+    }
+}
+
+/// One recorded call.
+public struct FileSystemCall: Hashable, Sendable {
+    /// Which.
+    public var call: FileSystemError.Call
+    /// The path it was about, from the root of the disk; empty for a file without a name.
+    public var path: String
+    /// Whether it changes the disk.
+    public var isChange: Bool
+}
+
+/// How a disk may look after a power cut.
+public enum CrashOutcome: Hashable, Sendable {
+    /// Everything arrived: only the process died.
+    case everythingKept
+    /// Whatever was not synced is gone.
+    case unsyncedLost
+    /// Each page and each name that was not synced is kept or gone, by a coin seeded with this.
+    case mixed(seed: UInt64)
+}
+
+struct Failure: Sendable {
+    var call: FileSystemError.Call?
+    var errno: Errno
+    var times: Int
+    var skipping: Int
+}
