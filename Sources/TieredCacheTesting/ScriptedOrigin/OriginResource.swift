@@ -119,7 +119,7 @@ public struct OriginResource: Sendable {
         case (.none, _): nil
         case (.custom(let value), _): value
         case (.automatic, .generated(let seed, let length)): "\"\(seed)-\(length)-v\(version)\""
-        case (.automatic, .bytes(let bytes)): "\"bytes-\(bytes.count)-v\(version)\""
+        case (.automatic, .bytes(let bytes)): "\"\(Self.digest(bytes))-v\(version)\""
         }
     }
 
@@ -131,5 +131,13 @@ public struct OriginResource: Sendable {
         guard case .generated(let seed, let length) = body else { return nil }
         let offset = UInt64(truncatingIfNeeded: version - 1) &* 0x9E37_79B9
         return GeneratedBody(seed: seed &+ offset, length: length)
+    }
+
+    /// FNV-1a, so that other bytes of the same length have another tag.
+    private static func digest(_ bytes: [UInt8]) -> String {
+        let digest = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { hash, byte in
+            (hash ^ UInt64(byte)) &* 0x100_0000_01B3
+        }
+        return String(digest, radix: 16)
     }
 }

@@ -51,7 +51,7 @@ struct NginxServer: Sendable {
     ) async throws -> (Result, [Exchange]) {
         let directory = try TemporaryDirectory()
         try directory.makeDirectory("files")
-        for (name, content) in files { try write(content, to: "files/\(name)", in: directory) }
+        for (name, content) in files { try directory.write(content, to: "files/\(name)") }
         try await makeCertificate(in: directory)
         let result = try await withPorts { ports in
             try await run(in: directory, ports: ports, body)
@@ -115,22 +115,6 @@ struct NginxServer: Sendable {
             }
         }
         return try await body((try freePort(), try freePort()))
-    }
-
-    private static func write(
-        _ content: GeneratedBody,
-        to name: String,
-        in directory: TemporaryDirectory
-    ) throws {
-        let descriptor = try directory.open(name)
-        try descriptor.closeAfter {
-            var offset: Int64 = 0
-            while offset < content.length {
-                let end = min(content.length, offset + (1 << 20))
-                try descriptor.writeAll(content.bytes(in: offset..<end))
-                offset = end
-            }
-        }
     }
 
     private static func makeCertificate(in directory: TemporaryDirectory) async throws {

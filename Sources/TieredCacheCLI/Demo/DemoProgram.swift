@@ -1,0 +1,54 @@
+import Subprocess
+import SystemPackage
+
+/// This very program in a process of its own: what one process stored, another one must find.
+struct DemoProgram: Sendable {
+    /// How a child ended.
+    struct Outcome: Sendable {
+        /// The lines on standard output.
+        let lines: [String]
+        let succeeded: Bool
+
+        /// The last line as JSON, where `get --json` puts it.
+        var json: JSONFields { JSONFields(lines.last ?? "") }
+    }
+
+    let cacheDirectory: FilePath
+
+    private var executable: Executable {
+        #if os(Linux)
+        .path("/proc/self/exe")
+        #else
+        .path(FilePath(CommandLine.arguments[0]))
+        #endif
+    }
+
+    /// Runs a command to its end; what it says on standard error is passed on.
+    func run(_ arguments: [String]) async throws -> Outcome {
+        let result = try await Subprocess.run(
+            executable,
+            arguments: Arguments(arguments + ["--directory", cacheDirectory.string]),
+            output: .string(limit: 1 << 20),
+            error: .currentStandardError
+        )
+        let output = result.standardOutput
+        return Outcome(
+            lines: output.split(separator: "\n").map(String.init),
+            succeeded: result.terminationStatus.isSuccess
+        )
+    }
+
+    /// Starts a command and kills it with SIGKILL when `moment` returns.
+    func runAndKill(_ arguments: [String], when moment: @Sendable () async -> Void) async throws {
+        _ = try await Subprocess.run(
+            executable,
+            arguments: Arguments(arguments + ["--directory", cacheDirectory.string]),
+            input: .none,
+            output: .discarded,
+            error: .currentStandardError
+        ) { execution in
+            await moment()
+            try execution.send(signal: .kill)
+        }
+    }
+}

@@ -1,0 +1,127 @@
+import HTTPTypes
+import SystemPackage
+import TieredCacheTesting
+
+/// The steps of the demo, each with its claims.
+extension Demo {
+    mutating func coldGet() async throws {
+        report.heading("1. A cold get of 64 MiB: every byte comes from the origin.")
+        let film = OriginResource.generated(
+            length: 64 * Self.mebibyte,
+            seed: 1,
+            cacheControl: Self.freshForAnHour
+        )
+        origin.serve("/film.mp4", film)
+        let outcome = try await get("/film.mp4", into: "film.mp4")
+        let json = outcome.json
+        report.claim("the command succeeded", outcome.succeeded)
+        report.claim("source is \"origin\"", json.text("source") == "origin")
+        report.claim(
+            "\(size(json.integer("fromOrigin") ?? 0)) came from the origin",
+            json.integer("fromOrigin") == film.length
+        )
+        report.claim("the file equals what the origin has", try equals("film.mp4", film))
+        let written = origin.log.bodyBytesWritten(for: "/film.mp4")
+        report.claim("the origin sent each byte once", written == film.length)
+        if let seconds = json.text("seconds").flatMap({ Double($0) }), seconds > 0 {
+            report.say("It took \(seconds) s: \(size(Int64(Double(film.length) / seconds)))/s.")
+        }
+    }
+
+    mutating func diskHit() async throws {
+        report.heading("2. The same get in a new process: every byte comes from the disk.")
+        let film = origin.resource("/film.mp4")
+        let before = origin.log.exchanges.count
+        let outcome = try await get("/film.mp4", into: "film-again.mp4")
+        let json = outcome.json
+        report.claim("source is \"disk\"", json.text("source") == "disk")
+        report.claim("no byte came from the origin", json.integer("fromOrigin") == 0)
+        report.claim("the origin was not even asked", origin.log.exchanges.count == before)
+        report.claim(
+            "the file equals the first",
+            try film.map { try equals("film-again.mp4", $0) } ?? false
+        )
+    }
+
+    mutating func killAndResume() async throws {
+        report.heading("4. A download of 64 MiB is killed with SIGKILL halfway and resumed.")
+        let film = OriginResource.generated(
+            length: 64 * Self.mebibyte,
+            seed: 4,
+            cacheControl: Self.freshForAnHour
+        )
+        // Slow enough that little is under way between origin and disk at the moment of the kill.
+        let slow = OriginBehaviour.throttled(bytesPerSecond: 40 << 20)
+        origin.serve("/long.mp4", film, .first(1, slow))
+        let file = files.appending("long.mp4").string
+        let half = film.length / 2
+        let origin = origin
+        try await program.runAndKill(["get", origin.url("/long.mp4"), "--output", file]) {
+            await origin.waitUntil { $0.bodyBytesWritten(for: "/long.mp4") >= half }
+        }
+        await origin.waitUntil { $0.openResponses == 0 }
+        let sent = origin.log.bodyBytesWritten(for: "/long.mp4")
+        report.say("The process was killed when the origin had sent \(size(sent)).")
+        let leftovers = files.names.filter { $0.contains("long") }
+        report.claim("neither the file nor a temporary is there", leftovers.isEmpty)
+        let outcome = try await get("/long.mp4", into: "long.mp4")
+        let json = outcome.json
+        report.claim("the second get succeeded", outcome.succeeded)
+        let ranges = origin.log.exchanges(for: "/long.mp4").dropFirst().map { $0.fields[.range] }
+        report.claim(
+            "it asked for the rest only: \(ranges.map { $0 ?? "everything" }.joined(separator: ", "))",
+            !ranges.isEmpty && !ranges.contains(nil)
+        )
+        report.claim(
+            "\(size(json.integer("fromCache") ?? 0)) came from the killed process's blocks",
+            (json.integer("fromCache") ?? 0) > 0
+        )
+        let twice = origin.log.bodyBytesWritten(for: "/long.mp4") - film.length
+        report.claim("only \(size(twice)) were fetched twice", twice >= 0 && twice < 4 << 20)
+        report.claim("the file equals what the origin has", try equals("long.mp4", film))
+    }
+
+    mutating func sixOfThirty() async throws {
+        report.heading("5. Thirty files are wanted at once: six downloads run at a time.")
+        let targets = (1...30).map { "/clip-\($0).mp4" }
+        for (index, target) in targets.enumerated() {
+            let clip = OriginResource.generated(
+                length: Self.mebibyte,
+                seed: 100 + UInt64(index),
+                cacheControl: Self.freshForAnHour
+            )
+            origin.serve(target, clip, OriginScript(.throttled(bytesPerSecond: 8 << 20)))
+        }
+        let before = origin.log.exchanges.count
+        let urls = targets.map { origin.url($0) }
+        let outcome = try await program.run(["prefetch"] + urls + ["--json"])
+        let log = origin.log
+        report.claim("all thirty were fetched", outcome.succeeded && outcome.lines.count == 30)
+        report.claim(
+            "\(log.openResponsesHighWaterMark) downloads ran at the same time at most",
+            log.openResponsesHighWaterMark == 6
+        )
+        report.claim("each file was asked for once", log.exchanges.count - before == 30)
+    }
+
+    mutating func revalidation() async throws {
+        report.heading(
+            "6. A playlist must be validated before each use: unchanged, it costs no body."
+        )
+        origin.serve("/live.m3u8", .text("#EXTM3U\n", cacheControl: "no-cache"))
+        let first = try await get("/live.m3u8", into: "live-1.m3u8")
+        let second = try await get("/live.m3u8", into: "live-2.m3u8")
+        report.claim("the first get is from the origin", first.json.text("source") == "origin")
+        report.claim("the second is revalidated", second.json.text("source") == "revalidated")
+        let statuses = origin.log.exchanges(for: "/live.m3u8").map(\.status)
+        report.claim("the origin answered 200, then 304", statuses == [200, 304])
+        origin.serve("/live.m3u8", .text("#EXTM3U\n#EXT-X-ENDLIST\n", cacheControl: "no-cache"))
+        let third = try await get("/live.m3u8", into: "live-3.m3u8")
+        report.claim("once it changes, the change arrives", third.json.text("source") == "origin")
+        let texts = try ["live-1.m3u8", "live-2.m3u8", "live-3.m3u8"].map { try files.read($0) }
+        report.claim(
+            "all three are what the origin had at the time",
+            texts == ["#EXTM3U\n", "#EXTM3U\n", "#EXTM3U\n#EXT-X-ENDLIST\n"]
+        )
+    }
+}
