@@ -49,6 +49,11 @@ let package = Package(
             pkgConfig: "libxxhash",
             providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]
         ),
+        .systemLibrary(
+            name: "CZlib",
+            pkgConfig: "zlib",
+            providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]
+        ),
         .target(name: "CLinuxCalls"),
         .target(
             name: "HTTPCaching",
@@ -61,6 +66,7 @@ let package = Package(
                 "CLibcrypto",
                 "CLinuxCalls",
                 "CXXHash",
+                "CZlib",
                 "HTTPCaching",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),

@@ -67,7 +67,10 @@ struct DownloadExchange: Sendable {
             await drain(response.body, response.head)
             return .finish(.notModified)
         }
-        return try await receive(response.body, &run)
+        guard case .newGeneration(let start) = kind, start.coding != .identity else {
+            return try await receive(response.body, &run)
+        }
+        return try await receive(response.body, coding: start.coding, &run)
     }
 
     private func receive(
@@ -84,17 +87,61 @@ struct DownloadExchange: Sendable {
             }
             let now = watchdog.disarm()
             guard let chunk else { return run.machine.didEndBody() }
-            switch run.machine.didReceive(chunk.count) {
-            case .write(let offset):
-                try await run.sink.write(chunk, at: offset)
-                run.didReceive(chunk.count, at: offset, now: now)
-            case .instead(let action):
-                return action
+            if let end = try await take(chunk, now, &run) { return end }
+        }
+    }
+
+    /// Decodes on the way; offsets then count what comes out.
+    private func receive(
+        _ body: any TransportBody,
+        coding: ContentCoding,
+        _ run: inout DownloadRun<some DownloadSink>
+    ) async throws(CacheError) -> DownloadStateMachine.Action {
+        let inflater = Inflater(coding)
+        while true {
+            let chunk: BodyChunk?
+            watchdog.arm()
+            do {
+                chunk = try await body.next()
+            } catch {
+                return didFail(error, &run)
             }
-            if run.machine.isMidBody, run.sink.shouldStop(at: run.machine.position) {
-                return run.machine.didStop()
+            let now = watchdog.disarm()
+            guard let chunk else {
+                return inflater.isComplete
+                    ? run.machine.didEndBody() : run.machine.didFailDecoding()
+            }
+            inflater.supply(chunk)
+            while true {
+                let output: [UInt8]?
+                do {
+                    output = try inflater.next()
+                } catch {
+                    return run.machine.didFailDecoding()
+                }
+                guard let output else { break }
+                if let end = try await take(BodyChunk(output), now, &run) { return end }
             }
         }
+    }
+
+    /// Hands bytes to the sink; returns what ends the body early.
+    private func take(
+        _ chunk: BodyChunk,
+        _ now: MonotonicTime,
+        _ run: inout DownloadRun<some DownloadSink>
+    ) async throws(CacheError) -> DownloadStateMachine.Action? {
+        switch run.machine.didReceive(chunk.count) {
+        case .write(let offset):
+            try await run.sink.write(chunk, at: offset)
+            run.didReceive(chunk.count, at: offset, now: now)
+        case .instead(let action):
+            return action
+        }
+        guard run.machine.isMidBody, run.sink.shouldStop(at: run.machine.position) else {
+            return nil
+        }
+        return run.machine.didStop()
     }
 
     /// Reads a short body that nobody wants, so that the connection can be used again.

@@ -150,6 +150,11 @@ package struct DownloadStateMachine: Sendable {
         return sendFromStart()
     }
 
+    /// The body is not what its coding says (row 26): asking again would bring the same.
+    package mutating func didFailDecoding() -> Action {
+        fail(.unusable("sent a coded body that cannot be decoded"))
+    }
+
     /// The sink wants no more.
     package mutating func didStop() -> Action {
         finish(.stopped(at: position))

@@ -349,4 +349,66 @@ struct DownloaderTests {
         #expect(error?.code == .originFailed)
         #expect(transport.requests.count == before + 1)
     }
+
+    @Test("Row 26: gzip despite identity is decoded before it is stored; damage ends the download")
+    func gzip() async throws {
+        let plain = bytes()
+        let coded = InflaterTests.coded(plain, windowBits: 31)
+        func transport(_ body: [UInt8]) -> ScriptedTransport {
+            ScriptedTransport { _, _ in
+                ScriptedResponse(
+                    status: 200,
+                    fields: [
+                        .contentEncoding: "gzip", .eTag: "\"v\"",
+                        .contentLength: String(body.count),
+                    ],
+                    steps: [.bytes(Array(body[..<9])), .bytes(Array(body[9...]))]
+                )
+            }
+        }
+        let sink = RecordingSink()
+        let outcome = try await run(plan(), into: sink, transport(coded))
+        #expect(outcome.end == .completed(completeLength: Int64(plain.count)))
+        #expect(sink.run() == plain)
+        for damaged in [Array(coded.dropLast(4)), Array(repeating: 7, count: 100)] {
+            let error = await #expect(throws: CacheError.self) {
+                try await run(plan(), into: RecordingSink(), transport(damaged))
+            }
+            #expect(error?.code == .originFailed)
+        }
+    }
+
+    @Test("Row 24: what arrived before a cut is kept, also when nothing more comes")
+    func row24() async throws {
+        var cut = model()
+        cut.cutAfter = 1234
+        let first = cut
+        let transport = ScriptedTransport { request, index in
+            index == 0 ? first.answer(request) : ScriptedResponse(failure: .connect)
+        }
+        let sink = RecordingSink()
+        let error = await #expect(throws: CacheError.self) {
+            try await run(plan(), into: sink, transport)
+        }
+        #expect(error?.code == .originFailed)
+        #expect(sink.run() == bytes(0..<1234))
+    }
+
+    @Test("Row 25: more bytes than announced: all of it once more, then an error")
+    func row25() async throws {
+        let transport = ScriptedTransport { [bytes = bytes(0..<30)] _, _ in
+            ScriptedResponse(
+                status: 200,
+                fields: [.contentLength: "20", .eTag: "\"v\""],
+                steps: [.bytes(bytes)]
+            )
+        }
+        let sink = RecordingSink()
+        let error = await #expect(throws: CacheError.self) {
+            try await run(plan(), into: sink, transport)
+        }
+        #expect(error?.code == .originFailed)
+        #expect(transport.requests.count == 2)
+        #expect(sink.run().isEmpty)
+    }
 }
