@@ -47,6 +47,26 @@ final class LevelDBCache {
         }
     }
 
+    /// Insertions of values that the cache owns, as ours and every cache that is of use does.
+    func owningInsertions(of urls: [String]) -> Contender {
+        let keys = CKeys(urls)
+        let payloads = urls.indices.map(Payload.init)
+        var next = 0
+        return Contender("LevelDB, owning values") { [self] count in
+            for _ in 0..<count {
+                leveldb_bench_insert_owned(
+                    cache,
+                    keys.pointers[next],
+                    keys.length,
+                    Unmanaged.passRetained(payloads[next]).toOpaque(),
+                    1,
+                    { value in value.map { Unmanaged<Payload>.fromOpaque($0).release() } }
+                )
+                next = next + 1 == payloads.count ? 0 : next + 1
+            }
+        }
+    }
+
     private func insert(_ key: UnsafePointer<CChar>, _ length: Int, _ value: Payload) {
         let pointer = Unmanaged.passUnretained(value).toOpaque()
         leveldb_bench_insert(cache, key, length, pointer, 1)

@@ -51,6 +51,7 @@ enum MemoryRows {
         let samples = Samples(count: entries * 2)
         let ours = try MemoryCache<String, Payload>(limits: limits(entries))
         let peer = LevelDBCache(capacity: entries, filledWith: [])
+        let owning = LevelDBCache(capacity: entries, filledWith: [])
         let foundation = NSCache<NSString, Payload>()
         foundation.countLimit = entries
         let nsKeys = samples.lookups.map { NSString(string: $0) }
@@ -68,6 +69,7 @@ enum MemoryRows {
                     }
                 },
                 peer.insertions(of: samples.lookups),
+                owning.owningInsertions(of: samples.lookups),
                 Contender("NSCache", share: 0.02) { count in
                     for _ in 0..<count {
                         foundation.setObject(payloads[nsNext], forKey: nsKeys[nsNext])

@@ -62,8 +62,8 @@ extension MemoryCache {
             let (lowest, next) = lowestHints()
             guard hints[lowest].load(ordering: .relaxed) != .max else { return nil }
             let shard = shard(lowest)
-            shard.pointee.lock.lock()
-            defer { shard.pointee.lock.unlock() }
+            lock(of: shard).pointee.lock()
+            defer { lock(of: shard).pointee.unlock() }
             guard let victim = shard.pointee.oldest() else {
                 hints[lowest].store(.max, ordering: .relaxed)
                 continue

@@ -57,7 +57,7 @@ extension MemoryCache {
     func finishExpiredLookup(_ found: Int, in shard: UnsafeMutablePointer<Shard>) {
         shard.pointee.misses &+= 1
         let removed = shard.pointee.remove(found, cause: .expired)
-        shard.pointee.lock.unlock()
+        lock(of: shard).pointee.unlock()
         finish(removed)
     }
 
@@ -84,8 +84,8 @@ extension MemoryCache {
     ) -> Result {
         let hash = MemoryKey.hash(of: key)
         let shard = shard(Int(truncatingIfNeeded: hash) & shardMask)
-        shard.pointee.lock.lock()
-        defer { shard.pointee.lock.unlock() }
+        lock(of: shard).pointee.lock()
+        defer { lock(of: shard).pointee.unlock() }
         return body(
             shard,
             shard.pointee.find(key, tag: UInt32(truncatingIfNeeded: hash >> 32))
@@ -105,8 +105,8 @@ extension MemoryCache {
         cause: RemovalCause,
         where condition: (Key, Int64) -> Bool
     ) -> [Removal] {
-        shard.pointee.lock.lock()
-        defer { shard.pointee.lock.unlock() }
+        lock(of: shard).pointee.lock()
+        defer { lock(of: shard).pointee.unlock() }
         var removals: [Removal] = []
         for entry in 0..<shard.pointee.extent where shard.pointee.stamps[entry] != 0 {
             let candidate = shard.pointee.entries + entry

@@ -8,8 +8,8 @@ extension MemoryCache {
         var statistics = MemoryStatistics()
         for number in 0...shardMask {
             let shard = shard(number)
-            shard.pointee.lock.lock()
-            defer { shard.pointee.lock.unlock() }
+            lock(of: shard).pointee.lock()
+            defer { lock(of: shard).pointee.unlock() }
             statistics.hits += shard.pointee.hits
             statistics.misses += shard.pointee.misses
             statistics.insertions += shard.pointee.insertions

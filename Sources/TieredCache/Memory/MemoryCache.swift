@@ -76,7 +76,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
 
     deinit {
-        for number in 0...shardMask { shard(number).deinitialize(count: 1) }
+        for number in 0...shardMask {
+            lock(of: shard(number)).deinitialize(count: 1)
+            shard(number).deinitialize(count: 1)
+        }
         shards.deallocate()
         hints.deinitialize(count: shardMask + 1)
         hints.deallocate()
@@ -87,11 +90,11 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     public func value(forKey key: Key) -> Value? {
         let hash = MemoryKey.hash(of: key)
         let shard = shard(Int(truncatingIfNeeded: hash) & shardMask)
-        shard.pointee.lock.lock()
+        lock(of: shard).pointee.lock()
         let found = shard.pointee.find(key, tag: UInt32(truncatingIfNeeded: hash >> 32))
         guard found >= 0 else {
             shard.pointee.misses &+= 1
-            shard.pointee.lock.unlock()
+            lock(of: shard).pointee.unlock()
             return nil
         }
         let entry = shard.pointee.entries + found
@@ -104,7 +107,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         shard.pointee.touch(found, epoch: epoch.load(ordering: .relaxed))
         if shard.pointee.clock & ((1 << 20) - 1) == 0 { advanceEpoch(to: shard.pointee.clock) }
         shard.pointee.hits &+= 1
-        shard.pointee.lock.unlock()
+        lock(of: shard).pointee.unlock()
         return value
     }
 
@@ -145,7 +148,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         let number = Int(truncatingIfNeeded: hash) & shardMask
         let shard = shard(number)
         let epoch = epoch.wrappingAdd(1 << 20, ordering: .relaxed).newValue
-        shard.pointee.lock.lock()
+        lock(of: shard).pointee.lock()
         let found = shard.pointee.find(key, tag: tag)
         var replaced: Removal?
         if found >= 0 {
@@ -164,7 +167,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
                 hints[number].store(shard.pointee.clock, ordering: .relaxed)
             }
         }
-        shard.pointee.lock.unlock()
+        lock(of: shard).pointee.unlock()
         guard let replaced else { return MemoryGrowth(cost: cost, count: 1) }
         notify(replaced)
         return MemoryGrowth(cost: cost - replaced.cost, count: 0)
@@ -182,14 +185,22 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @inline(__always)
     func shard(_ number: Int) -> UnsafeMutablePointer<Shard> {
         // 512 bytes each, so that no two share a cache line or a pair of prefetched ones.
-        (shards + number &<< 9).assumingMemoryBound(to: Shard.self)
+        (shards + (number &<< 9 &+ 16)).assumingMemoryBound(to: Shard.self)
+    }
+
+    @inlinable
+    @inline(__always)
+    func lock(of shard: UnsafeMutablePointer<Shard>) -> UnsafeMutablePointer<MemoryLock> {
+        (UnsafeMutableRawPointer(shard) - 16).assumingMemoryBound(to: MemoryLock.self)
     }
 
     private static func allocateShards(_ count: Int) -> UnsafeMutableRawPointer {
-        precondition(MemoryLayout<Shard>.size <= 512)
+        precondition(MemoryLayout<Shard>.size <= 512 - 16)
         let memory = UnsafeMutableRawPointer.allocate(byteCount: count << 9, alignment: 128)
         for number in 0..<count {
-            (memory + number << 9).initializeMemory(as: Shard.self, to: Shard())
+            let place = memory + number << 9
+            place.initializeMemory(as: MemoryLock.self, to: MemoryLock())
+            (place + 16).initializeMemory(as: Shard.self, to: Shard())
         }
         return memory
     }

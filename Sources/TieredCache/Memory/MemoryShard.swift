@@ -1,6 +1,9 @@
 public import CLinuxCalls
 
-/// One part of a memory cache: its lock, and all that the lock guards.
+/// One part of a memory cache: all that one lock guards.
+///
+/// The lock lies before it in memory, not in
+/// it: taking the lock must not be an access to what another thread is changing.
 ///
 /// Lives in memory of its own behind a pointer, not in an object: reading a field of an object that
 /// other modules can see costs an exclusivity check, and holding one a reference count.
@@ -36,7 +39,6 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
         }
     }
 
-    @usableFromInline let lock = MemoryLock()
     @usableFromInline var index = MemoryIndex()
     /// Three arrays with one element per entry number; only entries with a stamp are initialized.
     @usableFromInline var entries: UnsafeMutablePointer<Entry>

@@ -1,3 +1,5 @@
+// In an optimised build the C types of time belong to whichever module included them first.
+import CLinuxCalls
 public import HTTPCaching
 
 #if canImport(Glibc)

@@ -17,6 +17,11 @@ void leveldb_bench_destroy(leveldb_bench_cache *cache);
 void leveldb_bench_insert(leveldb_bench_cache *cache, const char *key, size_t length, void *value,
                           size_t charge);
 
+/// The same for a value that the cache owns: `release` is called when it leaves. One function for
+/// all caches.
+void leveldb_bench_insert_owned(leveldb_bench_cache *cache, const char *key, size_t length,
+                                void *value, size_t charge, void (*release)(void *));
+
 /// Lookup, Value and Release; null if the key is not there.
 void *leveldb_bench_lookup(leveldb_bench_cache *cache, const char *key, size_t length);
 
