@@ -141,7 +141,7 @@ let package = Package(
         ),
         .testTarget(
             name: "TieredCacheTests",
-            dependencies: ["TieredCache", "TieredCacheTesting"],
+            dependencies: ["CZlib", "TieredCache", "TieredCacheTesting"],
             swiftSettings: house
         ),
         .testTarget(

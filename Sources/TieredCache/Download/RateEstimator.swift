@@ -35,11 +35,6 @@ package struct RateEstimator: Hashable, Sendable {
         since = now
     }
 
-    /// The time that passed while nobody wanted bytes does not count.
-    package mutating func didPause(for duration: Duration) {
-        since = since.advanced(by: duration)
-    }
-
     /// `0.5 ^ exponent` without a mathematics library: whole halvings, then the interpolation
     /// `1 / (1 + x)`, which is exact at both ends of 0...1 and less than 6 % off between.
     private static func powerOfHalf(_ exponent: Double) -> Double {
