@@ -59,8 +59,10 @@ struct ExchangeState {
     mutating func waitForHead(
         _ continuation: HeadContinuation
     ) -> AsyncHTTPClientExchange.HeadResult? {
+        // A head that came is handed out even where the body has failed since: what arrived of
+        // that can still be read.
+        if let head, !isCancelled { return .success(head) }
         if case .failure(let error) = end { return .failure(error) }
-        if let head { return .success(head) }
         headWaiter = continuation
         return nil
     }
