@@ -7,6 +7,7 @@ let package = Package(
     dependencies: [
         // Without the HTTP client: the hit path does not need SwiftNIO, and the build is short.
         .package(name: "TieredCache", path: "..", traits: []),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
     targets: [
@@ -25,6 +26,7 @@ let package = Package(
                 "CBenchCrypto",
                 "CLevelDBCache",
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
+                .product(name: "SystemPackage", package: "swift-system"),
                 .product(name: "TieredCache", package: "TieredCache"),
             ],
             swiftSettings: [.treatAllWarnings(as: .error)]

@@ -1,6 +1,197 @@
-/// The disk tier's rows: hits and stores beside plain files.
+import Foundation
+import Glibc
+import SystemPackage
+import TieredCache
+
+/// The disk tier's rows: hits and stores beside plain files, pages warm.
 enum DiskRows {
     static func make() throws -> [Row] {
-        []
+        let directory = try BenchDirectory()
+        var rows: [Row] = []
+        for (size, target) in [(4096, 0.4), (65_536, 0.6), (1 << 20, 0.95)] {
+            rows.append(try hit(directory, size, isOpen: true, target))
+        }
+        for (size, target) in [(4096, 1.2), (65_536, 1.15), (1 << 20, 1.05)] {
+            rows.append(try hit(directory, size, isOpen: false, target))
+        }
+        for (size, target) in [(4096, 1.5), (1 << 20, 1.1)] {
+            rows.append(try store(directory, size, target))
+        }
+        return rows
+    }
+
+    // MARK: Hits
+
+    private static func hit(
+        _ directory: BenchDirectory,
+        _ size: Int,
+        isOpen: Bool,
+        _ target: Double
+    ) throws -> Row {
+        // More files than one, so that no single inode stays in the processor's caches.
+        let count = size > 65_536 ? 16 : 64
+        let files = try directory.files(count, size)
+        let store = try directory.store(maximumOpenEntries: isOpen ? 256 : 1)
+        let keys = (0..<count).map {
+            CacheKey(explicit: "https://media.example/\(size)/\($0)/segment.m4s")
+        }
+        let body = [UInt8](repeating: 7, count: size)
+        for key in keys {
+            try body.withUnsafeBytes { _ = try store.store($0, for: key, metadata: metadata) }
+        }
+        let buffer = Buffer(size)
+        return Row(
+            name: "disk hit \(name(size)), \(isOpen ? "open" : "not open")",
+            target: target,
+            count: max(200, (isOpen ? 400_000_000 : 200_000_000) / (size + 20_000)),
+            contenders: [
+                Contender("DiskStore") { lookUp(store, keys, buffer, count: $0) },
+                Contender("open, fstat, read, close") { read(files, buffer, count: $0) },
+            ]
+        )
+    }
+
+    private static let metadata = [UInt8](repeating: 1, count: 200)
+
+    private static func lookUp(
+        _ store: DiskStore,
+        _ keys: [CacheKey],
+        _ buffer: Buffer,
+        count: Int
+    ) {
+        var next = 0
+        for _ in 0..<count {
+            guard case .ready(let entry?) = store.entryWithoutBlocking(for: keys[next]),
+                entry.readWithoutBlocking(at: 0, into: buffer.bytes) == .ready(buffer.bytes.count)
+            else { fatalError("a warm hit would block or is a miss") }
+            next = next + 1 == keys.count ? 0 : next + 1
+        }
+    }
+
+    private static func read(_ files: [String], _ buffer: Buffer, count: Int) {
+        var next = 0
+        for _ in 0..<count {
+            let file = open(files[next], O_RDONLY | O_CLOEXEC)
+            var status = stat()
+            fstat(file, &status)
+            guard
+                Glibc.read(file, buffer.bytes.baseAddress, Int(status.st_size))
+                    == buffer.bytes.count
+            else { fatalError("cannot read \(files[next])") }
+            close(file)
+            next = next + 1 == files.count ? 0 : next + 1
+        }
+    }
+
+    // MARK: Stores
+
+    private static func store(
+        _ directory: BenchDirectory,
+        _ size: Int,
+        _ target: Double
+    ) throws -> Row {
+        let store = try directory.store(maximumOpenEntries: 256)
+        let plain = try directory.subdirectory()
+        let body = Buffer(size)
+        var (stored, written) = (0, 0)
+        return Row(
+            name: "disk store \(name(size)), new key",
+            target: target,
+            count: size > 65_536 ? 8 : 500,
+            contenders: [
+                Contender("DiskStore") { count in
+                    for _ in 0..<count {
+                        stored += 1
+                        let key = CacheKey(explicit: "https://media.example/\(size)/\(stored)/new")
+                        do {
+                            try store.store(
+                                UnsafeRawBufferPointer(body.bytes),
+                                for: key,
+                                metadata: metadata
+                            )
+                        } catch {
+                            fatalError("\(error)")
+                        }
+                    }
+                },
+                Contender("create, write, close") { count in
+                    for _ in 0..<count {
+                        written += 1
+                        create("\(plain)/\(written)", body)
+                    }
+                },
+            ]
+        )
+    }
+
+    private static func create(_ path: String, _ body: Buffer) {
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard write(file, body.bytes.baseAddress, body.bytes.count) == body.bytes.count else {
+            fatalError("cannot write \(path)")
+        }
+        close(file)
+    }
+
+    private static func name(_ size: Int) -> String {
+        size >= 1 << 20 ? "\(size >> 20) MiB" : "\(size >> 10) KiB"
+    }
+}
+
+/// Bytes that are read into, and written from.
+private final class Buffer {
+    let bytes: UnsafeMutableRawBufferPointer
+
+    init(_ size: Int) {
+        bytes = .allocate(byteCount: size, alignment: 4096)
+        bytes.initializeMemory(as: UInt8.self, repeating: 7)
+    }
+
+    deinit { bytes.deallocate() }
+}
+
+/// A directory on a real disk, removed when the program ends.
+private final class BenchDirectory {
+    private let path: String
+    private var count = 0
+
+    init() throws {
+        let base = ProcessInfo.processInfo.environment["TIEREDCACHE_BENCH_DIR"] ?? "/var/tmp"
+        path = "\(base)/tieredcache-bench-\(getpid())"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        BenchCleanup.remove(atExit: path)
+    }
+
+    func subdirectory() throws -> String {
+        count += 1
+        let result = "\(path)/\(count)"
+        try FileManager.default.createDirectory(atPath: result, withIntermediateDirectories: true)
+        return result
+    }
+
+    func files(_ count: Int, _ size: Int) throws -> [String] {
+        let directory = try subdirectory()
+        return try (0..<count).map { number in
+            let file = "\(directory)/\(number)"
+            try Data(repeating: 7, count: size).write(to: URL(fileURLWithPath: file))
+            return file
+        }
+    }
+
+    func store(maximumOpenEntries: Int) throws -> DiskStore {
+        var options = DiskStore.Options(root: FilePath(try subdirectory()), limit: 64 << 30)
+        options.maximumOpenEntries = maximumOpenEntries
+        return try DiskStore(options)
+    }
+}
+
+/// What has to go when the program ends.
+private enum BenchCleanup {
+    nonisolated(unsafe) private static var path: String?  // Written once, by the main thread.
+
+    static func remove(atExit path: String) {
+        self.path = path
+        atexit {
+            if let path = BenchCleanup.path { try? FileManager.default.removeItem(atPath: path) }
+        }
     }
 }

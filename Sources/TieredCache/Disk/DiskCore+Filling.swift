@@ -13,7 +13,31 @@ extension DiskCore {
             state.bodyOffset = 0
             state.isPublished = false
         }
+        do throws(FileSystemError) {
+            try turns.take(entry.name) { () throws(FileSystemError) in
+                try makeBodyWritable(entry)
+            }
+        } catch {
+            throw entryError(error, entry.name)
+        }
         entry.refreshHotBody()
+    }
+
+    private func makeBodyWritable(_ entry: DiskEntry) throws(FileSystemError) {
+        let needsFile = entry.state.withLock { state in
+            state.body != nil && !state.isBodyWritable && !state.isInline && !state.isDetached
+        }
+        guard needsFile, let entries else { return }
+        let file = try fileSystem.open(
+            entry.name.body(entry.generation),
+            in: entries,
+            .readWrite
+        )
+        entry.state.withLock { state in
+            if let old = state.body { state.retired.append(old) }
+            state.body = file
+            state.isBodyWritable = true
+        }
     }
 
     /// Writes blocks of an entry, then their checksums.
@@ -55,7 +79,10 @@ extension DiskCore {
             return try creations.take(entry.name) { () throws(FileSystemError) in
                 if let file = entry.state.withLock({ $0.body }) { return file }
                 let file = try createBody(of: entry)
-                entry.state.withLock { $0.body = file }
+                entry.state.withLock { state in
+                    state.body = file
+                    state.isBodyWritable = true
+                }
                 return file
             }
         } catch {

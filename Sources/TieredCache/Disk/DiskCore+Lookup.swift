@@ -83,6 +83,7 @@ extension DiskCore {
             state.body = reader.takeFile()
         } else if table.heldCount > 0 {
             let writable = access.canWrite && !table.isComplete
+            state.isBodyWritable = writable
             switch try reader.openBody(found.name, record.generation, writable: writable) {
             case .ready(let file): state.body = file
             case .wouldBlock: return nil

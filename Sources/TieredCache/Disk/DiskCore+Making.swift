@@ -265,5 +265,8 @@ extension DiskCore {
         }
         old?.detach(booked: oldSlot)
         retire(leaving)
+        if let oldSlot, let slot, oldSlot.bodyBytes > 0, oldSlot.generation != slot.generation {
+            discardBody(name, oldSlot.generation)
+        }
     }
 }

@@ -147,7 +147,7 @@ extension DiskCore {
         return true
     }
 
-    /// Removes the body of an entry that never got a record.
+    /// Removes a body that no record speaks of.
     func discardBody(_ name: EntryName, _ generation: UInt64) {
         guard let entries else { return }
         do throws(FileSystemError) {

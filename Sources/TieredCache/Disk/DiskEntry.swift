@@ -115,6 +115,8 @@ struct DiskEntryState: Sendable {
     /// Where the body's bytes are; `nil` until the first block is written.
     var body: OpenFile?
     var bodyOffset: Int64 = 0
+    /// Complete bodies are opened for reading only, until one turns out to be damaged.
+    var isBodyWritable = false
     /// Where checksums are written in place, once needed; under the name's turn.
     var record: OpenFile?
     /// Files that were replaced and may still be read from.

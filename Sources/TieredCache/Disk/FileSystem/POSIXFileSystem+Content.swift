@@ -20,11 +20,11 @@ extension POSIXFileSystem {
                 file.number,
                 base + done,
                 buffer.count - done,
-                off_t(offset) + off_t(done)
+                offset + Int64(done)
             )
             try check(Int32(clamping: min(result, 0)), .read)
             guard result > 0 else { break }
-            done += result
+            done += Int(result)
         }
         return done
     }
@@ -36,9 +36,9 @@ extension POSIXFileSystem {
         at offset: Int64
     ) throws(FileSystemError) -> NonBlocking<Int> {
         guard let base = buffer.baseAddress else { return .ready(0) }
-        let result = tc_pread_nowait(file.number, base, buffer.count, off_t(offset))
-        if result >= 0 { return .ready(result) }
-        if result == -Int(EAGAIN) { return .wouldBlock }
+        let result = tc_pread_nowait(file.number, base, buffer.count, offset)
+        if result >= 0 { return .ready(Int(result)) }
+        if result == -Int64(EAGAIN) { return .wouldBlock }
         throw FileSystemError(.read, Errno(rawValue: Int32(clamping: -result)))
     }
 
@@ -51,7 +51,7 @@ extension POSIXFileSystem {
     ) throws(FileSystemError) {
         var first = first
         var second = second
-        var offset = off_t(offset)
+        var offset = offset
         while first.count + second.count > 0 {
             let result = tc_pwrite_two(
                 file.number,
@@ -64,28 +64,28 @@ extension POSIXFileSystem {
             try check(Int32(clamping: min(result, 0)), .write)
             // A write that makes no progress would spin; the kernel owes us an errno.
             guard result > 0 else { throw FileSystemError(.write, .ioError) }
-            offset += off_t(result)
-            let fromFirst = min(result, first.count)
+            offset += result
+            let fromFirst = min(Int(result), first.count)
             first = UnsafeRawBufferPointer(rebasing: first[fromFirst...])
-            second = UnsafeRawBufferPointer(rebasing: second[(result - fromFirst)...])
+            second = UnsafeRawBufferPointer(rebasing: second[(Int(result) - fromFirst)...])
         }
     }
 
     /// `ftruncate(2)`.
     public func truncate(_ file: OpenFile, to length: Int64) throws(FileSystemError) {
-        try check(tc_ftruncate(file.number, off_t(length)), .resize)
+        try check(tc_ftruncate(file.number, length), .resize)
     }
 
     /// `fallocate(2)` with `FALLOC_FL_PUNCH_HOLE`.
     public func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError) {
         guard !range.isEmpty else { return }
         let count = range.upperBound - range.lowerBound
-        try check(tc_punch(file.number, off_t(range.lowerBound), off_t(count)), .resize)
+        try check(tc_punch(file.number, range.lowerBound, count), .resize)
     }
 
     /// `fstat(2)`.
     public func status(of file: OpenFile) throws(FileSystemError) -> FileStatus {
-        var status = stat()
+        var status = tc_file_status()
         try check(tc_fstat(file.number, &status), .inspect)
         return FileStatus(status)
     }
@@ -95,7 +95,7 @@ extension POSIXFileSystem {
         of name: String,
         in directory: OpenFile
     ) throws(FileSystemError) -> FileStatus {
-        var status = stat()
+        var status = tc_file_status()
         try check(tc_lstatat(directory.number, name, &status), .inspect)
         return FileStatus(status)
     }
@@ -152,20 +152,19 @@ extension POSIXFileSystem {
 }
 
 extension FileStatus {
-    fileprivate init(_ status: stat) {
-        var status = status
+    fileprivate init(_ status: tc_file_status) {
         let kind: FileKind =
-            switch status.st_mode & S_IFMT {
-            case S_IFREG: .file
-            case S_IFDIR: .directory
+            switch status.kind {
+            case 1: .file
+            case 2: .directory
             default: .other
             }
         self.init(
             kind: kind,
-            size: Int64(status.st_size),
-            allocatedBytes: Int64(status.st_blocks) * 512,
-            modified: tc_modified(&status),
-            identity: UInt64(status.st_ino)
+            size: status.size,
+            allocatedBytes: status.allocated,
+            modified: status.modified,
+            identity: status.identity
         )
     }
 }

@@ -90,9 +90,8 @@ public struct POSIXFileSystem: FileSystem {
 
     private static func flags(_ mode: OpenMode) -> Int32 {
         switch mode {
-        // O_NOATIME: our reads must not cost a write of the inode.
-        case .read: O_RDONLY | Int32(O_NOATIME) | O_NONBLOCK
-        case .readWrite: O_RDWR | Int32(O_NOATIME) | O_NONBLOCK
+        case .read: O_RDONLY | O_NONBLOCK
+        case .readWrite: O_RDWR | O_NONBLOCK
         case .createNew: O_RDWR | O_CREAT | O_EXCL
         case .openOrCreate: O_RDWR | O_CREAT | O_NONBLOCK
         case .directory: O_RDONLY | O_DIRECTORY

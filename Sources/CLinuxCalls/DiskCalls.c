@@ -1,0 +1,198 @@
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE
+#endif
+
+#include "DiskCalls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#endif
+
+#define TC_RETRY(result, call)                                                 \
+  do {                                                                         \
+    result = (call);                                                           \
+  } while (result < 0 && errno == EINTR)
+
+#if !defined(O_NOATIME)
+#define O_NOATIME 0
+#endif
+
+int tc_openat_plain(int directory, const char *path, int flags, unsigned mode) {
+  int file;
+  TC_RETRY(file, openat(directory, path, flags | O_CLOEXEC, mode));
+  return file < 0 ? -errno : file;
+}
+
+#if defined(__linux__)
+static inline int tc_openat2(int directory, const char *path, int flags,
+                             mode_t mode, uint64_t resolve) {
+  struct open_how how = {
+      .flags = (uint64_t)(flags | O_CLOEXEC),
+      .mode = (flags & O_CREAT) != 0 ? mode : 0,
+      .resolve = resolve,
+  };
+  long file;
+  TC_RETRY(file, syscall(SYS_openat2, directory, path, &how, sizeof how));
+  return file < 0 ? -errno : (int)file;
+}
+#endif
+
+int tc_open_beneath(int directory, const char *path, int flags, unsigned mode, bool cached) {
+  // Our reads must not cost a write of the inode.
+  if ((flags & (O_CREAT | O_DIRECTORY)) == 0)
+    flags |= O_NOATIME;
+#if defined(__linux__)
+  uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+                     (cached ? RESOLVE_CACHED : 0);
+  int file = tc_openat2(directory, path, flags, mode, resolve);
+  if (file == -EPERM && (flags & O_NOATIME) != 0) {
+    flags &= ~O_NOATIME;
+    file = tc_openat2(directory, path, flags, mode, resolve);
+  }
+  if (file != -ENOSYS && file != -EPERM)
+    return file;
+#endif
+  if (cached)
+    return -EAGAIN;
+  return tc_openat_plain(directory, path, flags | O_NOFOLLOW, mode);
+}
+
+int64_t tc_pread_nowait(int file, void *buffer, size_t count,
+                                      int64_t offset) {
+#if defined(__linux__)
+  struct iovec vector = {.iov_base = buffer, .iov_len = count};
+  ssize_t result;
+  TC_RETRY(result, preadv2(file, &vector, 1, offset, RWF_NOWAIT));
+  if (result >= 0)
+    return result;
+  return errno == EOPNOTSUPP || errno == ENOSYS ? -EAGAIN : -errno;
+#else
+  return -EAGAIN;
+#endif
+}
+
+int64_t tc_pread(int file, void *buffer, size_t count,
+                               int64_t offset) {
+  ssize_t result;
+  TC_RETRY(result, pread(file, buffer, count, offset));
+  return result < 0 ? -errno : result;
+}
+
+int64_t tc_pwrite_two(int file, const void *first,
+                                    size_t first_count, const void *second,
+                                    size_t second_count, int64_t offset) {
+  struct iovec vectors[2] = {
+      {.iov_base = (void *)first, .iov_len = first_count},
+      {.iov_base = (void *)second, .iov_len = second_count},
+  };
+  ssize_t result;
+  TC_RETRY(result, pwritev(file, vectors, second_count == 0 ? 1 : 2, offset));
+  return result < 0 ? -errno : result;
+}
+
+int tc_ftruncate(int file, int64_t length) {
+  int result;
+  TC_RETRY(result, ftruncate(file, length));
+  return result < 0 ? -errno : 0;
+}
+
+int tc_punch(int file, int64_t offset, int64_t length) {
+#if defined(__linux__)
+  int result;
+  TC_RETRY(result, fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                             offset, length));
+  return result < 0 ? -errno : 0;
+#else
+  return -ENOTSUP;
+#endif
+}
+
+int tc_sync(int file, bool data_only) {
+  int result;
+#if defined(__linux__)
+  TC_RETRY(result, data_only ? fdatasync(file) : fsync(file));
+#else
+  TC_RETRY(result, fsync(file));
+#endif
+  return result < 0 ? -errno : 0;
+}
+
+int tc_lock(int file) {
+#if defined(F_OFD_SETLK)
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+  int result;
+  TC_RETRY(result, fcntl(file, F_OFD_SETLK, &lock));
+  if (result == 0)
+    return 1;
+  return errno == EAGAIN || errno == EACCES ? 0 : -errno;
+#else
+  return -ENOTSUP;
+#endif
+}
+
+int tc_renameat(int from, const char *old_path, int to,
+                              const char *new_path) {
+  return renameat(from, old_path, to, new_path) < 0 ? -errno : 0;
+}
+
+int tc_unlinkat(int directory, const char *path, bool is_directory) {
+  return unlinkat(directory, path, is_directory ? AT_REMOVEDIR : 0) < 0 ? -errno : 0;
+}
+
+int tc_mkdirat(int directory, const char *path) {
+  return mkdirat(directory, path, 0700) < 0 ? -errno : 0;
+}
+
+static void describe(const struct stat *from, struct tc_file_status *to) {
+  to->kind = S_ISREG(from->st_mode) ? 1 : S_ISDIR(from->st_mode) ? 2 : 0;
+  to->size = from->st_size;
+  to->allocated = (int64_t)from->st_blocks * 512;
+  to->identity = from->st_ino;
+#if defined(__APPLE__)
+  to->modified = (int64_t)from->st_mtimespec.tv_sec * 1000000000 + from->st_mtimespec.tv_nsec;
+#else
+  to->modified = (int64_t)from->st_mtim.tv_sec * 1000000000 + from->st_mtim.tv_nsec;
+#endif
+}
+
+int tc_fstat(int file, struct tc_file_status *status) {
+  struct stat found;
+  if (fstat(file, &found) < 0)
+    return -errno;
+  describe(&found, status);
+  return 0;
+}
+
+int tc_lstatat(int directory, const char *path, struct tc_file_status *status) {
+  struct stat found;
+  if (fstatat(directory, path, &found, AT_SYMLINK_NOFOLLOW) < 0)
+    return -errno;
+  describe(&found, status);
+  return 0;
+}
+
+int tc_volume(int file, int64_t *available, int64_t *total) {
+  struct statvfs volume;
+  int result;
+  TC_RETRY(result, fstatvfs(file, &volume));
+  if (result < 0)
+    return -errno;
+  *available = (int64_t)volume.f_bavail * (int64_t)volume.f_frsize;
+  *total = (int64_t)volume.f_blocks * (int64_t)volume.f_frsize;
+  return 0;
+}
