@@ -24,6 +24,9 @@ public final class DiskFill: Sendable {
     /// Where the next byte goes.
     public var position: Int64 { entry.state.withLock { _ in tail.range.upperBound } }
 
+    /// Where the bytes begin that are only in memory, up to ``position``.
+    public var sealedEnd: Int64 { entry.state.withLock { _ in tail.range.lowerBound } }
+
     /// Appends bytes.
     ///
     /// - Parameter bytes: what follows at ``position``.

@@ -17,6 +17,14 @@ final class Latch<Value: Sendable>: Sendable {
     }
 
     private let state = Guarded(State())
+    private let didComplete: @Sendable () -> Void
+
+    /// Creates a latch without outcome.
+    ///
+    /// - Parameter didComplete: called once the outcome is set.
+    init(didComplete: @escaping @Sendable () -> Void = {}) {
+        self.didComplete = didComplete
+    }
 
     /// The outcome, if there is one yet.
     var outcome: Outcome? {
@@ -40,6 +48,7 @@ final class Latch<Value: Sendable>: Sendable {
             return Array(state.waiters.values)
         }
         for waiter in waiters ?? [] { waiter.resume(returning: outcome) }
+        if waiters != nil { didComplete() }
         return waiters != nil
     }
 

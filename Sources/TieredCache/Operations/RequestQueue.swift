@@ -60,6 +60,7 @@ package final class RequestQueue: Sendable {
     ///   - priority: of this requester.
     ///   - maximumDistance: how many bytes a flight may be away from `offset` to be worth waiting
     ///     for; nil for any number.
+    ///   - didEnd: called once the subscription has its outcome, however it ended.
     ///   - work: what a new flight does; dropped if there is a flight to join.
     /// - Returns: the share in the flight. Keep it: releasing it leaves.
     package func join(
@@ -69,9 +70,10 @@ package final class RequestQueue: Sendable {
         host: String,
         priority: RequestPriority = .normal,
         maximumDistance: Int64? = nil,
+        didEnd: @escaping @Sendable () -> Void = {},
         work: @escaping Work
     ) -> Subscription {
-        let latch = Latch<Void>()
+        let latch = Latch<Void>(didComplete: didEnd)
         let (join, effects) = state.withLock { state in
             let join = state.machine.join(
                 group,

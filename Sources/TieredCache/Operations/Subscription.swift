@@ -47,6 +47,9 @@ package final class Subscription: Sendable {
         queue.leave(id)
     }
 
+    /// How it ended; nil while the flight goes on.
+    package var outcome: Result<Void, CacheError>? { latch.outcome }
+
     /// Waits until the flight has ended; cancelling the waiting task leaves.
     ///
     /// - Throws: the error that the flight ended with, ``CacheError/Code/cancelled`` after leaving,

@@ -1,0 +1,182 @@
+import HTTPCaching
+import Logging
+
+// What happened, for statistics, events and logs. Nothing here decides anything.
+extension Engine {
+    // MARK: Lookups
+
+    func didHit(
+        _ request: CacheRequest,
+        _ tier: CacheEvent.Tier,
+        _ decision: ReuseDecision,
+        bytes: Int
+    ) {
+        counters.add(to: tier == .memory ? .memoryHits : .diskHits)
+        counters.add(Int64(bytes), to: tier == .memory ? .bytesFromMemory : .bytesFromDisk)
+        if decision.isStale { counters.add(to: .staleServed) }
+        events.post(CacheEvent(key: request.key, .hit(tier, isStale: decision.isStale)))
+    }
+
+    func didMiss(_ request: CacheRequest, _ reason: CacheEvent.MissReason) {
+        counters.add(to: .misses)
+        events.post(CacheEvent(key: request.key, .missed(reason)))
+    }
+
+    func didServeStale(_ request: CacheRequest) {
+        counters.add(to: .staleServed)
+        events.post(CacheEvent(key: request.key, .hit(.disk, isStale: true)))
+    }
+
+    func didRevalidate(_ request: CacheRequest, isUnchanged: Bool) {
+        counters.add(to: .revalidations)
+        if isUnchanged { counters.add(to: .revalidationsUnchanged) }
+        events.post(CacheEvent(key: request.key, .revalidated(isUnchanged: isUnchanged)))
+    }
+
+    func didFailToLookUp(_ key: CacheKey, _ error: CacheError) {
+        counters.add(to: .storageFailures)
+        events.post(CacheEvent(key: key, .storageFailed(error)))
+        logger.warning(
+            "the disk tier could not be asked",
+            metadata: [LogKeys.key: "\(key.redacted)", LogKeys.error: "\(error)"]
+        )
+    }
+
+    // MARK: Downloads
+
+    func didStart(_ operation: DownloadOperation) {
+        counters.add(to: .downloadsStarted)
+        let offset = operation.plan.range.lowerBound
+        events.post(CacheEvent(key: operation.request.key, .downloadStarted(offset: offset)))
+        logger.debug(
+            "download started",
+            metadata: [
+                LogKeys.url: "\(operation.request.target.redacted)",
+                LogKeys.offset: "\(offset)",
+            ]
+        )
+    }
+
+    func didProgress(_ progress: DownloadProgress, of request: CacheRequest) {
+        request.onProgress?(progress)
+        events.post(
+            CacheEvent(
+                key: request.key,
+                .downloadProgressed(
+                    offset: progress.offset,
+                    completeLength: progress.completeLength
+                )
+            )
+        )
+    }
+
+    func willRetry(_ retry: DownloadRetry, of request: CacheRequest) {
+        let error = CacheError(.originFailed, "\(request.target.redacted): \(retry.reason)")
+        events.post(
+            CacheEvent(
+                key: request.key,
+                .downloadRetrying(attempt: retry.attempts, delay: retry.delay, error)
+            )
+        )
+        logger.info(
+            "download will be tried again",
+            metadata: [
+                LogKeys.url: "\(request.target.redacted)",
+                LogKeys.attempt: "\(retry.attempts)",
+                LogKeys.delay: "\(retry.delay)",
+                LogKeys.reason: "\(retry.reason)",
+            ]
+        )
+    }
+
+    func didFinish(
+        _ operation: DownloadOperation,
+        _ result: Result<DownloadOutcome, CacheError>
+    ) {
+        let key = operation.request.key
+        switch result {
+        case .success(let outcome):
+            counters.add(outcome.bytesReceived, to: .bytesFromOrigin)
+            counters.add(to: .downloadsFinished)
+            events.post(CacheEvent(key: key, .downloadFinished(bytes: outcome.bytesReceived)))
+        case .failure(let error) where error.code == .cancelled || error.code == .shutDown:
+            break
+        case .failure(let error):
+            counters.add(to: .downloadsFailed)
+            events.post(CacheEvent(key: key, .downloadFailed(error)))
+            logger.info(
+                "download failed",
+                metadata: [
+                    LogKeys.url: "\(operation.request.target.redacted)",
+                    LogKeys.error: "\(error)",
+                ]
+            )
+        }
+    }
+
+    // MARK: Storing
+
+    func didStore(_ key: CacheKey, _ tier: CacheEvent.Tier, bytes: Int64) {
+        if tier == .disk { counters.add(bytes, to: .bytesStored) }
+        events.post(CacheEvent(key: key, .stored(tier, bytes: bytes)))
+    }
+
+    /// The disk refused; the bytes are delivered all the same (invariant 9).
+    func didFailToStore(_ request: CacheRequest, _ error: CacheError) {
+        guard error.code != .shutDown else { return }
+        counters.add(to: .storageFailures)
+        events.post(CacheEvent(key: request.key, .storageFailed(error)))
+        logger.warning(
+            "not stored",
+            metadata: [
+                LogKeys.url: "\(request.target.redacted)",
+                LogKeys.error: "\(error)",
+            ]
+        )
+    }
+
+    func didFailToOpen(_ error: CacheError) {
+        counters.add(to: .storageFailures)
+        events.post(CacheEvent(key: nil, .storageFailed(error)))
+        logger.warning("the disk tier is not in use", metadata: [LogKeys.error: "\(error)"])
+    }
+}
+
+extension DownloadOperation.NotStored {
+    /// For people, as the detail of `Cache-Status`.
+    var detail: String {
+        switch self {
+        case .forbidden(let reason): reason.rawValue
+        case .disk(let error): error.code == .notOwner ? "guest" : "disk"
+        }
+    }
+
+    /// The disk's error, where the rules would have allowed to store.
+    var diskError: CacheError? {
+        guard case .disk(let error) = self else { return nil }
+        return error
+    }
+
+    /// What fails where storing was the purpose.
+    func error(for request: CacheRequest) -> CacheError {
+        switch self {
+        case .disk(let error): error
+        case .forbidden(let reason):
+            CacheError(
+                .notStorable,
+                "\(request.target.redacted) may not be stored: \(reason.rawValue)"
+            )
+        }
+    }
+}
+
+extension CacheError {
+    /// The origin's final status is an error.
+    static func status(_ status: Int, for target: TargetURI) -> CacheError {
+        CacheError(
+            .httpStatus,
+            "\(target.redacted) answered with status \(status)",
+            status: status
+        )
+    }
+}

@@ -1,0 +1,71 @@
+import FoundationEssentials
+import HTTPCaching
+
+// Fetching before anybody asks.
+extension Engine {
+    /// The most that is fetched beyond the head asked for, to find `moov` and to bring it.
+    private static let movieLimit: Int64 = 1 << 20
+
+    func prefetch(
+        _ request: CacheRequest,
+        bytes: Int64?
+    ) async throws(CacheError) -> PrefetchResult {
+        if let bytes, bytes <= 0 {
+            throw CacheError(.invalidArgument, "cannot prefetch \(bytes) bytes")
+        }
+        var request = request
+        request.isPrefetch = true
+        if request.priority == .normal { request.priority = .prefetch }
+        request.range = bytes.map { .bounded(0..<$0) }
+        let response = try await response(for: request)
+        try response.requireSuccess(of: request)
+        var result = PrefetchResult(response)
+        try await drain(response.body)
+        result.finish(response)
+        if let bytes, let length = response.completeLength, length > bytes {
+            try await prefetchMovieBox(request, beyond: bytes, length: length, &result)
+        }
+        return result
+    }
+
+    /// Reads a body to its end without keeping it.
+    private func drain(_ body: ResponseBody) async throws(CacheError) {
+        while try await body.source.next() != nil {}
+    }
+
+    /// Fetches the `moov` box if it lies behind the head, so that a player can start.
+    private func prefetchMovieBox(
+        _ request: CacheRequest,
+        beyond head: Int64,
+        length: Int64,
+        _ result: inout PrefetchResult
+    ) async throws(CacheError) {
+        var locator = MovieBoxLocator(completeLength: length)
+        var step = locator.start()
+        var budget = Self.movieLimit
+        while case .readHeader(let offset) = step {
+            let end = min(length, offset + Int64(MovieBoxLocator.headerSize))
+            let header = try await part(request, offset..<end, &result)
+            if offset >= head { budget -= 65_536 }
+            step = budget > 0 ? locator.didRead(header) : .absent
+        }
+        guard case .found(let box) = step, box.upperBound > head else { return }
+        let wanted = max(box.lowerBound, head)..<min(box.upperBound, box.lowerBound + budget)
+        guard !wanted.isEmpty else { return }
+        _ = try await part(request, wanted, &result)
+    }
+
+    private func part(
+        _ request: CacheRequest,
+        _ range: Range<Int64>,
+        _ result: inout PrefetchResult
+    ) async throws(CacheError) -> Data {
+        var request = request
+        request.range = .bounded(range)
+        let response = try await response(for: request)
+        try response.requireSuccess(of: request)
+        let bytes = try await response.body.collect()
+        result.add(response)
+        return bytes
+    }
+}

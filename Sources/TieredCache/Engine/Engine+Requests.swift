@@ -1,0 +1,189 @@
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+import Logging
+
+// Requests from beginning to end.
+extension Engine {
+    /// Answers a request by a lookup and, only if that did not answer, a download.
+    func response(for request: CacheRequest) async throws(CacheError) -> CacheResponse {
+        if let answer = memoryAnswer(request) { return answer }
+        return try await operation(for: request).value()
+    }
+
+    /// The operation behind a request; nothing happens before it is started.
+    func operation(
+        for request: CacheRequest
+    ) -> CombinedOperation<CacheResponse, LookupOperation.Remainder> {
+        let lookup = LookupOperation(engine: self, request: request)
+        return CombinedOperation(
+            priority: request.priority,
+            lookup: { () async throws(CacheError) in try await lookup.perform() },
+            download: { [self] (remainder, context) async throws(CacheError) in
+                try await fetch(request, remainder, context)
+            }
+        )
+    }
+
+    // MARK: Memory
+
+    /// The bytes, if the memory tier may answer; synchronous.
+    func memoryHit(_ request: CacheRequest) -> Data? {
+        guard let (entry, decision) = memoryLookup(request), entry.head.status < 400 else {
+            return nil
+        }
+        guard let spec = request.range else {
+            didHit(request, .memory, decision, bytes: entry.body.count)
+            return entry.body
+        }
+        guard let range = spec.resolved(completeLength: Int64(entry.body.count)) else { return nil }
+        didHit(request, .memory, decision, bytes: range.count)
+        let start = entry.body.startIndex
+        return entry.body[start + Int(range.lowerBound)..<start + Int(range.upperBound)]
+    }
+
+    private func memoryAnswer(_ request: CacheRequest) -> CacheResponse? {
+        guard let (entry, decision) = memoryLookup(request) else { return nil }
+        let length = Int64(entry.body.count)
+        let range = request.range.map { $0.resolved(completeLength: length) } ?? 0..<length
+        guard let range else { return nil }
+        didHit(request, .memory, decision, bytes: range.count)
+        let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)
+        return CacheResponse(
+            entry.head,
+            request: request,
+            source: decision.isStale && request.policy == .protocolDefault ? .stale : .memory,
+            cacheStatus: .hit(timeToLive: decision.timeToLive, detail: "memory"),
+            completeLength: length,
+            wanted: wanted,
+            body: MemoryBody(entry.body.part(wanted)),
+            now: time.wallTime()
+        )
+    }
+
+    private func memoryLookup(_ request: CacheRequest) -> (MemoryEntry, ReuseDecision)? {
+        guard request.isCacheable, request.policy != .reload,
+            let entry = memory.entry(forKey: request.key)
+        else { return nil }
+        let decision = entry.head.reuse(
+            for: request.facts,
+            requestFields: request.fields,
+            rules: rules,
+            now: time.wallTime()
+        )
+        // Anything else than plain use takes the long way.
+        return decision.action == .use ? (entry, decision) : nil
+    }
+
+    // MARK: Whole bodies
+
+    func data(for request: CacheRequest) async throws(CacheError) -> Data {
+        var changes = 0
+        while true {
+            do throws(CacheError) {
+                let response = try await response(for: request)
+                try response.requireSuccess(of: request)
+                let bytes = try await response.body.collect()
+                keepInMemory(bytes, response, request)
+                return bytes
+            } catch {
+                changes += 1
+                guard error.code == .representationChanged, changes <= 3 else { throw error }
+            }
+        }
+    }
+
+    /// Promotes what was read as a whole from disk or origin.
+    private func keepInMemory(_ bytes: Data, _ response: CacheResponse, _ request: CacheRequest) {
+        guard request.range == nil, request.isCacheable, response.isStored,
+            Int64(bytes.count) <= memory.promotionLimit, response.headSource != .memory
+        else { return }
+        memory.insert(MemoryEntry(head: response.head, body: bytes), forKey: request.key)
+    }
+
+    func bytes(
+        for request: CacheRequest,
+        range: Range<Int64>?
+    ) async throws(CacheError) -> ResponseBody {
+        var request = request
+        if let range {
+            guard range.lowerBound >= 0, !range.isEmpty else {
+                throw CacheError(.invalidArgument, "the range \(range) holds no byte")
+            }
+            request.range =
+                range.upperBound == .max
+                ? .openEnded(from: range.lowerBound) : .bounded(range)
+        }
+        let response = try await response(for: request)
+        try response.requireSuccess(of: request)
+        return response.body
+    }
+
+    func contains(_ request: CacheRequest) async -> Bool {
+        if memoryLookup(request) != nil { return true }
+        var request = request
+        if request.policy == .protocolDefault {
+            // The origin is not to be asked, and age still counts.
+            request.fields[.cacheControl] = "only-if-cached"
+        } else {
+            request.policy = .cacheOnly
+        }
+        do throws(CacheError) {
+            guard
+                case .complete = try await LookupOperation(engine: self, request: request)
+                    .perform()
+            else { return false }
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    // MARK: Background
+
+    /// Asks the origin about what was just served (RFC 5861 §3).
+    func revalidateInBackground(_ request: CacheRequest, _ held: HeldResponse) {
+        var request = request
+        request.priority = .background
+        request.range = nil
+        let remainder = Remainder(task: .validate, reason: .stale, held: held)
+        Task { [request] in
+            do throws(CacheError) {
+                let context = OperationContext(priority: .background)
+                let response = try await fetch(request, remainder, context)
+                guard response.source == .origin else { return }
+                while try await response.body.source.next() != nil {}
+            } catch {
+                // The stale answer stays; the next request tries again.
+                logger.debug("background validation failed", metadata: [LogKeys.error: "\(error)"])
+            }
+        }
+    }
+
+    /// What a successful unsafe request makes unusable is validated before its next use
+    /// (RFC 9111 §4.4).
+    func invalidate(after request: CacheRequest, _ response: CacheResponse) async {
+        let targets = Invalidation.targets(
+            method: request.method,
+            target: request.target,
+            status: response.status.code,
+            fields: response.fields
+        )
+        for target in targets {
+            let key = CacheKey(target)
+            memory.remove(key)
+            let disk = disk
+            await io.run { [self] in
+                do throws(CacheError) {
+                    guard let entry = try disk.openStore?.entry(for: key),
+                        var head = StoredResponse(encoded: entry.metadata)
+                    else { return }
+                    head.flags.insert(.invalidated)
+                    try entry.updateMetadata(head.encoded())
+                } catch {
+                    didFailToLookUp(key, error)
+                }
+            }
+        }
+    }
+}

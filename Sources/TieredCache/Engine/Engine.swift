@@ -1,0 +1,177 @@
+import HTTPCaching
+import HTTPTypes
+import Logging
+import Synchronization
+
+/// What the operations of one cache share: the tiers, the queue, the transport, the books.
+final class Engine: Sendable {
+    let configuration: Configuration
+    let rules: CacheRules
+    let memory: ResponseMemory
+    let disk: DiskTier
+    let queue: RequestQueue
+    let transport: any Transport
+    let io: IOExecutor
+    let time: any TimeSource
+    let events = EventHub()
+    let counters = StatisticsCounters()
+    let logger: Logger
+
+    private let fills = Guarded<[FlightGroup: WeakFill]>([:])
+    private let nextNumber = Atomic<UInt64>(0)
+
+    private struct WeakFill {
+        weak var fill: Fill?
+    }
+
+    init(_ configuration: Configuration) throws(CacheError) {
+        try configuration.validate()
+        self.configuration = configuration
+        time = configuration.timeSource
+        logger = configuration.logger
+        rules = CacheRules(
+            isShared: configuration.isShared,
+            applicationLifetime: configuration.applicationLifetime
+        )
+        transport = try configuration.makeTransport()
+        io = IOExecutor(threads: 8)
+        queue = RequestQueue(
+            limits: RequestQueueStateMachine.Limits(
+                maximumDownloads: configuration.maximumDownloads,
+                maximumPerHost: configuration.maximumDownloadsPerHost
+            ),
+            executor: io
+        )
+        memory = try ResponseMemory(configuration, events: events)
+        disk = DiskTier(configuration, events: events, counters: counters)
+        if let trouble = disk.trouble {
+            didFailToOpen(trouble)
+        }
+    }
+
+    /// Ends downloads, closes the store and the connections; waits for all of it.
+    func shutdown() async {
+        await queue.shutdown()
+        await transport.shutdown()
+        let disk = disk
+        await io.run { disk.close() }
+        events.finish()
+    }
+
+    // MARK: Fills
+
+    /// The fill of a request, shared with all requests for the same key and selecting fields.
+    func fill(for request: CacheRequest) -> Fill {
+        let group = FlightGroup(key: request.key, selector: request.selector)
+        return fills.withLock { fills in
+            if let fill = fills[group]?.fill { return fill }
+            let fill = Fill(group: group) { [weak self] in self?.didRelease(group) }
+            fills[group] = WeakFill(fill: fill)
+            return fill
+        }
+    }
+
+    private func didRelease(_ group: FlightGroup) {
+        fills.withLock { fills in
+            // Another one may have taken its place meanwhile.
+            if let entry = fills[group], entry.fill == nil { fills[group] = nil }
+        }
+    }
+
+    /// A group that nobody else joins.
+    func soleGroup(_ group: FlightGroup) -> FlightGroup {
+        let number = nextNumber.wrappingAdd(1, ordering: .relaxed).newValue
+        return FlightGroup(key: group.key, selector: "\(group.selector)#\(number)")
+    }
+
+    // MARK: Flights
+
+    /// The part of a download's plan that is the same for all of a request's flights.
+    func plan(_ request: CacheRequest, range: Range<Int64>) -> DownloadPlan {
+        var policy = DownloadPolicy()
+        policy.maximumAttempts = configuration.retries
+        policy.timeout = configuration.timeout
+        policy.connectTimeout = configuration.connectTimeout
+        return DownloadPlan(
+            target: request.target,
+            method: request.method,
+            fields: request.fields,
+            body: request.body,
+            range: range,
+            policy: policy
+        )
+    }
+
+    /// Joins the flight that will bring the byte at `offset`, or makes one that does `operation`.
+    func join(
+        _ operation: DownloadOperation,
+        at offset: Int64,
+        isFar maximumDistance: Int64? = nil
+    ) -> Subscription {
+        let fill = operation.fill
+        let subscription = queue.join(
+            operation.group,
+            wanting: offset,
+            coverage: operation.plan.range,
+            host: operation.request.target.origin.description,
+            priority: operation.request.priority,
+            maximumDistance: maximumDistance,
+            didEnd: { fill.signal.bump() },
+            work: { context in await operation.run(context) }
+        )
+        if !subscription.isFirst {
+            counters.add(to: .downloadsShared)
+        }
+        return subscription
+    }
+
+    // MARK: Disk
+
+    /// The entry under a key, looked up on this thread if that needs no disk.
+    ///
+    /// That the disk fails is a miss: the origin may still answer (invariant 9).
+    func diskEntry(for key: CacheKey) async throws(CacheError) -> DiskEntry? {
+        if let store = disk.openStore, case .ready(let entry) = store.entryWithoutBlocking(for: key)
+        {
+            return entry
+        }
+        guard configuration.directory != nil else { return nil }
+        let disk = disk
+        return await io.run { [self] in
+            do throws(CacheError) {
+                return try disk.store().entry(for: key)
+            } catch {
+                didFailToLookUp(key, error)
+                return nil
+            }
+        }
+    }
+
+    /// Drops what is held under a key because the origin's answer must not be stored.
+    func forget(_ key: CacheKey) {
+        memory.remove(key)
+        guard let store = disk.openStore else { return }
+        do throws(CacheError) {
+            _ = try store.remove(key)
+        } catch {
+            didFailToLookUp(key, error)
+        }
+    }
+}
+
+extension CacheRequest {
+    /// Equal exactly for requests that may share a transfer (invariant 8): method, fields, body.
+    var selector: String {
+        if method == .get, fields.isEmpty, body == nil { return "" }
+        var parts = [method.rawValue]
+        // A length in front of each part keeps ("a", "bc") and ("ab", "c") apart.
+        for field in fields.sorted(by: { $0.name.canonicalName < $1.name.canonicalName }) {
+            parts.append("\(field.name.canonicalName.utf8.count):\(field.name.canonicalName)")
+            parts.append("\(field.value.utf8.count):\(field.value)")
+        }
+        if let body {
+            parts.append(body.withUnsafeBytes { MD5.digest(of: $0).hexadecimal })
+        }
+        return parts.joined(separator: " ")
+    }
+}

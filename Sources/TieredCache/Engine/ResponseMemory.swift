@@ -1,0 +1,75 @@
+import HTTPCaching
+
+/// The memory tier as the engine uses it: whole responses, and what the application decoded of them.
+final class ResponseMemory: Sendable {
+    /// Where the views of the application's own types come from.
+    let tier: MemoryTier
+    /// The largest body that is kept in memory, in bytes.
+    let promotionLimit: Int64
+
+    private let responses: TypedMemoryView<MemoryEntry>
+    private let monitor: MemoryPressureMonitor?
+
+    init(_ configuration: Configuration, events: EventHub) throws(CacheError) {
+        let limits = try MemoryLimits(maximumCost: Int(clamping: configuration.memoryLimit))
+        let tier = MemoryTier(limits: limits, time: configuration.timeSource) { key, cause in
+            guard let reason = cause.evictionReason else { return }
+            events.post(CacheEvent(key: key, .evicted(.memory, reason, bytes: 0)))
+        }
+        self.tier = tier
+        responses = tier.view(named: "response") { $0.cost }
+        // The head counts as well, so a little less than what one value may cost.
+        promotionLimit = Int64(limits.maximumEntryCost)
+        monitor =
+            configuration.memoryPressureSource.map { source in
+                MemoryPressureMonitor(source: source, cache: tier.cache)
+            }
+    }
+
+    @inline(__always)
+    func entry(forKey key: CacheKey) -> MemoryEntry? {
+        responses.value(forKey: key)
+    }
+
+    /// Keeps a whole response; refused, with whatever was there, if it is too large.
+    func insert(_ entry: MemoryEntry, forKey key: CacheKey) {
+        // What was decoded from an older body goes with it.
+        tier.removeAll(forKey: key)
+        responses.insert(entry, forKey: key)
+    }
+
+    /// Removes the response and what was decoded of it.
+    @discardableResult
+    func remove(_ key: CacheKey) -> Bool {
+        let wasHeld = responses.contains(key)
+        tier.removeAll(forKey: key)
+        return wasHeld
+    }
+
+    func removeAll() {
+        tier.cache.removeAll()
+    }
+}
+
+extension Configuration {
+    fileprivate var memoryPressureSource: (any MemoryPressureSource)? {
+        guard respondsToMemoryPressure else { return nil }
+        #if os(Linux)
+        return LinuxMemoryPressureSource()
+        #else
+        return nil
+        #endif
+    }
+}
+
+extension RemovalCause {
+    /// Nil where nobody needs to be told: the caller asked for it, or put something better there.
+    fileprivate var evictionReason: CacheEvent.EvictionReason? {
+        switch self {
+        case .expired: .expired
+        case .size: .size
+        case .pressure: .pressure
+        case .explicit, .replaced: nil
+        }
+    }
+}

@@ -1,0 +1,262 @@
+import HTTPCaching
+import HTTPTypes
+
+/// The work of one flight: brings a range of one representation, or asks whether it has changed.
+struct DownloadOperation: Sendable {
+    /// Why the bytes of a response are not stored.
+    enum NotStored: Error, Sendable {
+        /// The rules of HTTP, the request, or the application forbid it.
+        case forbidden(Storability.Reason)
+        /// The disk cannot be used, is full, or belongs to another process.
+        case disk(CacheError)
+    }
+
+    let engine: Engine
+    let fill: Fill
+    /// The queue's group of this flight; not always that of the fill.
+    let group: FlightGroup
+    let request: CacheRequest
+    let facts: RequestFacts
+    let plan: DownloadPlan
+    /// What the bytes are joined to if the origin still has it.
+    let base: Fill.Generation?
+    /// What a 304 is about.
+    let held: HeldResponse?
+
+    /// Runs on a thread that may block on the disk.
+    func run(_ context: FlightContext) async -> Result<Void, CacheError> {
+        let sink = FillSink(self, context: context)
+        engine.didStart(self)
+        let result = await download(into: sink)
+        do throws(CacheError) {
+            try sink.finish(result)
+        } catch {
+            engine.didFailToStore(request, error)
+        }
+        if case .success(let outcome) = result, case .unsuccessful(let response) = outcome.end {
+            didEnd(with: response, outcome, flight: context.id)
+        }
+        engine.didFinish(self, result)
+        fill.signal.bump()
+        return result.map { _ in }
+    }
+
+    private func download(into sink: FillSink) async -> Result<DownloadOutcome, CacheError> {
+        do throws(CacheError) {
+            let downloader = Downloader(transport: engine.transport, time: engine.time)
+            return .success(try await downloader.run(plan, into: sink))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    // MARK: What to store
+
+    /// The head as it is stored: of the whole representation, also where a part brought it.
+    func storedResponse(_ head: DownloadHead, _ start: GenerationStart) -> StoredResponse {
+        let response = head.response
+        let isPart = response.status == .partialContent
+        var fields =
+            isPart
+            ? StoredFields.ofRepresentation(
+                partial: response.headerFields,
+                completeLength: start.completeLength,
+                rules: engine.rules
+            ) : StoredFields.of(response.headerFields, rules: engine.rules)
+        if start.coding != .identity {
+            // The bytes are decoded on the way in.
+            fields[.contentEncoding] = nil
+            fields[.contentLength] = start.completeLength.map(String.init)
+        }
+        return storedResponse(
+            status: isPart ? 200 : response.status.code,
+            fields: fields,
+            of: response,
+            finalTarget: head.finalTarget,
+            times: (head.requestTime, head.responseTime)
+        )
+    }
+
+    private func storedResponse(
+        status: Int,
+        fields: HTTPFields,
+        of response: HTTPResponse,
+        finalTarget: TargetURI,
+        times: (request: WallTime, response: WallTime)
+    ) -> StoredResponse {
+        StoredResponse(
+            status: status,
+            fields: fields,
+            requestTime: times.request,
+            responseTime: times.response,
+            origin: request.storedOrigin(finalTarget: finalTarget),
+            selectingFields: VaryMatch.selectingFields(
+                response: response.headerFields,
+                request: request.fields
+            )
+        )
+    }
+
+    /// A new entry for a representation, or why there is none.
+    func makeEntry(
+        _ stored: StoredResponse,
+        _ head: DownloadHead,
+        _ start: GenerationStart
+    ) -> Result<DiskEntry, NotStored> {
+        let storability = Storability.decide(
+            response: ResponseFacts(
+                status: head.response.status.code,
+                fields: stored.fields,
+                requestTime: head.requestTime,
+                responseTime: head.responseTime
+            ),
+            request: facts,
+            hasExplicitKey: request.hasExplicitKey,
+            canCombine: start.validator != nil,
+            rules: engine.rules
+        )
+        if case .notStorable(let reason) = storability {
+            engine.forget(request.key)
+            return .failure(.forbidden(reason))
+        }
+        do throws(CacheError) {
+            let entry = try engine.disk.store().makeEntry(
+                for: request.key,
+                metadata: stored.encoded(),
+                completeLength: start.completeLength,
+                class: request.entryClass
+            )
+            engine.memory.remove(request.key)
+            return .success(entry)
+        } catch {
+            engine.didFailToStore(request, error)
+            return .failure(.disk(error))
+        }
+    }
+
+    // MARK: What the origin confirmed
+
+    /// A part's head freshened by the 206 that goes with it.
+    func freshened(_ base: Fill.Generation, by head: DownloadHead) -> StoredResponse {
+        guard !plan.conditionalFields.isEmpty || isValidating else { return base.head }
+        let freshened = base.head.freshened(
+            by: head.response.headerFields,
+            requestTime: head.requestTime,
+            responseTime: head.responseTime,
+            rules: engine.rules
+        )
+        update(base.entry, freshened)
+        return freshened
+    }
+
+    private var isValidating: Bool { held != nil }
+
+    /// A 304: freshens what is held in either tier.
+    func didConfirm(_ head: DownloadHead, flight: FlightID) {
+        let fields = head.response.headerFields
+        guard let held, Freshening.identifies(fields, storedFields: held.head.fields) else {
+            fill.didReceiveHead(.notModified(nil), flight: flight, group: group)
+            return
+        }
+        let freshened = held.head.freshened(
+            by: fields,
+            requestTime: head.requestTime,
+            responseTime: head.responseTime,
+            rules: engine.rules
+        )
+        engine.didRevalidate(request, isUnchanged: true)
+        switch held.body {
+        case .disk(let entry):
+            update(entry, freshened)
+        case .memory(let entry):
+            engine.memory.insert(
+                MemoryEntry(head: freshened, body: entry.body),
+                forKey: request.key
+            )
+            updateDisk(from: held.head, to: freshened)
+        }
+        fill.didReceiveHead(.notModified(freshened), flight: flight, group: group)
+    }
+
+    /// Freshens the disk's copy of a response that the memory tier answered with.
+    private func updateDisk(from old: StoredResponse, to new: StoredResponse) {
+        guard let store = engine.disk.openStore else { return }
+        do throws(CacheError) {
+            guard let entry = try store.entry(for: request.key),
+                let stored = StoredResponse(encoded: entry.metadata),
+                stored.fields[.eTag] == old.fields[.eTag],
+                stored.fields[.lastModified] == old.fields[.lastModified]
+            else { return }
+            update(entry, new)
+        } catch {
+            engine.didFailToStore(request, error)
+        }
+    }
+
+    private func update(_ entry: DiskEntry, _ head: StoredResponse) {
+        do throws(CacheError) {
+            try entry.updateMetadata(head.encoded())
+        } catch {
+            engine.didFailToStore(request, error)
+        }
+    }
+
+    // MARK: Errors that are answers
+
+    /// A final status without a body that was wanted; kept where the rules say so.
+    private func didEnd(with response: HTTPResponse, _ outcome: DownloadOutcome, flight: FlightID) {
+        let now = engine.time.wallTime()
+        let stored = storedResponse(
+            status: response.status.code,
+            fields: StoredFields.of(response.headerFields, rules: engine.rules),
+            of: response,
+            finalTarget: outcome.finalTarget,
+            times: (now, now)
+        )
+        let storability = Storability.decide(
+            response: stored.facts,
+            request: facts,
+            hasExplicitKey: request.hasExplicitKey,
+            rules: engine.rules
+        )
+        if storability == .storable, request.isCacheable {
+            keep(stored)
+        }
+        fill.didReceiveHead(.unsuccessful(stored), flight: flight, group: group)
+    }
+
+    /// Stores a head without a body: what an error says is not kept, only that it was one.
+    private func keep(_ stored: StoredResponse) {
+        do throws(CacheError) {
+            engine.memory.remove(request.key)
+            try engine.disk.store().store(
+                UnsafeRawBufferPointer(start: nil, count: 0),
+                for: request.key,
+                metadata: stored.encoded(),
+                class: request.entryClass
+            )
+        } catch {
+            engine.didFailToStore(request, error)
+        }
+    }
+}
+
+extension CacheRequest {
+    /// What is remembered of the request beside its answer.
+    func storedOrigin(finalTarget: TargetURI? = nil) -> StoredResponse.Origin {
+        StoredResponse.Origin(
+            method: method.rawValue,
+            url: target.string,
+            finalURL: finalTarget == target ? nil : finalTarget?.string,
+            keyName: keyName
+        )
+    }
+
+    /// How the disk tier is to treat the entry.
+    var entryClass: DiskEntryClass {
+        var result: DiskEntryClass = []
+        if isPinned { result.insert(.pinned) }
+        if isPrefetch { result.insert(.prefetched) }
+        return result
+    }
+}

@@ -1,0 +1,79 @@
+import FoundationEssentials
+import HTTPCaching
+
+/// What a lookup found in a tier, whole or in part.
+struct HeldResponse: Sendable {
+    enum Body: Sendable {
+        case memory(MemoryEntry)
+        case disk(DiskEntry)
+    }
+
+    let head: StoredResponse
+    let body: Body
+
+    init(_ entry: MemoryEntry) {
+        head = entry.head
+        body = .memory(entry)
+    }
+
+    init(head: StoredResponse, entry: DiskEntry) {
+        self.head = head
+        body = .disk(entry)
+    }
+
+    /// The length of the whole body; nil while the origin has not told.
+    var completeLength: Int64? {
+        switch body {
+        case .memory(let entry): Int64(entry.body.count)
+        case .disk(let entry): entry.completeLength
+        }
+    }
+
+    /// Whether all of `range` can be read without the origin.
+    func holds(_ range: WantedRange) -> Bool {
+        switch body {
+        case .memory:
+            return true
+        case .disk(let entry):
+            if entry.isComplete { return true }
+            guard let end = range.end else { return false }
+            guard range.start < end else { return true }
+            return entry.held(at: range.start).map { $0.upperBound >= end } ?? false
+        }
+    }
+}
+
+/// The bytes that a reader wants, resolved as far as the complete length is known.
+struct WantedRange: Hashable, Sendable {
+    /// The first byte.
+    var start: Int64
+    /// The offset after the last byte; nil: to an end that is not known yet.
+    var end: Int64?
+
+    /// Resolves what was asked for against what is known.
+    ///
+    /// - Returns: nil for a suffix of a representation whose length is not known.
+    /// - Throws: `.rangeNotSatisfiable` if not one byte of the range exists.
+    static func resolve(
+        _ spec: ByteRangeSpec?,
+        completeLength: Int64?
+    ) throws(CacheError) -> WantedRange? {
+        guard let spec else { return WantedRange(start: 0, end: completeLength) }
+        guard let completeLength else { return unresolved(spec) }
+        guard let range = spec.resolved(completeLength: completeLength) else {
+            throw CacheError(
+                .rangeNotSatisfiable,
+                "bytes \(spec.fieldValue) do not exist: the whole has \(completeLength) bytes"
+            )
+        }
+        return WantedRange(start: range.lowerBound, end: range.upperBound)
+    }
+
+    private static func unresolved(_ spec: ByteRangeSpec) -> WantedRange? {
+        switch spec {
+        case .bounded(let range): WantedRange(start: range.lowerBound, end: range.upperBound)
+        case .openEnded(let start): WantedRange(start: start, end: nil)
+        case .suffix: nil
+        }
+    }
+}

@@ -1,0 +1,137 @@
+import FoundationEssentials
+import HTTPCaching
+
+/// Asks memory, then disk, then the rules of freshness; never the origin, never a download slot.
+struct LookupOperation: Sendable {
+    /// What is to be done at the origin, and what is held meanwhile.
+    struct Remainder: Sendable {
+        enum Task: Sendable {
+            /// Fetch as if nothing were held.
+            case fetch
+            /// Ask whether what is held, all that is wanted, is still current.
+            case validate
+            /// Fetch what is missing of a part that is no longer fresh; the first answer tells
+            /// whether the part is still current.
+            case complete
+        }
+
+        var task: Task
+        var reason: CacheStatus.ForwardReason
+        /// What was found, whether or not it can be used.
+        var held: HeldResponse?
+        /// When what is held may be served although the origin did not confirm it.
+        var staleOnError = ReuseDecision.StaleOnError.never
+    }
+
+    typealias Answer = LookupAnswer<CacheResponse, Remainder>
+
+    let engine: Engine
+    let request: CacheRequest
+    let facts: RequestFacts
+
+    init(engine: Engine, request: CacheRequest) {
+        self.engine = engine
+        self.request = request
+        facts = RequestFacts(
+            method: request.method,
+            fields: request.fields,
+            policy: request.policy
+        )
+    }
+
+    /// Looks up without blocking the calling thread on the disk.
+    func perform() async throws(CacheError) -> Answer {
+        guard request.isCacheable else {
+            guard request.policy != .cacheOnly else { throw notCached() }
+            return .incomplete(Remainder(task: .fetch, reason: .method))
+        }
+        guard let held = try await held() else { return try miss(.uriMiss) }
+        return try await decide(about: held)
+    }
+
+    private func held() async throws(CacheError) -> HeldResponse? {
+        if let entry = engine.memory.entry(forKey: request.key) {
+            return HeldResponse(entry)
+        }
+        guard let entry = try await engine.diskEntry(for: request.key) else { return nil }
+        guard let head = StoredResponse(encoded: entry.metadata) else { return nil }
+        return HeldResponse(head: head, entry: entry)
+    }
+
+    private func miss(_ reason: CacheStatus.ForwardReason) throws(CacheError) -> Answer {
+        guard request.policy != .cacheOnly, !facts.cacheControl.onlyIfCached else {
+            throw notCached()
+        }
+        return .incomplete(Remainder(task: .fetch, reason: reason))
+    }
+
+    private func decide(about held: HeldResponse) async throws(CacheError) -> Answer {
+        let decision = held.head.reuse(
+            for: facts,
+            requestFields: request.fields,
+            rules: engine.rules,
+            now: engine.time.wallTime()
+        )
+        switch decision.action {
+        case .use, .useAndRevalidate:
+            return try await use(held, decision)
+        case .validate:
+            return try validate(held, decision)
+        case .forward:
+            return try miss(decision.forwardReason ?? .request)
+        case .refuse:
+            throw notCached()
+        }
+    }
+
+    private func use(
+        _ held: HeldResponse,
+        _ decision: ReuseDecision
+    ) async throws(CacheError) -> Answer {
+        let wanted = try WantedRange.resolve(request.range, completeLength: held.completeLength)
+        guard let wanted else { return try partialOfUnknownLength(held) }
+        if !held.holds(wanted) {
+            guard request.policy != .cacheOnly, !facts.cacheControl.onlyIfCached else {
+                throw notCached("it is held only in part")
+            }
+            guard held.head.validator != nil else { return try miss(.partial) }
+        }
+        if decision.action == .useAndRevalidate {
+            engine.revalidateInBackground(request, held)
+        }
+        return .complete(try await engine.response(from: held, wanted, decision, request))
+    }
+
+    private func validate(
+        _ held: HeldResponse,
+        _ decision: ReuseDecision
+    ) throws(CacheError) -> Answer {
+        let reason = decision.forwardReason ?? .stale
+        let wanted = try WantedRange.resolve(request.range, completeLength: held.completeLength)
+        var remainder = Remainder(task: .fetch, reason: reason, held: held)
+        guard let wanted else { return .incomplete(remainder) }
+        if held.holds(wanted) {
+            // Without a validator it is fetched anew, and served only if the origin fails.
+            remainder.task = held.head.facts.hasValidator ? .validate : .fetch
+            remainder.staleOnError = decision.staleOnError
+            return .incomplete(remainder)
+        }
+        if held.head.validator != nil {
+            remainder.task = .complete
+        }
+        return .incomplete(remainder)
+    }
+
+    /// A suffix of something whose end has not been seen: only the origin knows where it begins.
+    private func partialOfUnknownLength(_ held: HeldResponse) throws(CacheError) -> Answer {
+        guard request.policy != .cacheOnly else { throw notCached("its length is not known") }
+        return try miss(.partial)
+    }
+
+    private func notCached(_ why: String = "it is not held") -> CacheError {
+        CacheError(
+            .notCached,
+            "cannot answer \(request.target.redacted) from the cache alone: \(why)"
+        )
+    }
+}

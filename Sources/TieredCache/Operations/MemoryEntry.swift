@@ -1,0 +1,28 @@
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+
+/// A whole response in the memory tier.
+///
+/// A class, so that a hit retains one object however many parts it has.
+final class MemoryEntry: Sendable {
+    let head: StoredResponse
+    let body: Data
+    /// Whether hits have to compare request fields; most responses have no `Vary`.
+    let varies: Bool
+
+    init(head: StoredResponse, body: Data) {
+        self.head = head
+        self.body = body
+        varies = !head.selectingFields.isEmpty
+    }
+
+    /// What the entry counts against the limit: its bytes and an estimate of everything else.
+    var cost: Int {
+        var cost = body.count + 512
+        for field in head.fields {
+            cost += field.name.rawName.utf8.count + field.value.utf8.count + 64
+        }
+        return cost
+    }
+}

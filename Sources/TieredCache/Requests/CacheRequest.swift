@@ -1,0 +1,135 @@
+public import FoundationEssentials
+public import HTTPCaching
+public import HTTPTypes
+
+/// What an application asks for: a URL and how to answer it.
+///
+/// Cheap to copy. Make it once and keep it where the same thing is asked for often: the key's hash
+/// is computed here, not at each lookup.
+public struct CacheRequest: Sendable {
+    /// The target, without userinfo and fragment.
+    public let target: TargetURI
+    /// What selects the entry: the target, or what ``init(_:key:method:)`` was given.
+    public let key: CacheKey
+    /// The name that the application gave the entry, if it did; only then is anything but a GET
+    /// stored.
+    public let keyName: String?
+    /// The method, by default GET.
+    public let method: HTTPRequest.Method
+    /// Fields sent with the request, among them those that the URL's userinfo asks for.
+    ///
+    /// Requests whose fields differ never share a transfer (invariant 8). `Range`, conditional and
+    /// connection fields are the engine's own and are not taken from here.
+    public var fields: HTTPFields {
+        didSet { updateFacts() }
+    }
+    /// The request's body; nil for none.
+    public var body: [UInt8]?
+    /// How the cache may answer, by default as the protocol says.
+    public var policy: CachePolicy = .protocolDefault {
+        didSet { updateFacts() }
+    }
+    /// The bytes wanted, or nil for the whole representation.
+    public var range: ByteRangeSpec?
+    /// How urgent it is, by default normal.
+    public var priority: RequestPriority = .normal
+    /// Whether the entry is to be kept until it is removed by hand; eviction spares it.
+    public var isPinned = false
+    /// Whether the entry goes first when room is needed, until somebody uses it.
+    var isPrefetch = false
+    /// Told how far the download is, at most ten times a second, on a thread that must not wait.
+    ///
+    /// Of several requests that share a download, the one that began it is told.
+    public var onProgress: (@Sendable (DownloadProgress) -> Void)?
+    /// What the fields and the policy say about caching, parsed when they are set.
+    private(set) var facts: RequestFacts
+    /// Whether an answer may be kept at all as far as the request says.
+    let isCacheable: Bool
+
+    /// Creates a request.
+    ///
+    /// - Parameters:
+    ///   - url: an absolute `http` or `https` URL. A fragment is dropped; userinfo becomes Basic
+    ///     authorization and is neither stored nor printed; characters outside ASCII are encoded
+    ///     as UTF-8; existing escapes stay as they are.
+    ///   - key: names the entry instead of the URL, together with the method: for rotating
+    ///     signatures, and for POST, where the caller puts the body into the key.
+    ///   - method: by default GET.
+    /// - Throws: `.invalidURL`.
+    public init(
+        _ url: String,
+        key: String? = nil,
+        method: HTTPRequest.Method = .get
+    ) throws(CacheError) {
+        let target: TargetURI
+        do {
+            target = try TargetURI(url)
+        } catch {
+            throw CacheError(.invalidURL, "cannot use '\(url.withoutUserinfo)' as a URL: \(error)")
+        }
+        self.init(target, key: key, method: method)
+    }
+
+    /// Creates a request from a `URL`, taken as its `absoluteString`.
+    ///
+    /// - Parameters:
+    ///   - url: an absolute `http` or `https` URL.
+    ///   - key: names the entry instead of the URL, together with the method.
+    ///   - method: by default GET.
+    /// - Throws: `.invalidURL`.
+    public init(
+        _ url: URL,
+        key: String? = nil,
+        method: HTTPRequest.Method = .get
+    ) throws(CacheError) {
+        try self.init(url.absoluteString, key: key, method: method)
+    }
+
+    init(_ target: TargetURI, key: String?, method: HTTPRequest.Method) {
+        self.target = target.withoutUserinfo
+        self.key = Self.key(target, explicit: key, method: method)
+        self.keyName = key
+        self.method = method
+        isCacheable = method == .get || key != nil
+        fields = [:]
+        facts = RequestFacts(method: method)
+        if let authorization = target.basicAuthorization {
+            fields[.authorization] = authorization
+            updateFacts()
+        }
+    }
+
+    private mutating func updateFacts() {
+        facts = RequestFacts(method: method, fields: fields, policy: policy)
+    }
+
+    /// Whether the application chose the key.
+    var hasExplicitKey: Bool { keyName != nil }
+
+    /// The key of what a URL, an explicit name and a method select together.
+    ///
+    /// - Parameters:
+    ///   - target: the URL.
+    ///   - explicit: the application's own name for the entry; nil for the URL.
+    ///   - method: part of the key unless it is a GET of a URL.
+    /// - Returns: the key.
+    public static func key(
+        _ target: TargetURI,
+        explicit: String?,
+        method: HTTPRequest.Method = .get
+    ) -> CacheKey {
+        guard explicit != nil || method != .get else { return CacheKey(target) }
+        return CacheKey(explicit: explicit ?? target.string, method: method.rawValue)
+    }
+}
+
+extension String {
+    /// The text with everything between `//` and the last `@` of the authority left out.
+    fileprivate var withoutUserinfo: String {
+        guard let slashes = firstRange(of: "//") else { return self }
+        let rest = self[slashes.upperBound...]
+        let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        guard let at = authority.lastIndex(of: "@") else { return self }
+        return String(self[..<slashes.upperBound] + rest[rest.index(after: at)...])
+    }
+}

@@ -1,0 +1,76 @@
+public import HTTPCaching
+public import HTTPTypes
+
+/// The answer to a ``CacheRequest``: the head, where it came from, and the body to be read.
+public struct CacheResponse: Sendable {
+    /// The final status; 200 where a range of a held representation answers.
+    ///
+    /// A status of 400 or more is an answer, not an error, here; ``TieredCache/data(for:)-(CacheRequest)``
+    /// throws it.
+    public let status: HTTPResponse.Status
+    /// The fields of the representation, connection fields left out.
+    public let fields: HTTPFields
+    /// The URL that answered after redirects.
+    public let finalTarget: TargetURI
+    /// What the cache did, in the words of RFC 9211.
+    public let cacheStatus: CacheStatus
+    /// The length of the whole representation; nil while the origin has not told.
+    public let completeLength: Int64?
+    /// The bytes that ``body`` delivers, as offsets in the representation; the end is nil while it
+    /// is not known.
+    public let range: (lowerBound: Int64, upperBound: Int64?)
+    /// The body, to be read once.
+    public let body: ResponseBody
+
+    /// Why the body is not stored; nil if it is, or was held already.
+    public let storageTrouble: CacheError?
+    /// Whether the cache keeps the bytes.
+    public let isStored: Bool
+
+    let headSource: ResponseSource
+    let head: StoredResponse
+
+    init(
+        _ head: StoredResponse,
+        request: CacheRequest,
+        source: ResponseSource,
+        cacheStatus: CacheStatus,
+        completeLength: Int64?,
+        wanted: WantedRange,
+        body: any BodySource,
+        now: WallTime,
+        notStored: DownloadOperation.NotStored? = nil
+    ) {
+        self.head = head
+        status = HTTPResponse.Status(code: head.status)
+        fields = head.fieldsForReuse(now: now)
+        finalTarget = head.finalTarget ?? request.target
+        self.cacheStatus = cacheStatus
+        self.completeLength = completeLength
+        range = (wanted.start, wanted.end)
+        self.body = ResponseBody(body)
+        headSource = source
+        isStored = notStored == nil
+        storageTrouble = notStored?.diskError
+    }
+
+    /// Throws a status of 400 or more.
+    func requireSuccess(of request: CacheRequest) throws(CacheError) {
+        guard status.code >= 400 else { return }
+        throw CacheError.status(status.code, for: request.target)
+    }
+
+    /// Where the answer came from, as far as the body has been read.
+    ///
+    /// Final once the body has been read to its end: an answer that began on disk becomes
+    /// ``ResponseSource/origin`` with the first byte that had to be fetched.
+    public var source: ResponseSource {
+        bytesFromOrigin > 0 ? .origin : headSource
+    }
+
+    /// Delivered body bytes that were held when the reader reached them.
+    public var bytesFromCache: Int64 { body.source.counts.fromCache }
+
+    /// Delivered body bytes that had to be fetched.
+    public var bytesFromOrigin: Int64 { body.source.counts.fromOrigin }
+}

@@ -1,0 +1,113 @@
+import DequeModule
+
+/// Carries a body that is not stored from the flight to its one reader, bounded in bytes.
+///
+/// States: `open` (chunks wait, or the reader waits, or the flight waits for room) → `finished`
+/// (the flight has ended, with or without an error; what is buffered is still delivered) or
+/// `abandoned` (the reader has left; the flight learns it at its next push).
+final class PassThroughChannel: Sendable {
+    /// Buffered bytes above which the flight waits.
+    static let capacity = 512 * 1024
+
+    private struct State {
+        var chunks = Deque<BodyChunk>()
+        var bytes = 0
+        var finish: Result<Void, CacheError>?
+        var isAbandoned = false
+        var isClaimed = false
+        var hasDelivered = false
+    }
+
+    private let state = Guarded(State())
+    private let changed = ProgressSignal()
+
+    /// The offset of the first byte that the channel carries.
+    let start: Int64
+
+    /// The length of the whole representation, if the origin has told.
+    let completeLength: Int64?
+
+    init(start: Int64, completeLength: Int64?) {
+        self.start = start
+        self.completeLength = completeLength
+    }
+
+    /// Whether the reader has taken bytes, so that no other generation may follow.
+    var hasDelivered: Bool {
+        state.withLock { $0.hasDelivered }
+    }
+
+    /// Makes the caller the only reader; false if there is one already.
+    func claim() -> Bool {
+        state.withLock { state in
+            defer { state.isClaimed = true }
+            return !state.isClaimed
+        }
+    }
+
+    /// Whether the reader has fallen behind so far that the flight has to wait.
+    var isFull: Bool {
+        state.withLock { $0.bytes >= Self.capacity && !$0.isAbandoned }
+    }
+
+    /// Hands a chunk over, waiting while the buffer is full.
+    ///
+    /// - Throws: `.cancelled` once the reader has left or the task is cancelled.
+    func push(_ chunk: BodyChunk) async throws(CacheError) {
+        while true {
+            let seen = changed.version
+            let accepted: Bool? = state.withLock { state in
+                if state.isAbandoned { return nil }
+                guard state.bytes < Self.capacity else { return false }
+                state.chunks.append(chunk)
+                state.bytes += chunk.count
+                return true
+            }
+            guard let accepted, !Task.isCancelled else {
+                throw CacheError(.cancelled, "the reader has left")
+            }
+            if accepted { break }
+            await changed.wait(after: seen)
+        }
+        changed.bump()
+    }
+
+    /// Ends the body; chunks still buffered are delivered first.
+    func finish(_ result: Result<Void, CacheError>) {
+        state.withLock { state in
+            if state.finish == nil { state.finish = result }
+        }
+        changed.bump()
+    }
+
+    /// Says that nobody will read on.
+    func abandon() {
+        state.withLock { state in
+            state.isAbandoned = true
+            state.chunks.removeAll()
+            state.bytes = 0
+        }
+        changed.bump()
+    }
+
+    /// Waits for the next chunk; nil at the end.
+    func next() async throws(CacheError) -> BodyChunk? {
+        while true {
+            let seen = changed.version
+            let step = state.withLock { state -> Result<BodyChunk?, CacheError>? in
+                if let chunk = state.chunks.popFirst() {
+                    state.bytes -= chunk.count
+                    state.hasDelivered = true
+                    return .success(chunk)
+                }
+                return state.finish.map { $0.map { nil } }
+            }
+            if let step {
+                changed.bump()
+                return try step.get()
+            }
+            guard !Task.isCancelled else { throw CacheError(.cancelled, "the read was cancelled") }
+            await changed.wait(after: seen)
+        }
+    }
+}

@@ -1,0 +1,73 @@
+/// Counts changes of something and wakes those who wait for the next change.
+///
+/// A waiter reads ``version``, looks at the thing, and waits for a version other than the one it
+/// read; so no change is ever missed. May be used from any thread.
+final class ProgressSignal: Sendable {
+    private struct State {
+        var version: UInt64 = 0
+        var nextWaiter: UInt64 = 0
+        var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+        /// Waiters cancelled before they were registered.
+        var cancelled: Set<UInt64> = []
+    }
+
+    private let state = Guarded(State())
+
+    /// How often the thing has changed.
+    var version: UInt64 {
+        state.withLock { $0.version }
+    }
+
+    /// Records a change and wakes all waiters.
+    func bump() {
+        let waiters = state.withLock { state in
+            state.version &+= 1
+            let waiters = state.waiters
+            state.waiters.removeAll(keepingCapacity: true)
+            return waiters
+        }
+        for waiter in waiters.values {
+            waiter.resume()
+        }
+    }
+
+    /// Returns once the version differs from `seen`, or the task is cancelled.
+    func wait(after seen: UInt64) async {
+        let id = state.withLock { state in
+            state.nextWaiter &+= 1
+            return state.nextWaiter
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                register(continuation, id: id, seen: seen)
+            }
+        } onCancel: {
+            cancel(id)
+        }
+        state.withLock { _ = $0.cancelled.remove(id) }
+    }
+
+    private func register(
+        _ continuation: CheckedContinuation<Void, Never>,
+        id: UInt64,
+        seen: UInt64
+    ) {
+        let isDone = state.withLock { state in
+            guard state.version == seen, !state.cancelled.contains(id) else { return true }
+            state.waiters[id] = continuation
+            return false
+        }
+        if isDone {
+            continuation.resume()
+        }
+    }
+
+    private func cancel(_ id: UInt64) {
+        let waiter = state.withLock { state in
+            if let waiter = state.waiters.removeValue(forKey: id) { return Optional(waiter) }
+            state.cancelled.insert(id)
+            return nil
+        }
+        waiter?.resume()
+    }
+}

@@ -1,0 +1,36 @@
+import FoundationEssentials
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Memory to read into that becomes a `Data` without being copied or cleared first.
+final class ReadBuffer: @unchecked Sendable {
+    // Unchecked: one task at a time fills it, and nobody does after `data(count:)`.
+    private var memory: UnsafeMutableRawBufferPointer?
+
+    init(capacity: Int) {
+        memory = UnsafeMutableRawBufferPointer(
+            start: malloc(max(1, capacity)),
+            count: capacity
+        )
+    }
+
+    deinit {
+        free(memory?.baseAddress)
+    }
+
+    func fill<Result>(_ body: (UnsafeMutableRawBufferPointer) -> Result) -> Result {
+        guard let memory else { preconditionFailure("the buffer was given away") }
+        return body(memory)
+    }
+
+    /// Gives the first `count` bytes away; the buffer cannot be filled any more.
+    func data(count: Int) -> Data {
+        guard let start = memory?.baseAddress, count > 0 else { return Data() }
+        memory = nil
+        return Data(bytesNoCopy: start, count: count, deallocator: .free)
+    }
+}

@@ -1,0 +1,215 @@
+public import FoundationEssentials
+
+/// A cache for the bytes of URLs: memory, then disk, then the origin.
+///
+/// One object per directory and process; share it. Every method may be called from any thread and
+/// any task. Asynchronous calls that a memory hit answers do not suspend; no call blocks the
+/// thread that makes it on the disk, except where it says so.
+///
+/// ```swift
+/// let cache = try TieredCache(Configuration())
+/// let film = try CacheRequest("https://example.com/film.mp4")
+/// for try await chunk in try await cache.response(for: film).body {
+///     player.append(chunk)
+/// }
+/// ```
+public final class TieredCache: Sendable {
+    let engine: Engine
+
+    /// Opens the cache.
+    ///
+    /// Makes the directory if need be and takes its lock, which is a few calls on the disk, on the
+    /// calling thread; nothing is scanned. A directory that cannot be used is no error: the cache
+    /// then works without its disk tier, says so in ``storageTrouble``, and tries again every ten
+    /// seconds.
+    ///
+    /// - Parameter configuration: limits, directory and policies; a copy is kept.
+    /// - Throws: `.invalidArgument` for limits that make no sense.
+    public init(_ configuration: Configuration = Configuration()) throws(CacheError) {
+        engine = try Engine(configuration)
+    }
+
+    /// Why the disk tier cannot be used or written at present; nil if it can.
+    ///
+    /// `.notOwner`: another process owns the directory, so hits are read and nothing is stored.
+    public var storageTrouble: CacheError? { engine.storageTrouble }
+
+    /// What the cache has done since it was opened.
+    public var statistics: Statistics { engine.counters.statistics }
+
+    /// A stream of what happens from now on, for one consumer.
+    ///
+    /// A consumer that does not keep up loses the oldest of 1,024 waiting events.
+    public func events() -> AsyncStream<CacheEvent> { engine.events.events() }
+
+    /// Ends all downloads, keeping what arrived, and closes directory and connections.
+    ///
+    /// Later calls throw `.shutDown`. Returns when all of it is done.
+    public func shutdown() async { await engine.shutdown() }
+}
+
+// MARK: - Getting
+
+extension TieredCache {
+    /// The answer to a request: its head now, its body as it is read.
+    ///
+    /// Returns as soon as the head is known. A status of 400 or more is an answer.
+    ///
+    /// - Parameter request: what is wanted.
+    /// - Returns: the answer; its body is still in the cache or on its way.
+    /// - Throws: `.notCached` where the policy forbids the origin, `.originFailed`, `.timedOut`,
+    ///   `.rangeNotSatisfiable`, `.cancelled`.
+    public func response(for request: CacheRequest) async throws(CacheError) -> CacheResponse {
+        try await engine.response(for: request)
+    }
+
+    /// The bytes of a whole answer, or of the range that the request names, in one piece.
+    ///
+    /// For bodies that fit into memory: at most 1 GiB. Starts again, up to three times, when the
+    /// representation changes on the way.
+    ///
+    /// - Parameter request: what is wanted.
+    /// - Returns: the bytes.
+    /// - Throws: what ``response(for:)`` throws, and `.httpStatus` for a status of 400 or more.
+    public func data(for request: CacheRequest) async throws(CacheError) -> Data {
+        if let bytes = engine.memoryHit(request) { return bytes }
+        return try await engine.data(for: request)
+    }
+
+    /// The bytes of a URL in one piece; see ``data(for:)-(CacheRequest)``.
+    public func data(for url: String) async throws(CacheError) -> Data {
+        try await data(for: CacheRequest(url))
+    }
+
+    /// The bytes of a URL, or of a part of it, as they arrive.
+    ///
+    /// - Parameters:
+    ///   - request: what is wanted.
+    ///   - range: which bytes; nil for what the request says.
+    /// - Returns: the body, to be read once.
+    /// - Throws: what ``response(for:)`` throws, and `.httpStatus` for a status of 400 or more.
+    public func bytes(
+        for request: CacheRequest,
+        range: Range<Int64>? = nil
+    ) async throws(CacheError) -> ResponseBody {
+        try await engine.bytes(for: request, range: range)
+    }
+
+    /// The bytes under a key if the memory tier holds them and they are fresh.
+    ///
+    /// Synchronous: one lookup, one lock, no disk, no copy.
+    ///
+    /// - Parameter request: what is wanted; make it once, for its key is hashed when it is made.
+    /// - Returns: the bytes, or nil, whatever the reason.
+    public func cachedData(for request: CacheRequest) -> Data? { engine.memoryHit(request) }
+
+    /// Whether everything that a request wants is held and may be used without the origin.
+    public func contains(_ request: CacheRequest) async -> Bool {
+        await engine.contains(request)
+    }
+
+    /// A file with exactly the complete body, for a player or another program.
+    ///
+    /// A small body that is kept inside its record is written out first. The file belongs to the
+    /// cache: do not change it, and pin the entry or hold its response while the path is in use.
+    ///
+    /// - Parameter request: whose body.
+    /// - Returns: the file, or nil if the body is not held completely.
+    /// - Throws: `.localStorage`, `.notOwner`.
+    public func fileURL(for request: CacheRequest) async throws(CacheError) -> URL? {
+        try await engine.fileURL(for: request.key)
+    }
+
+    /// Fetches and stores without delivering; the entry is the first to go until it is used.
+    ///
+    /// - Parameters:
+    ///   - request: what will be wanted.
+    ///   - bytes: how much of the head to take, nil for all of it. Where it is an ISO base media
+    ///     file whose `moov` lies behind that, `moov` is fetched too.
+    /// - Returns: what was fetched and what was there.
+    /// - Throws: what ``response(for:)`` throws; `.httpStatus`; `.notStorable`, `.localStorage` or
+    ///   `.notOwner` where it cannot be stored.
+    public func prefetch(
+        _ request: CacheRequest,
+        bytes: Int64? = nil
+    ) async throws(CacheError) -> PrefetchResult {
+        try await engine.prefetch(request, bytes: bytes)
+    }
+}
+
+// MARK: - Keeping
+
+extension TieredCache {
+    /// Stores bytes that the application has made or got elsewhere.
+    ///
+    /// Fresh for the configuration's `applicationLifetime`, or until removed or evicted.
+    ///
+    /// - Parameters:
+    ///   - data: the whole body.
+    ///   - request: under which key, and whether pinned.
+    ///   - contentType: the `Content-Type` to answer with, nil for none.
+    /// - Throws: `.localStorage`, `.notOwner`; the memory tier then has it all the same.
+    public func store(
+        _ data: Data,
+        for request: CacheRequest,
+        contentType: String? = nil
+    ) async throws(CacheError) {
+        try await engine.store(data, for: request, contentType: contentType)
+    }
+
+    /// Removes an entry from both tiers; who reads it goes on reading.
+    ///
+    /// - Parameter request: whose entry.
+    /// - Returns: whether there was one.
+    /// - Throws: `.localStorage`, `.notOwner`.
+    @discardableResult
+    public func remove(_ request: CacheRequest) async throws(CacheError) -> Bool {
+        try await engine.remove(request.key)
+    }
+
+    /// Removes all entries, pinned ones too; files that are not the cache's stay.
+    ///
+    /// - Throws: `.localStorage`, `.notOwner`.
+    public func removeAll() async throws(CacheError) { try await engine.removeAll() }
+
+    /// Evicts until the disk tier occupies at most `bytes`; pinned entries and those in use stay.
+    ///
+    /// - Parameter bytes: how much may stay.
+    /// - Returns: what the disk tier occupies now; more than `bytes` where the rest may not go.
+    /// - Throws: `.localStorage`, `.notOwner`.
+    @discardableResult
+    public func trim(to bytes: Int64) async throws(CacheError) -> Int64 {
+        try await engine.trim(to: bytes)
+    }
+
+    /// All entries of the disk tier, in no order.
+    ///
+    /// - Complexity: reads every record.
+    /// - Returns: the entries.
+    /// - Throws: `.localStorage`.
+    public func entries() async throws(CacheError) -> [EntrySummary] { try await engine.entries() }
+
+    /// One entry of the disk tier.
+    ///
+    /// - Parameter request: whose entry.
+    /// - Returns: the entry, or nil.
+    /// - Throws: `.localStorage`.
+    public func entry(for request: CacheRequest) async throws(CacheError) -> EntrySummary? {
+        try await engine.entry(for: request.key)
+    }
+
+    /// What the disk tier holds.
+    ///
+    /// - Returns: entries, bytes as the disk allocates them for files, and the limit.
+    /// - Throws: `.localStorage`.
+    public func usage() async throws(CacheError) -> DiskUsage { try await engine.usage() }
+
+    /// Reads every block that is held and compares it with its checksum.
+    ///
+    /// - Parameter repair: whether to give up what is damaged, so that it is fetched again.
+    /// - Returns: what was found.
+    /// - Throws: `.localStorage`, and `.notOwner` for a repair.
+    public func verify(repair: Bool = false) async throws(CacheError) -> DiskVerification {
+        try await engine.verify(repair: repair)
+    }
+}
