@@ -1,6 +1,7 @@
 /// What a flight's work tells the queue, and how it gives its slot back.
 ///
-/// May be used from any thread. Calls after the work has returned are ignored.
+/// May be used from any thread, except that ``stall()`` and ``unstall()`` belong to the work alone,
+/// which calls them one after the other. Calls after the work has returned are ignored.
 package final class FlightContext: Sendable {
     private enum Slot {
         case held
