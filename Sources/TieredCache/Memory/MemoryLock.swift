@@ -1,5 +1,3 @@
-public import Synchronization
-
 #if THREAD_SANITIZER || !os(Linux)
 #if canImport(Glibc)
 public import Glibc
@@ -37,6 +35,7 @@ struct MemoryLock: ~Copyable, @unchecked Sendable {
 }
 #else
 import CLinuxCalls
+public import Synchronization
 
 /// The lock of a shard: a word that is taken and given back inline, and a futex for who must wait.
 ///
