@@ -66,7 +66,7 @@ extension DiskCore {
         guard let opened = try body(of: found, &reader) else { return .wouldBlock }
         let entry = DiskEntry(core: self, name: name, record: found.record, state: opened)
         entry.isUsed.store(true, ordering: .relaxed)
-        return admit(entry, ifUnchangedSince: changes)
+        return admit(entry, ifUnchangedSince: changes, blocking: blocking)
     }
 
     /// The state of an entry whose record was read; `nil` if the body's file would block.
@@ -110,7 +110,8 @@ extension DiskCore {
     /// Makes a freshly opened entry the one that everybody shares.
     private func admit(
         _ entry: DiskEntry,
-        ifUnchangedSince changes: UInt32
+        ifUnchangedSince changes: UInt32,
+        blocking: Bool
     ) -> NonBlocking<DiskEntry?> {
         // A guest does not see the owner's changes, so it looks into the file each time.
         guard access.canWrite else { return .ready(entry) }
@@ -127,12 +128,15 @@ extension DiskCore {
             state.residents.insert(entry)
             return (.ready(entry), state.residents.shrink(to: options.maximumOpenEntries))
         }
-        retire(leaving)
+        retire(leaving, blocking: blocking)
         return result
     }
 
     /// Takes down what is known of entries that leave the descriptor cache.
-    func retire(_ leaving: [DiskEntry]) {
+    ///
+    /// Without blocking, a use is noted in memory only: its second in the record is a hint for the
+    /// next start, and not worth a wait for the disk.
+    func retire(_ leaving: [DiskEntry], blocking: Bool = true) {
         guard !leaving.isEmpty else { return }
         for entry in leaving {
             let (isVerified, verification) = entry.state.withLock { state in
@@ -146,7 +150,7 @@ extension DiskCore {
                     slot.verification = isVerified ? verification : 0
                 }
             }
-            if isUsed { persistUse(of: entry, now) }
+            if isUsed, blocking { persistUse(of: entry, now) }
         }
     }
 }

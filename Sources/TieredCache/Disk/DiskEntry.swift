@@ -38,7 +38,7 @@ public final class DiskEntry: Sendable {
         key = record.key
         generation = record.generation
         created = record.created
-        persistedUse = Atomic(record.lastUse)
+        persistedUse = Atomic(max(record.lastUse, UInt64(clamping: record.created.seconds)))
         self.state = Guarded(state)
         refreshHotBody()
     }
