@@ -55,12 +55,17 @@ struct Ending: Equatable {
         case let failure as CommandFailure:
             self.init(status: failure.status, output: failure.message.asOneLine)
         case let error as CacheError:
-            self.init(status: ExitStatus(error.code), output: error.description.asOneLine)
+            self.init(status: ExitStatus(error.code), output: Self.line(error).asOneLine)
         case is CancellationError:
             self.init(status: .interrupted, output: "interrupted; what arrived is kept")
         default:
             self.init(parser: error)
         }
+    }
+
+    /// The causes of local trouble repeat the message in the words of the system call.
+    private static func line(_ error: CacheError) -> String {
+        ExitStatus(error.code) == .localFailed ? error.message : error.description
     }
 
     private init(parser error: any Error) {

@@ -47,6 +47,7 @@ struct Demo {
     private mutating func runSteps() async throws {
         try await coldGet()
         try await diskHit()
+        try await memoryHit()
         try await killAndResume()
         try await sixOfThirty()
         try await revalidation()

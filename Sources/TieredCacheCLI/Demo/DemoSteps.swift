@@ -1,5 +1,9 @@
+import FoundationEssentials
+import HTTPCaching
 import HTTPTypes
+import Logging
 import SystemPackage
+import TieredCache
 import TieredCacheTesting
 
 /// The steps of the demo, each with its claims.
@@ -41,6 +45,38 @@ extension Demo {
             "the file equals the first",
             try film.map { try equals("film-again.mp4", $0) } ?? false
         )
+    }
+
+    mutating func memoryHit() async throws {
+        report.heading("3. A poster asked for twice in one process: the second time from memory.")
+        let poster = OriginResource.generated(
+            length: 200_000,
+            seed: 3,
+            cacheControl: Self.freshForAnHour
+        )
+        origin.serve("/poster.jpg", poster)
+        var configuration = Configuration(directory: program.cacheDirectory)
+        configuration.logger.logLevel = .error
+        let cache = try TieredCache(configuration)
+        let request = try CacheRequest(origin.url("/poster.jpg"))
+        _ = try await cache.data(for: request)
+        let time = SystemTimeSource()
+        let start = time.monotonicTime()
+        let held = cache.cachedData(for: request)
+        let elapsed = start.duration(to: time.monotonicTime())
+        let response = try await cache.response(for: request)
+        report.claim("source is \"memory\"", response.source == .memory)
+        let bytes = held.map { Array($0) } ?? []
+        report.claim(
+            "the bytes equal what the origin has",
+            bytes.count == Int(poster.length) && poster.generatedBody?.matches(bytes) == true
+        )
+        report.claim(
+            "the origin was asked once",
+            origin.log.exchanges(for: "/poster.jpg").count == 1
+        )
+        report.say("The synchronous look-up took \(elapsed.saturatedNanoseconds / 1000) µs.")
+        await cache.shutdown()
     }
 
     mutating func killAndResume() async throws {

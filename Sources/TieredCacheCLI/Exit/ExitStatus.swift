@@ -7,6 +7,8 @@ enum ExitStatus: Int32, Equatable {
     case notCached = 66
     case originFailed = 69
     case localFailed = 74
+    /// A claim of `demo` does not hold: an error in this program.
+    case demoFailed = 70
     case notOwner = 75
     case interrupted = 130
 

@@ -33,7 +33,7 @@ struct CacheOptions: ParsableArguments {
             valueName: "level"
         )
     )
-    var logLevel = LogLevel(.warning)
+    var logLevel = LogLevel(.error)
 
     /// Refuses a limit of zero, which no cache can keep.
     func validate() throws {

@@ -21,7 +21,7 @@ struct ParsingTests {
         #expect(command.range == nil)
         #expect(command.origin.retries == 5)
         #expect(command.origin.timeout == 30)
-        #expect(command.cache.logLevel.level == .warning)
+        #expect(command.cache.logLevel.level == .error)
         #expect(!command.pin && !command.json && !command.quiet)
     }
 

@@ -1,0 +1,44 @@
+import HTTPCaching
+import HTTPTypes
+import TieredCache
+
+extension CacheRequest {
+    /// The request that `get` makes.
+    ///
+    /// - Throws: `.invalidURL`, and ``CommandFailure`` for a method that is none.
+    init(_ command: GetCommand) throws {
+        guard let method = HTTPRequest.Method(command.effectiveMethod) else {
+            throw CommandFailure(.usage, "'\(command.effectiveMethod)' is not a method")
+        }
+        try self.init(command.url, key: command.key, method: method)
+        for field in command.header.fields { fields.append(field) }
+        body = command.data.map { Array($0.utf8) }
+        policy = command.policy.policy
+        range = command.range?.spec
+        isPinned = command.pin
+    }
+}
+
+extension PolicyArgument {
+    /// The engine's word for it.
+    var policy: CachePolicy {
+        switch self {
+        case .default: .protocolDefault
+        case .reload: .reload
+        case .cacheElseLoad: .cacheElseLoad
+        case .cacheOnly: .cacheOnly
+        }
+    }
+}
+
+extension RangeArgument {
+    /// The engine's half-open form.
+    var spec: ByteRangeSpec {
+        switch self {
+        // No body has a byte at the last offset that the type can hold.
+        case .bounded(let first, let last): .bounded(min(first, .max - 1)..<min(last, .max - 1) + 1)
+        case .from(let first): .openEnded(from: first)
+        case .last(let count): .suffix(count)
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+import TieredCache
+
+/// What `get` was asked to do, apart from the parser, and how it is done.
+struct GetOrder: Sendable {
+    /// How often a body starts again because it changed under way.
+    private static let maximumRestarts = 5
+
+    let request: CacheRequest
+    private let configuration: Configuration
+    /// Nil for standard output.
+    private let file: String?
+    private let printsJSON: Bool
+    private let isQuiet: Bool
+    private let time = SystemTimeSource()
+
+    /// - Throws: `.invalidURL`.
+    init(_ command: GetCommand) throws {
+        request = try CacheRequest(command)
+        configuration = command.cache.configuration(origin: command.origin)
+        file = command.writesToStandardOutput ? nil : command.output
+        printsJSON = command.json
+        isQuiet = command.quiet
+    }
+
+    /// Delivers the body and says how it went.
+    func run() async throws {
+        // Before a byte is fetched: where a file cannot be written there is no reason to.
+        let output = try file.map { try OutputFile($0) }
+        let cache = try TieredCache(configuration)
+        if let trouble = cache.storageTrouble {
+            StandardError.write("tieredcache: warning: not storing: \(trouble.message)".asOneLine)
+        }
+        do {
+            try await deliver(from: cache, to: output)
+        } catch {
+            await cache.shutdown()
+            throw error
+        }
+        await cache.shutdown()
+    }
+
+    private func deliver(from cache: TieredCache, to output: OutputFile?) async throws {
+        let start = time.monotonicTime()
+        let response = try await deliverAgainWhereChanged(from: cache, to: output, start: start)
+        try output?.complete()
+        if printsJSON {
+            try say(GetReport(request, response, elapsed: start.duration(to: time.monotonicTime())))
+        }
+        guard request.isPinned, let trouble = response.storageTrouble ?? cache.storageTrouble else {
+            return
+        }
+        throw CommandFailure(.localFailed, "delivered, but cannot keep the pin: \(trouble.message)")
+    }
+
+    /// A representation that changes while FILE is written starts again; on standard output old
+    /// bytes may be out already.
+    private func deliverAgainWhereChanged(
+        from cache: TieredCache,
+        to output: OutputFile?,
+        start: MonotonicTime
+    ) async throws -> CacheResponse {
+        var restarts = 0
+        while true {
+            do {
+                return try await deliverOnce(from: cache, to: output, start: start)
+            } catch let error as CacheError where error.code == .representationChanged {
+                guard let output, restarts < Self.maximumRestarts else { throw error }
+                restarts += 1
+                try output.restart()
+            }
+        }
+    }
+
+    private func deliverOnce(
+        from cache: TieredCache,
+        to output: OutputFile?,
+        start: MonotonicTime
+    ) async throws -> CacheResponse {
+        let response = try await cache.response(for: request)
+        guard response.status.code < 400 else { throw CommandFailure(response.status, request) }
+        var progress = ProgressBar(isWanted: !isQuiet, start: start)
+        defer { progress.clear() }
+        let total = response.range.upperBound.map { $0 - response.range.lowerBound }
+        var bytes: Int64 = 0
+        for try await chunk in response.body {
+            try chunk.withUnsafeBytes { piece in
+                try output.map { try $0.write(piece) } ?? StandardOutput.write(piece)
+            }
+            bytes += Int64(chunk.count)
+            progress.update(name: name, bytes: bytes, total: total, now: time.monotonicTime())
+        }
+        return response
+    }
+
+    private func say(_ report: GetReport) throws {
+        guard file != nil else { return StandardError.write(report.json.text) }
+        try StandardOutput.writeLine(report.json.text)
+    }
+
+    /// The last component of the path, for the progress line.
+    private var name: String {
+        request.target.path.split(separator: "/").last.map(String.init) ?? request.target.authority
+    }
+}
+
+extension CommandFailure {
+    /// A final status of 400 or more.
+    init(_ status: HTTPResponse.Status, _ request: CacheRequest) {
+        self.init(
+            .originFailed,
+            "\(request.target.string) answered with status \(status.code)"
+        )
+    }
+}
+
+extension GetReport {
+    init(_ request: CacheRequest, _ response: CacheResponse, elapsed: Duration) {
+        self.init(
+            url: request.target.string,
+            status: response.status.code,
+            source: response.source.rawValue,
+            bytesFromCache: response.bytesFromCache,
+            bytesFromOrigin: response.bytesFromOrigin,
+            elapsed: elapsed
+        )
+    }
+}

@@ -1,0 +1,100 @@
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+import TieredCache
+
+extension CacheOptions {
+    /// Opens the cache for a command that manages the directory, and closes it afterwards.
+    ///
+    /// - Parameter body: what is done with the cache.
+    /// - Returns: what `body` returns.
+    /// - Throws: what `body` throws; what is wrong with the directory, for those who cannot do
+    ///   without it. A directory that another process owns can still be read.
+    func withCache<Result: Sendable>(
+        _ body: @escaping @Sendable (TieredCache) async throws -> Result
+    ) async throws -> Result {
+        let configuration = configuration()
+        return try await Interruption.guarding {
+            let cache = try TieredCache(configuration)
+            do {
+                if let trouble = cache.storageTrouble, trouble.code != .notOwner { throw trouble }
+                let result = try await body(cache)
+                await cache.shutdown()
+                return result
+            } catch {
+                await cache.shutdown()
+                throw error
+            }
+        }
+    }
+}
+
+extension ListCommand {
+    func run() async throws {
+        let entries = try await cache.withCache { try await $0.entries() }
+        for entry in entries.map({ EntryReport($0) }).sorted(by: { $0.url < $1.url }) {
+            try StandardOutput.writeLine(json ? entry.json.text : entry.line)
+        }
+    }
+}
+
+extension StatsCommand {
+    func run() async throws {
+        let usage = try await cache.withCache { try await $0.usage() }
+        let report = StatsReport(
+            entries: Int64(usage.entries),
+            bytes: usage.bytes,
+            limit: usage.limit
+        )
+        try StandardOutput.writeLine(json ? report.json.text : report.line)
+    }
+}
+
+extension ShowCommand {
+    func run() async throws {
+        let request = try CacheRequest(url, key: key)
+        let entry = try await cache.withCache { try await $0.entry(for: request) }
+        guard let entry else {
+            throw CommandFailure(.notCached, "\(request.target.string) is not in the cache")
+        }
+        var report = EntryReport(entry)
+        report.headers = entry.fields.map { (name: $0.name.rawName, value: $0.value) }
+        guard !json else { return try StandardOutput.writeLine(report.json.text) }
+        try StandardOutput.writeLine(report.line)
+        for header in report.headers ?? [] {
+            try StandardOutput.writeLine("\(header.name): \(header.value)")
+        }
+    }
+}
+
+extension PathCommand {
+    func run() async throws {
+        let request = try CacheRequest(url)
+        let path = try await cache.withCache { try await $0.fileURL(for: request)?.path }
+        guard let path else {
+            let url = request.target.string
+            throw CommandFailure(.notCached, "\(url) is not held in full; get it first")
+        }
+        try StandardOutput.writeLine(path)
+    }
+}
+
+extension VerifyCommand {
+    func run() async throws {
+        let repair = repair
+        let found = try await cache.withCache { try await $0.verify(repair: repair) }
+        let report = VerifyReport(
+            entries: Int64(found.entries),
+            blocks: Int64(found.blocks),
+            damaged: Int64(found.damaged),
+            repaired: Int64(found.repaired)
+        )
+        try StandardOutput.writeLine(json ? report.json.text : report.line)
+        guard found.damaged > found.repaired else { return }
+        let count = found.damaged - found.repaired
+        throw CommandFailure(
+            .localFailed,
+            "\(count) damaged blocks; run 'tieredcache verify --repair' to have them fetched again"
+        )
+    }
+}

@@ -1,0 +1,42 @@
+import HTTPTypes
+import TieredCache
+
+/// The reports for people; programs read `--json`.
+extension EntryReport {
+    init(_ entry: EntrySummary) {
+        self.init(
+            url: entry.url,
+            key: entry.key.string,
+            status: entry.status,
+            length: entry.length,
+            held: entry.heldBytes,
+            isComplete: entry.isComplete,
+            isPinned: entry.isPinned,
+            headers: nil
+        )
+    }
+
+    /// `200  12.3 MiB of 64.0 MiB  pinned  http://…`.
+    var line: String {
+        let all = length.map { ProgressLine.size($0) } ?? "?"
+        let amount = isComplete ? all : "\(ProgressLine.size(held)) of \(all)"
+        let pin = isPinned ? "  pinned" : ""
+        return "\(status)  \(amount)\(pin)  \(url)".asOneLine
+    }
+}
+
+extension StatsReport {
+    /// `12 entries, 34.5 MiB of 2.0 GiB`.
+    var line: String {
+        let count = entries == 1 ? "1 entry" : "\(entries) entries"
+        return "\(count), \(ProgressLine.size(bytes)) of \(ProgressLine.size(limit))"
+    }
+}
+
+extension VerifyReport {
+    /// `12 entries, 345 blocks: none damaged`.
+    var line: String {
+        let outcome = damaged == 0 ? "none damaged" : "\(damaged) damaged, \(repaired) repaired"
+        return "\(entries) entries, \(blocks) blocks: \(outcome)"
+    }
+}

@@ -1,0 +1,104 @@
+import FoundationEssentials
+import HTTPCaching
+import SystemPackage
+import Testing
+import TieredCache
+
+/// The code of README and documentation, compiled; and the proof that it is the same code.
+@Suite("Code in the documentation", .timeLimit(.minutes(1)))
+struct DocumentationTests {
+    private static let root = FilePath(#filePath)
+        .removingLastComponent().removingLastComponent().removingLastComponent()
+
+    private static func lines(_ path: String) throws -> [String] {
+        let descriptor = try FileDescriptor.open(root.appending(path), .readOnly)
+        return try descriptor.closeAfter {
+            var bytes = [UInt8](repeating: 0, count: 1 << 20)
+            let count = try bytes.withUnsafeMutableBytes { try descriptor.read(into: $0) }
+            let text = String(decoding: bytes[..<count], as: UTF8.self)
+            return text.split(separator: "\n").map { line in
+                String(line.drop { $0 == " " })
+            }.filter { !$0.isEmpty }
+        }
+    }
+
+    /// The code blocks marked as Swift, without their imports.
+    private static func blocks(_ path: String) throws -> [[String]] {
+        var blocks: [[String]] = []
+        var block: [String]?
+        for line in try lines(path) {
+            switch (line, block) {
+            case ("```swift", _): block = []
+            case ("```", let finished?):
+                blocks.append(finished)
+                block = nil
+            case (_, let open?) where !line.hasPrefix("import "): block = open + [line]
+            default: break
+            }
+        }
+        return blocks
+    }
+
+    @Test(
+        "Every block is compiled here",
+        arguments: ["README.md", "Sources/TieredCache/TieredCache.docc/GettingStarted.md"]
+    )
+    func blocks(path: String) throws {
+        let source = try Self.lines("Tests/TieredCacheTests/DocumentationTests.swift")
+        let blocks = try Self.blocks(path)
+        #expect(!blocks.isEmpty)
+        for block in blocks {
+            let starts = source.indices.filter { source[$0...].starts(with: block) }
+            #expect(!starts.isEmpty, "not compiled: \(block)")
+        }
+    }
+
+    private func consume(_ bytes: UnsafeRawBufferPointer) {}
+    private func show(_ data: Data) {}
+    private func showPlaceholder() {}
+
+    // The functions below are compiled, not run: they would ask the network.
+
+    private func readme() async throws {
+        let cache = try TieredCache(Configuration())
+        let film = try CacheRequest("https://example.com/film.mp4")
+        let response = try await cache.response(for: film)
+        print(response.status, response.source)  // 200 origin; the next time: 200 disk
+        for try await chunk in response.body {
+            chunk.withUnsafeBytes { bytes in consume(bytes) }
+        }
+        await cache.shutdown()
+    }
+
+    private func gettingStarted(subtitles: Data) async throws {
+        var configuration = Configuration()
+        configuration.memoryLimit = 32 << 20
+        configuration.diskLimit = 1 << 30
+        let cache = try TieredCache(configuration)
+
+        let poster = try await cache.data(for: CacheRequest("https://example.com/poster.jpg"))
+        show(poster)
+
+        let response = try await cache.response(for: CacheRequest("https://example.com/film.mp4"))
+        print(response.status, response.source, response.completeLength ?? -1)
+        for try await chunk in response.body {
+            chunk.withUnsafeBytes { bytes in consume(bytes) }
+        }
+
+        var request = try CacheRequest("https://example.com/list.m3u8")
+        request.policy = .cacheOnly
+        do {
+            let playlist = try await cache.data(for: request)
+            show(playlist)
+        } catch {
+            guard error.code == .notCached else { throw error }
+            showPlaceholder()
+        }
+
+        let captions = try CacheRequest("https://example.com/s?token=1", key: "subtitles/42")
+        try await cache.store(subtitles, for: captions, contentType: "text/vtt")
+        let wasHeld = try await cache.remove(captions)
+        print(wasHeld)
+        await cache.shutdown()
+    }
+}
