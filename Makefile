@@ -13,7 +13,8 @@ setup: ## Install the Debian packages that building and testing need (only those
 	@scripts/setup.sh
 
 demo: setup ## Show the engine at work against an embedded origin, and check every claim
-	$(SWIFT) run tieredcache demo
+	$(SWIFT) build --configuration release --product tieredcache
+	.build/release/tieredcache demo
 
 test: setup lint ## Lint, build without traits, check links, run every test
 	scripts/verify-no-foundation.sh

@@ -99,10 +99,12 @@ public struct POSIXFileSystem: FileSystem {
     }
 
     private func makeDirectories(_ path: FilePath) throws(FileSystemError) {
-        let result = tc_mkdirat(AT_FDCWD, path.string)
-        if result == -ENOENT, path.removingLastComponent() != path, !path.isEmpty {
-            try makeDirectories(path.removingLastComponent())
-            return try makeDirectories(path)
+        var result = tc_mkdirat(AT_FDCWD, path.string)
+        let parent = path.removingLastComponent()
+        if result == -ENOENT, parent != path, !parent.isEmpty {
+            try makeDirectories(parent)
+            // Once: where nothing can be made at all, as in /proc, it is "no such file" for ever.
+            result = tc_mkdirat(AT_FDCWD, path.string)
         }
         if result == -EEXIST { return }
         try check(result, .create)
