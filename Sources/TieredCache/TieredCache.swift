@@ -42,6 +42,24 @@ public final class TieredCache: Sendable {
     /// A consumer that does not keep up loses the oldest of 1,024 waiting events.
     public func events() -> AsyncStream<CacheEvent> { engine.events.events() }
 
+    /// Values that the application has decoded from entries, in the memory tier, under its limit.
+    ///
+    /// They leave with the entry that they were decoded from. Two views of one type and name see
+    /// the same values.
+    ///
+    /// - Parameters:
+    ///   - type: the type of the values, such as an image or a playlist.
+    ///   - name: tells views of one type apart.
+    ///   - cost: what a value counts against the memory limit, in bytes.
+    /// - Returns: the view; keep it.
+    public func memoryView<Decoded: Sendable>(
+        of type: Decoded.Type = Decoded.self,
+        named name: String,
+        cost: @escaping @Sendable (Decoded) -> Int
+    ) -> TypedMemoryView<Decoded> {
+        engine.memory.tier.view(of: type, named: "application \(name)", cost: cost)
+    }
+
     /// Ends all downloads, keeping what arrived, and closes directory and connections.
     ///
     /// Later calls throw `.shutDown`. Returns when all of it is done.
@@ -135,6 +153,26 @@ extension TieredCache {
     ) async throws(CacheError) -> PrefetchResult {
         try await engine.prefetch(request, bytes: bytes)
     }
+}
+
+// MARK: - Downloads
+
+extension TieredCache {
+    /// A request to be started, made more or less urgent, or cancelled by hand.
+    public func operation(for request: CacheRequest) -> RequestOperation {
+        RequestOperation(engine.operation(for: request))
+    }
+
+    /// Starts no further downloads until ``resumeDownloads()``; those that run go on.
+    ///
+    /// Lookups and hits are answered as ever.
+    public func suspendDownloads() { engine.queue.suspend() }
+
+    /// Takes back ``suspendDownloads()``.
+    public func resumeDownloads() { engine.queue.resume() }
+
+    /// Ends all downloads, waiting and running, with `.cancelled`; what arrived stays cached.
+    public func cancelDownloads() { engine.queue.cancelAll() }
 }
 
 // MARK: - Keeping

@@ -1,0 +1,40 @@
+/// A request as something to hold: start it, change its urgency, cancel it.
+///
+/// Runs at most once and ends exactly once. Several tasks may wait for it; it is cancelled when
+/// the last of them is. ``TieredCache/response(for:)`` is the short form. May be used from any
+/// thread.
+public final class RequestOperation: Sendable {
+    private let operation: CombinedOperation<CacheResponse, LookupOperation.Remainder>
+
+    init(_ operation: CombinedOperation<CacheResponse, LookupOperation.Remainder>) {
+        self.operation = operation
+    }
+
+    /// How urgent the request is; takes effect at once, also while its download waits or runs.
+    ///
+    /// A download that several requests share is as urgent as the most urgent of them.
+    public var priority: RequestPriority {
+        get { operation.priority }
+        set { operation.priority = newValue }
+    }
+
+    /// Begins the lookup; a second call changes nothing.
+    public func start() {
+        operation.start()
+    }
+
+    /// Ends the request with `.cancelled`, unless it has ended; a cancel before the start wins.
+    ///
+    /// What its download has brought stays cached. Others that share the download keep it.
+    public func cancel() {
+        operation.cancel()
+    }
+
+    /// Starts the request if need be and waits for its answer.
+    ///
+    /// - Returns: the answer, the same for everybody who waits; its body is read once.
+    /// - Throws: what ``TieredCache/response(for:)`` throws.
+    public func response() async throws(CacheError) -> CacheResponse {
+        try await operation.value()
+    }
+}
