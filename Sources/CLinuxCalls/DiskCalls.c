@@ -57,8 +57,9 @@ int tc_open_beneath(int directory, const char *path, int flags, unsigned mode, b
   if ((flags & (O_CREAT | O_DIRECTORY)) == 0)
     flags |= O_NOATIME;
 #if defined(__linux__)
-  uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-                     (cached ? RESOLVE_CACHED : 0);
+  // RESOLVE_BENEATH takes locks that all lookups of the machine share. Where a lookup is a hit, its
+  // name is made from a digest: without links and "..", there is no way out.
+  uint64_t resolve = RESOLVE_NO_SYMLINKS | (cached ? RESOLVE_CACHED : RESOLVE_BENEATH);
   int file = tc_openat2(directory, path, flags, mode, resolve);
   if (file == -EPERM && (flags & O_NOATIME) != 0) {
     flags &= ~O_NOATIME;

@@ -5,33 +5,48 @@ import TieredCache
 
 /// The disk tier's rows: hits and stores beside plain files, pages warm.
 enum DiskRows {
-    static func make() throws -> [Row] {
+    /// - Parameter isWanted: tells by its name whether a row is made; each writes files.
+    static func make(where isWanted: (String) -> Bool) throws -> [Row] {
         let directory = try BenchDirectory()
         var rows: [Row] = []
-        for (size, target) in [(4096, 0.4), (65_536, 0.6), (1 << 20, 0.95)] {
-            rows.append(try hit(directory, size, isOpen: true, target))
-        }
-        for (size, target) in [(4096, 1.2), (65_536, 1.15), (1 << 20, 1.05)] {
-            rows.append(try hit(directory, size, isOpen: false, target))
+        for (kind, size, target) in hits {
+            let name = "disk hit \(name(size)), \(kind.rawValue)"
+            if isWanted(name) { rows.append(try hit(directory, name, size, kind, target)) }
         }
         for (size, target) in [(4096, 1.5), (1 << 20, 1.1)] {
-            rows.append(try store(directory, size, target))
+            let name = "disk store \(name(size)), new key"
+            if isWanted(name) { rows.append(try store(directory, name, size, target)) }
         }
         return rows
     }
 
     // MARK: Hits
 
+    private enum Kind: String {
+        case open
+        /// Not in the descriptor cache; the head is in memory, as of a few thousand entries.
+        case notOpen = "not open"
+        /// Nothing is in memory but the index: digest, record and body are read.
+        case notInMemory = "not in memory"
+    }
+
+    private static let hits: [(Kind, Int, Double?)] = [
+        (.open, 4096, 0.4), (.open, 65_536, 0.6), (.open, 1 << 20, 0.95),
+        (.notOpen, 4096, 1.2), (.notOpen, 65_536, 1.15), (.notOpen, 1 << 20, 1.05),
+        (.notInMemory, 4096, nil), (.notInMemory, 65_536, nil), (.notInMemory, 1 << 20, nil),
+    ]
+
     private static func hit(
         _ directory: BenchDirectory,
+        _ name: String,
         _ size: Int,
-        isOpen: Bool,
-        _ target: Double
+        _ kind: Kind,
+        _ target: Double?
     ) throws -> Row {
         // More files than one, so that no single inode stays in the processor's caches.
         let count = size > 65_536 ? 16 : 64
         let files = try directory.files(count, size)
-        let store = try directory.store(maximumOpenEntries: isOpen ? 256 : 1)
+        let store = try directory.store(kind == .open ? 256 : 1, heads: kind != .notInMemory)
         let keys = (0..<count).map {
             CacheKey(explicit: "https://media.example/\(size)/\($0)/segment.m4s")
         }
@@ -41,9 +56,9 @@ enum DiskRows {
         }
         let buffer = Buffer(size)
         return Row(
-            name: "disk hit \(name(size)), \(isOpen ? "open" : "not open")",
+            name: name,
             target: target,
-            count: max(200, (isOpen ? 400_000_000 : 200_000_000) / (size + 20_000)),
+            count: max(200, (kind == .open ? 400_000_000 : 200_000_000) / (size + 20_000)),
             contenders: [
                 Contender("DiskStore") { lookUp(store, keys, buffer, count: $0) },
                 Contender("open, fstat, read, close") { read(files, buffer, count: $0) },
@@ -87,15 +102,16 @@ enum DiskRows {
 
     private static func store(
         _ directory: BenchDirectory,
+        _ name: String,
         _ size: Int,
         _ target: Double
     ) throws -> Row {
-        let store = try directory.store(maximumOpenEntries: 256)
+        let store = try directory.store(256, heads: true)
         let plain = try directory.subdirectory()
         let body = Buffer(size)
         var (stored, written) = (0, 0)
         return Row(
-            name: "disk store \(name(size)), new key",
+            name: name,
             target: target,
             count: size > 65_536 ? 8 : 500,
             contenders: [
@@ -177,9 +193,10 @@ private final class BenchDirectory {
         }
     }
 
-    func store(maximumOpenEntries: Int) throws -> DiskStore {
+    func store(_ maximumOpenEntries: Int, heads: Bool) throws -> DiskStore {
         var options = DiskStore.Options(root: FilePath(try subdirectory()), limit: 64 << 30)
         options.maximumOpenEntries = maximumOpenEntries
+        if !heads { options.maximumHeadMemory = 0 }
         return try DiskStore(options)
     }
 }

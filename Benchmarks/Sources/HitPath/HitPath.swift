@@ -16,10 +16,11 @@ struct HitPath {
             default: filters.append(argument)
             }
         }
-        let rows = try MemoryRows.make() + DiskRows.make() + KeyRows.make()
-        let wanted = rows.filter { row in
-            filters.isEmpty || filters.contains { row.name.contains($0) }
+        let isWanted = { (name: String) in
+            filters.isEmpty || filters.contains { name.contains($0) }
         }
+        let rows = try MemoryRows.make() + DiskRows.make(where: isWanted) + KeyRows.make()
+        let wanted = rows.filter { isWanted($0.name) }
         let table = Table(outcomes: wanted.map(Harness(rounds: rounds).measure))
         table.print()
         if isStrict, !table.isWithinTargets { throw TargetMissed() }

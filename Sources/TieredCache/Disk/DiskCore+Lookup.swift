@@ -4,18 +4,22 @@ import SystemPackage
 extension DiskCore {
     /// An entry that is open already: no disk, no digest.
     @inline(__always)
-    func resident(_ key: CacheKey) -> DiskEntry? {
-        guard let entry = state.withLock({ $0.residents[key] }) else { return nil }
-        entry.markUsed()
-        return entry
+    func resident(_ key: CacheKey) -> ResidentTable.Found? {
+        guard let found = state.withLock({ $0.residents.find(key) }) else { return nil }
+        found.entry.markUsed()
+        return found
     }
 
     /// Looks in the file that has the key's name, whatever the index says (invariant 6).
     func lookup(_ key: CacheKey) throws(CacheError) -> DiskEntry? {
-        if let entry = resident(key) { return entry }
+        let resident = resident(key)
+        if let resident, !resident.isResting { return resident.entry }
         foldUsesIfDue()
         let name = name(of: key)
         do throws(FileSystemError) {
+            if let resident, case .ready(let entry?) = try wake(resident, blocking: true) {
+                return entry
+            }
             for _ in 0..<3 {
                 if case .ready(let found) = try openEntry(key, name, blocking: true) {
                     return found
@@ -37,8 +41,13 @@ extension DiskCore {
     }
 
     func lookupWithoutBlocking(_ key: CacheKey) -> NonBlocking<DiskEntry?> {
-        if let entry = resident(key) { return .ready(entry) }
+        let resident = resident(key)
+        if let resident, !resident.isResting { return .ready(resident.entry) }
         do throws(FileSystemError) {
+            if let resident {
+                let woken = try wake(resident, blocking: false)
+                guard case .ready(nil) = woken else { return woken }
+            }
             return try openEntry(key, name(of: key), blocking: false)
         } catch {
             // The blocking form meets the same error and reports it.
@@ -94,7 +103,11 @@ extension DiskCore {
             }
         }
         guard let file = state.body, table.isComplete else { return state }
-        state.verification = try fileSystem.status(of: file).verification
+        if state.isInline, let status = found.status {
+            state.verification = status.verification
+        } else {
+            state.verification = try fileSystem.status(of: file).verification
+        }
         if isVerified(found.name, record.generation, state.verification) {
             table.verifyAll()
             state.table = table
@@ -116,29 +129,44 @@ extension DiskCore {
         // A guest does not see the owner's changes, so it looks into the file each time.
         guard access.canWrite else { return .ready(entry) }
         let (result, leaving) = state.withLock {
-            state -> (NonBlocking<DiskEntry?>, [DiskEntry]) in
-            if state.isClosed { return (.ready(entry), []) }
+            state -> (NonBlocking<DiskEntry?>, LeavingEntries) in
+            if state.isClosed { return (.ready(entry), .init()) }
             guard state.changes[entry.name.shardNumber] == changes else {
-                return (.wouldBlock, [])
+                return (.wouldBlock, .init())
+            }
+            var leaving = LeavingEntries()
+            if let rested = state.residents.find(entry.key),
+                let removed = state.residents.removeResting(rested)
+            {
+                leaving.entries.append(removed)
             }
             if let other = state.residents[entry.name] {
                 // Opened by two threads at once; the first one counts.
-                return (.ready(other.key == entry.key ? other : entry), [])
+                return (.ready(other.key == entry.key ? other : entry), leaving)
             }
             state.residents.insert(entry)
-            return (.ready(entry), state.residents.shrink(to: options.maximumOpenEntries))
+            leaving.append(shrink(&state))
+            return (.ready(entry), leaving)
         }
         retire(leaving, blocking: blocking)
         return result
     }
 
-    /// Takes down what is known of entries that leave the descriptor cache.
+    /// Keeps the descriptor cache within its bounds.
+    func shrink(_ state: inout State) -> LeavingEntries {
+        state.residents.shrink(
+            to: options.maximumOpenEntries,
+            maximumRestingCost: options.maximumHeadMemory
+        )
+    }
+
+    /// Closes files that had to go, and takes down what is known of entries that leave.
     ///
     /// Without blocking, a use is noted in memory only: its second in the record is a hint for the
     /// next start, and not worth a wait for the disk.
-    func retire(_ leaving: [DiskEntry], blocking: Bool = true) {
-        guard !leaving.isEmpty else { return }
-        for entry in leaving {
+    func retire(_ leaving: LeavingEntries, blocking: Bool = true) {
+        leaving.forEachFile { fileSystem.close($0) }
+        for entry in leaving.entries {
             let (isVerified, verification) = entry.state.withLock { state in
                 (state.table.isComplete && state.table.isVerified, state.verification)
             }

@@ -248,7 +248,7 @@ extension DiskCore {
     /// Puts an entry in the place of what had its name, in index, ledger and descriptor cache.
     func replace(_ name: EntryName, with entry: DiskEntry?, slot: DiskIndex.Slot?) {
         let (oldSlot, old, leaving) = state.withLock {
-            state -> (DiskIndex.Slot?, DiskEntry?, [DiskEntry]) in
+            state -> (DiskIndex.Slot?, DiskEntry?, LeavingEntries) in
             state.changes[name.shardNumber] &+= 1
             let oldSlot = state.index.remove(name)
             let old = state.residents[name] === entry ? nil : state.residents.remove(name)
@@ -258,10 +258,10 @@ extension DiskCore {
             }
             if old == nil { state.ledger.book(-(oldSlot?.bytes ?? 0)) }
             guard let entry, !state.isClosed, state.residents[name] == nil else {
-                return (oldSlot, old, [])
+                return (oldSlot, old, .init())
             }
             state.residents.insert(entry)
-            return (oldSlot, old, state.residents.shrink(to: options.maximumOpenEntries))
+            return (oldSlot, old, shrink(&state))
         }
         old?.detach(booked: oldSlot)
         retire(leaving)

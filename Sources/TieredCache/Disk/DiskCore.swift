@@ -5,8 +5,8 @@ import SystemPackage
 /// What a store and its entries share: directories, the index, the ledger, who is open.
 ///
 /// The store lets go of the open entries when it goes; an entry keeps this object, so that a lease
-/// outlives the store. Locks: `state` and an entry's state are never held together, nor over a system
-/// call; a turn (`WriteTurns`) may be held while taking either.
+/// outlives the store. Locks: neither `state` nor an entry's state is held over a system call, nor both
+/// together, except that the descriptor cache takes the lock of an entry that nobody else has; a turn (`WriteTurns`) may be held while taking either.
 final class DiskCore: Sendable {
     struct State {
         var residents = ResidentTable()

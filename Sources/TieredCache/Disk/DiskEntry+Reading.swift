@@ -44,17 +44,14 @@ extension DiskEntry {
 
     /// Recomputes what hits go by; after every change of table or file.
     func refreshHotBody() {
-        let (body, length): (UInt64, Int64) = state.withLock { state in
-            guard let file = state.body, let length = state.table.completeLength,
-                state.table.isComplete, state.table.isVerified
-            else { return (0, 0) }
-            // A body starts within a record of less than 33 MiB; 1 tells it from "none".
-            let packed =
-                UInt64(UInt32(bitPattern: file.number)) << 32 | UInt64(state.bodyOffset) << 1
-            return (packed | 1, length)
-        }
-        hotLength.store(length, ordering: .relaxed)
-        hotBody.store(body, ordering: .releasing)
+        state.withLock { refreshHotBody(&$0) }
+    }
+
+    /// The same under the lock that is held, so that of two changes the later one stays.
+    func refreshHotBody(_ state: inout DiskEntryState) {
+        let hot = state.hotBody
+        hotLength.store(hot?.length ?? 0, ordering: .relaxed)
+        hotBody.store(hot?.packed ?? 0, ordering: .releasing)
     }
 
     @inline(__always)
@@ -81,7 +78,8 @@ extension DiskEntry {
         do throws(FileSystemError) {
             let result = try core.fileSystem.readWithoutBlocking(file, into: buffer, at: position)
             // Nothing where something was: the blocking form finds out and books the gap.
-            return result == .ready(0) ? .wouldBlock : result
+            if case .ready(0) = result { return .wouldBlock }
+            return result
         } catch {
             return .wouldBlock
         }
@@ -121,5 +119,17 @@ extension DiskEntry {
         state.withLock { $0.table.lose(block) }
         refreshHotBody()
         core.count(\.damagedBlocks)
+    }
+}
+
+extension DiskEntryState {
+    /// What hits go by, if all of a body is held and verified.
+    fileprivate var hotBody: (packed: UInt64, length: Int64)? {
+        guard let body, let length = table.completeLength, table.isComplete, table.isVerified else {
+            return nil
+        }
+        // A body starts within a record of less than 33 MiB; 1 tells it from "none".
+        let packed = UInt64(UInt32(bitPattern: body.number)) << 32 | UInt64(bodyOffset) << 1
+        return (packed | 1, length)
     }
 }

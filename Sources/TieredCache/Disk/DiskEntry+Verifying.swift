@@ -64,7 +64,8 @@ extension DiskEntry {
     ) -> NonBlocking<Int> {
         do throws(FileSystemError) {
             let result = try core.fileSystem.readWithoutBlocking(file, into: buffer, at: position)
-            return result == .ready(0) ? .wouldBlock : result
+            if case .ready(0) = result { return .wouldBlock }
+            return result
         } catch {
             // The blocking form meets the same error and books it.
             return .wouldBlock

@@ -133,6 +133,8 @@ struct DiskEntryState: Sendable {
     var claims: [Range<Int>] = []
     /// The state of the body's file, for `DiskIndex.Slot.verification`.
     var verification: UInt64 = 0
+    /// Below `entries`: the file of an entry that rested before; kept, as making it costs a hit.
+    var restingPath = ""
 
     init(table: BlockTable, metadata: [UInt8], flags: Record.Flags) {
         self.table = table

@@ -17,6 +17,11 @@ public struct DiskStoreOptions: Sendable {
     ///
     /// Default 256.
     public var maximumOpenEntries: Int = 256
+    /// How much memory the heads of entries may take whose files are closed, in bytes.
+    ///
+    /// A hit on one of them opens its file and reads no record. Default 4 MiB, a few thousand entries;
+    /// 0 keeps none.
+    public var maximumHeadMemory: Int = 4 << 20
     /// Called with each entry that had to leave, on the thread whose write needed the room, while no
     /// lock is held.
     public var didEvict: (@Sendable (CacheKey, DiskEvictionReason, Int64) -> Void)?

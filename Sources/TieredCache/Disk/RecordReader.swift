@@ -8,6 +8,7 @@ struct RecordReader {
         /// As many blocks as the table has room for, held or not.
         var blocks: Int
         var checksums: [UInt64]
+        /// The record file's status, as far as somebody had to ask.
         var status: FileStatus?
     }
 
@@ -17,6 +18,8 @@ struct RecordReader {
     /// Whether a file was there that is no whole record.
     private(set) var isDamaged = false
     private var file: OpenFile?
+    /// Asked for at most once: a call that a hit can do without.
+    private var status: FileStatus?
 
     /// What most records and their tables fit into, so that one read is enough.
     private static let firstRead = 4096
@@ -102,19 +105,12 @@ struct RecordReader {
                 }
             }
             return .ready(try fileSystem.open(path, in: entries, .read))
-        } catch {
-            switch error.errno {
-            case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels,
-                .isDirectory, .noSuchAddressOrDevice:
-                // A link or a directory in the place of a record is not ours: a miss.
-                return .ready(nil)
-            default:
-                throw error
-            }
+        } catch  where error.isAbsence {
+            return .ready(nil)
         }
     }
 
-    private func parse(
+    private mutating func parse(
         _ name: EntryName,
         _ key: CacheKey?,
         _ buffer: UnsafeMutableRawBufferPointer
@@ -135,14 +131,14 @@ struct RecordReader {
     }
 
     /// The checksums behind the head, as far as the file and the complete length go.
-    private func table(
+    private mutating func table(
         of record: Record,
         _ name: EntryName,
         _ bytes: UnsafeRawBufferPointer,
         isWhole: Bool
     ) throws(FileSystemError) -> Parsed {
         guard let file else { return .wouldBlock }
-        let size = isWhole ? Int64(bytes.count) : try fileSystem.status(of: file).size
+        let size = isWhole ? Int64(bytes.count) : try status(of: file).size
         let room = max(0, (size - record.tableOffset) / 8)
         let blocks = Int(clamping: record.completeLength.map { BlockTable.blockCount($0) } ?? room)
         if record.flags.contains(.inline), blocks > 1 { return .damaged }
@@ -157,11 +153,26 @@ struct RecordReader {
             UnsafeRawBufferPointer(rebasing: bytes[start...]),
             blocks: blocks
         )
-        return .found(Found(name: name, record: record, blocks: blocks, checksums: checksums))
+        return .found(
+            Found(
+                name: name,
+                record: record,
+                blocks: blocks,
+                checksums: checksums,
+                status: status
+            )
+        )
+    }
+
+    private mutating func status(of file: OpenFile) throws(FileSystemError) -> FileStatus {
+        if let status { return status }
+        let status = try fileSystem.status(of: file)
+        self.status = status
+        return status
     }
 
     /// Fills the buffer from the start of the file; `nil` if that would block.
-    private func fill(
+    private mutating func fill(
         _ buffer: UnsafeMutableRawBufferPointer,
         from file: OpenFile
     ) throws(FileSystemError) -> Int? {
@@ -170,7 +181,7 @@ struct RecordReader {
         else { return nil }
         if count == buffer.count { return count }
         // Short: either the end of the file, or of what is cached.
-        let size = try fileSystem.status(of: file).size
+        let size = try status(of: file).size
         return Int64(count) == size ? count : nil
     }
 

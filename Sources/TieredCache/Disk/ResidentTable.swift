@@ -1,31 +1,55 @@
 import Synchronization
 
-/// The entries that are open: those in use, and as many others as the descriptor budget allows.
+/// The entries in memory: those in use, as many open ones as the descriptor budget allows, and
+/// resting ones: their files are closed, their heads kept, so that a hit reads no record.
 ///
 /// Holds the only reference that is not a lease: an entry whose reference here is the last one is in
 /// nobody's use. Who leaves is found by a clock hand: a used mark costs a hit less than list surgery.
 struct ResidentTable {
+    /// An entry of the table.
+    struct Found {
+        var entry: DiskEntry
+        /// Whether its files are closed.
+        var isResting: Bool
+        fileprivate var number: Int
+    }
+
+    private struct Place {
+        /// What a resting entry takes in memory; 0 = its files are open.
+        var restingCost = 0
+        /// Where an open entry stands in `open`.
+        var position = 0
+    }
+
     private var entries: [DiskEntry?] = []
+    private var places: [Place] = []
     private var free: [Int] = []
     private var byKey: [CacheKey: Int] = [:]
     private var byName: [EntryName: Int] = [:]
-    private var hand = 0
+    /// The numbers of the open entries.
+    private var open: [Int] = []
+    private var openHand = 0
+    private var restingHand = 0
+    private(set) var restingCost = 0
 
-    var count: Int { byKey.count }
+    var count: Int { byName.count }
 
-    /// Every open entry.
+    var openCount: Int { open.count }
+
+    /// Every entry.
     var all: [DiskEntry] { entries.compactMap { $0 } }
 
     @inline(__always)
-    subscript(key: CacheKey) -> DiskEntry? {
-        byKey[key].flatMap { entries[$0] }
+    func find(_ key: CacheKey) -> Found? {
+        guard let number = byKey[key], let entry = entries[number] else { return nil }
+        return Found(entry: entry, isResting: places[number].restingCost > 0, number: number)
     }
 
     subscript(name: EntryName) -> DiskEntry? {
         byName[name].flatMap { entries[$0] }
     }
 
-    /// Adds an entry; the caller has removed what had its name.
+    /// Adds an entry that is open; the caller has removed what had its name.
     mutating func insert(_ entry: DiskEntry) {
         let number: Int
         if let reused = free.popLast() {
@@ -34,9 +58,11 @@ struct ResidentTable {
         } else {
             number = entries.count
             entries.append(entry)
+            places.append(Place())
         }
         byKey[entry.key] = number
         byName[entry.name] = number
+        beginOpen(number)
     }
 
     /// Removes an entry; the caller lets go of it outside the lock, since that closes files.
@@ -46,6 +72,11 @@ struct ResidentTable {
         }
         byKey[entry.key] = nil
         entries[number] = nil
+        if places[number].restingCost > 0 {
+            endRest(number)
+        } else {
+            endOpen(number)
+        }
         free.append(number)
         return entry
     }
@@ -66,19 +97,114 @@ struct ResidentTable {
         return result
     }
 
-    /// Removes entries that nobody uses until at most `maximum` are left.
-    mutating func shrink(to maximum: Int) -> [DiskEntry] {
-        var removed: [DiskEntry] = []
-        var steps = 2 * entries.count
-        while count > maximum, steps > 0 {
+    // MARK: Resting
+
+    /// Counts an entry as open again, if it is still here and resting.
+    mutating func didWake(_ found: Found) {
+        guard isResting(found) else { return }
+        endRest(found.number)
+        beginOpen(found.number)
+    }
+
+    /// Forgets a resting entry whose file is not what it was.
+    mutating func removeResting(_ found: Found) -> DiskEntry? {
+        isResting(found) ? remove(found.entry.name) : nil
+    }
+
+    private func isResting(_ found: Found) -> Bool {
+        entries[found.number] === found.entry && places[found.number].restingCost > 0
+    }
+
+    /// Closes or removes what nobody uses, until at most `maximum` entries are open and resting ones
+    /// cost at most `maximumRestingCost`.
+    mutating func shrink(to maximum: Int, maximumRestingCost: Int) -> LeavingEntries {
+        var leaving = LeavingEntries()
+        var steps = 2 * open.count
+        while open.count > maximum, steps > 0 {
             steps -= 1
-            hand = hand + 1 < entries.count ? hand + 1 : 0
-            guard entries[hand] != nil, isKnownUniquelyReferenced(&entries[hand]),
-                let entry = entries[hand]
-            else { continue }
-            if entry.clock.exchange(false, ordering: .relaxed) { continue }
-            removed.append(contentsOf: [remove(entry.name)].compactMap { $0 })
+            openHand = openHand + 1 < open.count ? openHand + 1 : 0
+            let number = open[openHand]
+            guard let entry = unused(number) else { continue }
+            if maximumRestingCost > 0, let file = entry.rest() {
+                endOpen(number)
+                beginRest(number, cost: entry.headCost)
+                leaving.append(file)
+            } else if let entry = remove(entry.name) {
+                leaving.entries.append(entry)
+            }
         }
-        return removed
+        if restingCost > maximumRestingCost { removeResting(to: maximumRestingCost, &leaving) }
+        return leaving
+    }
+
+    private mutating func removeResting(to maximum: Int, _ leaving: inout LeavingEntries) {
+        var steps = 2 * entries.count
+        while restingCost > maximum, steps > 0 {
+            steps -= 1
+            restingHand = restingHand + 1 < entries.count ? restingHand + 1 : 0
+            guard places[restingHand].restingCost > 0, let entry = unused(restingHand),
+                let entry = remove(entry.name)
+            else { continue }
+            leaving.entries.append(entry)
+        }
+    }
+
+    /// An entry that nobody holds and nobody used since the hand came by.
+    private mutating func unused(_ number: Int) -> DiskEntry? {
+        guard entries[number] != nil, isKnownUniquelyReferenced(&entries[number]),
+            let entry = entries[number], !entry.clock.exchange(false, ordering: .relaxed)
+        else { return nil }
+        return entry
+    }
+
+    private mutating func beginOpen(_ number: Int) {
+        places[number].position = open.count
+        open.append(number)
+    }
+
+    private mutating func endOpen(_ number: Int) {
+        let position = places[number].position
+        let last = open.removeLast()
+        guard last != number else { return }
+        open[position] = last
+        places[last].position = position
+    }
+
+    private mutating func beginRest(_ number: Int, cost: Int) {
+        places[number].restingCost = cost
+        restingCost += cost
+    }
+
+    private mutating func endRest(_ number: Int) {
+        restingCost -= places[number].restingCost
+        places[number].restingCost = 0
+    }
+}
+
+/// What had to leave the table; whoever gets it closes files, so outside the lock.
+struct LeavingEntries {
+    var entries: [DiskEntry] = []
+    /// Mostly one: its room costs a hit no allocation.
+    private var first: OpenFile?
+    private var others: [OpenFile] = []
+
+    mutating func append(_ file: OpenFile) {
+        guard first != nil else {
+            first = file
+            return
+        }
+        others.append(file)
+    }
+
+    mutating func append(_ leaving: LeavingEntries) {
+        entries.append(contentsOf: leaving.entries)
+        leaving.forEachFile { append($0) }
+    }
+
+    func forEachFile(_ body: (OpenFile) -> Void) {
+        if let first { body(first) }
+        for file in others {
+            body(file)
+        }
     }
 }

@@ -42,6 +42,19 @@ public struct FileSystemError: Error, Hashable, Sendable {
     }
 }
 
+extension FileSystemError {
+    /// Whether no file of ours has the name: a link or a directory in its place is not ours.
+    var isAbsence: Bool {
+        switch errno {
+        case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .isDirectory,
+            .noSuchAddressOrDevice:
+            true
+        default:
+            false
+        }
+    }
+}
+
 extension CacheError {
     /// The sentence for a failed call: what, on which file, why, and what to do.
     init(_ error: FileSystemError, _ path: FilePath) {
