@@ -9,7 +9,7 @@ public import HTTPTypes
 public struct CacheRequest: Sendable {
     /// The target, without userinfo and fragment.
     public let target: TargetURI
-    /// What selects the entry: the target, or what ``init(_:key:method:)`` was given.
+    /// What selects the entry: the target, or the key that the request was made with.
     public let key: CacheKey
     /// The name that the application gave the entry, if it did; only then is anything but a GET
     /// stored.
