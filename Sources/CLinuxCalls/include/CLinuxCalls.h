@@ -3,6 +3,7 @@
 #define TIEREDCACHE_CLINUXCALLS_H
 
 #include "DiskCalls.h"
+#include "KeyHash.h"
 #include "Terminal.h"
 #include "UnnamedFiles.h"
 
@@ -11,6 +12,7 @@
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /// prctl(PR_SET_NAME): names the calling thread; at most 15 bytes are kept.
@@ -21,6 +23,12 @@ static inline void tc_set_thread_name(const char *name) {
 /// futex(FUTEX_WAIT_PRIVATE): sleeps while the word has this value; may return early.
 static inline void tc_futex_wait(const uint32_t *word, uint32_t value) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, (void *)0, (void *)0, 0);
+}
+
+/// The same for at most this many nanoseconds, which must be below a second.
+static inline void tc_futex_wait_for(const uint32_t *word, uint32_t value, long nanoseconds) {
+  struct timespec time = {0, nanoseconds};
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &time, (void *)0, 0);
 }
 
 /// futex(FUTEX_WAKE_PRIVATE): wakes up to `count` sleepers.

@@ -8,7 +8,7 @@ public import HTTPCaching
 public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     /// The whole key, stored with the entry and compared at every lookup (invariant 1).
     public let string: String
-    /// XXH3 of the bytes, seeded per process so that nobody can craft collisions.
+    /// A hash of the bytes, seeded per process so that nobody can craft collisions.
     @usableFromInline package let hash: UInt64
 
     /// The key of a GET of `target`: its text, without userinfo and fragment.

@@ -1,10 +1,5 @@
+public import CLinuxCalls
 import CXXHash
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
 
 /// Strings as the bytes that they are: hashed and compared without Unicode's equivalences.
 ///
@@ -12,33 +7,39 @@ import Darwin
 /// an origin would, byte for byte, and several times faster.
 @usableFromInline
 enum UTF8Bytes {
-    private static let seed = UInt64.random(in: .min ... .max)
-
-    /// XXH3 of the bytes, seeded per process so that nobody can craft collisions.
-    @usableFromInline
+    /// A hash of the bytes, seeded per process so that nobody can craft collisions.
+    @inlinable
+    @inline(__always)
     static func hash(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64 {
-        XXH3_64bits_withSeed(bytes.baseAddress, bytes.count, seed)
+        guard bytes.count >= 16, bytes.count <= 128 else { return hashOfUncommonLength(bytes) }
+        return tc_hash_short_key(bytes.baseAddress, bytes.count)
     }
 
-    /// Whether the bytes equal as many bytes at `other`.
     @usableFromInline
-    static func areEqual(
-        _ bytes: UnsafeBufferPointer<UInt8>,
-        _ other: UnsafePointer<UInt8>?
-    ) -> Bool {
-        guard let start = bytes.baseAddress, let other else { return bytes.isEmpty }
-        return memcmp(start, other, bytes.count) == 0
+    @inline(never)
+    static func hashOfUncommonLength(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64 {
+        XXH3_64bits_withSeed(bytes.baseAddress, bytes.count, tc_key_seed())
     }
 
     /// Whether two strings have the same bytes.
     @inlinable
     @inline(__always)
     static func areEqual(_ left: String, _ right: String) -> Bool {
-        of(left) { leftBytes in
-            of(right) { rightBytes in
-                leftBytes.count == rightBytes.count && areEqual(leftBytes, rightBytes.baseAddress)
-            }
+        of(left) { left in
+            of(right) { right in left.count == right.count && areEqual(left, right) }
         }
+    }
+
+    @inlinable
+    @inline(__always)
+    static func areEqual(
+        _ left: UnsafeBufferPointer<UInt8>,
+        _ right: UnsafeBufferPointer<UInt8>
+    ) -> Bool {
+        guard let left = left.baseAddress, let other = right.baseAddress else {
+            return right.isEmpty
+        }
+        return tc_equal_keys(left, other, right.count)
     }
 
     /// Passes the bytes of `string` to `body`, without a copy unless the string is bridged.

@@ -4,7 +4,7 @@ extension MemoryCache {
     /// Whether a lookup would find a value; changes neither the order nor the statistics.
     public func contains(_ key: Key) -> Bool {
         withEntry(key) { shard, found in
-            found >= 0 && !hasExpired(shard.pointee.entries[found].expiry)
+            found >= 0 && !hasExpired(shard.pointee.entries.content(found).pointee.expiry)
         }
     }
 
@@ -15,12 +15,12 @@ extension MemoryCache {
     public func remove(_ key: Key) -> Value? {
         let removed: Removal? = withEntry(key) { shard, found in
             guard found >= 0 else { return nil }
-            let isExpired = hasExpired(shard.pointee.entries[found].expiry)
+            let isExpired = hasExpired(shard.pointee.entries.content(found).pointee.expiry)
             return shard.pointee.remove(found, cause: isExpired ? .expired : .explicit)
         }
         guard let removed else { return nil }
         finish(removed)
-        return removed.cause == .expired ? nil : removed.value
+        return removed.cause == .expired ? nil : removed.content.value
     }
 
     /// Removes all entries.
@@ -75,21 +75,21 @@ extension MemoryCache {
 
     @inlinable
     func notify(_ removal: Removal) {
-        observer?(removal.key, removal.value, removal.cause)
+        observer?(removal.content.key, removal.content.value, removal.cause)
     }
 
     private func withEntry<Result>(
         _ key: Key,
         _ body: (UnsafeMutablePointer<Shard>, Int) -> Result
     ) -> Result {
-        let hash = MemoryKey.hash(of: key)
-        let shard = shard(Int(truncatingIfNeeded: hash) & shardMask)
-        lock(of: shard).pointee.lock()
-        defer { lock(of: shard).pointee.unlock() }
-        return body(
-            shard,
-            shard.pointee.find(key, tag: UInt32(truncatingIfNeeded: hash >> 32))
-        )
+        MemoryKey.withBytes(of: key) { bytes in
+            let hash = MemoryKey.hash(of: key, bytes)
+            let shard = shard(Int(truncatingIfNeeded: hash) & shardMask)
+            lock(of: shard).pointee.lock()
+            defer { lock(of: shard).pointee.unlock() }
+            let tag = UInt32(truncatingIfNeeded: hash >> 32)
+            return body(shard, shard.pointee.find(key, bytes, tag: tag))
+        }
     }
 
     private func remove(cause: RemovalCause, where condition: (Key, Int64) -> Bool) {
@@ -108,8 +108,9 @@ extension MemoryCache {
         lock(of: shard).pointee.lock()
         defer { lock(of: shard).pointee.unlock() }
         var removals: [Removal] = []
-        for entry in 0..<shard.pointee.extent where shard.pointee.stamps[entry] != 0 {
-            let candidate = shard.pointee.entries + entry
+        let entries = shard.pointee.entries
+        for entry in 0..<shard.pointee.extent where entries.ledger(entry).pointee.isLive {
+            let candidate = entries.content(entry)
             guard condition(candidate.pointee.key, candidate.pointee.expiry) else { continue }
             removals.append(shard.pointee.remove(entry, cause: cause))
         }

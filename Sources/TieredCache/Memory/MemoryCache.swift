@@ -5,7 +5,8 @@ public import Synchronization
 /// - Bound: the sum of the costs is never above the limit when an insertion returns (while several
 ///   threads insert at once it may be, by the values they are inserting).
 /// - Order: with one shard exactly least recently used first. With several, exactly so within a
-///   shard and, between shards, in the order of the insertions: entries of different shards that
+///   shard; an insertion takes the oldest entry of its own shard, unless another shard has one that
+///   is older by more insertions than a sixteenth of the entries. Entries of different shards that
 ///   were hit between the same two insertions count as hit at the same time.
 /// - Expiry: an entry may have a time to live; it is noticed when the entry is looked up or
 ///   evicted, or by ``removeExpired()``. Hits on entries without one read no clock.
@@ -30,14 +31,14 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     // under the shard's lock alone.
     @usableFromInline nonisolated(unsafe) let shards: UnsafeMutableRawPointer
     @usableFromInline let shardMask: Int
-    /// For each shard a stamp that none of its entries is older than; `.max` for an empty shard.
-    @usableFromInline nonisolated(unsafe) let hints: UnsafeMutablePointer<Atomic<UInt64>>
     @usableFromInline let time: any TimeSource
     @usableFromInline let observer: RemovalObserver?
     @usableFromInline let maximumEntryCost: Int
 
     /// Grows by one unit with each insertion; shards count hits between two units, see `touch`.
     @usableFromInline let epoch = Atomic<UInt64>(1 << 20)
+    /// A stamp that no entry of any shard is older than.
+    @usableFromInline let floor = Atomic<UInt64>(0)
     @usableFromInline let cost = Atomic<Int>(0)
     @usableFromInline let count = Atomic<Int>(0)
     @usableFromInline let refusals = Atomic<Int>(0)
@@ -66,8 +67,6 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         self.limits = limits
         self.shards = Self.allocateShards(shards)
         self.shardMask = shards - 1
-        self.hints = .allocate(capacity: shards)
-        for number in 0..<shards { (hints + number).initialize(to: Atomic(.max)) }
         self.time = time
         self.observer = onRemoval
         self.maximumEntryCost = limits.maximumEntryCost
@@ -77,33 +76,40 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
     deinit {
         for number in 0...shardMask {
-            lock(of: shard(number)).deinitialize(count: 1)
+            head(of: shard(number)).deinitialize(count: 1)
             shard(number).deinitialize(count: 1)
         }
         shards.deallocate()
-        hints.deinitialize(count: shardMask + 1)
-        hints.deallocate()
     }
 
     /// The value under `key`, which becomes the most recently used; `nil` counts as a miss.
     @inlinable
     public func value(forKey key: Key) -> Value? {
-        let hash = MemoryKey.hash(of: key)
+        MemoryKey.withBytes(of: key) { value(forKey: key, $0) }
+    }
+
+    /// The lookup of a key whose text has these bytes.
+    @inlinable
+    @inline(never)
+    func value(forKey key: Key, _ bytes: UnsafeBufferPointer<UInt8>) -> Value? {
+        let hash = MemoryKey.hash(of: key, bytes)
+        let tag = UInt32(truncatingIfNeeded: hash >> 32)
         let shard = shard(Int(truncatingIfNeeded: hash) & shardMask)
+        head(of: shard).pointee.prefetchSlot(of: tag)
         lock(of: shard).pointee.lock()
-        let found = shard.pointee.find(key, tag: UInt32(truncatingIfNeeded: hash >> 32))
+        let found = shard.pointee.find(key, bytes, tag: tag)
         guard found >= 0 else {
             shard.pointee.misses &+= 1
             lock(of: shard).pointee.unlock()
             return nil
         }
-        let entry = shard.pointee.entries + found
-        guard entry.pointee.expiry == .max || !hasExpired(entry.pointee.expiry) else {
+        let content = shard.pointee.entries.content(found)
+        guard content.pointee.expiry == .max || !hasExpired(content.pointee.expiry) else {
             finishExpiredLookup(found, in: shard)
             return nil
         }
         // Counting the reference waits for all earlier writes, so the mark is written after it.
-        let value = entry.pointee.value
+        let value = content.pointee.value
         shard.pointee.touch(found, epoch: epoch.load(ordering: .relaxed))
         if shard.pointee.clock & ((1 << 20) - 1) == 0 { advanceEpoch(to: shard.pointee.clock) }
         shard.pointee.hits &+= 1
@@ -135,42 +141,80 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
             return false
         }
         let expiry = lifetime.map { time.monotonicTime().advanced(by: $0).nanoseconds } ?? .max
-        let growth = put(value, forKey: key, cost: cost, expiry: expiry)
-        settle(growth, cause: .size)
+        MemoryKey.withBytes(of: key) { put(value, forKey: key, $0, cost: cost, expiry: expiry) }
         return true
     }
 
-    /// Stores a value; what the cache grows by is not yet on the account.
+    /// Stores a value under a key whose text has these bytes.
     @inlinable
-    func put(_ value: Value, forKey key: Key, cost: Int, expiry: Int64) -> MemoryGrowth {
-        let hash = MemoryKey.hash(of: key)
+    @inline(never)
+    func put(
+        _ value: Value,
+        forKey key: Key,
+        _ bytes: UnsafeBufferPointer<UInt8>,
+        cost: Int,
+        expiry: Int64
+    ) {
+        let hash = MemoryKey.hash(of: key, bytes)
         let tag = UInt32(truncatingIfNeeded: hash >> 32)
-        let number = Int(truncatingIfNeeded: hash) & shardMask
-        let shard = shard(number)
-        let epoch = epoch.wrappingAdd(1 << 20, ordering: .relaxed).newValue
+        let shard = shard(Int(truncatingIfNeeded: hash) & shardMask)
+        head(of: shard).pointee.prefetchSlot(of: tag)
         lock(of: shard).pointee.lock()
-        let found = shard.pointee.find(key, tag: tag)
-        var replaced: Removal?
-        if found >= 0 {
-            replaced = shard.pointee.replace(
-                found,
-                value: value,
-                cost: cost,
-                expiry: expiry,
-                epoch: epoch
-            )
-        } else {
-            let entry = Shard.Entry(key: key, value: value, expiry: expiry)
-            shard.pointee.add(entry, tag: tag, cost: cost, epoch: epoch)
-            // Only an empty shard has no hint; any other's holds for a newer entry too.
-            if hints[number].load(ordering: .relaxed) == .max {
-                hints[number].store(shard.pointee.clock, ordering: .relaxed)
-            }
+        let epoch = advanceEpoch(in: shard)
+        let found = shard.pointee.find(key, bytes, tag: tag)
+        guard found < 0 else {
+            finishReplacement(of: found, in: shard, by: value, cost, expiry, epoch)
+            return
+        }
+        let content = MemoryContent(key: key, value: value, expiry: expiry)
+        shard.pointee.add(content, tag: tag, cost: cost, epoch: epoch)
+        head(of: shard).pointee.index.store(shard.pointee.index.hint, ordering: .relaxed)
+        var growth = MemoryGrowth(cost: cost, count: 1)
+        guard exceedsLimits(with: growth), let removal = evictNearby(in: shard) else {
+            noteOldest(of: shard)
+            lock(of: shard).pointee.unlock()
+            settle(growth, cause: .size)
+            return
         }
         lock(of: shard).pointee.unlock()
-        guard let replaced else { return MemoryGrowth(cost: cost, count: 1) }
+        growth.subtract(removal)
+        settle(growth, after: removal, cause: .size)
+    }
+
+    /// The stamp of an insertion: younger than all that other shards gave out before.
+    ///
+    /// Load and store, not one atomic step: two insertions at the same time may get the same, and
+    /// one that was interrupted in between may set it back, until the next insertion into any shard
+    /// that has seen the higher one.
+    @inlinable
+    @inline(__always)
+    func advanceEpoch(in shard: UnsafeMutablePointer<Shard>) -> UInt64 {
+        let advanced = max(epoch.load(ordering: .relaxed), shard.pointee.clock) &+ 1 << 20
+        epoch.store(advanced, ordering: .relaxed)
+        return advanced
+    }
+
+    /// Ends an insertion that found an older value, and gives back the shard's lock.
+    @usableFromInline
+    @inline(never)
+    func finishReplacement(
+        of found: Int,
+        in shard: UnsafeMutablePointer<Shard>,
+        by value: Value,
+        _ cost: Int,
+        _ expiry: Int64,
+        _ epoch: UInt64
+    ) {
+        let replaced = shard.pointee.replace(
+            found,
+            value: value,
+            cost: cost,
+            expiry: expiry,
+            epoch: epoch
+        )
+        lock(of: shard).pointee.unlock()
         notify(replaced)
-        return MemoryGrowth(cost: cost - replaced.cost, count: 0)
+        settle(MemoryGrowth(cost: cost &- replaced.cost, count: 0), cause: .size)
     }
 
     /// A million hits in a shard without an insertion anywhere: the epoch follows, so that what is
@@ -185,22 +229,30 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @inline(__always)
     func shard(_ number: Int) -> UnsafeMutablePointer<Shard> {
         // 512 bytes each, so that no two share a cache line or a pair of prefetched ones.
-        (shards + (number &<< 9 &+ 16)).assumingMemoryBound(to: Shard.self)
+        (shards + (number &<< 9 &+ 32)).assumingMemoryBound(to: Shard.self)
     }
 
     @inlinable
     @inline(__always)
-    func lock(of shard: UnsafeMutablePointer<Shard>) -> UnsafeMutablePointer<MemoryLock> {
-        (UnsafeMutableRawPointer(shard) - 16).assumingMemoryBound(to: MemoryLock.self)
+    func head(of shard: UnsafeMutablePointer<Shard>) -> UnsafeMutablePointer<MemoryShardHead> {
+        (UnsafeMutableRawPointer(shard) - 32).assumingMemoryBound(to: MemoryShardHead.self)
+    }
+
+    @inlinable
+    @inline(__always)
+    func lock(of shard: UnsafeMutablePointer<Shard>) -> UnsafePointer<MemoryLock> {
+        // The first property.
+        UnsafeRawPointer(head(of: shard)).assumingMemoryBound(to: MemoryLock.self)
     }
 
     private static func allocateShards(_ count: Int) -> UnsafeMutableRawPointer {
-        precondition(MemoryLayout<Shard>.size <= 512 - 16)
+        precondition(MemoryLayout<Shard>.size <= 512 - 32)
+        precondition(MemoryLayout<MemoryShardHead>.size <= 32)
         let memory = UnsafeMutableRawPointer.allocate(byteCount: count << 9, alignment: 128)
         for number in 0..<count {
             let place = memory + number << 9
-            place.initializeMemory(as: MemoryLock.self, to: MemoryLock())
-            (place + 16).initializeMemory(as: Shard.self, to: Shard())
+            place.initializeMemory(as: MemoryShardHead.self, to: MemoryShardHead())
+            (place + 32).initializeMemory(as: Shard.self, to: Shard())
         }
         return memory
     }

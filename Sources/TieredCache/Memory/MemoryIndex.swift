@@ -6,21 +6,35 @@ public import CLinuxCalls
 /// The bits of the hash tell the home of a word without looking at its entry, so that removal can
 /// close the gap behind it and no word is ever further from home than the load makes necessary.
 ///
-/// The profile of a hit among 10,000 entries is two waits for memory, for the entry and then for
-/// the bytes of the key that the entry points to. Beside its word a slot therefore has the address
-/// of those bytes, never followed, only passed to the processor as a hint: both loads then run at
-/// the same time.
+/// The profile of a hit among 10,000 entries is waiting for memory: for the entry, then for the
+/// bytes of the key that the entry points to and for the object that is its value. Beside its word
+/// a slot therefore has both addresses for the processor: all loads then run at the same time.
 @usableFromInline
 struct MemoryIndex {
+    /// Addresses of what an entry points to, for the processor to load early.
+    @usableFromInline
+    struct Hints {
+        /// See ``MemoryKey/address(of:)``.
+        @usableFromInline var key: UInt
+        /// Never followed.
+        @usableFromInline var value: UInt
+
+        @inlinable
+        init(key: UInt, value: UInt) {
+            self.key = key
+            self.value = value
+        }
+    }
+
     @usableFromInline
     struct Slot {
         @usableFromInline var word: UInt64
-        @usableFromInline var keyAddress: UInt
+        @usableFromInline var hints: Hints
 
         @inlinable
-        init(word: UInt64, keyAddress: UInt) {
+        init(word: UInt64, hints: Hints) {
             self.word = word
-            self.keyAddress = keyAddress
+            self.hints = hints
         }
     }
 
@@ -30,8 +44,13 @@ struct MemoryIndex {
 
     @usableFromInline
     init(capacity: Int = 16) {
-        slots = .allocate(capacity: capacity)
-        slots.initialize(repeating: Slot(word: 0, keyAddress: 0), count: capacity)
+        let bytes = capacity * MemoryLayout<Slot>.stride
+        slots = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 64)
+            .bindMemory(to: Slot.self, capacity: capacity)
+        slots.initialize(
+            repeating: Slot(word: 0, hints: Hints(key: 0, value: 0)),
+            count: capacity
+        )
         mask = capacity - 1
     }
 
@@ -43,18 +62,35 @@ struct MemoryIndex {
         slots.deallocate()
     }
 
-    /// The number of the entry under `tag` that `matches`, or -1.
+    /// Address and size in one word, so that one atomic load tells both to ``prefetch(_:in:)``: the
+    /// memory is aligned to 64 bytes, and the free bits hold the logarithm of the capacity.
     @inlinable
     @inline(__always)
-    func find(tag: UInt32, where matches: (Int) -> Bool) -> Int {
+    var hint: UInt { UInt(bitPattern: slots) | UInt(truncatingIfNeeded: mask.nonzeroBitCount) }
+
+    /// Starts loading the home of a tag.
+    @inlinable
+    @inline(__always)
+    static func prefetch(_ tag: UInt32, in hint: UInt) {
+        let place = UInt(tag) & ((1 &<< (hint & 63)) &- 1)
+        tc_prefetch((hint & ~63) &+ place &* UInt(MemoryLayout<Slot>.stride))
+    }
+
+    /// The number of the entry under `tag` that `matches`, given its number and the address of its
+    /// key; or -1.
+    @inlinable
+    @inline(__always)
+    func find(tag: UInt32, where matches: (Int, UInt) -> Bool) -> Int {
         var place = Int(tag) & mask
         while true {
             let word = slots[place].word
             if UInt32(truncatingIfNeeded: word >> 32) == tag, word != 0 {
-                tc_prefetch(slots[place].keyAddress)
-                tc_prefetch(slots[place].keyAddress &+ 64)
+                let hints = slots[place].hints
+                tc_prefetch(hints.key)
+                tc_prefetch(hints.key &+ 64)
+                tc_prefetch_for_writing(hints.value)
                 let entry = Int(word & 0xffff_ffff) &- 1
-                if matches(entry) { return entry }
+                if matches(entry, hints.key) { return entry }
             } else if word == 0 {
                 return -1
             }
@@ -63,43 +99,55 @@ struct MemoryIndex {
     }
 
     /// Adds an entry, which must not be there yet.
-    ///
-    /// - Parameters:
-    ///   - tag: the part of the hash that the slot holds.
-    ///   - entry: the entry's number.
-    ///   - keyAddress: where the key's bytes are; any number is safe.
     @inlinable
-    mutating func insert(tag: UInt32, entry: Int, keyAddress: UInt) {
-        if (count + 1) * 4 > (mask + 1) * 3 { grow() }
-        place(Slot(word: UInt64(tag) << 32 | UInt64(entry + 1), keyAddress: keyAddress))
-        count += 1
+    mutating func insert(tag: UInt32, entry: Int, hints: Hints) {
+        if (count &+ 1) &* 4 > (mask &+ 1) &* 3 { grow() }
+        place(Slot(word: Self.word(tag, entry), hints: hints))
+        count &+= 1
+    }
+
+    /// Replaces the hints of an entry, which must be there: any addresses are safe.
+    @inlinable
+    func setHints(_ hints: Hints, tag: UInt32, entry: Int) {
+        slots[placeOf(tag, entry)].hints = hints
     }
 
     /// Removes an entry, which must be there, and moves back what was pushed aside by it.
     @inlinable
     mutating func remove(tag: UInt32, entry: Int) {
-        let wanted = UInt64(tag) << 32 | UInt64(entry + 1)
-        var gap = Int(tag) & mask
-        while slots[gap].word != wanted { gap = (gap + 1) & mask }
+        var gap = placeOf(tag, entry)
         var place = gap
         while true {
-            place = (place + 1) & mask
+            place = (place &+ 1) & mask
             let slot = slots[place]
             guard slot.word != 0 else { break }
-            let home = Int(slot.word >> 32) & mask
+            let home = Int(truncatingIfNeeded: slot.word >> 32) & mask
             // Movable unless its home lies in the cyclic range (gap, place].
             guard (place &- home) & mask >= (place &- gap) & mask else { continue }
             slots[gap] = slot
             gap = place
         }
         slots[gap].word = 0
-        count -= 1
+        count &-= 1
+    }
+
+    @inlinable
+    static func word(_ tag: UInt32, _ entry: Int) -> UInt64 {
+        UInt64(tag) << 32 | UInt64(truncatingIfNeeded: entry &+ 1)
+    }
+
+    @inlinable
+    func placeOf(_ tag: UInt32, _ entry: Int) -> Int {
+        let wanted = Self.word(tag, entry)
+        var place = Int(tag) & mask
+        while slots[place].word != wanted { place = (place &+ 1) & mask }
+        return place
     }
 
     @inlinable
     mutating func place(_ slot: Slot) {
-        var place = Int(slot.word >> 32) & mask
-        while slots[place].word != 0 { place = (place + 1) & mask }
+        var place = Int(truncatingIfNeeded: slot.word >> 32) & mask
+        while slots[place].word != 0 { place = (place &+ 1) & mask }
         slots[place] = slot
     }
 

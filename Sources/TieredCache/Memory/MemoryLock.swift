@@ -39,14 +39,20 @@ public import Synchronization
 
 /// The lock of a shard: a word that is taken and given back inline, and a futex for who must wait.
 ///
-/// `Synchronization.Mutex` and a pthread mutex do the same behind a call each for taking and giving
-/// back, which is measurable next to a lookup of 40 ns. Held for tens of nanoseconds, never over a
-/// system call, a caller's closure (save the time source's) or the release of a value.
+/// Giving back is a plain store. A lock that knows in its word whether somebody sleeps, as a pthread
+/// mutex and `Synchronization.Mutex` do, exchanges the word instead, and that waits until all that
+/// the holder wrote is out of the processor's store buffer, including the stamp of an entry whose
+/// cache line is still on its way.
 ///
-/// States of the word: 0 free → 1 taken; 1 → 2 taken and somebody may sleep; both → 0.
+/// The price: between the store and the look at `sleepers` somebody may have decided to sleep
+/// without being seen. So a sleeper looks again after a millisecond at the latest. It takes a holder
+/// that lost its processor to make anybody sleep at all: the lock is held for tens of nanoseconds,
+/// never over a system call, a caller's closure (save the time source's) or the release of a value.
 @usableFromInline
 struct MemoryLock: ~Copyable, Sendable {
+    /// 0 free, 1 taken.
     @usableFromInline let word = Atomic<UInt32>(0)
+    @usableFromInline let sleepers = Atomic<UInt32>(0)
 
     @usableFromInline
     init() {}
@@ -54,19 +60,25 @@ struct MemoryLock: ~Copyable, Sendable {
     @inlinable
     @inline(__always)
     borrowing func lock() {
-        let first = word.compareExchange(
-            expected: 0,
-            desired: 1,
-            successOrdering: .acquiring,
-            failureOrdering: .relaxed
-        )
-        if !first.exchanged { waitForTurn() }
+        if !tryLock() { waitForTurn() }
     }
 
     @inlinable
     @inline(__always)
     borrowing func unlock() {
-        if word.exchange(0, ordering: .releasing) == 2 { wakeOne() }
+        word.store(0, ordering: .releasing)
+        if sleepers.load(ordering: .relaxed) != 0 { wakeOne() }
+    }
+
+    @inlinable
+    @inline(__always)
+    borrowing func tryLock() -> Bool {
+        word.compareExchange(
+            expected: 0,
+            desired: 1,
+            successOrdering: .acquiring,
+            failureOrdering: .relaxed
+        ).exchanged
     }
 
     /// The holder needs a few dozen nanoseconds, so looking again is cheaper than sleeping; but it
@@ -74,19 +86,14 @@ struct MemoryLock: ~Copyable, Sendable {
     @usableFromInline
     @inline(never)
     borrowing func waitForTurn() {
-        for _ in 0..<64 {
-            tc_cpu_relax()
-            guard word.load(ordering: .relaxed) == 0 else { continue }
-            let taken = word.compareExchange(
-                expected: 0,
-                desired: 1,
-                successOrdering: .acquiring,
-                failureOrdering: .relaxed
-            )
-            if taken.exchanged { return }
-        }
-        while word.exchange(2, ordering: .acquiring) != 0 {
-            withAddress { tc_futex_wait($0, 2) }
+        while true {
+            for _ in 0..<64 {
+                tc_cpu_relax()
+                if word.load(ordering: .relaxed) == 0, tryLock() { return }
+            }
+            sleepers.wrappingAdd(1, ordering: .sequentiallyConsistent)
+            withAddress { tc_futex_wait_for($0, 1, 1_000_000) }
+            sleepers.wrappingSubtract(1, ordering: .relaxed)
         }
     }
 

@@ -51,16 +51,26 @@ struct MemoryModel {
         return entry.value
     }
 
-    mutating func insert(_ key: String, _ value: Int, cost: Int, lifetime: Int64?) -> Bool {
+    /// - Parameter evicted: what the cache evicted first. Where the rule leaves a choice, the model
+    ///   follows the cache if that kept to the rule.
+    mutating func insert(
+        _ key: String,
+        _ value: Int,
+        cost: Int,
+        lifetime: Int64?,
+        evicted: Removal?
+    ) -> Bool {
         let cost = max(0, cost)
         guard cost <= limits.maximumEntryCost, cost <= costLimit else {
             statistics.refusals += 1
             drop(key, .replaced)
             return false
         }
-        epoch += 1 << 20
-        drop(key, .replaced)
         let shard = shardNumber(key)
+        epoch = max(epoch, clocks[shard, default: 0]) + 1 << 20
+        let countBefore = entries.count
+        let isNew = entries[key] == nil
+        drop(key, .replaced)
         entries[key] = Entry(
             value: value,
             cost: cost,
@@ -69,6 +79,9 @@ struct MemoryModel {
             shard: shard
         )
         statistics.insertions += 1
+        if isNew, exceedsLimits, let evicted, mayEvict(evicted, from: shard, countBefore) {
+            drop(evicted.key, entries[evicted.key].map(isExpired) ?? false ? .expired : .size)
+        }
         evict(.size)
         return true
     }
@@ -96,12 +109,26 @@ struct MemoryModel {
         entry.expiry.map { $0 <= now } ?? false
     }
 
+    private var exceedsLimits: Bool { cost > costLimit || entries.count > countLimit ?? .max }
+
+    /// The oldest entry, of all or of those of one shard.
+    private func oldest(in shard: Int? = nil) -> (key: String, value: Entry)? {
+        entries.filter { shard == nil || $0.value.shard == shard }.min {
+            ($0.value.stamp, $0.value.shard) < ($1.value.stamp, $1.value.shard)
+        }
+    }
+
+    /// Whether an insertion into `shard` may evict this: the shard's oldest, if the oldest of all
+    /// is older by no more insertions than a sixteenth of the entries that there were.
+    private func mayEvict(_ removal: Removal, from shard: Int, _ count: Int) -> Bool {
+        guard let nearby = oldest(in: shard), let oldest = oldest() else { return false }
+        return nearby.key == removal.key && nearby.value.value == removal.value
+            && nearby.value.stamp <= oldest.value.stamp + UInt64(count / 16) << 20
+    }
+
     private mutating func evict(_ cause: RemovalCause) {
-        while cost > costLimit || entries.count > countLimit ?? .max {
-            let oldest = entries.min {
-                ($0.value.stamp, $0.value.shard) < ($1.value.stamp, $1.value.shard)
-            }
-            guard let (key, entry) = oldest else { return }
+        while exceedsLimits {
+            guard let (key, entry) = oldest() else { return }
             drop(key, isExpired(entry) ? .expired : cause)
         }
     }
