@@ -70,10 +70,11 @@ extension DiskEntry {
     /// Seals the end of a body of unknown length, then records the length.
     func finish(completeLength: Int64, tail: FillTail?) throws(CacheError) {
         try core.checkSizes(metadata: 0, completeLength: completeLength)
-        let isPublished = state.withLock { $0.isPublished || $0.isDetached || $0.body != nil }
-        if !isPublished {
-            // Nothing is on disk yet: the length is known before the first write.
-            state.withLock { $0.table.completeLength = completeLength }
+        // Known before the last block is held: without it a reader would take that block for a full
+        // one, and give it up as damaged.
+        let isPublished = state.withLock { state in
+            state.table.completeLength = completeLength
+            return state.isPublished || state.isDetached || state.body != nil
         }
         if let tail {
             try seal(tail.contents, at: tail.range.lowerBound)

@@ -62,7 +62,8 @@ public final class DiskFill: Sendable {
     ///
     /// For bodies whose length was unknown; where it is known it must be the position.
     ///
-    /// - Throws: as ``write(_:)`` does; the length is then unknown as before.
+    /// - Throws: as ``write(_:)`` does; the length is then unknown as before, and what is left stays
+    ///   readable until the fill is ended or let go of.
     public func finish() throws(CacheError) {
         let (length, known, rest) = entry.state.withLock { state in
             (tail.range.upperBound, state.table.completeLength, tail.count)
@@ -70,8 +71,8 @@ public final class DiskFill: Sendable {
         guard known == nil || known == length else {
             throw CacheError(.invalidArgument, "the body ends before its complete length")
         }
-        defer { end() }
         try entry.finish(completeLength: length, tail: rest > 0 ? tail : nil)
+        end()
     }
 
     /// Ends the fill; what is less than a block is lost.
