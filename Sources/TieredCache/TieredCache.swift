@@ -29,6 +29,14 @@ public final class TieredCache: Sendable {
         engine = try Engine(configuration)
     }
 
+    /// Opens the cache on a test's own file system.
+    package init(
+        _ configuration: Configuration,
+        fileSystem: any FileSystem
+    ) throws(CacheError) {
+        engine = try Engine(configuration, fileSystem: fileSystem)
+    }
+
     /// Why the disk tier cannot be used or written at present; nil if it can.
     ///
     /// `.notOwner`: another process owns the directory, so hits are read and nothing is stored.

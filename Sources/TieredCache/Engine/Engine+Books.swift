@@ -91,12 +91,16 @@ extension Engine {
 
     func didFinish(
         _ operation: DownloadOperation,
-        _ result: Result<DownloadOutcome, CacheError>
+        _ result: Result<DownloadOutcome, CacheError>,
+        received: Int64,
+        stored: Int64
     ) {
         let key = operation.request.key
+        // What a download that was cancelled or failed has brought stays, and was paid for.
+        counters.add(received, to: .bytesFromOrigin)
+        if stored > 0 { didStore(key, .disk, bytes: stored) }
         switch result {
         case .success(let outcome):
-            counters.add(outcome.bytesReceived, to: .bytesFromOrigin)
             counters.add(to: .downloadsFinished)
             events.post(CacheEvent(key: key, .downloadFinished(bytes: outcome.bytesReceived)))
         case .failure(let error) where error.code == .cancelled || error.code == .shutDown:
@@ -151,10 +155,9 @@ extension DownloadOperation.NotStored {
         }
     }
 
-    /// The disk's error, where the rules would have allowed to store.
-    var diskError: CacheError? {
-        guard case .disk(let error) = self else { return nil }
-        return error
+    /// Whether the rules would have allowed to store.
+    var isOfDisk: Bool {
+        if case .disk = self { true } else { false }
     }
 
     /// What fails where storing was the purpose.

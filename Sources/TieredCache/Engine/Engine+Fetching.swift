@@ -1,5 +1,6 @@
 import FoundationEssentials
 import HTTPCaching
+import HTTPTypes
 
 // The second half of a request: what a lookup left over is fetched, validated or completed.
 extension Engine {
@@ -12,7 +13,11 @@ extension Engine {
         _ operation: OperationContext
     ) async throws(CacheError) -> CacheResponse {
         do throws(CacheError) {
-            return try await fetchFromOrigin(request, remainder, operation)
+            let response = try await fetchFromOrigin(request, remainder, operation)
+            if !Invalidation.isSafe(request.method) {
+                await invalidate(after: request, response)
+            }
+            return response
         } catch {
             guard let stale = try await staleAnswer(request, remainder, error) else { throw error }
             return stale
@@ -26,29 +31,46 @@ extension Engine {
     ) async throws(CacheError) -> CacheResponse {
         let fill = fill(for: request)
         var remainder = remainder
+        var asked = request
         var isAlone = request.policy == .reload || !request.isCacheable
-        // A second round follows where the first flight's answer was for somebody else, or a 304
-        // was about something that is not held.
+        // Further rounds follow where the flight's answer was for somebody else, or a 304 was about
+        // something that is not held.
         for _ in 0..<3 {
-            let flight = startFlight(fill, request, remainder, isAlone: isAlone)
+            let flight = startFlight(fill, asked, remainder, isAlone: isAlone)
             operation.forwardPriority(to: flight.subscription)
             switch try await answer(of: flight.subscription, fill) {
             case .storing(let generation):
                 return try await storingAnswer(flight, generation, request, remainder)
             case .passing(let head, let channel, let reason):
-                if channel.claim() {
-                    return try passingAnswer(flight, head, channel, reason, request, remainder)
+                let wanted = try wantedRange(of: request, channel)
+                if channel.brings(wanted), channel.claim() {
+                    return try passingAnswer(
+                        flight,
+                        head,
+                        channel,
+                        reason,
+                        wanted,
+                        request,
+                        remainder
+                    )
                 }
                 isAlone = true
-            case .notModified(let head?):
-                if let held = remainder.held {
-                    return try await confirmedAnswer(request, held, head, remainder)
+                // Of a suffix it is known by now where it begins.
+                if let end = wanted.end { asked.range = .bounded(wanted.start..<end) }
+            case .notModified(let confirmation):
+                if let held = remainder.held, let confirmation,
+                    held.head.hasValidators(of: confirmation.asked)
+                {
+                    return try await confirmedAnswer(
+                        request,
+                        held,
+                        confirmation.freshened,
+                        remainder
+                    )
                 }
                 remainder.task = .fetch
-            case .notModified(nil):
-                remainder.task = .fetch
-            case .unsuccessful(let head):
-                return try unsuccessfulAnswer(request, head, remainder)
+            case .unsuccessful(let head, let isStored):
+                return try unsuccessfulAnswer(request, head, remainder, isStored: isStored)
             }
         }
         throw CacheError(
@@ -57,13 +79,32 @@ extension Engine {
         )
     }
 
+    /// The bytes that a request wants of a body that is not stored.
+    private func wantedRange(
+        of request: CacheRequest,
+        _ channel: PassThroughChannel
+    ) throws(CacheError) -> WantedRange {
+        // The answer to HEAD tells a length and has no body.
+        if request.method == .head { return WantedRange(start: 0, end: 0) }
+        let wanted = try WantedRange.resolve(
+            request.range,
+            completeLength: channel.completeLength
+        )
+        guard let wanted else { throw lengthUnknown(request) }
+        return wanted
+    }
+
     // MARK: Starting
 
     /// A flight, and what was held before it began.
     struct Flight {
         let subscription: Subscription
         let fill: Fill
-        let heldBefore: ByteRangeSet
+        /// The first byte that the flight was asked for.
+        let start: Int64
+        /// What the flight was to complete.
+        var base: DiskEntry?
+        var heldBefore = ByteRangeSet()
     }
 
     private func startFlight(
@@ -100,7 +141,7 @@ extension Engine {
             held: held
         )
         let subscription = join(operation, at: plan.range.lowerBound)
-        return Flight(subscription: subscription, fill: fill, heldBefore: ByteRangeSet())
+        return Flight(subscription: subscription, fill: fill, start: plan.range.lowerBound)
     }
 
     /// A flight for the first gap of a part that is no longer fresh.
@@ -122,7 +163,13 @@ extension Engine {
             limit: wanted.upperBound,
             validating: held
         )
-        return Flight(subscription: subscription, fill: fill, heldBefore: heldBefore)
+        return Flight(
+            subscription: subscription,
+            fill: fill,
+            start: position,
+            base: entry,
+            heldBefore: heldBefore
+        )
     }
 
     /// The bytes that a first request asks for: whole blocks, because only they can be held.
@@ -152,8 +199,10 @@ extension Engine {
     ) async throws(CacheError) -> Fill.Answer {
         while true {
             let seen = fill.signal.version
+            // In this order: a flight that ends between the two has answered before.
+            let outcome = subscription.outcome
             if let id = subscription.flight, let answer = fill.answer(of: id) { return answer }
-            if let outcome = subscription.outcome {
+            if let outcome {
                 try outcome.get()
                 throw CacheError(.originFailed, "the origin gave no answer")
             }

@@ -54,6 +54,8 @@ extension Engine {
         let wasOnDisk = try await withStore { (store) throws(CacheError) in
             try store.remove(key)
         }
+        // A reader may have promoted it before it was gone from the disk.
+        memory.remove(key)
         if wasInMemory || wasOnDisk { events.post(CacheEvent(key: key, .removed)) }
         return wasInMemory || wasOnDisk
     }
@@ -62,6 +64,7 @@ extension Engine {
         memory.removeAll()
         guard configuration.directory != nil else { return }
         try await withStore { (store) throws(CacheError) in try store.removeAll() }
+        memory.removeAll()
         events.post(CacheEvent(key: nil, .removed))
     }
 

@@ -22,6 +22,8 @@ extension Engine {
         var result = PrefetchResult(response)
         try await drain(response.body)
         result.finish(response)
+        // Storing was the purpose.
+        if let trouble = response.storageTrouble { throw trouble }
         if let bytes, let length = response.completeLength, length > bytes {
             try await prefetchMovieBox(request, beyond: bytes, length: length, &result)
         }

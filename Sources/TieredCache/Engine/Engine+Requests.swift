@@ -38,8 +38,7 @@ extension Engine {
         }
         guard let range = spec.resolved(completeLength: Int64(entry.body.count)) else { return nil }
         didHit(request, .memory, decision, bytes: range.count)
-        let start = entry.body.startIndex
-        return entry.body[start + Int(range.lowerBound)..<start + Int(range.upperBound)]
+        return entry.body.part(WantedRange(start: range.lowerBound, end: range.upperBound))
     }
 
     private func memoryAnswer(_ request: CacheRequest) -> CacheResponse? {
@@ -62,7 +61,7 @@ extension Engine {
     }
 
     private func memoryLookup(_ request: CacheRequest) -> (MemoryEntry, ReuseDecision)? {
-        guard request.isCacheable, request.policy != .reload,
+        guard request.isCacheable, request.policy != .reload, !request.isPinned,
             let entry = memory.entry(forKey: request.key)
         else { return nil }
         let decision = entry.head.reuse(
@@ -95,10 +94,24 @@ extension Engine {
 
     /// Promotes what was read as a whole from disk or origin.
     private func keepInMemory(_ bytes: Data, _ response: CacheResponse, _ request: CacheRequest) {
-        guard request.range == nil, request.isCacheable, response.isStored,
+        guard request.range == nil, request.isCacheable, response.mayKeepInMemory,
             Int64(bytes.count) <= memory.promotionLimit, response.headSource != .memory
         else { return }
-        memory.insert(MemoryEntry(head: response.head, body: bytes), forKey: request.key)
+        let source = response.body.source
+        promote(bytes, response.head, request.key) { source.isSuperseded }
+    }
+
+    /// Puts a whole body into the memory tier, unless its entry was replaced or removed meanwhile.
+    func promote(
+        _ bytes: Data,
+        _ head: StoredResponse,
+        _ key: CacheKey,
+        isSuperseded: () -> Bool
+    ) {
+        guard !isSuperseded() else { return }
+        memory.insert(MemoryEntry(head: head, body: bytes), forKey: key)
+        // Who replaces or removes does it on disk first, so one of the two sees the other.
+        if isSuperseded() { memory.remove(key) }
     }
 
     func bytes(
@@ -128,15 +141,7 @@ extension Engine {
         } else {
             request.policy = .cacheOnly
         }
-        do throws(CacheError) {
-            guard
-                case .complete = try await LookupOperation(engine: self, request: request)
-                    .perform()
-            else { return false }
-            return true
-        } catch {
-            return false
-        }
+        return await LookupOperation(engine: self, request: request).wouldAnswer()
     }
 
     // MARK: Background
@@ -156,33 +161,6 @@ extension Engine {
             } catch {
                 // The stale answer stays; the next request tries again.
                 logger.debug("background validation failed", metadata: [LogKeys.error: "\(error)"])
-            }
-        }
-    }
-
-    /// What a successful unsafe request makes unusable is validated before its next use
-    /// (RFC 9111 §4.4).
-    func invalidate(after request: CacheRequest, _ response: CacheResponse) async {
-        let targets = Invalidation.targets(
-            method: request.method,
-            target: request.target,
-            status: response.status.code,
-            fields: response.fields
-        )
-        for target in targets {
-            let key = CacheKey(target)
-            memory.remove(key)
-            let disk = disk
-            await io.run { [self] in
-                do throws(CacheError) {
-                    guard let entry = try disk.openStore?.entry(for: key),
-                        var head = StoredResponse(encoded: entry.metadata)
-                    else { return }
-                    head.flags.insert(.invalidated)
-                    try entry.updateMetadata(head.encoded())
-                } catch {
-                    didFailToLookUp(key, error)
-                }
             }
         }
     }

@@ -24,7 +24,16 @@ final class Engine: Sendable {
         weak var fill: Fill?
     }
 
-    init(_ configuration: Configuration) throws(CacheError) {
+    /// Opens the tiers.
+    ///
+    /// - Parameters:
+    ///   - configuration: limits, directory and policies.
+    ///   - fileSystem: the machine's, unless a test has its own.
+    /// - Throws: `.invalidArgument`.
+    init(
+        _ configuration: Configuration,
+        fileSystem: any FileSystem = POSIXFileSystem()
+    ) throws(CacheError) {
         try configuration.validate()
         self.configuration = configuration
         time = configuration.timeSource
@@ -43,8 +52,13 @@ final class Engine: Sendable {
             executor: io
         )
         memory = try ResponseMemory(configuration, events: events)
-        disk = DiskTier(configuration, events: events, counters: counters)
-        if let trouble = disk.trouble {
+        disk = DiskTier(
+            configuration,
+            fileSystem: fileSystem,
+            events: events,
+            counters: counters
+        )
+        if configuration.directory != nil, let trouble = disk.trouble {
             didFailToOpen(trouble)
         }
     }
@@ -72,10 +86,15 @@ final class Engine: Sendable {
     }
 
     private func didRelease(_ group: FlightGroup) {
-        fills.withLock { fills in
-            // Another one may have taken its place meanwhile.
-            if let entry = fills[group], entry.fill == nil { fills[group] = nil }
+        // Another one may have taken its place meanwhile. It is let go of outside the lock: if this
+        // is the last reference by then, its release takes the lock again.
+        let other = fills.withLock { fills -> Fill? in
+            guard let entry = fills[group] else { return nil }
+            if let fill = entry.fill { return fill }
+            fills[group] = nil
+            return nil
         }
+        withExtendedLifetime(other) {}
     }
 
     /// A group that nobody else joins.
@@ -106,7 +125,7 @@ final class Engine: Sendable {
     func join(
         _ operation: DownloadOperation,
         at offset: Int64,
-        isFar maximumDistance: Int64? = nil
+        within maximumDistance: Int64? = nil
     ) -> Subscription {
         let fill = operation.fill
         let subscription = queue.join(
@@ -122,6 +141,30 @@ final class Engine: Sendable {
         if !subscription.isFirst {
             counters.add(to: .downloadsShared)
         }
+        return subscription
+    }
+
+    /// A share in the flight that brings the first byte of `wanted` that is missing, if there is one.
+    ///
+    /// For bodies without validator: a flight of their own could not be joined to what is held.
+    func flightUnderWay(
+        for request: CacheRequest,
+        _ entry: DiskEntry,
+        _ wanted: WantedRange
+    ) -> Subscription? {
+        let fill = fill(for: request)
+        let missing = entry.held(at: wanted.start)?.upperBound ?? wanted.start
+        let subscription = queue.joinUnderWay(
+            fill.joinableGroup(for: entry),
+            wanting: missing,
+            priority: request.priority,
+            didEnd: { fill.signal.bump() }
+        )
+        guard let subscription, let flight = subscription.flight,
+            case .storing(let generation) = fill.answer(of: flight),
+            generation.entry.generation == entry.generation
+        else { return nil }
+        counters.add(to: .downloadsShared)
         return subscription
     }
 
@@ -150,6 +193,7 @@ final class Engine: Sendable {
     /// Drops what is held under a key because the origin's answer must not be stored.
     func forget(_ key: CacheKey) {
         memory.remove(key)
+        defer { memory.remove(key) }
         guard let store = disk.openStore else { return }
         do throws(CacheError) {
             _ = try store.remove(key)

@@ -20,6 +20,7 @@ final class DiskTier: Sendable {
     /// Opens a configuration's directory; that it cannot be used is not an error here.
     convenience init(
         _ configuration: Configuration,
+        fileSystem: any FileSystem,
         events: EventHub,
         counters: StatisticsCounters
     ) {
@@ -29,6 +30,7 @@ final class DiskTier: Sendable {
             }
             return try DiskStore(
                 configuration.diskOptions(directory, events: events, counters: counters),
+                fileSystem: fileSystem,
                 timeSource: configuration.timeSource
             )
         }

@@ -33,12 +33,28 @@ struct DownloadOperation: Sendable {
         } catch {
             engine.didFailToStore(request, error)
         }
-        if case .success(let outcome) = result, case .unsuccessful(let response) = outcome.end {
-            didEnd(with: response, outcome, flight: context.id)
-        }
-        engine.didFinish(self, result)
+        didEnd(result, sink, flight: context.id)
+        engine.didFinish(self, result, received: sink.bytesReceived, stored: sink.bytesStored)
         fill.signal.bump()
         return result.map { _ in }
+    }
+
+    private func didEnd(
+        _ result: Result<DownloadOutcome, CacheError>,
+        _ sink: FillSink,
+        flight: FlightID
+    ) {
+        guard case .success(let outcome) = result else { return }
+        if case .unsuccessful(let response) = outcome.end {
+            didEnd(with: response, outcome, flight: flight)
+        }
+        if outcome.areRangesUntrusted, let generation = sink.generation,
+            !generation.head.flags.contains(.withoutRanges)
+        {
+            var head = generation.head
+            head.flags.insert(.withoutRanges)
+            update(generation.entry, head)
+        }
     }
 
     private func download(into sink: FillSink) async -> Result<DownloadOutcome, CacheError> {
@@ -116,9 +132,10 @@ struct DownloadOperation: Sendable {
             rules: engine.rules
         )
         if case .notStorable(let reason) = storability {
-            engine.forget(request.key)
+            if reason.isAboutRepresentation { engine.forget(request.key) }
             return .failure(.forbidden(reason))
         }
+        if let entry = entryOfOthers(stored, head, start) { return .success(entry) }
         do throws(CacheError) {
             let entry = try engine.disk.store().makeEntry(
                 for: request.key,
@@ -129,32 +146,70 @@ struct DownloadOperation: Sendable {
             engine.memory.remove(request.key)
             return .success(entry)
         } catch {
-            engine.didFailToStore(request, error)
+            if engine.configuration.directory != nil { engine.didFailToStore(request, error) }
             return .failure(.disk(error))
         }
+    }
+
+    /// The entry that another flight has made for the same representation meanwhile.
+    ///
+    /// Two readers that begin far apart in something new are two flights; the bytes of both belong
+    /// into one entry, where a strong validator says that they are of one representation.
+    private func entryOfOthers(
+        _ stored: StoredResponse,
+        _ head: DownloadHead,
+        _ start: GenerationStart
+    ) -> DiskEntry? {
+        guard request.policy != .reload, let known = fill.generation,
+            let validator = start.validator, validator == known.head.validator,
+            !known.entry.isSuperseded
+        else { return nil }
+        // A date is a validator at the origin that gave it alone.
+        if validator.kind == .lastModified,
+            known.head.finalTarget?.origin != head.finalTarget.origin
+        {
+            return nil
+        }
+        let (length, knownLength) = (start.completeLength, known.entry.completeLength)
+        guard length == nil || knownLength == nil || length == knownLength else { return nil }
+        update(known.entry, stored, completeLength: length)
+        return known.entry
+    }
+
+    /// The error for readers of what the origin has replaced.
+    func changed() -> CacheError {
+        CacheError(
+            .representationChanged,
+            "\(request.target.redacted) changed at the origin; start again from 0"
+        )
     }
 
     // MARK: What the origin confirmed
 
     /// A part's head freshened by the 206 that goes with it.
-    func freshened(_ base: Fill.Generation, by head: DownloadHead) -> StoredResponse {
-        guard !plan.conditionalFields.isEmpty || isValidating else { return base.head }
+    func freshened(
+        _ base: Fill.Generation,
+        by head: DownloadHead,
+        completeLength: Int64?
+    ) -> StoredResponse {
+        let isNews = completeLength != nil && base.entry.completeLength == nil
+        guard held != nil || isNews else { return base.head }
+        if held != nil { engine.didRevalidate(request, isUnchanged: true) }
         let freshened = base.head.freshened(
             by: head.response.headerFields,
             requestTime: head.requestTime,
             responseTime: head.responseTime,
             rules: engine.rules
         )
-        update(base.entry, freshened)
+        update(base.entry, freshened, completeLength: completeLength)
         return freshened
     }
-
-    private var isValidating: Bool { held != nil }
 
     /// A 304: freshens what is held in either tier.
     func didConfirm(_ head: DownloadHead, flight: FlightID) {
         let fields = head.response.headerFields
         guard let held, Freshening.identifies(fields, storedFields: held.head.fields) else {
+            engine.didRevalidate(request, isUnchanged: false)
             fill.didReceiveHead(.notModified(nil), flight: flight, group: group)
             return
         }
@@ -175,7 +230,8 @@ struct DownloadOperation: Sendable {
             )
             updateDisk(from: held.head, to: freshened)
         }
-        fill.didReceiveHead(.notModified(freshened), flight: flight, group: group)
+        let confirmation = Fill.Confirmation(asked: held.head, freshened: freshened)
+        fill.didReceiveHead(.notModified(confirmation), flight: flight, group: group)
     }
 
     /// Freshens the disk's copy of a response that the memory tier answered with.
@@ -184,8 +240,7 @@ struct DownloadOperation: Sendable {
         do throws(CacheError) {
             guard let entry = try store.entry(for: request.key),
                 let stored = StoredResponse(encoded: entry.metadata),
-                stored.fields[.eTag] == old.fields[.eTag],
-                stored.fields[.lastModified] == old.fields[.lastModified]
+                stored.hasValidators(of: old)
             else { return }
             update(entry, new)
         } catch {
@@ -193,9 +248,13 @@ struct DownloadOperation: Sendable {
         }
     }
 
-    private func update(_ entry: DiskEntry, _ head: StoredResponse) {
+    private func update(
+        _ entry: DiskEntry,
+        _ head: StoredResponse,
+        completeLength: Int64? = nil
+    ) {
         do throws(CacheError) {
-            try entry.updateMetadata(head.encoded())
+            try entry.updateMetadata(head.encoded(), completeLength: completeLength)
         } catch {
             engine.didFailToStore(request, error)
         }
@@ -219,24 +278,40 @@ struct DownloadOperation: Sendable {
             hasExplicitKey: request.hasExplicitKey,
             rules: engine.rules
         )
-        if storability == .storable, request.isCacheable {
-            keep(stored)
-        }
-        fill.didReceiveHead(.unsuccessful(stored), flight: flight, group: group)
+        let isKept = storability == .storable && request.isCacheable && keep(stored)
+        fill.didReceiveHead(
+            .unsuccessful(stored, isStored: isKept),
+            flight: flight,
+            group: group
+        )
     }
 
     /// Stores a head without a body: what an error says is not kept, only that it was one.
-    private func keep(_ stored: StoredResponse) {
+    private func keep(_ stored: StoredResponse) -> Bool {
         do throws(CacheError) {
-            engine.memory.remove(request.key)
+            defer { engine.memory.remove(request.key) }
             try engine.disk.store().store(
                 UnsafeRawBufferPointer(start: nil, count: 0),
                 for: request.key,
                 metadata: stored.encoded(),
                 class: request.entryClass
             )
+            return true
         } catch {
             engine.didFailToStore(request, error)
+            return false
+        }
+    }
+}
+
+extension Storability.Reason {
+    /// Whether it is the origin's new representation that must not be stored.
+    ///
+    /// Otherwise it is this request or this part of it, and what others have stored stays.
+    fileprivate var isAboutRepresentation: Bool {
+        switch self {
+        case .method, .partial, .requestNoStore: false
+        case .status, .responseNoStore, .isPrivate, .authorization, .freshness: true
         }
     }
 }

@@ -14,7 +14,7 @@ final class FillSink: DownloadSink {
     enum Mode: Sendable {
         case idle
         case storing(Fill.Generation, DiskFill?)
-        case passing(PassThroughChannel)
+        case passing(PassThroughChannel, StoredResponse)
     }
 
     /// Held bytes in a row, fetched by others meanwhile, that are worth a new request behind them.
@@ -25,6 +25,7 @@ final class FillSink: DownloadSink {
     private let mode = Guarded(Mode.idle)
     /// Body bytes accepted so far.
     private let received = Guarded<Int64>(0)
+    private let stored = Guarded<Int64>(0)
 
     init(_ operation: DownloadOperation, context: FlightContext) {
         self.operation = operation
@@ -33,12 +34,25 @@ final class FillSink: DownloadSink {
 
     private var engine: Engine { operation.engine }
 
+    /// Body bytes accepted so far.
+    var bytesReceived: Int64 { received.withLock { $0 } }
+
+    /// Body bytes that went to the disk so far.
+    var bytesStored: Int64 { stored.withLock { $0 } }
+
+    /// What the bytes go into; nil where they are not stored.
+    var generation: Fill.Generation? {
+        guard case .storing(let generation, _) = mode.withLock({ $0 }) else { return nil }
+        return generation
+    }
+
     // MARK: DownloadSink
 
     func didReceiveHead(_ head: DownloadHead) async throws(CacheError) {
         switch head.kind {
-        case .newGeneration(let start): beginGeneration(head, start)
-        case .continuing(let offset, _): try await continueGeneration(head, from: offset)
+        case .newGeneration(let start): try await beginGeneration(head, start)
+        case .continuing(let offset, let length):
+            try continueGeneration(head, from: offset, length: length)
         case .notModified: operation.didConfirm(head, flight: context.id)
         }
     }
@@ -48,7 +62,7 @@ final class FillSink: DownloadSink {
         switch mode.withLock({ $0 }) {
         case .idle:
             throw CacheError(.originFailed, "body bytes without a representation")
-        case .passing(let channel):
+        case .passing(let channel, _):
             try await pass(chunk, to: channel)
         case .storing(let generation, let fill):
             do throws(CacheError) {
@@ -57,8 +71,10 @@ final class FillSink: DownloadSink {
                 try await bypassDisk(chunk, at: offset, generation, error)
             }
         }
-        context.didAdvance(to: offset + Int64(chunk.count))
+        let end = offset + Int64(chunk.count)
+        context.didAdvance(to: end)
         operation.fill.signal.bump()
+        try await pauseForReaders(at: end)
     }
 
     func shouldStop(at offset: Int64) -> Bool {
@@ -72,7 +88,7 @@ final class FillSink: DownloadSink {
     }
 
     func canReplaceGeneration() -> Bool {
-        guard case .passing(let channel) = mode.withLock({ $0 }) else { return true }
+        guard case .passing(let channel, _) = mode.withLock({ $0 }) else { return true }
         return !channel.hasDelivered
     }
 
@@ -92,8 +108,8 @@ final class FillSink: DownloadSink {
         switch mode.withLock({ $0 }) {
         case .idle:
             break
-        case .passing(let channel):
-            channel.finish(result.map { _ in })
+        case .passing(let channel, _):
+            channel.finish(result.map(\.end.bodyEnd))
         case .storing(let generation, let fill):
             try finishStoring(generation, fill, result)
         }
@@ -101,10 +117,22 @@ final class FillSink: DownloadSink {
 
     // MARK: Heads
 
-    private func beginGeneration(_ head: DownloadHead, _ start: GenerationStart) {
+    private func beginGeneration(
+        _ head: DownloadHead,
+        _ start: GenerationStart
+    ) async throws(CacheError) {
         let stored = operation.storedResponse(head, start)
-        let begun = operation.makeEntry(stored, head, start)
-        switch begun {
+        if case .passing(let channel, let known) = mode.withLock({ $0 }), !channel.withdraw() {
+            // Its reader knows a head already, so only the same body from its start can follow.
+            guard stored.isSameShape(as: known),
+                channel.restart(start: start.offset, completeLength: start.completeLength)
+            else { throw operation.changed() }
+            return
+        }
+        if operation.held != nil { engine.didRevalidate(operation.request, isUnchanged: false) }
+        try await operation.fill.takeTurnToMakeEntry()
+        defer { operation.fill.endTurnToMakeEntry() }
+        switch operation.makeEntry(stored, head, start) {
         case .success(let entry):
             let generation = Fill.Generation(head: stored, entry: entry)
             mode.withLock { $0 = .storing(generation, nil) }
@@ -122,21 +150,26 @@ final class FillSink: DownloadSink {
     ) {
         // Nobody else can use what is not stored, so nobody is to join any more.
         context.shrinkCoverage(to: 0)
-        let channel = PassThroughChannel(start: offset, completeLength: length)
-        mode.withLock { $0 = .passing(channel) }
+        let channel = PassThroughChannel(
+            start: offset,
+            end: operation.plan.range.upperBound,
+            completeLength: length
+        )
+        mode.withLock { $0 = .passing(channel, head) }
         publish(.passing(head, channel, reason))
     }
 
     private func continueGeneration(
         _ head: DownloadHead,
-        from offset: Int64
-    ) async throws(CacheError) {
+        from offset: Int64,
+        length: Int64?
+    ) throws(CacheError) {
         guard case .idle = mode.withLock({ $0 }) else { return }
         guard let base = operation.base else {
             throw CacheError(.originFailed, "a part of a representation that is not held")
         }
         let generation = Fill.Generation(
-            head: operation.freshened(base, by: head),
+            head: operation.freshened(base, by: head, completeLength: length),
             entry: base.entry
         )
         mode.withLock { $0 = .storing(generation, nil) }
@@ -176,6 +209,24 @@ final class FillSink: DownloadSink {
         try chunk.withUnsafeBytes { (bytes) throws(CacheError) in
             try begun.write(UnsafeRawBufferPointer(rebasing: bytes[skipped...]))
         }
+        stored.withLock { $0 += Int64(chunk.count - skipped) }
+    }
+
+    /// Gives the slot back while all readers have stopped reading (invariant 12).
+    ///
+    /// Only where the download can go on after the connection was lost over it; what cannot be
+    /// resumed had better come to its end.
+    private func pauseForReaders(at offset: Int64) async throws(CacheError) {
+        guard generation?.head.validator != nil,
+            operation.fill.haveReadersStopped(
+                context.id,
+                at: offset,
+                now: engine.time.monotonicTime()
+            )
+        else { return }
+        context.stall()
+        await operation.fill.waitForReader(of: context.id, at: offset, time: engine.time)
+        try await context.unstall()
     }
 
     private func pass(
@@ -197,6 +248,8 @@ final class FillSink: DownloadSink {
         defer { patience.cancel() }
         try await channel.push(chunk)
         patience.cancel()
+        // It must not stall the flight after the slot was asked for again.
+        await patience.value
         try await context.unstall()
     }
 
@@ -216,15 +269,19 @@ final class FillSink: DownloadSink {
         let tail = Self.readAll(entry, from: start, to: position)
         let channel = PassThroughChannel(
             start: start,
+            end: operation.plan.range.upperBound,
             completeLength: entry.completeLength
         )
-        mode.withLock { $0 = .passing(channel) }
+        mode.withLock { $0 = .passing(channel, generation.head) }
         context.shrinkCoverage(to: 0)
         if !tail.isEmpty {
             try await channel.push(BodyChunk(tail))
         }
         fill?.end()
-        publish(.passing(generation.head, channel, .disk(error)))
+        operation.fill.didBypassDisk(
+            Fill.Bypass(channel: channel, reason: .disk(error)),
+            flight: context.id
+        )
         let rest = chunk.withUnsafeBytes { [UInt8]($0[Int(position - offset)...]) }
         if !rest.isEmpty {
             try await pass(BodyChunk(rest), to: channel)
@@ -245,15 +302,31 @@ final class FillSink: DownloadSink {
         _ fill: DiskFill?,
         _ result: Result<DownloadOutcome, CacheError>
     ) throws(CacheError) {
-        defer { fill?.end() }
-        guard case .success(let outcome) = result, case .completed = outcome.end,
-            operation.plan.range.upperBound == .max, generation.entry.completeLength == nil
-        else { return }
-        // The end of a body of unknown length; an empty one has had no fill yet.
-        if let fill {
-            try fill.finish()
-        } else {
-            try generation.entry.beginFill(at: 0).finish()
+        guard case .success(let outcome) = result,
+            case .completed(let length?) = outcome.end,
+            generation.entry.completeLength == nil, length == fill?.position ?? 0
+        else {
+            fill?.end()
+            return
         }
+        do throws(CacheError) {
+            // The end of a body of unknown length; an empty one has had no fill yet.
+            if let fill {
+                try fill.finish()
+            } else {
+                try generation.entry.beginFill(at: 0).finish()
+            }
+        } catch {
+            operation.fill.didReachEnd(length, of: generation.entry, tail: fill)
+            throw error
+        }
+    }
+}
+
+extension DownloadOutcome.End {
+    /// Where the body ends, if the flight has seen its end.
+    fileprivate var bodyEnd: Int64? {
+        guard case .completed(let length) = self else { return nil }
+        return length
     }
 }

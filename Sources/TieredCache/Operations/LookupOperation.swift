@@ -42,15 +42,45 @@ struct LookupOperation: Sendable {
     /// Looks up without blocking the calling thread on the disk.
     func perform() async throws(CacheError) -> Answer {
         guard request.isCacheable else {
+            engine.didMiss(request, .bypassed)
             guard request.policy != .cacheOnly else { throw notCached() }
             return .incomplete(Remainder(task: .fetch, reason: .method))
         }
-        guard let held = try await held() else { return try miss(.uriMiss) }
+        guard let held = try await held() else { return try miss(.uriMiss, .absent) }
         return try await decide(about: held)
     }
 
+    /// Whether ``perform()`` would answer in full; counts nothing, reads no body.
+    func wouldAnswer() async -> Bool {
+        guard request.isCacheable else { return false }
+        do throws(CacheError) {
+            guard let held = try await held() else { return false }
+            let decision = decision(about: held)
+            guard decision.action == .use || decision.action == .useAndRevalidate,
+                let wanted = try WantedRange.resolve(
+                    request.range,
+                    completeLength: held.completeLength
+                )
+            else { return false }
+            return held.holds(wanted)
+        } catch {
+            // A range that does not exist is not held.
+            return false
+        }
+    }
+
+    private func decision(about held: HeldResponse) -> ReuseDecision {
+        held.head.reuse(
+            for: facts,
+            requestFields: request.fields,
+            rules: engine.rules,
+            now: engine.time.wallTime()
+        )
+    }
+
     private func held() async throws(CacheError) -> HeldResponse? {
-        if let entry = engine.memory.entry(forKey: request.key) {
+        // What is pinned must be on disk.
+        if !request.isPinned, let entry = engine.memory.entry(forKey: request.key) {
             return HeldResponse(entry)
         }
         guard let entry = try await engine.diskEntry(for: request.key) else { return nil }
@@ -58,7 +88,11 @@ struct LookupOperation: Sendable {
         return HeldResponse(head: head, entry: entry)
     }
 
-    private func miss(_ reason: CacheStatus.ForwardReason) throws(CacheError) -> Answer {
+    private func miss(
+        _ reason: CacheStatus.ForwardReason,
+        _ cause: CacheEvent.MissReason
+    ) throws(CacheError) -> Answer {
+        engine.didMiss(request, cause)
         guard request.policy != .cacheOnly, !facts.cacheControl.onlyIfCached else {
             throw notCached()
         }
@@ -66,20 +100,17 @@ struct LookupOperation: Sendable {
     }
 
     private func decide(about held: HeldResponse) async throws(CacheError) -> Answer {
-        let decision = held.head.reuse(
-            for: facts,
-            requestFields: request.fields,
-            rules: engine.rules,
-            now: engine.time.wallTime()
-        )
+        let decision = decision(about: held)
         switch decision.action {
         case .use, .useAndRevalidate:
             return try await use(held, decision)
         case .validate:
             return try validate(held, decision)
         case .forward:
-            return try miss(decision.forwardReason ?? .request)
+            let isVariant = decision.reason == .varyMiss
+            return try miss(decision.forwardReason ?? .request, isVariant ? .variant : .bypassed)
         case .refuse:
+            engine.didMiss(request, decision.reason == .varyMiss ? .variant : .stale)
             throw notCached()
         }
     }
@@ -92,9 +123,10 @@ struct LookupOperation: Sendable {
         guard let wanted else { return try partialOfUnknownLength(held) }
         if !held.holds(wanted) {
             guard request.policy != .cacheOnly, !facts.cacheControl.onlyIfCached else {
+                engine.didMiss(request, .partial)
                 throw notCached("it is held only in part")
             }
-            guard held.head.validator != nil else { return try miss(.partial) }
+            guard held.head.validator != nil else { return try await incomplete(held, wanted) }
         }
         if decision.action == .useAndRevalidate {
             engine.revalidateInBackground(request, held)
@@ -107,6 +139,7 @@ struct LookupOperation: Sendable {
         _ decision: ReuseDecision
     ) throws(CacheError) -> Answer {
         let reason = decision.forwardReason ?? .stale
+        engine.didMiss(request, decision.reason == .request ? .bypassed : .stale)
         let wanted = try WantedRange.resolve(request.range, completeLength: held.completeLength)
         var remainder = Remainder(task: .fetch, reason: reason, held: held)
         guard let wanted else { return .incomplete(remainder) }
@@ -125,7 +158,21 @@ struct LookupOperation: Sendable {
     /// A suffix of something whose end has not been seen: only the origin knows where it begins.
     private func partialOfUnknownLength(_ held: HeldResponse) throws(CacheError) -> Answer {
         guard request.policy != .cacheOnly else { throw notCached("its length is not known") }
-        return try miss(.partial)
+        return try miss(.partial, .partial)
+    }
+
+    /// A part that nothing can be joined to, unless the flight that brings it is still under way.
+    private func incomplete(
+        _ held: HeldResponse,
+        _ wanted: WantedRange
+    ) async throws(CacheError) -> Answer {
+        guard case .disk(let entry) = held.body,
+            let flight = engine.flightUnderWay(for: request, entry, wanted)
+        else { return try miss(.partial, .partial) }
+        engine.didMiss(request, .partial)
+        return .complete(
+            await engine.response(from: held, entry, wanted, sharing: flight, request)
+        )
     }
 
     private func notCached(_ why: String = "it is not held") -> CacheError {

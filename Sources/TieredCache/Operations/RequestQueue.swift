@@ -94,6 +94,29 @@ package final class RequestQueue: Sendable {
         return Subscription(join, priority: priority, queue: self, latch: latch)
     }
 
+    /// Subscribes to the flight that will bring the byte at `offset`, if there is one.
+    ///
+    /// - Parameters:
+    ///   - group: what shared transfers must agree in.
+    ///   - offset: the first byte that is missing.
+    ///   - priority: of this requester.
+    ///   - didEnd: called once the subscription has its outcome, however it ended.
+    /// - Returns: the share in the flight; nil if there is none to join.
+    package func joinUnderWay(
+        _ group: FlightGroup,
+        wanting offset: Int64,
+        priority: RequestPriority,
+        didEnd: @escaping @Sendable () -> Void = {}
+    ) -> Subscription? {
+        let latch = Latch<Void>(didComplete: didEnd)
+        let join = state.withLock { state in
+            let join = state.machine.joinUnderWay(group, wanting: offset, priority: priority)
+            if let join { state.latches[join.subscriber] = latch }
+            return join
+        }
+        return join.map { Subscription($0, priority: priority, queue: self, latch: latch) }
+    }
+
     /// Starts nothing new until ``resume()``; what has started goes on.
     package func suspend() {
         state.withLock { $0.machine.suspend() }

@@ -33,6 +33,26 @@ extension RequestQueueStateMachine {
         return Join(subscriber: subscriber, flight: id, isNew: true, actions: fillSlots())
     }
 
+    /// Subscribes to the flight that will bring the byte at `offset`, if there is one.
+    ///
+    /// - Parameters:
+    ///   - group: what the flight must agree with.
+    ///   - offset: the first byte that the subscriber lacks.
+    ///   - priority: the subscriber's.
+    /// - Returns: the subscriber and its flight; nil if no flight will bring the byte.
+    package mutating func joinUnderWay(
+        _ group: FlightGroup,
+        wanting offset: Int64,
+        priority: RequestPriority
+    ) -> Join? {
+        guard !isShutDown,
+            let id = joinableFlight(group, wanting: offset, maximumDistance: nil)
+        else { return nil }
+        let subscriber = makeSubscriberID()
+        add(subscriber, priority: priority, to: id)
+        return Join(subscriber: subscriber, flight: id, isNew: false, actions: [])
+    }
+
     /// A subscriber is no longer interested; the last one to leave cancels the flight.
     package mutating func leave(_ subscriber: SubscriberID) -> [Action] {
         guard

@@ -65,7 +65,7 @@ public struct CacheRequest: Sendable {
         do {
             target = try TargetURI(url)
         } catch {
-            throw CacheError(.invalidURL, "cannot use '\(url.withoutUserinfo)' as a URL: \(error)")
+            throw CacheError(.invalidURL, "cannot use '\(url.withoutSecrets)' as a URL: \(error)")
         }
         self.init(target, key: key, method: method)
     }
@@ -90,7 +90,8 @@ public struct CacheRequest: Sendable {
         self.key = Self.key(target, explicit: key, method: method)
         self.keyName = key
         self.method = method
-        isCacheable = method == .get || key != nil
+        // What a HEAD brings is no body, whatever it is called.
+        isCacheable = method == .get || (key != nil && method != .head)
         fields = [:]
         facts = RequestFacts(method: method)
         if let authorization = target.basicAuthorization {
@@ -103,8 +104,8 @@ public struct CacheRequest: Sendable {
         facts = RequestFacts(method: method, fields: fields, policy: policy)
     }
 
-    /// Whether the application chose the key.
-    var hasExplicitKey: Bool { keyName != nil }
+    /// Whether the application chose the key, and so answers for what it stands for.
+    var hasExplicitKey: Bool { keyName != nil && isCacheable }
 
     /// The key of what a URL, an explicit name and a method select together.
     ///
@@ -124,12 +125,14 @@ public struct CacheRequest: Sendable {
 }
 
 extension String {
-    /// The text with everything between `//` and the last `@` of the authority left out.
-    fileprivate var withoutUserinfo: String {
-        guard let slashes = firstRange(of: "//") else { return self }
-        let rest = self[slashes.upperBound...]
-        let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        guard let at = authority.lastIndex(of: "@") else { return self }
-        return String(self[..<slashes.upperBound] + rest[rest.index(after: at)...])
+    /// The text without what may be a secret in something that is no URL: everything before the
+    /// last `@`, scheme apart, and the query.
+    fileprivate var withoutSecrets: String {
+        let text = prefix { $0 != "?" && $0 != "#" }
+        let query = text.endIndex < endIndex ? "?…" : ""
+        guard let at = text.lastIndex(of: "@") else { return text + query }
+        let scheme = text.firstRange(of: "//").map { text[..<$0.upperBound] } ?? ""
+        let start = scheme.endIndex <= at ? scheme : ""
+        return start + text[text.index(after: at)...] + query
     }
 }

@@ -22,10 +22,17 @@ public struct CacheResponse: Sendable {
     /// The body, to be read once.
     public let body: ResponseBody
 
-    /// Why the body is not stored; nil if it is, or was held already.
-    public let storageTrouble: CacheError?
-    /// Whether the cache keeps the bytes.
-    public let isStored: Bool
+    /// Why the body is not stored, or not pinned; nil if it is.
+    ///
+    /// Final once the body has been read to its end: a disk may fail in the middle.
+    public var storageTrouble: CacheError? { trouble ?? body.source.storageTrouble }
+    /// Whether the cache keeps the bytes, as far as the body has been read.
+    public var isStored: Bool { wasStored && body.source.storageTrouble == nil }
+    /// Whether the memory tier may keep the body, also where the disk did not take it.
+    let mayKeepInMemory: Bool
+
+    private let trouble: CacheError?
+    private let wasStored: Bool
 
     let headSource: ResponseSource
     let head: StoredResponse
@@ -39,19 +46,23 @@ public struct CacheResponse: Sendable {
         wanted: WantedRange,
         body: any BodySource,
         now: WallTime,
-        notStored: DownloadOperation.NotStored? = nil
+        notStored: DownloadOperation.NotStored? = nil,
+        isStored: Bool = true,
+        trouble: CacheError? = nil
     ) {
         self.head = head
         status = HTTPResponse.Status(code: head.status)
-        fields = head.fieldsForReuse(now: now)
+        // `Age` says that a response did not come from the origin right now (RFC 9111 §5.1).
+        fields = source == .origin ? head.fields : head.fieldsForReuse(now: now)
         finalTarget = head.finalTarget ?? request.target
         self.cacheStatus = cacheStatus
         self.completeLength = completeLength
         range = (wanted.start, wanted.end)
         self.body = ResponseBody(body)
         headSource = source
-        isStored = notStored == nil
-        storageTrouble = notStored?.diskError
+        wasStored = notStored == nil && isStored
+        mayKeepInMemory = isStored && notStored?.isOfDisk ?? true
+        self.trouble = trouble ?? notStored?.error(for: request)
     }
 
     /// Throws a status of 400 or more.

@@ -73,6 +73,15 @@ protocol BodySource: AnyObject, Sendable {
     func next() async throws(CacheError) -> Data?
     /// The delivered bytes by origin.
     var counts: ByteCounts { get }
+    /// Why bytes were delivered that could not be stored; nil if there were none so far.
+    var storageTrouble: CacheError? { get }
+    /// Whether the entry that is read is no longer what its key stands for.
+    var isSuperseded: Bool { get }
+}
+
+extension BodySource {
+    var storageTrouble: CacheError? { nil }
+    var isSuperseded: Bool { false }
 }
 
 /// A body, or part of one, that is in memory already.
@@ -88,53 +97,5 @@ final class MemoryBody: BodySource {
         guard let bytes = rest.withLock({ $0.take() }) else { return nil }
         counts.add(fromCache: Int64(bytes.count))
         return bytes
-    }
-}
-
-/// A body that is not stored, read from the flight that fetches it.
-final class PassThroughBody: BodySource {
-    let counts = ByteCounts()
-    private let channel: PassThroughChannel
-    private let subscription: Subscription
-    /// The offset of the channel's next byte.
-    private let position: Guarded<Int64>
-    private let range: Range<Int64>
-
-    /// Reads the part of a channel, claimed for this reader, that lies in `range`.
-    init(_ channel: PassThroughChannel, range: Range<Int64>, subscription: Subscription) {
-        self.channel = channel
-        self.subscription = subscription
-        self.range = range
-        position = Guarded(channel.start)
-    }
-
-    deinit {
-        channel.abandon()
-        subscription.cancel()
-    }
-
-    func next() async throws(CacheError) -> Data? {
-        while true {
-            guard position.withLock({ $0 }) < range.upperBound,
-                let chunk = try await channel.next()
-            else { return nil }
-            let bytes = trim(chunk)
-            guard !bytes.isEmpty else { continue }
-            counts.add(fromOrigin: Int64(bytes.count))
-            return bytes
-        }
-    }
-
-    /// The bytes of the next chunk that lie in the range.
-    private func trim(_ chunk: BodyChunk) -> Data {
-        let start = position.withLock { position in
-            defer { position += Int64(chunk.count) }
-            return position
-        }
-        let wanted = range.clamped(to: start..<start + Int64(chunk.count))
-        guard !wanted.isEmpty else { return Data() }
-        return chunk.withUnsafeBytes { bytes in
-            Data(bytes[Int(wanted.lowerBound - start)..<Int(wanted.upperBound - start)])
-        }
     }
 }

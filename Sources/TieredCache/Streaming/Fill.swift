@@ -12,24 +12,43 @@ final class Fill: Sendable {
         let entry: DiskEntry
     }
 
+    /// A 304: the head that it was about, and what it is now.
+    struct Confirmation: Sendable {
+        let asked: StoredResponse
+        let freshened: StoredResponse
+    }
+
     /// What a flight's response head turned out to mean.
     enum Answer: Sendable {
         /// Bytes go into this entry, which is another one than before if the origin changed.
         case storing(Generation)
         /// Bytes are not stored and go to the one reader that claims the channel.
         case passing(StoredResponse, PassThroughChannel, DownloadOperation.NotStored)
-        /// 304: what is held is still the representation, and this its head; nil if the answer is
-        /// about something that is not held.
-        case notModified(StoredResponse?)
+        /// 304: what is held is still the representation; nil if the answer is about something
+        /// that is not held.
+        case notModified(Confirmation?)
         /// A final status without a body that was wanted.
-        case unsuccessful(StoredResponse)
+        case unsuccessful(StoredResponse, isStored: Bool)
+    }
+
+    /// What follows after the disk has refused in the middle of a generation.
+    struct Bypass: Sendable {
+        let channel: PassThroughChannel
+        let reason: DownloadOperation.NotStored
     }
 
     private struct State {
         var generation: Generation?
         var answers: [FlightID: Answer] = [:]
+        var bypasses: [FlightID: Bypass] = [:]
         /// Which group the flights that write into an entry belong to, by generation.
         var writers: [UInt64: FlightGroup] = [:]
+        /// Where bodies end whose entry could not record it, and the ends that it did not take.
+        var ends: [UInt64: (length: Int64, tail: DiskFill?)] = [:]
+        var isMakingEntry = false
+        var roll = ReaderRoll()
+        /// Flights that wait until one of their readers reads on.
+        var pausedFlights = 0
     }
 
     /// Bumped whenever bytes arrive, a head arrives, or a flight ends.
@@ -66,10 +85,109 @@ final class Fill: Sendable {
     func didReceiveHead(_ answer: Answer, flight: FlightID, group: FlightGroup) {
         state.withLock { state in
             state.answers[flight] = answer
+            state.bypasses[flight] = nil
             guard case .storing(let generation) = answer else { return }
             state.generation = generation
             state.writers[generation.entry.generation] = group
         }
         signal.bump()
+    }
+
+    /// Where the flight's bytes go since the disk refused; nil while it stores.
+    func bypass(of flight: FlightID) -> Bypass? {
+        state.withLock { $0.bypasses[flight] }
+    }
+
+    func didBypassDisk(_ bypass: Bypass, flight: FlightID) {
+        state.withLock { $0.bypasses[flight] = bypass }
+        signal.bump()
+    }
+
+    // MARK: Making entries
+
+    /// Waits until no other flight of this fill is making an entry.
+    ///
+    /// So that of two flights that meet one representation at once, the second finds the entry
+    /// that the first has made, and does not replace it.
+    ///
+    /// - Throws: `.cancelled`; the turn is not taken then.
+    func takeTurnToMakeEntry() async throws(CacheError) {
+        while true {
+            let seen = signal.version
+            let isMine = state.withLock { state in
+                defer { state.isMakingEntry = true }
+                return !state.isMakingEntry
+            }
+            if isMine { return }
+            guard !Task.isCancelled else { throw .leftFlight }
+            await signal.wait(after: seen)
+        }
+    }
+
+    func endTurnToMakeEntry() {
+        state.withLock { $0.isMakingEntry = false }
+        signal.bump()
+    }
+
+    // MARK: Ends that the disk did not take
+
+    /// The length of a body, as far as the entry or a flight knows it.
+    func completeLength(of entry: DiskEntry) -> Int64? {
+        entry.completeLength ?? state.withLock { $0.ends[entry.generation]?.length }
+    }
+
+    /// The body has come to its end, but the disk refused to record that (invariant 9).
+    ///
+    /// - Parameters:
+    ///   - length: where it ends.
+    ///   - entry: whose body.
+    ///   - tail: what the disk did not take; readable while the fill lives.
+    func didReachEnd(_ length: Int64, of entry: DiskEntry, tail: DiskFill?) {
+        state.withLock { $0.ends[entry.generation] = (length, tail) }
+    }
+
+    // MARK: Readers
+
+    func enter(at position: Int64, flight: FlightID?, now: MonotonicTime) -> UInt64 {
+        state.withLock { $0.roll.enter(at: position, flight: flight, now: now) }
+    }
+
+    func didJoin(_ flight: FlightID?, reader: UInt64) {
+        state.withLock { $0.roll.didJoin(flight, reader: reader) }
+        signal.bump()
+    }
+
+    /// A reader wants bytes; a flight that has paused for it goes on.
+    func didAsk(_ reader: UInt64, at position: Int64, now: MonotonicTime) {
+        let isAwaited = state.withLock { state in
+            state.roll.didAsk(reader, at: position, now: now)
+            return state.pausedFlights > 0
+        }
+        if isAwaited { signal.bump() }
+    }
+
+    func didAnswer(_ reader: UInt64, now: MonotonicTime) {
+        state.withLock { $0.roll.didAnswer(reader, now: now) }
+    }
+
+    func leave(_ reader: UInt64) {
+        state.withLock { $0.roll.leave(reader) }
+        signal.bump()
+    }
+
+    /// Whether nobody reads any more what a flight brings.
+    func haveReadersStopped(_ flight: FlightID, at offset: Int64, now: MonotonicTime) -> Bool {
+        state.withLock { $0.roll.haveStopped(flight, at: offset, now: now) }
+    }
+
+    /// Waits until somebody reads on, or joins, or leaves the flight; or the task is cancelled.
+    func waitForReader(of flight: FlightID, at offset: Int64, time: any TimeSource) async {
+        state.withLock { $0.pausedFlights += 1 }
+        defer { state.withLock { $0.pausedFlights -= 1 } }
+        while !Task.isCancelled {
+            let seen = signal.version
+            guard haveReadersStopped(flight, at: offset, now: time.monotonicTime()) else { return }
+            await signal.wait(after: seen)
+        }
     }
 }

@@ -1,4 +1,5 @@
 import HTTPCaching
+import HTTPTypes
 
 /// Fetches what an entry lacks, for one reader: plans the ranges and joins the flights.
 final class Filler: Sendable {
@@ -6,7 +7,7 @@ final class Filler: Sendable {
     /// more than the bytes.
     private static let worthSkipping: Int64 = 256 << 10
     /// A flight farther away than this is not waited for.
-    private static let worthWaiting: Int64 = 8 << 20
+    static let worthWaiting: Int64 = 8 << 20
 
     let engine: Engine
     let fill: Fill
@@ -22,29 +23,67 @@ final class Filler: Sendable {
         facts = RequestFacts(method: request.method, fields: request.fields)
     }
 
-    /// Whether a flight has met another representation than the one that `entry` is of.
-    func hasOtherGeneration(than entry: DiskEntry) -> Bool {
-        fill.generation.map { $0.entry.generation != entry.generation } ?? false
+    /// Whether the origin is known to have another representation than the one of `entry`.
+    ///
+    /// An entry that was replaced by one with the same strong validator can still be filled.
+    func isOutdated(_ entry: DiskEntry) -> Bool {
+        guard entry.isSuperseded, let newest = fill.generation,
+            newest.entry.generation != entry.generation
+        else { return false }
+        return !newest.head.isSameRepresentation(as: head)
     }
 
-    /// What a flight that cannot store has for a reader.
-    enum Passing {
-        /// The flight stores what it brings, or has no answer yet.
-        case no
-        /// The rest of the body, for this reader alone.
-        case claimed(PassThroughChannel)
-        /// Bytes that others read, or from elsewhere on.
+    func changed() -> CacheError {
+        CacheError(
+            .representationChanged,
+            "\(request.target.redacted) changed at the origin; start again from 0"
+        )
+    }
+
+    /// What a flight has for a reader of an entry.
+    enum Standing {
+        /// The flight stores into the entry, or has no answer yet, or has ended.
+        case underWay
+        /// The rest of the gap, for this reader alone, and why it is not stored.
+        case claimed(PassThroughChannel, CacheError?)
+        /// Bytes that others read, or from elsewhere on, or for another file.
         case forOthers
+        /// Bytes that must not be joined to those of the entry (invariant 3).
+        case otherRepresentation
+        /// A status without the bytes.
+        case unsuccessful(Int)
     }
 
-    /// Claims the channel of a flight that could not store, if it reaches the reader's position.
-    func claimChannel(of flight: Subscription, at position: Int64) -> Passing {
-        guard let id = flight.flight, case .passing(let head, let channel, _) = fill.answer(of: id)
-        else { return .no }
-        guard channel.start <= position, head.isSameRepresentation(as: self.head),
-            channel.claim()
-        else { return .forOthers }
-        return .claimed(channel)
+    /// Looks what a flight brings; claims its channel if it goes past the disk.
+    func standing(of flight: Subscription, _ entry: DiskEntry, at position: Int64) -> Standing {
+        guard let id = flight.flight else { return .underWay }
+        switch fill.answer(of: id) {
+        case nil, .notModified:
+            return .underWay
+        case .storing(let generation):
+            guard generation.entry.generation == entry.generation else {
+                return generation.head.isSameRepresentation(as: head)
+                    ? .forOthers : .otherRepresentation
+            }
+            return fill.bypass(of: id).map { claim($0.channel, $0.reason, at: position) }
+                ?? .underWay
+        case .passing(let head, let channel, let reason):
+            guard head.isSameRepresentation(as: self.head) else { return .otherRepresentation }
+            return claim(channel, reason, at: position)
+        case .unsuccessful(let head, _):
+            return .unsuccessful(head.status)
+        }
+    }
+
+    private func claim(
+        _ channel: PassThroughChannel,
+        _ reason: DownloadOperation.NotStored,
+        at position: Int64
+    ) -> Standing {
+        guard channel.start <= position, position < channel.end, channel.claim() else {
+            return .forOthers
+        }
+        return .claimed(channel, reason.error(for: request))
     }
 
     /// Joins the flight that will bring the byte at `position`, or makes one for the gap there.
@@ -84,7 +123,13 @@ final class Filler: Sendable {
             base: base,
             held: held
         )
-        return engine.join(operation, at: max(position, range.lowerBound), isFar: Self.worthWaiting)
+        // Without ranges everything comes in sequence, and is waited for however far it is.
+        let isSequential = head.validator == nil || head.flags.contains(.withoutRanges)
+        return engine.join(
+            operation,
+            at: max(position, range.lowerBound),
+            within: isSequential ? nil : Self.worthWaiting
+        )
     }
 
     /// The bytes to ask for: from the first missing block to the next run that is worth skipping.
@@ -105,6 +150,18 @@ final class Filler: Sendable {
 }
 
 extension StoredResponse {
+    /// Whether two heads carry the same validators, and at least one.
+    func hasValidators(of other: StoredResponse) -> Bool {
+        facts.hasValidator && fields[.eTag] == other.fields[.eTag]
+            && fields[.lastModified] == other.fields[.lastModified]
+    }
+
+    /// Whether nothing that a reader may know tells two heads apart.
+    func isSameShape(as other: StoredResponse) -> Bool {
+        status == other.status && fields[.eTag] == other.fields[.eTag]
+            && fields[.lastModified] == other.fields[.lastModified]
+    }
+
     /// Whether two heads are of one representation, as far as their validators tell.
     func isSameRepresentation(as other: StoredResponse) -> Bool {
         self == other || (validator != nil && validator == other.validator)

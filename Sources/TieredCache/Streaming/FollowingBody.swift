@@ -7,11 +7,13 @@ import HTTPCaching
 /// or makes one. It stays with one generation (invariant 3): if the origin has another by the time
 /// a gap is reached, it fails rather than join the two.
 final class FollowingBody: BodySource {
-    private struct State {
+    struct State {
         var position: Int64
         var end: Int64?
         var flight: Subscription?
+        /// The rest of a gap that the disk did not take.
         var channel: PassThroughBody?
+        var storageTrouble: CacheError?
         /// Flights in a row that ended well and did not bring the byte.
         var fruitless = 0
     }
@@ -19,12 +21,14 @@ final class FollowingBody: BodySource {
     static let chunkSize = 256 * 1024
 
     let counts = ByteCounts()
-    private let entry: DiskEntry
-    private let engine: Engine
-    private let filler: Filler?
+    let entry: DiskEntry
+    let engine: Engine
+    let filler: Filler?
     /// What was held when the body was opened: those bytes count as the cache's.
     private let heldAtStart: ByteRangeSet
-    private let state: Guarded<State>
+    let state: Guarded<State>
+    /// This reader's number on the fill's roll.
+    private let number: UInt64?
 
     /// Opens a body.
     ///
@@ -48,25 +52,52 @@ final class FollowingBody: BodySource {
         self.filler = filler
         heldAtStart = heldBefore ?? entry.heldRanges
         state = Guarded(State(position: wanted.start, end: wanted.end, flight: flight))
+        number = filler?.fill.enter(
+            at: wanted.start,
+            flight: flight?.flight,
+            now: engine.time.monotonicTime()
+        )
     }
 
+    deinit {
+        if let number { filler?.fill.leave(number) }
+    }
+
+    var storageTrouble: CacheError? { state.withLock { $0.storageTrouble } }
+
+    var isSuperseded: Bool { entry.isSuperseded }
+
     func next() async throws(CacheError) -> Data? {
-        if let channel = state.withLock({ $0.channel }) { return try await pass(channel) }
+        guard let number, let fill = filler?.fill else { return try await follow() }
+        let position = state.withLock { $0.position }
+        fill.didAsk(number, at: position, now: engine.time.monotonicTime())
+        defer { fill.didAnswer(number, now: engine.time.monotonicTime()) }
+        return try await follow()
+    }
+
+    private func follow() async throws(CacheError) -> Data? {
         while true {
-            let (position, end) = state.withLock { ($0.position, $0.end) }
-            let limit = end ?? entry.completeLength ?? .max
+            if let bytes = try await passed() { return bytes }
+            // In this order: what happens after the look at signal and flight is seen next time.
+            let seen = filler?.fill.signal.version
+            let outcome = state.withLock { $0.flight }?.outcome
+            let (position, limit) = bounds()
             guard position < limit else {
-                finish()
+                try finish(position, limit)
                 return nil
             }
-            let seen = filler?.fill.signal.version
             let bytes = await read(at: position, limit: limit)
             if !bytes.isEmpty { return deliver(bytes, at: position) }
             guard let filler, let seen else { throw missing(position) }
-            if let channel = try await wait(at: position, limit: limit, filler, seen: seen) {
-                return try await pass(channel)
-            }
+            try await wait(at: position, limit: limit, filler, seen: seen, outcome)
         }
+    }
+
+    /// Where the body is and where it ends, as far as that is known by now.
+    private func bounds() -> (position: Int64, limit: Int64) {
+        let (position, end) = state.withLock { ($0.position, $0.end) }
+        let length = filler?.fill.completeLength(of: entry) ?? entry.completeLength
+        return (position, min(end ?? .max, length ?? .max))
     }
 
     // MARK: Held bytes
@@ -97,92 +128,52 @@ final class FollowingBody: BodySource {
         return bytes
     }
 
-    private func finish() {
+    /// The end, or, of a body whose length was not known at first, nothing where bytes were wanted.
+    private func finish(_ position: Int64, _ limit: Int64) throws(CacheError) {
         let flight = state.withLock { $0.flight.take() }
         flight?.cancel()
+        guard position > limit else { return }
+        throw CacheError(
+            .rangeNotSatisfiable,
+            "byte \(position) does not exist: the whole has \(limit) bytes"
+        )
     }
 
     private func missing(_ position: Int64) -> CacheError {
         CacheError(.notCached, "byte \(position) is not held any more; fetch it again")
     }
 
-    // MARK: Missing bytes
+    // MARK: Bytes past the disk
 
-    /// Waits until something has changed about the missing byte at `position`.
-    ///
-    /// - Returns: the rest of the body, where the disk has failed and it is passed through.
-    private func wait(
-        at position: Int64,
-        limit: Int64,
-        _ filler: Filler,
-        seen: UInt64
-    ) async throws(CacheError) -> PassThroughBody? {
-        guard !Task.isCancelled else { throw CacheError(.cancelled, "the read was cancelled") }
-        if filler.hasOtherGeneration(than: entry), entry.isSuperseded {
-            throw CacheError(
-                .representationChanged,
-                "\(filler.request.target.redacted) changed at the origin; start again from 0"
-            )
-        }
-        let flight = state.withLock { $0.flight }
-        guard let flight else {
-            try join(filler, at: position, limit: limit)
+    /// The next bytes of a gap that the disk did not take; nil where the disk goes on.
+    private func passed() async throws(CacheError) -> Data? {
+        guard let channel = state.withLock({ $0.channel }) else { return nil }
+        guard let bytes = try await channel.next() else {
+            // The flight ends where its gap did, which need not be the end of the body.
+            let bodyEnd = channel.bodyEnd
+            state.withLock { state in
+                state.channel = nil
+                if let bodyEnd { state.end = min(bodyEnd, state.end ?? .max) }
+            }
             return nil
         }
-        switch filler.claimChannel(of: flight, at: position) {
-        case .no:
-            break
-        case .claimed(let channel):
-            let body = PassThroughBody(channel, range: position..<limit, subscription: flight)
-            state.withLock { ($0.channel, $0.flight) = (body, nil) }
-            return body
-        case .forOthers:
-            try join(filler, at: position, limit: limit, isAlone: true)
-            return nil
+        counts.add(fromOrigin: Int64(bytes.count))
+        state.withLock { state in
+            state.position += Int64(bytes.count)
+            state.fruitless = 0
         }
-        if let outcome = flight.outcome {
-            state.withLock { $0.flight = nil }
-            try outcome.get()
-            return nil
-        }
-        await filler.fill.signal.wait(after: seen)
-        return nil
+        return bytes
     }
 
-    private func join(
-        _ filler: Filler,
-        at position: Int64,
-        limit: Int64,
-        isAlone: Bool = false
-    ) throws(CacheError) {
-        let fruitless = state.withLock { state in
-            state.fruitless += 1
-            return state.fruitless
-        }
-        guard fruitless <= 3 else {
-            throw CacheError(
-                .originFailed,
-                "\(filler.request.target.redacted) did not deliver byte \(position)"
-            )
-        }
-        // Several readers without a disk cannot share one channel: the later ones fetch alone.
-        let flight = filler.join(
-            entry,
-            at: position,
-            limit: limit,
-            isAlone: isAlone || fruitless > 1
-        )
-        // The one before is left only now, and outside the lock.
+    // MARK: Flights
+
+    /// Rides on another flight from now on; the one before is left outside the lock.
+    func ride(_ flight: Subscription?) {
         let before = state.withLock { state in
             defer { state.flight = flight }
             return state.flight
         }
+        if let number { filler?.fill.didJoin(flight?.flight, reader: number) }
         before?.cancel()
-    }
-
-    private func pass(_ channel: PassThroughBody) async throws(CacheError) -> Data? {
-        guard let bytes = try await channel.next() else { return nil }
-        counts.add(fromOrigin: Int64(bytes.count))
-        return bytes
     }
 }

@@ -12,7 +12,7 @@ final class PassThroughChannel: Sendable {
     private struct State {
         var chunks = Deque<BodyChunk>()
         var bytes = 0
-        var finish: Result<Void, CacheError>?
+        var finish: Result<Int64?, CacheError>?
         var isAbandoned = false
         var isClaimed = false
         var hasDelivered = false
@@ -24,11 +24,15 @@ final class PassThroughChannel: Sendable {
     /// The offset of the first byte that the channel carries.
     let start: Int64
 
+    /// The offset behind the last byte that the flight was to bring.
+    let end: Int64
+
     /// The length of the whole representation, if the origin has told.
     let completeLength: Int64?
 
-    init(start: Int64, completeLength: Int64?) {
+    init(start: Int64, end: Int64 = .max, completeLength: Int64?) {
         self.start = start
+        self.end = end
         self.completeLength = completeLength
     }
 
@@ -36,6 +40,32 @@ final class PassThroughChannel: Sendable {
     var hasDelivered: Bool {
         state.withLock { $0.hasDelivered }
     }
+
+    /// Whether all of `wanted` comes through here.
+    func brings(_ wanted: WantedRange) -> Bool {
+        start <= wanted.start && (wanted.end ?? completeLength ?? .max) <= end
+    }
+
+    /// Begins anew with another body of the same shape, because the first one broke off.
+    ///
+    /// - Parameters:
+    ///   - start: the offset of the new body's first byte.
+    ///   - completeLength: the length of the whole representation.
+    /// - Returns: false if the reader has bytes of the first one, or the shapes differ.
+    func restart(start: Int64, completeLength: Int64?) -> Bool {
+        guard start == self.start, completeLength == self.completeLength else { return false }
+        return state.withLock { state in
+            guard !state.hasDelivered else { return false }
+            state.chunks.removeAll()
+            state.bytes = 0
+            return true
+        }
+    }
+
+    /// Makes sure that nobody claims the channel any more.
+    ///
+    /// - Returns: false if it has a reader already.
+    func withdraw() -> Bool { claim() }
 
     /// Makes the caller the only reader; false if there is one already.
     func claim() -> Bool {
@@ -72,8 +102,18 @@ final class PassThroughChannel: Sendable {
         changed.bump()
     }
 
-    /// Ends the body; chunks still buffered are delivered first.
-    func finish(_ result: Result<Void, CacheError>) {
+    /// Where the body turned out to end; nil before that, or if it was not seen.
+    var bodyEnd: Int64? {
+        state.withLock { state in
+            guard case .success(let end) = state.finish else { return nil }
+            return end
+        }
+    }
+
+    /// Ends the channel; chunks still buffered are delivered first.
+    ///
+    /// - Parameter result: where the body ends, as far as the flight has seen it; or an error.
+    func finish(_ result: Result<Int64?, CacheError>) {
         state.withLock { state in
             if state.finish == nil { state.finish = result }
         }
@@ -100,7 +140,7 @@ final class PassThroughChannel: Sendable {
                     state.hasDelivered = true
                     return .success(chunk)
                 }
-                return state.finish.map { $0.map { nil } }
+                return state.finish.map { $0.map { _ in nil } }
             }
             if let step {
                 changed.bump()

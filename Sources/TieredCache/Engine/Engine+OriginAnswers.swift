@@ -1,0 +1,195 @@
+import FoundationEssentials
+import HTTPCaching
+
+// What a request is answered with once the origin was asked.
+extension Engine {
+    func storingAnswer(
+        _ flight: Flight,
+        _ generation: Fill.Generation,
+        _ request: CacheRequest,
+        _ remainder: Remainder
+    ) async throws(CacheError) -> CacheResponse {
+        let entry = generation.entry
+        let wanted = try WantedRange.resolve(request.range, completeLength: entry.completeLength)
+        guard let wanted else { throw lengthUnknown(request) }
+        let filler = Filler(
+            engine: self,
+            fill: flight.fill,
+            request: request,
+            head: generation.head
+        )
+        // What was held is the cache's only if it is of the representation that the origin has.
+        let heldBefore = flight.base === entry ? flight.heldBefore : ByteRangeSet()
+        let body = FollowingBody(
+            entry: entry,
+            wanted: wanted,
+            engine: self,
+            filler: filler,
+            flight: isNear(flight, wanted, generation) ? flight.subscription : nil,
+            heldBefore: heldBefore
+        )
+        return CacheResponse(
+            generation.head,
+            request: request,
+            source: heldBefore.isEmpty ? .origin : .revalidated,
+            cacheStatus: .forwarded(
+                remainder.reason,
+                isStored: true,
+                isCollapsed: !flight.subscription.isFirst
+            ),
+            completeLength: entry.completeLength,
+            wanted: wanted,
+            body: body,
+            now: time.wallTime(),
+            trouble: await keepPin(entry, request)
+        )
+    }
+
+    /// Whether to wait for a flight to come to the bytes wanted, rather than to ask for them.
+    ///
+    /// A flight that was to bring a part may turn out to bring all, from the first byte on.
+    private func isNear(
+        _ flight: Flight,
+        _ wanted: WantedRange,
+        _ generation: Fill.Generation
+    ) -> Bool {
+        let head = generation.head
+        if head.validator == nil || head.flags.contains(.withoutRanges) { return true }
+        let held = generation.entry.heldRanges.ranges.last?.upperBound ?? flight.start
+        return wanted.start - max(held, flight.start) <= Filler.worthWaiting
+    }
+
+    func passingAnswer(
+        _ flight: Flight,
+        _ head: StoredResponse,
+        _ channel: PassThroughChannel,
+        _ reason: DownloadOperation.NotStored,
+        _ wanted: WantedRange,
+        _ request: CacheRequest,
+        _ remainder: Remainder
+    ) throws(CacheError) -> CacheResponse {
+        guard !request.isPrefetch else { throw reason.error(for: request) }
+        let body = PassThroughBody(
+            channel,
+            range: wanted.start..<(wanted.end ?? .max),
+            subscription: flight.subscription
+        )
+        return CacheResponse(
+            head,
+            request: request,
+            source: .origin,
+            cacheStatus: .forwarded(remainder.reason, detail: reason.detail),
+            completeLength: channel.completeLength,
+            wanted: wanted,
+            body: body,
+            now: time.wallTime(),
+            notStored: reason
+        )
+    }
+
+    /// A 304: what is held is delivered.
+    func confirmedAnswer(
+        _ request: CacheRequest,
+        _ held: HeldResponse,
+        _ head: StoredResponse,
+        _ remainder: Remainder
+    ) async throws(CacheError) -> CacheResponse {
+        try await heldAnswer(
+            request,
+            held,
+            head,
+            .revalidated,
+            .forwarded(remainder.reason, status: 304, isStored: true)
+        )
+    }
+
+    private func heldAnswer(
+        _ request: CacheRequest,
+        _ held: HeldResponse,
+        _ head: StoredResponse,
+        _ source: ResponseSource,
+        _ status: CacheStatus
+    ) async throws(CacheError) -> CacheResponse {
+        let length = held.completeLength
+        let wanted = try WantedRange.resolve(request.range, completeLength: length)
+        guard let wanted else { throw lengthUnknown(request) }
+        let body: any BodySource
+        var trouble: CacheError?
+        switch held.body {
+        case .memory(let entry):
+            counters.add(Int64(wanted.count), to: .bytesFromMemory)
+            body = MemoryBody(entry.body.part(wanted))
+        case .disk(let entry):
+            counters.add(Int64(wanted.count), to: .bytesFromDisk)
+            trouble = await keepPin(entry, request)
+            body = await diskBody(entry, head, wanted, request)
+        }
+        return CacheResponse(
+            head,
+            request: request,
+            source: source,
+            cacheStatus: status,
+            completeLength: length,
+            wanted: wanted,
+            body: body,
+            now: time.wallTime(),
+            trouble: trouble
+        )
+    }
+
+    // MARK: When the origin fails
+
+    /// An error status; a held response may stand in for it (RFC 5861 §4).
+    func unsuccessfulAnswer(
+        _ request: CacheRequest,
+        _ head: StoredResponse,
+        _ remainder: Remainder,
+        isStored: Bool
+    ) throws(CacheError) -> CacheResponse {
+        if [500, 502, 503, 504].contains(head.status), remainder.staleOnError == .error,
+            remainder.held != nil
+        {
+            throw CacheError.status(head.status, for: request.target)
+        }
+        return CacheResponse(
+            head,
+            request: request,
+            source: .origin,
+            cacheStatus: .forwarded(remainder.reason, isStored: isStored),
+            completeLength: 0,
+            wanted: WantedRange(start: 0, end: 0),
+            body: MemoryBody(Data()),
+            now: time.wallTime(),
+            isStored: isStored
+        )
+    }
+
+    /// What is held, marked as stale, if the rules allow it for this failure.
+    func staleAnswer(
+        _ request: CacheRequest,
+        _ remainder: Remainder,
+        _ error: CacheError
+    ) async throws(CacheError) -> CacheResponse? {
+        guard let held = remainder.held, remainder.staleOnError != .never else { return nil }
+        switch error.code {
+        case .originFailed, .timedOut: break
+        case .httpStatus where remainder.staleOnError == .error: break
+        default: return nil
+        }
+        didServeStale(request)
+        return try await heldAnswer(
+            request,
+            held,
+            held.head,
+            .stale,
+            .forwarded(remainder.reason, status: error.status, detail: "stale")
+        )
+    }
+
+    func lengthUnknown(_ request: CacheRequest) -> CacheError {
+        CacheError(
+            .rangeNotSatisfiable,
+            "\(request.target.redacted) has no known length to count the last bytes from"
+        )
+    }
+}
