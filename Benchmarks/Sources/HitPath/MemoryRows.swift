@@ -63,8 +63,9 @@ enum MemoryRows {
             count: 100_000,
             contenders: [
                 Contender("MemoryCache") { count in
+                    let (keys, values) = (samples.lookups.span, payloads.span)
                     for _ in 0..<count {
-                        ours.insert(payloads[next], forKey: samples.lookups[next], cost: 1)
+                        ours.insert(values[next], forKey: keys[next], cost: 1)
                         next = next + 1 == payloads.count ? 0 : next + 1
                     }
                 },

@@ -13,7 +13,7 @@ extension MemoryCache {
         if let maximumCount = limits.maximumCount {
             countLimit.store(scaled(maximumCount, by: fraction), ordering: .relaxed)
         }
-        settle(MemoryGrowth(cost: 0, count: 0), cause: .pressure)
+        evictToLimits(MemoryGrowth(cost: 0, count: 0), cause: .pressure)
     }
 
     private func scaled(_ limit: Int, by fraction: Double) -> Int {
@@ -27,32 +27,28 @@ extension MemoryCache {
     ///   - growth: by how much the shards have grown.
     ///   - removal: what has been evicted already, which `growth` accounts for.
     ///   - cause: what the observer is told.
-    @inlinable
-    @inline(__always)
-    func settle(_ growth: MemoryGrowth, after removal: Removal? = nil, cause: RemovalCause) {
-        if observer == nil, !exceedsLimits(with: growth) {
-            book(growth)
-        } else {
-            evictToLimits(growth, after: removal, cause: cause)
-        }
-    }
-
     @usableFromInline
     @inline(never)
-    func evictToLimits(_ growth: MemoryGrowth, after removal: Removal?, cause: RemovalCause) {
-        var (growth, removal) = (growth, removal)
-        while true {
-            if let removal, observer != nil {
-                // Whoever is told may ask for the sums, or insert.
-                book(growth)
-                growth = MemoryGrowth(cost: 0, count: 0)
-                notify(removal)
-            }
-            guard exceedsLimits(with: growth), let next = evictOldest(cause: cause) else { break }
-            growth.subtract(next)
-            removal = next
+    func evictToLimits(
+        _ growth: MemoryGrowth,
+        after removal: consuming Removal? = nil,
+        cause: RemovalCause
+    ) {
+        var growth = growth
+        if let removal { growth = tell(removal, growth) }
+        while exceedsLimits(with: growth), let removal = evictOldest(cause: cause) {
+            growth.subtract(removal)
+            growth = tell(removal, growth)
         }
         book(growth)
+    }
+
+    /// Tells the observer, if there is one, after booking: it may ask for the sums, or insert.
+    private func tell(_ removal: consuming Removal, _ growth: MemoryGrowth) -> MemoryGrowth {
+        guard observer != nil else { return growth }
+        book(growth)
+        notify(removal)
+        return MemoryGrowth(cost: 0, count: 0)
     }
 
     @inlinable

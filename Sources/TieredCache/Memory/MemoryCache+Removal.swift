@@ -13,10 +13,11 @@ extension MemoryCache {
     /// - Returns: its value, or `nil` if there was none or it had expired.
     @discardableResult
     public func remove(_ key: Key) -> Value? {
-        let removed: Removal? = withEntry(key) { shard, found in
-            guard found >= 0 else { return nil }
+        var removed: Removal?
+        withEntry(key) { shard, found in
+            guard found >= 0 else { return }
             let isExpired = hasExpired(shard.pointee.entries.content(found).pointee.expiry)
-            return shard.pointee.remove(found, cause: isExpired ? .expired : .explicit)
+            removed = shard.pointee.remove(found, cause: isExpired ? .expired : .explicit)
         }
         guard let removed else { return nil }
         finish(removed)
@@ -46,8 +47,9 @@ extension MemoryCache {
     @usableFromInline
     func refuse(_ key: Key) {
         refusals.wrappingAdd(1, ordering: .relaxed)
-        let removed: Removal? = withEntry(key) { shard, found in
-            found >= 0 ? shard.pointee.remove(found, cause: .replaced) : nil
+        var removed: Removal?
+        withEntry(key) { shard, found in
+            if found >= 0 { removed = shard.pointee.remove(found, cause: .replaced) }
         }
         if let removed { finish(removed) }
     }
@@ -68,13 +70,13 @@ extension MemoryCache {
 
     /// Books a removal and tells the observer; the caller holds no lock.
     @usableFromInline
-    func finish(_ removal: Removal) {
+    func finish(_ removal: borrowing Removal) {
         book(MemoryGrowth(cost: -removal.cost, count: -1))
         notify(removal)
     }
 
     @inlinable
-    func notify(_ removal: Removal) {
+    func notify(_ removal: borrowing Removal) {
         observer?(removal.content.key, removal.content.value, removal.cause)
     }
 
@@ -94,8 +96,8 @@ extension MemoryCache {
 
     private func remove(cause: RemovalCause, where condition: (Key, Int64) -> Bool) {
         for number in 0...shardMask {
-            for removal in takeAll(from: shard(number), cause: cause, where: condition) {
-                finish(removal)
+            for (content, cost) in takeAll(from: shard(number), cause: cause, where: condition) {
+                finish(Removal(content: content, cost: cost, cause: cause))
             }
         }
     }
@@ -104,15 +106,16 @@ extension MemoryCache {
         from shard: UnsafeMutablePointer<Shard>,
         cause: RemovalCause,
         where condition: (Key, Int64) -> Bool
-    ) -> [Removal] {
+    ) -> [(content: Shard.Content, cost: Int)] {
         lock(of: shard).pointee.lock()
         defer { lock(of: shard).pointee.unlock() }
-        var removals: [Removal] = []
+        var removals: [(content: Shard.Content, cost: Int)] = []
         let entries = shard.pointee.entries
         for entry in 0..<shard.pointee.extent where entries.ledger(entry).pointee.isLive {
             let candidate = entries.content(entry)
             guard condition(candidate.pointee.key, candidate.pointee.expiry) else { continue }
-            removals.append(shard.pointee.remove(entry, cause: cause))
+            let removal = shard.pointee.remove(entry, cause: cause)
+            removals.append((removal.content, removal.cost))
         }
         return removals
     }

@@ -166,19 +166,32 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
             finishReplacement(of: found, in: shard, by: value, cost, expiry, epoch)
             return
         }
-        let content = MemoryContent(key: key, value: value, expiry: expiry)
-        shard.pointee.add(content, tag: tag, cost: cost, epoch: epoch)
+        shard.pointee.add(
+            value,
+            forKey: key,
+            tag: tag,
+            cost: cost,
+            expiry: expiry,
+            epoch: epoch
+        )
         head(of: shard).pointee.index.store(shard.pointee.index.hint, ordering: .relaxed)
         var growth = MemoryGrowth(cost: cost, count: 1)
-        guard exceedsLimits(with: growth), let removal = evictNearby(in: shard) else {
+        guard exceedsLimits(with: growth) else {
             noteOldest(of: shard)
             lock(of: shard).pointee.unlock()
-            settle(growth, cause: .size)
-            return
+            return book(growth)
+        }
+        guard let removal = evictNearby(in: shard) else {
+            noteOldest(of: shard)
+            lock(of: shard).pointee.unlock()
+            return evictToLimits(growth, cause: .size)
         }
         lock(of: shard).pointee.unlock()
         growth.subtract(removal)
-        settle(growth, after: removal, cause: .size)
+        guard observer == nil, !exceedsLimits(with: growth) else {
+            return evictToLimits(growth, after: removal, cause: .size)
+        }
+        book(growth)
     }
 
     /// The stamp of an insertion: younger than all that other shards gave out before.
@@ -214,7 +227,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         )
         lock(of: shard).pointee.unlock()
         notify(replaced)
-        settle(MemoryGrowth(cost: cost &- replaced.cost, count: 0), cause: .size)
+        evictToLimits(MemoryGrowth(cost: cost &- replaced.cost, count: 0), cause: .size)
     }
 
     /// A million hits in a shard without an insertion anywhere: the epoch follows, so that what is

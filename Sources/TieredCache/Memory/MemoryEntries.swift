@@ -124,8 +124,10 @@ struct MemoryEntries<Key: Hashable, Value> {
 }
 
 /// An entry that has left: the observer learns of it, and its value is released, outside the lock.
+///
+/// Not copyable, because each copy would count references to the key and the value.
 @usableFromInline
-struct MemoryRemoval<Key, Value> {
+struct MemoryRemoval<Key, Value>: ~Copyable {
     @usableFromInline let content: MemoryContent<Key, Value>
     @usableFromInline let cost: Int
     @usableFromInline let cause: RemovalCause

@@ -15,7 +15,7 @@ struct MemoryGrowth {
 
     /// Takes off what left.
     @inlinable
-    mutating func subtract<Key, Value>(_ removal: MemoryRemoval<Key, Value>) {
+    mutating func subtract<Key, Value>(_ removal: borrowing MemoryRemoval<Key, Value>) {
         cost &-= removal.cost
         count &-= 1
     }

@@ -70,7 +70,14 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
     /// Adds an entry, which must not be there yet, as the most recently used.
     @inlinable
     @inline(__always)
-    mutating func add(_ content: consuming Content, tag: UInt32, cost: Int, epoch: UInt64) {
+    mutating func add(
+        _ value: Value,
+        forKey key: Key,
+        tag: UInt32,
+        cost: Int,
+        expiry: Int64,
+        epoch: UInt64
+    ) {
         let number = takeNumber()
         if queue.isFull { makeRoomInQueue() }
         clock = max(clock &+ 1, epoch)
@@ -81,7 +88,7 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
             tag: tag,
             ticket: ticket
         )
-        entries.content(number).initialize(to: content)
+        entries.content(number).initialize(to: Content(key: key, value: value, expiry: expiry))
         index.insert(tag: tag, entry: number, hints: entries.hints(of: number))
         insertions &+= 1
     }
@@ -183,6 +190,10 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
         let next = Int(queue.ring[queue.first & queue.mask].entry)
         let tag = entries.ledger(next).pointee.tag
         tc_prefetch_for_writing(UInt(bitPattern: index.slots + (Int(tag) & index.mask)))
+        // The headers of the objects that will be released; a string's is before its bytes.
+        let hints = entries.hints(of: next)
+        tc_prefetch_for_writing(hints.key &- 32)
+        tc_prefetch_for_writing(hints.value)
     }
 
     @inlinable

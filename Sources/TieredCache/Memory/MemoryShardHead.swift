@@ -13,8 +13,10 @@ struct MemoryShardHead: ~Copyable, Sendable {
     @usableFromInline
     init() {}
 
-    /// Starts loading the slot of a tag: the lock is an atomic operation that later loads wait for,
-    /// so the slot is on its way while the lock is taken. An index that has grown in the meantime
+    /// Starts loading the slot of a tag.
+    ///
+    /// The lock is an atomic operation that later loads wait for; so the slot is on its way while
+    /// the lock is taken. An index that has grown in the meantime
     /// makes the hint useless, not wrong.
     @inlinable
     @inline(__always)
