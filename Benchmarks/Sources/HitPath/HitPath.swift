@@ -19,7 +19,9 @@ struct HitPath {
         let isWanted = { (name: String) in
             filters.isEmpty || filters.contains { name.contains($0) }
         }
-        let rows = try MemoryRows.make() + DiskRows.make(where: isWanted) + KeyRows.make()
+        let rows =
+            try MemoryRows.make() + FacadeRows.make(where: isWanted)
+            + DiskRows.make(where: isWanted) + KeyRows.make()
         let wanted = rows.filter { isWanted($0.name) }
         let table = Table(outcomes: wanted.map(Harness(rounds: rounds).measure))
         table.print()
