@@ -37,6 +37,10 @@ public final class AsyncHTTPClientTransport: Transport {
     public func send(
         _ request: TransportRequest
     ) async throws(TransportError) -> TransportResponse {
+        // A cancel that came before wins over whatever the connection brings (invariant 11).
+        guard !Task.isCancelled else {
+            throw TransportError(.cancelled, "the task was cancelled")
+        }
         let outgoing = try AsyncHTTPClientRequest(request)
         let client = try pool.client(connectTimeout: request.connectTimeout)
         let exchange = AsyncHTTPClientExchange()
