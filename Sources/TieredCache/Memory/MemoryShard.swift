@@ -187,9 +187,12 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
             UInt(bitPattern: entries.ledger(Int(afterNext.entry)))
         )
         // This line was fetched when its entry was the one after the next.
-        let next = Int(queue.ring[queue.first & queue.mask].entry)
+        let record = queue.ring[queue.first & queue.mask]
+        let next = Int(record.entry)
         let tag = entries.ledger(next).pointee.tag
         tc_prefetch_for_writing(UInt(bitPattern: index.slots + (Int(tag) & index.mask)))
+        // An entry that has left meanwhile has neither key nor value to look at.
+        guard entries.ledger(next).pointee.ticket == record.ticket else { return }
         // The headers of the objects that will be released; a string's is before its bytes.
         let hints = entries.hints(of: next)
         tc_prefetch_for_writing(hints.key &- 32)
