@@ -93,16 +93,21 @@ extension Engine {
         _ operation: DownloadOperation,
         _ result: Result<DownloadOutcome, CacheError>,
         received: Int64,
-        stored: Int64
+        stored: Int64,
+        isComplete: Bool
     ) {
         let key = operation.request.key
         // What a download that was cancelled or failed has brought stays, and was paid for.
         counters.add(received, to: .bytesFromOrigin)
         if stored > 0 { didStore(key, .disk, bytes: stored) }
         switch result {
-        case .success(let outcome):
+        case .success:
             counters.add(to: .downloadsFinished)
-            events.post(CacheEvent(key: key, .downloadFinished(bytes: outcome.bytesReceived)))
+            events.post(CacheEvent(key: key, .downloadFinished(bytes: received)))
+        case .failure(let error) where error.code == .cancelled && isComplete:
+            // The last reader had the last byte, and left before the flight could say so.
+            counters.add(to: .downloadsFinished)
+            events.post(CacheEvent(key: key, .downloadFinished(bytes: received)))
         case .failure(let error) where error.code == .cancelled || error.code == .shutDown:
             break
         case .failure(let error):

@@ -34,7 +34,13 @@ struct DownloadOperation: Sendable {
             engine.didFailToStore(request, error)
         }
         didEnd(result, sink, flight: context.id)
-        engine.didFinish(self, result, received: sink.bytesReceived, stored: sink.bytesStored)
+        engine.didFinish(
+            self,
+            result,
+            received: sink.bytesReceived,
+            stored: sink.bytesStored,
+            isComplete: sink.generation?.entry.isComplete ?? false
+        )
         fill.signal.bump()
         return result.map { _ in }
     }

@@ -40,7 +40,8 @@ struct SharedFlightTests {
                 let entry = try #require(try await cache.entry(for: whole))
                 #expect(entry.isComplete)
             }
-            #expect(fixture.origin.log.exchanges.prefix(2).map(\.status) == [206, 200])
+            // Both were asked, in whatever order they arrived.
+            #expect(Set(fixture.origin.log.exchanges.prefix(2).map(\.status)) == [206, 200])
         }
     }
 
