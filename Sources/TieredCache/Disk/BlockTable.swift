@@ -20,9 +20,9 @@ struct BlockTable: Sendable {
     init(completeLength: Int64?, checksums: [UInt64] = []) {
         self.completeLength = completeLength
         self.checksums = checksums
+        heldCount = checksums.count { $0 != 0 }
+        verified = Array(repeating: 0, count: (checksums.count + 63) / 64)
         clip()
-        heldCount = self.checksums.count { $0 != 0 }
-        verified = Array(repeating: 0, count: (self.checksums.count + 63) / 64)
     }
 
     /// How many blocks `length` bytes make.

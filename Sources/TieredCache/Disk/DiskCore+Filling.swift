@@ -28,7 +28,7 @@ extension DiskCore {
             state.body != nil && !state.isBodyWritable && !state.isInline && !state.isDetached
         }
         guard needsFile, let entries else { return }
-        let file = try fileSystem.open(
+        let file = try open(
             entry.name.body(entry.generation),
             in: entries,
             .readWrite
@@ -52,8 +52,20 @@ extension DiskCore {
         let cost = Self.cost(bytes.count) + 8192
         try reserve(cost)
         defer { endReservation(cost) }
-        let file = try bodyFile(of: entry)
         let checksums = Self.checksums(bytes)
+        try sparingRoom(cost) { () throws(CacheError) in
+            try write(bytes, blocks, checksums, of: entry)
+        }
+        entry.refreshHotBody()
+    }
+
+    private func write(
+        _ bytes: UnsafeRawBufferPointer,
+        _ blocks: Range<Int>,
+        _ checksums: [UInt64],
+        of entry: DiskEntry
+    ) throws(CacheError) {
+        let file = try bodyFile(of: entry)
         do throws(FileSystemError) {
             let offset = Int64(blocks.lowerBound) * BlockTable.blockSize
             try fileSystem.write(bytes, to: file, at: offset)
@@ -69,7 +81,6 @@ extension DiskCore {
             bookAfterFailure(entry)
             throw entryError(error, entry.name)
         }
-        entry.refreshHotBody()
     }
 
     /// The file for the body's bytes, created at the first block.
@@ -151,7 +162,7 @@ extension DiskCore {
     private func tableFile(of entry: DiskEntry) throws(FileSystemError) -> OpenFile {
         if let file = entry.state.withLock({ $0.record }) { return file }
         guard let entries else { throw FileSystemError(.open, .noSuchFileOrDirectory) }
-        let file = try fileSystem.open(entry.name.record, in: entries, .readWrite)
+        let file = try open(entry.name.record, in: entries, .readWrite)
         entry.state.withLock { $0.record = file }
         return file
     }

@@ -7,13 +7,13 @@ extension DiskCore {
     ///
     /// - Throws: ``CacheError/Code/localStorage`` if the directory cannot be listed; tried again at
     ///   the next call.
-    func loadIndex() throws(CacheError) {
+    func loadIndex(isCancelled: () -> Bool = { false }) throws(CacheError) {
         if state.withLock({ $0.isIndexLoaded }) { return }
         // One turn for all: the name only has to be the same each time.
         let everyone = EntryName(digest: MD5Digest(high: 0, low: 0))
         try loading.take(everyone) { () throws(CacheError) in
             if state.withLock({ $0.isIndexLoaded }) { return }
-            let scan = try scan()
+            let scan = try scan(isCancelled: isCancelled)
             sweep(scan)
             state.withLock { state in
                 for slot in scan.slots.sorted(by: { $0.lastUse < $1.lastUse }) {
@@ -35,13 +35,14 @@ extension DiskCore {
     }
 
     /// Reads every directory; changes nothing.
-    func scan() throws(CacheError) -> Scan {
+    func scan(isCancelled: () -> Bool = { false }) throws(CacheError) -> Scan {
         var result = Scan()
         guard let entries else { return result }
         for shard in 0..<256 {
+            if isCancelled() { throw CacheError(.cancelled, "the cache is being closed") }
             let name = EntryName.shard(shard)
             do throws(FileSystemError) {
-                let directory = try fileSystem.open(name, in: entries, .directory)
+                let directory = try open(name, in: entries, .directory)
                 defer { fileSystem.close(directory) }
                 let files = ShardFiles(try fileSystem.list(directory), shard: shard)
                 try add(files, to: &result)
@@ -180,7 +181,7 @@ extension DiskCore {
 
     private func writeLastUse(_ use: UInt64, _ entry: DiskEntry) throws(FileSystemError) {
         guard let entries else { return }
-        let file = try fileSystem.open(entry.name.record, in: entries, .readWrite)
+        let file = try open(entry.name.record, in: entries, .readWrite)
         defer { fileSystem.close(file) }
         let bytes = withUnsafeBytes(of: use.littleEndian) { Array($0) }
         try fileSystem.write(bytes, to: file, at: Record.lastUseOffset)

@@ -17,19 +17,8 @@ extension DiskCore {
         foldUsesIfDue()
         let name = name(of: key)
         do throws(FileSystemError) {
-            if let resident, case .ready(let entry?) = try wake(resident, blocking: true) {
-                return entry
-            }
-            for _ in 0..<3 {
-                if case .ready(let found) = try openEntry(key, name, blocking: true) {
-                    return found
-                }
-            }
-            // Writers of this name got in between each time: let them wait for once.
-            return try turns.take(name) { () throws(FileSystemError) in
-                let found = try openEntry(key, name, blocking: true)
-                if case .ready(let entry) = found { return entry }
-                return nil
+            return try sparingDescriptors { () throws(FileSystemError) in
+                try lookupOnDisk(key, name, resident)
             }
         } catch {
             if error.errno == .ioError {
@@ -37,6 +26,27 @@ extension DiskCore {
                 return nil
             }
             throw entryError(error, name)
+        }
+    }
+
+    private func lookupOnDisk(
+        _ key: CacheKey,
+        _ name: EntryName,
+        _ resident: ResidentTable.Found?
+    ) throws(FileSystemError) -> DiskEntry? {
+        if let resident, case .ready(let entry?) = try wake(resident, blocking: true) {
+            return entry
+        }
+        for _ in 0..<3 {
+            if case .ready(let found) = try openEntry(key, name, blocking: true) {
+                return found
+            }
+        }
+        // Writers of this name got in between each time: let them wait for once.
+        return try turns.take(name) { () throws(FileSystemError) in
+            let found = try openEntry(key, name, blocking: true)
+            if case .ready(let entry) = found { return entry }
+            return nil
         }
     }
 

@@ -90,6 +90,17 @@ extension DiskCore {
         let cost = Self.cost(head.count + bytes.count)
         try reserve(cost)
         defer { endReservation(cost) }
+        try sparingRoom(cost) { () throws(CacheError) in
+            try storeInline(bytes, head, checksum, entry)
+        }
+    }
+
+    private func storeInline(
+        _ bytes: UnsafeRawBufferPointer,
+        _ head: [UInt8],
+        _ checksum: UInt64,
+        _ entry: DiskEntry
+    ) throws(CacheError) {
         try turns.take(entry.name) { () throws(CacheError) in
             if entry.isSuperseded {
                 // Removed while it was being filled: only those who hold it still want it.
@@ -208,12 +219,12 @@ extension DiskCore {
     ) throws(FileSystemError) -> OpenFile {
         if directory == entries { try ensureShard(name) }
         do throws(FileSystemError) {
-            return try fileSystem.open(path, in: directory, .createNew)
+            return try open(path, in: directory, .createNew)
         } catch  where error.errno == .noSuchFileOrDirectory && directory == entries {
             // Somebody removed the directory.
             state.withLock { $0.hasShard[name.shardNumber] = false }
             try ensureShard(name)
-            return try fileSystem.open(path, in: directory, .createNew)
+            return try open(path, in: directory, .createNew)
         }
     }
 

@@ -12,19 +12,28 @@ extension DiskCore {
         let cost = Self.cost(Int(entry.record.tableOffset)) + 2 * BlockTable.blockSize
         try reserve(cost)
         defer { endReservation(cost) }
-        try turns.take(entry.name) { () throws(CacheError) in
-            let copy = entry.state.withLock { $0 }
-            guard copy.isPublished, !copy.isDetached else {
-                entry.state.withLock { change(&$0) }
-                return
-            }
-            do throws(FileSystemError) {
-                try rewrite(entry, copy, change)
-            } catch {
-                throw entryError(error, entry.name)
+        try sparingRoom(cost) { () throws(CacheError) in
+            try turns.take(entry.name) { () throws(CacheError) in
+                try rewrite(entry, change)
             }
         }
         entry.refreshHotBody()
+    }
+
+    private func rewrite(
+        _ entry: DiskEntry,
+        _ change: @Sendable (inout DiskEntryState) -> Void
+    ) throws(CacheError) {
+        let copy = entry.state.withLock { $0 }
+        guard copy.isPublished, !copy.isDetached else {
+            entry.state.withLock { change(&$0) }
+            return
+        }
+        do throws(FileSystemError) {
+            try rewrite(entry, copy, change)
+        } catch {
+            throw entryError(error, entry.name)
+        }
     }
 
     private func rewrite(

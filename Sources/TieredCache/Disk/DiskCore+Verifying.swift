@@ -113,7 +113,7 @@ extension DiskCore {
     private func openToVerify(_ path: String) -> OpenFile? {
         guard let entries else { return nil }
         do throws(FileSystemError) {
-            return try fileSystem.open(path, in: entries, .read)
+            return try open(path, in: entries, .read)
         } catch {
             return nil  // All its blocks are missing, which is what will be reported.
         }
@@ -150,7 +150,7 @@ extension DiskCore {
             }
         }
         do throws(FileSystemError) {
-            let file = try fileSystem.open(found.name.record, in: entries, .readWrite)
+            let file = try open(found.name.record, in: entries, .readWrite)
             defer { fileSystem.close(file) }
             for block in blocks {
                 let offset = found.record.tableOffset + 8 * Int64(block)

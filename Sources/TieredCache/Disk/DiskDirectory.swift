@@ -17,6 +17,8 @@ struct DiskDirectory {
     private(set) var staging: OpenFile?
     private(set) var lockFile: OpenFile?
     private(set) var minimumFree: Int64 = 0
+    /// The limit, after a look at the volume.
+    private(set) var limit: Int64
     /// What FORMAT and LOCK are allocated.
     private(set) var fixedBytes: Int64 = 0
 
@@ -26,6 +28,7 @@ struct DiskDirectory {
     init(_ options: DiskStoreOptions, _ fileSystem: any FileSystem) throws(CacheError) {
         self.fileSystem = fileSystem
         path = options.root
+        limit = options.limit
         do throws(FileSystemError) {
             root = try fileSystem.openRoot(options.root, creating: true)
         } catch {
@@ -54,6 +57,9 @@ struct DiskDirectory {
             fixedBytes = allocated("FORMAT") + allocated("LOCK")
             let volume = try fileSystem.volume(of: root)
             minimumFree = options.minimumFree ?? min(256 << 20, volume.total / 20)
+            if let percentage = options.maximumVolumePercentage {
+                limit = max(1, min(limit, volume.total / 100 * Int64(min(max(percentage, 0), 100))))
+            }
         } catch {
             throw CacheError(error, path)
         }

@@ -32,6 +32,7 @@ public final class DiskStore: Sendable {
         options.inlineLimit = min(max(options.inlineLimit, 0), Int(BlockTable.blockSize))
         options.maximumOpenEntries = max(options.maximumOpenEntries, 1)
         let directory = try DiskDirectory(options, fileSystem)
+        options.limit = directory.limit
         core = DiskCore(directory, options, timeSource: timeSource)
     }
 
@@ -157,8 +158,15 @@ public final class DiskStore: Sendable {
     }
 
     /// Reads the directory through, as the first write would; call it on an I/O thread after opening.
-    public func loadIndex() throws(CacheError) {
-        try core.loadIndex()
+    ///
+    /// - Parameter isCancelled: asked before each of 256 directories; true ends the call without an
+    ///   index, and the first write builds it.
+    /// - Throws: ``CacheError/Code/cancelled``, or ``CacheError/Code/localStorage`` if the directory
+    ///   cannot be read.
+    public func loadIndex(
+        isCancelled: @Sendable () -> Bool = { false }
+    ) throws(CacheError) {
+        try core.loadIndex(isCancelled: isCancelled)
     }
 
     /// Writes down which entries were used; otherwise done now and then, and when the store goes.

@@ -6,6 +6,11 @@ public struct DiskStoreOptions: Sendable {
     public var root: FilePath
     /// The most that the store's files may be allocated, in bytes; greater than 0.
     public var limit: Int64
+    /// The most of the volume that the store may take, in percent; lowers ``limit`` when the directory
+    /// is opened.
+    ///
+    /// `nil`, the default, leaves the limit as it is.
+    public var maximumVolumePercentage: Int?
     /// Below so much free space on the volume nothing is written; `nil` is the smaller of 256 MiB and
     /// 5 % of the volume.
     public var minimumFree: Int64?

@@ -18,6 +18,8 @@ final class Engine: Sendable {
     let logger: Logger
 
     private let fills = Guarded<[FlightGroup: WeakFill]>([:])
+    /// Reads the directory through, so that the first write need not.
+    private let indexing: Task<Void, Never>?
     private let nextNumber = Atomic<UInt64>(0)
 
     private struct WeakFill {
@@ -58,15 +60,30 @@ final class Engine: Sendable {
             events: events,
             counters: counters
         )
+        indexing = disk.openStore.map { [io] store in
+            Task(executorPreference: io) {
+                do throws(CacheError) {
+                    try store.loadIndex { Task.isCancelled }
+                } catch {
+                    // The first write needs the index as well, tries again, and reports.
+                }
+            }
+        }
         if configuration.directory != nil, let trouble = disk.trouble {
             didFailToOpen(trouble)
         }
+    }
+
+    deinit {
+        indexing?.cancel()
     }
 
     /// Ends downloads, closes the store and the connections; waits for all of it.
     func shutdown() async {
         await queue.shutdown()
         await transport.shutdown()
+        indexing?.cancel()
+        await indexing?.value
         let disk = disk
         await io.run { disk.close() }
         events.finish()

@@ -134,6 +134,8 @@ extension Configuration {
     ) -> DiskStoreOptions {
         var options = DiskStoreOptions(root: directory, limit: diskLimit)
         options.minimumFree = minimumFreeDisk
+        // Whoever chose a limit gets it; the default must not fill a small volume.
+        if chosenDiskLimit == nil { options.maximumVolumePercentage = 10 }
         options.didEvict = { key, _, bytes in
             counters.add(to: .entriesEvicted)
             counters.add(bytes, to: .bytesEvicted)

@@ -110,7 +110,7 @@ extension DiskStore {
 }
 
 extension NonBlocking where Value == DiskEntry? {
-    fileprivate var isMiss: Bool {
+    var isMiss: Bool {
         if case .ready(nil) = self { true } else { false }
     }
 }

@@ -1,0 +1,71 @@
+import SystemPackage
+
+// When the machine has no more descriptors or no more room than we use: give some of ours up, once.
+extension DiskCore {
+    /// Runs `body`, and again if it failed for want of descriptors and idle ones could be closed.
+    func sparingDescriptors<Result>(
+        _ body: () throws(FileSystemError) -> Result
+    ) throws(FileSystemError) -> Result {
+        do throws(FileSystemError) {
+            return try body()
+        } catch
+            where error.errno == .tooManyOpenFiles
+            || error.errno == .tooManyOpenFilesInSystem
+        {
+            guard closeIdle() else { throw error }
+            return try body()
+        }
+    }
+
+    /// Opens a file, closing idle ones for it if need be.
+    func open(
+        _ path: String,
+        in directory: OpenFile,
+        _ mode: OpenMode
+    ) throws(FileSystemError) -> OpenFile {
+        try sparingDescriptors { () throws(FileSystemError) in
+            try fileSystem.open(path, in: directory, mode)
+        }
+    }
+
+    /// Closes the files of all entries that nobody uses.
+    ///
+    /// - Returns: whether there were any.
+    private func closeIdle() -> Bool {
+        let (leaving, isFewer) = state.withLock { state in
+            let before = state.residents.openCount
+            let leaving = state.residents.shrink(
+                to: 0,
+                maximumRestingCost: options.maximumHeadMemory
+            )
+            return (leaving, state.residents.openCount < before)
+        }
+        // May be called within a turn, so uses are not written down.
+        retire(leaving, blocking: false)
+        return isFewer
+    }
+
+    /// Runs `body`, and again if the volume was full and entries could be evicted.
+    ///
+    /// `body` reserves nothing and can be repeated; not to be called within a turn.
+    func sparingRoom<Result>(
+        _ count: Int64,
+        _ body: () throws(CacheError) -> Result
+    ) throws(CacheError) -> Result {
+        do throws(CacheError) {
+            return try body()
+        } catch  where error.isVolumeFull {
+            // What was known of the volume's room is wrong.
+            state.withLock { $0.roomCheckedUntil = .min }
+            guard evict(atLeast: count) > 0 else { throw error }
+            return try body()
+        }
+    }
+}
+
+extension CacheError {
+    fileprivate var isVolumeFull: Bool {
+        guard let errno = (cause as? FileSystemError)?.errno else { return false }
+        return errno == .noSpace || errno == .diskQuotaExceeded
+    }
+}

@@ -1,0 +1,138 @@
+import Foundation
+import SystemPackage
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+/// Opening a directory: what is refused, what is left alone, what others may see of it.
+@Suite("Disk: directory", .timeLimit(.minutes(1)))
+struct DiskDirectoryTests {
+    @Test(
+        "a newer or unreadable FORMAT is refused and nothing is touched",
+        arguments: DiskKind.allCases,
+        [
+            "tieredcache format 2\n", "tieredcache format 0\n", "", "garbage", "\u{0}\u{1}",
+            "tieredcache format 99999999999999999999\n", "tieredcache format 1 2\n",
+        ]
+    )
+    func refused(kind: DiskKind, format: String) throws {
+        let disk = TestDisk(kind)
+        try disk.write(Array(format.utf8), "FORMAT")
+        try disk.write(
+            [1, 2, 3],
+            "staging/0123456789abcdef0123456789abcdef.0000000000000001.record"
+        )
+        let before = disk.files
+        let error = #expect(throws: CacheError.self) { try disk.open() }
+        #expect(error?.code == .formatTooNew)
+        #expect(disk.files == before)
+        #expect(try disk.content("FORMAT") == Array(format.utf8))
+    }
+
+    @Test("directories are 0700 and files 0600, whatever the umask")
+    func modes() throws {
+        let disk = TestDisk(.posix)
+        let store = try disk.open()
+        try store.store(bytes(1000), for: key("a"))
+        try store.store(bytes(100_000), for: key("b"))
+        for path in ["."] + (FileManager.default.subpaths(atPath: disk.root.string) ?? []) {
+            var status = stat()
+            try #require(lstat(disk.root.appending(path).string, &status) == 0)
+            let isDirectory = status.st_mode & S_IFMT == S_IFDIR
+            #expect(status.st_mode & 0o777 == (isDirectory ? 0o700 : 0o600), "\(path)")
+        }
+    }
+
+    @Test("a second store is a guest: it reads, and every write is refused by name of the owner")
+    func guest() throws {
+        let disk = TestDisk(.posix)
+        let owner = try disk.open()
+        try owner.store(bytes(1000), for: key("a"))
+        let before = disk.files
+        let guest = try disk.open()
+        guard case .guest(let number) = guest.access else {
+            Issue.record("not a guest")
+            return
+        }
+        #expect(number == getpid())
+        let entry = try #require(try guest.entry(for: key("a")))
+        #expect(entry.read(1000) == bytes(1000))
+        expectNotOwner { () throws(CacheError) in try guest.store([1], for: key("b")) }
+        expectNotOwner { () throws(CacheError) in try guest.remove(key("a")) }
+        expectNotOwner { () throws(CacheError) in try guest.removeAll() }
+        expectNotOwner { () throws(CacheError) in try guest.trim(to: 0) }
+        expectNotOwner { () throws(CacheError) in try guest.verify(repair: true) }
+        expectNotOwner { () throws(CacheError) in try guest.bodyPath(for: key("a")) }
+        expectNotOwner { () throws(CacheError) in try entry.beginFill(at: 0) }
+        expectNotOwner { () throws(CacheError) in try entry.setPinned(true) }
+        expectNotOwner { () throws(CacheError) in try entry.updateMetadata([]) }
+        #expect(disk.files == before)
+    }
+
+    private func expectNotOwner<Result>(_ body: () throws(CacheError) -> Result) {
+        do throws(CacheError) {
+            _ = try body()
+            Issue.record("a guest wrote")
+        } catch {
+            #expect(error.code == .notOwner)
+            #expect(error.message.contains("\(getpid())"))
+        }
+    }
+
+    @Test("symbolic links inside the directory are not followed", arguments: [1000, 100_000])
+    func links(size: Int) throws {
+        let disk = TestDisk(.posix)
+        try disk.open().store(bytes(size), for: key("a"))
+        let outside = disk.root.removingLastComponent().appending("outside")
+        for path in disk.paths(".record") {
+            let record = disk.root.appending(path).string
+            try FileManager.default.moveItem(atPath: record, toPath: outside.string)
+            try FileManager.default.createSymbolicLink(
+                atPath: record,
+                withDestinationPath: outside.string
+            )
+        }
+        let content = try TestFile.read(outside)
+        let store = try disk.open()
+        #expect(store.entryWithoutBlocking(for: key("a")).isMiss)
+        #expect(try store.entry(for: key("a")) == nil)
+        try store.store(bytes(size, seed: 2), for: key("a"))
+        #expect(try store.entry(for: key("a"))?.read(size) == bytes(size, seed: 2))
+        #expect(try TestFile.read(outside) == content)
+    }
+
+    @Test("a directory that cannot be written is read, and says why it is not written")
+    func readOnly() throws {
+        let disk = TestDisk(.memory)
+        try disk.open().store(bytes(1000), for: key("a"))
+        disk.memory.fail(.lock, with: .readOnlyFileSystem)
+        let store = try disk.open()
+        #expect(!store.access.canWrite)
+        #expect(try store.entry(for: key("a"))?.read(1000) == bytes(1000))
+        let error = #expect(throws: CacheError.self) { try store.store([1], for: key("b")) }
+        #expect(error?.code == .localStorage)
+        #expect(error?.message.contains("writable volume") == true)
+    }
+
+    @Test("a share of the volume lowers the limit and never raises it")
+    func share() throws {
+        let memory = InMemoryFileSystem(capacity: 1 << 30)
+        var options = DiskStore.Options(root: "/cache", limit: 2 << 30)
+        options.maximumVolumePercentage = 10
+        #expect(try DiskStore(options, fileSystem: memory).usage().limit == (1 << 30) / 100 * 10)
+        options.root = "/other"
+        options.limit = 1 << 20
+        #expect(try DiskStore(options, fileSystem: memory).usage().limit == 1 << 20)
+    }
+
+    @Test("a cancelled load of the index leaves it to the first write")
+    func cancelled() throws {
+        let disk = TestDisk(.memory)
+        let store = try disk.open()
+        let error = #expect(throws: CacheError.self) { try store.loadIndex { true } }
+        #expect(error?.code == .cancelled)
+        try store.store(bytes(10), for: key("a"))
+        #expect(try store.usage().entries == 1)
+    }
+}
