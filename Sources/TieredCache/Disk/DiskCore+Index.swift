@@ -38,7 +38,7 @@ extension DiskCore {
     func scan(isCancelled: () -> Bool = { false }) throws(CacheError) -> Scan {
         var result = Scan()
         guard let entries else { return result }
-        for shard in 0..<256 {
+        for shard in try shards(in: entries) {
             if isCancelled() { throw CacheError(.cancelled, "the cache is being closed") }
             let name = EntryName.shard(shard)
             do throws(FileSystemError) {
@@ -56,6 +56,17 @@ extension DiskCore {
             }
         }
         return result
+    }
+
+    /// The directories that there are; looking for each of 256 would cost a small cache most.
+    private func shards(in entries: OpenFile) throws(CacheError) -> [Int] {
+        do throws(FileSystemError) {
+            let items = try fileSystem.list(entries).filter { $0.kind == .directory }
+            let names = Set(items.map(\.name))
+            return (0..<256).filter { names.contains(EntryName.shard($0)) }
+        } catch {
+            throw self.error(error, "entries")
+        }
     }
 
     private func add(_ files: ShardFiles, to result: inout Scan) throws(FileSystemError) {
