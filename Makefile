@@ -21,7 +21,7 @@ test: setup lint ## Lint, build without traits, check links, run every test
 	scripts/test.sh
 
 test-tsan: setup ## Run every test under the thread sanitizer
-	TEST_PARALLELISM=--no-parallel TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/tsan.supp \
+	TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/tsan.supp \
 		scripts/test.sh $(SANITIZED)
 
 bench: setup ## Measure the hit path beside its peers, as a table of ratios

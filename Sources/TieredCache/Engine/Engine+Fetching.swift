@@ -126,7 +126,7 @@ extension Engine {
             plan.conditionalFields = ConditionalRequest.fields(validating: found.head.fields)
             plan.range = 0..<Int64.max
         }
-        let operation = DownloadOperation(
+        var operation = DownloadOperation(
             engine: self,
             fill: fill,
             group: isAlone ? soleGroup(fill.group) : fill.group,
@@ -140,6 +140,7 @@ extension Engine {
             base: nil,
             held: held
         )
+        operation.isAfterMiss = !isAlone && remainder.reason == .uriMiss
         let subscription = join(operation, at: plan.range.lowerBound)
         return Flight(subscription: subscription, fill: fill, start: plan.range.lowerBound)
     }

@@ -22,9 +22,19 @@ struct DownloadOperation: Sendable {
     let base: Fill.Generation?
     /// What a 304 is about.
     let held: HeldResponse?
+    /// Whether nothing was held when the request looked, so that what is there by now is news.
+    var isAfterMiss = false
 
     /// Runs on a thread that may block on the disk.
     func run(_ context: FlightContext) async -> Result<Void, CacheError> {
+        if let brought = broughtMeanwhile() {
+            fill.didReceiveHead(
+                .storing(brought),
+                flight: context.id,
+                group: fill.joinableGroup(for: brought.entry)
+            )
+            return .success(())
+        }
         let sink = FillSink(self, context: context)
         engine.didStart(self)
         let result = await download(into: sink)
@@ -43,6 +53,16 @@ struct DownloadOperation: Sendable {
         )
         fill.signal.bump()
         return result.map { _ in }
+    }
+
+    /// What another flight has begun to bring between the request's look and this flight's start.
+    ///
+    /// Its bytes are shared, also those that it has passed: each is fetched once (invariant 8).
+    private func broughtMeanwhile() -> Fill.Generation? {
+        guard isAfterMiss, let generation = fill.generation, !generation.entry.isSuperseded else {
+            return nil
+        }
+        return generation
     }
 
     private func didEnd(

@@ -28,6 +28,8 @@ extension FollowingBody {
         case .claimed(let channel, let trouble):
             return pass(channel, position..<limit, flight, trouble)
         case .forOthers:
+            // What the flight stored before it went past the disk came after the look at it.
+            guard entry.held(at: position) == nil else { return }
             return try join(filler, at: position, limit: limit, isAlone: true)
         case .otherRepresentation:
             throw filler.changed()

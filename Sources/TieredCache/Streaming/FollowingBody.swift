@@ -83,6 +83,7 @@ final class FollowingBody: BodySource {
             let outcome = state.withLock { $0.flight }?.outcome
             let (position, limit) = bounds()
             guard position < limit else {
+                await linger()
                 try finish(position, limit)
                 return nil
             }
@@ -126,6 +127,31 @@ final class FollowingBody: BodySource {
             state.fruitless = 0
         }
         return bytes
+    }
+
+    /// Lets the flight of this reader come to its own end, which is at most a block away.
+    ///
+    /// So that the block is held and the connection can be used again. An origin that does not
+    /// come to an end is waited for no longer than two seconds.
+    private func linger() async {
+        guard let fill = filler?.fill, let flight = state.withLock({ $0.flight }), flight.isFirst,
+            flight.outcome == nil
+        else { return }
+        let time = engine.time
+        let patience = Task {
+            do {
+                try await time.sleep(for: .seconds(2))
+                flight.cancel()
+            } catch {
+                // Cancelled: the flight has ended.
+            }
+        }
+        defer { patience.cancel() }
+        while !Task.isCancelled, flight.outcome == nil {
+            let seen = fill.signal.version
+            guard flight.outcome == nil else { return }
+            await fill.signal.wait(after: seen)
+        }
     }
 
     /// The end, or, of a body whose length was not known at first, nothing where bytes were wanted.
