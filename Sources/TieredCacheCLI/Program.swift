@@ -13,6 +13,7 @@ enum Program {
         // A reader that closes its end of a pipe must show up as an error of that write.
         signal(SIGPIPE, SIG_IGN)
         do {
+            try RootCommand.requireKnownCommand(in: CommandLine.arguments.dropFirst())
             var command = try RootCommand.parseAsRoot()
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()

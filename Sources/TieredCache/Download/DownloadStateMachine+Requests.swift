@@ -46,7 +46,8 @@ extension DownloadStateMachine {
         isImmediate: Bool = false,
         giveUp: Action? = nil
     ) -> Action {
-        attemptsWithoutProgress += 1
+        if !hasProgressed { attemptsWithoutProgress += 1 }
+        hasProgressed = false
         guard attemptsWithoutProgress < max(1, plan.policy.maximumAttempts) else {
             state = .finished
             return giveUp ?? .fail(.attemptsExhausted(attemptsWithoutProgress, reason))

@@ -73,6 +73,8 @@ package struct DownloadStateMachine: Sendable {
     /// The offset of the next byte that is missing.
     package internal(set) var position: Int64
     var attemptsWithoutProgress = 0
+    /// Whether the present attempt has brought a byte: then its failure does not count.
+    var hasProgressed = false
     var restarts = 0
     var hasRefreshedRedirect = false
     var bypassesCaches = false
@@ -126,7 +128,7 @@ package struct DownloadStateMachine: Sendable {
             return .instead(restart(.rangesUntrusted("sent more bytes than it announced")))
         }
         defer { position = end }
-        attemptsWithoutProgress = 0
+        (attemptsWithoutProgress, hasProgressed) = (0, true)
         return .write(at: position)
     }
 

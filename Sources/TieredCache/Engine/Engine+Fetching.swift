@@ -87,7 +87,7 @@ extension Engine {
         // The answer to HEAD tells a length and has no body.
         if request.method == .head { return WantedRange(start: 0, end: 0) }
         let wanted = try WantedRange.resolve(
-            request.range,
+            request,
             completeLength: channel.completeLength
         )
         guard let wanted else { throw lengthUnknown(request) }

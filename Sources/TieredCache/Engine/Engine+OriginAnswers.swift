@@ -10,7 +10,7 @@ extension Engine {
         _ remainder: Remainder
     ) async throws(CacheError) -> CacheResponse {
         let entry = generation.entry
-        let wanted = try WantedRange.resolve(request.range, completeLength: entry.completeLength)
+        let wanted = try WantedRange.resolve(request, completeLength: entry.completeLength)
         guard let wanted else { throw lengthUnknown(request) }
         let filler = Filler(
             engine: self,
@@ -111,7 +111,7 @@ extension Engine {
         _ status: CacheStatus
     ) async throws(CacheError) -> CacheResponse {
         let length = held.completeLength
-        let wanted = try WantedRange.resolve(request.range, completeLength: length)
+        let wanted = try WantedRange.resolve(request, completeLength: length)
         guard let wanted else { throw lengthUnknown(request) }
         let body: any BodySource
         var trouble: CacheError?

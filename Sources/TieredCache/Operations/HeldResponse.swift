@@ -55,15 +55,16 @@ struct WantedRange: Hashable, Sendable {
     /// - Returns: nil for a suffix of a representation whose length is not known.
     /// - Throws: `.rangeNotSatisfiable` if not one byte of the range exists.
     static func resolve(
-        _ spec: ByteRangeSpec?,
+        _ request: CacheRequest,
         completeLength: Int64?
     ) throws(CacheError) -> WantedRange? {
-        guard let spec else { return WantedRange(start: 0, end: completeLength) }
+        guard let spec = request.range else { return WantedRange(start: 0, end: completeLength) }
         guard let completeLength else { return unresolved(spec) }
         guard let range = spec.resolved(completeLength: completeLength) else {
             throw CacheError(
                 .rangeNotSatisfiable,
-                "bytes \(spec.fieldValue) do not exist: the whole has \(completeLength) bytes"
+                "bytes \(spec.fieldValue) of \(request.target.redacted) do not exist: "
+                    + "it has \(completeLength) bytes"
             )
         }
         return WantedRange(start: range.lowerBound, end: range.upperBound)

@@ -58,7 +58,7 @@ struct LookupOperation: Sendable {
             let decision = decision(about: held)
             guard decision.action == .use || decision.action == .useAndRevalidate,
                 let wanted = try WantedRange.resolve(
-                    request.range,
+                    request,
                     completeLength: held.completeLength
                 )
             else { return false }
@@ -119,7 +119,7 @@ struct LookupOperation: Sendable {
         _ held: HeldResponse,
         _ decision: ReuseDecision
     ) async throws(CacheError) -> Answer {
-        let wanted = try WantedRange.resolve(request.range, completeLength: held.completeLength)
+        let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
         guard let wanted else { return try partialOfUnknownLength(held) }
         if !held.holds(wanted) {
             guard request.policy != .cacheOnly, !facts.cacheControl.onlyIfCached else {
@@ -140,7 +140,7 @@ struct LookupOperation: Sendable {
     ) throws(CacheError) -> Answer {
         let reason = decision.forwardReason ?? .stale
         engine.didMiss(request, decision.reason == .request ? .bypassed : .stale)
-        let wanted = try WantedRange.resolve(request.range, completeLength: held.completeLength)
+        let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
         var remainder = Remainder(task: .fetch, reason: reason, held: held)
         guard let wanted else { return .incomplete(remainder) }
         if held.holds(wanted) {

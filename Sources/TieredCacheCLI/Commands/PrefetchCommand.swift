@@ -25,4 +25,10 @@ struct PrefetchCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Cache options")
     var cache: CacheOptions
+
+    func validate() throws {
+        guard bytes.map({ $0.bytes > 0 }) ?? true else {
+            throw ValidationError("--bytes must be more than zero")
+        }
+    }
 }

@@ -9,10 +9,17 @@ struct HeaderArgument: ExpressibleByArgument, Equatable {
         guard let colon = argument.firstIndex(of: ":"),
             let name = HTTPField.Name(String(argument[..<colon]))
         else { return nil }
-        let value = argument[argument.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+        let value = Self.trimmed(argument[argument.index(after: colon)...])
         // HTTPTypes would replace control characters in silence; the user must hear of them.
-        guard HTTPField.isValidValue(String(value)) else { return nil }
-        field = HTTPField(name: name, value: String(value))
+        guard HTTPField.isValidValue(value) else { return nil }
+        field = HTTPField(name: name, value: value)
+    }
+
+    /// White space around a value is not part of it (RFC 9110 §5.5).
+    private static func trimmed(_ text: Substring) -> String {
+        let isBlank = { (character: Character) in character == " " || character == "\t" }
+        let end = text.lastIndex { !isBlank($0) }.map { text.index(after: $0) }
+        return String(text[..<(end ?? text.startIndex)].drop(while: isBlank))
     }
 }
 

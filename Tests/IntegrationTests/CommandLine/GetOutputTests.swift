@@ -79,7 +79,11 @@ struct GetOutputTests {
     @Test("A failed download leaves FILE as it was and nothing beside it")
     func failed() async throws {
         try await Workplace.with { place in
-            place.origin.serveFresh("/a", length: 1_000_000, OriginScript(.cut(after: 100)))
+            place.origin.serveFresh(
+                "/a",
+                length: 1_000_000,
+                .first(1, .cut(after: 100)).then(.dropped())
+            )
             place.origin.serve("/gone", OriginScript(.status(410)))
             try place.files.makeDirectory("out")
             try place.files.write("old", to: "out/old")

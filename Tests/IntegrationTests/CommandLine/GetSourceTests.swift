@@ -78,7 +78,11 @@ struct GetSourceTests {
     @Test("An interrupted download goes on where it stopped")
     func resumed() async throws {
         try await Workplace.with { place in
-            place.origin.serveFresh("/a", length: 2_000_000, .first(1, .cut(after: 1_000_000)))
+            place.origin.serveFresh(
+                "/a",
+                length: 2_000_000,
+                .first(1, .cut(after: 1_000_000)).then(1, .dropped())
+            )
             try await place.get("/a", into: "a", "--retries", "1").expectFailure(69, "/a")
             let again = try await place.get("/a", into: "a")
             again.expectDone()

@@ -104,7 +104,7 @@ struct DownloaderTests {
         cut.chunkSize = 50
         let model = cut
         let patient = ScriptedTransport { request, index in
-            index % 4 == 3 ? model.answer(request) : ScriptedResponse(failure: .closedEarly)
+            index % 5 == 4 ? model.answer(request) : ScriptedResponse(failure: .closedEarly)
         }
         let patientSink = RecordingSink()
         let outcome = try await run(plan(), into: patientSink, patient)

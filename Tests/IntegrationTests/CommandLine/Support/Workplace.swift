@@ -153,6 +153,13 @@ struct Workplace: Sendable {
         return result
     }
 
+    /// The files below the cache directory in which an ASCII text occurs.
+    func cacheFiles(holding text: String) throws -> [String] {
+        // Repairing what is not UTF-8 leaves every ASCII text in place.
+        try cacheFiles().filter { String(decoding: $0.value, as: UTF8.self).contains(text) }
+            .keys.sorted()
+    }
+
     /// The path below the cache directory of the only file that ends with `suffix`.
     func onlyCacheFile(_ suffix: String) throws -> FilePath {
         let names = try cacheFiles().keys.filter { $0.hasSuffix(suffix) }
