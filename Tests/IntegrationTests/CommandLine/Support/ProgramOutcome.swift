@@ -10,6 +10,12 @@ struct ProgramOutcome: Sendable {
     let output: [UInt8]
     let error: String
 
+    /// Nil where a signal ended it.
+    var exitCode: Int32? {
+        guard case .exited(let code) = status else { return nil }
+        return code
+    }
+
     /// Standard output as text.
     var text: String { String(decoding: output, as: UTF8.self) }
     /// The lines on standard output.

@@ -1,0 +1,85 @@
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCacheCLI
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// SIGINT and SIGTERM: 130, what arrived is kept, the origin's connections are closed.
+@Suite("Signals", .timeLimit(.minutes(2)))
+struct SignalTests {
+    @Test("get keeps what arrived and goes on there", arguments: [SIGINT, SIGTERM])
+    func get(signal: Int32) async throws {
+        try await Workplace.with { place in
+            place.origin.serveFresh("/a", length: 2_000_000, .first(1, .stall(after: 1_000_000)))
+            let outcome = try await place.get("/a", into: "a") { running in
+                await place.origin.waitUntil { $0.bodyBytesWritten >= 1_000_000 }
+                running.send(signal)
+                // That this returns is the proof: the stalled answer never ends by itself.
+                await place.origin.waitUntil { $0.openConnections == 0 }
+            }
+            outcome.expectFailure(130, "interrupted")
+            #expect(outcome.output.isEmpty)
+            #expect(place.files.names == ["cache"])
+            #expect(place.exchanges("/a").map(\.outcome) == [.disconnected])
+            let list = try await place.run("list", "--json")
+            let held = try #require(list.json.integer("held"))
+            let again = try await place.get("/a", into: "a")
+            again.expectReport(
+                place.origin.url("/a"),
+                source: "origin",
+                fromCache: held,
+                fromOrigin: 2_000_000 - held
+            )
+            #expect(try place.file("a", equals: "/a"))
+        }
+    }
+
+    @Test("get ends before the head, and while it waits to try again")
+    func early() async throws {
+        try await Workplace.with { place in
+            let closed = OriginBehaviour.faithful.with { $0.gate = OriginGate() }
+            place.origin.serve("/silent", OriginScript(closed))
+            place.origin.serve("/busy", OriginScript(.status(503, retryAfter: "600")))
+            for target in ["/silent", "/busy"] {
+                let outcome = try await place.get(target, into: "a") { running in
+                    await place.origin.waitUntil { log in
+                        let exchanges = log.exchanges(for: target)
+                        let isBusy = exchanges.first?.outcome == .complete
+                        return !exchanges.isEmpty && (target == "/silent" || isBusy)
+                    }
+                    running.send(SIGINT)
+                }
+                outcome.expectFailure(130)
+            }
+        }
+    }
+
+    @Test("prefetch of many ends as a whole and keeps what arrived")
+    func prefetch() async throws {
+        try await Workplace.with { place in
+            let targets = (0..<10).map { "/\($0)" }
+            for target in targets {
+                place.origin.serveFresh(
+                    target,
+                    length: 500_000,
+                    OriginScript(.stall(after: 300_000))
+                )
+            }
+            let arguments = ["prefetch", "--json"] + targets.map(place.origin.url)
+            let outcome = try await place.run(arguments) { running in
+                await place.origin.waitUntil { $0.bodyBytesWritten >= 6 * 300_000 }
+                running.send(SIGTERM)
+                await place.origin.waitUntil { $0.openConnections == 0 }
+            }
+            outcome.expectFailure(130, "interrupted")
+            #expect(place.origin.log.exchanges.count == 6)
+            let list = try await place.run("list", "--json")
+            #expect(!list.lines.isEmpty)
+        }
+    }
+}
