@@ -7,7 +7,8 @@ import Logging
 extension Engine {
     /// Answers a request by a lookup and, only if that did not answer, a download.
     func response(for request: CacheRequest) async throws(CacheError) -> CacheResponse {
-        if let answer = memoryAnswer(request) { return answer }
+        // What is to be pinned must be asked of the disk as well.
+        if !request.isPinned, let answer = memoryAnswer(request) { return answer }
         return try await operation(for: request).value()
     }
 
@@ -18,9 +19,15 @@ extension Engine {
         let lookup = LookupOperation(engine: self, request: request)
         return CombinedOperation(
             priority: request.priority,
-            lookup: { () async throws(CacheError) in try await lookup.perform() },
+            lookup: { [self] () async throws(CacheError) in
+                let answer = try await lookup.perform()
+                if case .complete = answer { await pinIfAsked(request) }
+                return answer
+            },
             download: { [self] (remainder, context) async throws(CacheError) in
-                try await fetch(request, remainder, context)
+                let response = try await fetch(request, remainder, context)
+                await pinIfAsked(request)
+                return response
             }
         )
     }

@@ -49,10 +49,27 @@ struct GetOrder: Sendable {
         if printsJSON {
             try say(GetReport(request, response, elapsed: start.duration(to: time.monotonicTime())))
         }
-        guard request.isPinned, let trouble = response.storageTrouble ?? cache.storageTrouble else {
-            return
+        if request.isPinned { try await requirePinned(response, in: cache) }
+    }
+
+    /// The bytes are out; that they are kept was asked for as well.
+    private func requirePinned(_ response: CacheResponse, in cache: TieredCache) async throws {
+        let trouble: String
+        do throws(CacheError) {
+            let entry = try await cache.entry(for: request)
+            if let entry, entry.isPinned, entry.isComplete || request.range != nil { return }
+            trouble =
+                (response.storageTrouble ?? cache.storageTrouble)?.message
+                ?? (response.isStored
+                    ? "the disk did not take all of it; free disk space or raise --disk-limit"
+                    : "the response may not be stored")
+        } catch {
+            trouble = error.message
         }
-        throw CommandFailure(.localFailed, "delivered, but cannot keep the pin: \(trouble.message)")
+        throw CommandFailure(
+            .localFailed,
+            "\(request.target.string) was delivered, but its pin cannot be kept: \(trouble)"
+        )
     }
 
     /// A representation that changes while FILE is written starts again; on standard output old

@@ -93,7 +93,19 @@ struct DirectoryTests {
             let tooLarge = try await place.run("get", url("/a"), "--pin", "--disk-limit", "100kB")
             #expect(tooLarge.exitCode == 74)
             #expect(tooLarge.output.count == 200_000)
-            try await place.run("get", url("/a"), "--pin", "-o", "/dev/null").expectDone()
+        }
+    }
+
+    @Test("What is held already is pinned as well", arguments: [1000, 200_000])
+    func pinHeld(length: Int64) async throws {
+        try await Workplace.with { place in
+            place.origin.serveFresh("/a", length: length)
+            try await place.get("/a", into: "a").expectDone()
+            let before = try await place.run("list").text
+            #expect(!before.contains("pinned"))
+            try await place.get("/a", into: "a", "--pin").expectDone()
+            #expect(try await place.run("list").text.contains("pinned"))
+            #expect(place.origin.log.exchanges.count == 1)
         }
     }
 

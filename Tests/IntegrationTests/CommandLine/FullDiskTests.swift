@@ -38,6 +38,7 @@ struct FullDiskTests {
                 """
                 tc() { "$tc" "$@" --directory "$disk/cache" --min-free 0; }
                 tc get '\(place.origin.url("/large"))' -o "$out/large" --json; echo "exit $?"
+                tc remove '\(place.origin.url("/large"))'
                 tc get '\(place.origin.url("/small"))' -o "$out/small" --json; echo "exit $?"
                 tc get '\(place.origin.url("/small"))' -o "$out/small" --json; echo "exit $?"
                 """

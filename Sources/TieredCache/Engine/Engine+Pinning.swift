@@ -1,0 +1,21 @@
+import HTTPCaching
+
+// A pin promises that bytes are there later.
+extension Engine {
+    /// Pins what is held already, since only new entries are born pinned.
+    ///
+    /// That it cannot be done is counted and told as an event; the bytes are delivered all the same.
+    func pinIfAsked(_ request: CacheRequest) async {
+        guard request.isPinned, request.isCacheable, configuration.directory != nil else { return }
+        let disk = disk
+        await io.run { [self] in
+            do throws(CacheError) {
+                guard let entry = try disk.store().entry(for: request.key), !entry.isPinned
+                else { return }
+                try entry.setPinned(true)
+            } catch {
+                didFailToStore(request, error)
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+@Suite("Pins and prefetches", .timeLimit(.minutes(1)))
+struct PinningTests {
+    @Test("A request with a pin pins what is held, from memory or disk", arguments: [true, false])
+    func held(isInMemory: Bool) async throws {
+        try await CacheFixture.run { fixture in
+            let resource = OriginResource.generated(length: 5000, cacheControl: "max-age=60")
+            fixture.origin.serve("/a", resource)
+            var request = try fixture.request("/a")
+            try await fixture.withCache { cache in
+                _ = try await cache.data(for: request)
+                guard isInMemory else { return }
+                request.isPinned = true
+                _ = try await cache.response(for: request).read()
+                let entry = try await cache.entry(for: request)
+                #expect(entry?.isPinned == true)
+            }
+            guard !isInMemory else { return }
+            try await fixture.withCache { cache in
+                request.isPinned = true
+                _ = try await cache.response(for: request).read()
+                let entry = try await cache.entry(for: request)
+                #expect(entry?.isPinned == true)
+            }
+        }
+    }
+
+    @Test("A prefetch that the disk does not take fails")
+    func prefetch() async throws {
+        try await CacheFixture.run { fixture in
+            let resource = OriginResource.generated(length: 500_000, cacheControl: "max-age=60")
+            fixture.origin.serve("/a", resource)
+            let request = try fixture.request("/a")
+            let error = await #expect(throws: CacheError.self) {
+                try await fixture.withCache({ $0.minimumFreeDisk = .max / 2 }) { cache in
+                    _ = try await cache.prefetch(request)
+                }
+            }
+            #expect(error?.code == .localStorage)
+            try await fixture.withCache { cache in
+                let result = try await cache.prefetch(request)
+                #expect(result.bytesFromOrigin == 500_000)
+            }
+        }
+    }
+}
