@@ -156,8 +156,10 @@ extension Engine {
             let gap = entry.nextGap(in: wanted)
         else { return nil }
         let filler = Filler(engine: self, fill: fill, request: request, head: held.head)
-        let position = max(gap.lowerBound, wanted.lowerBound)
         let heldBefore = entry.heldRanges
+        // The unsealed end of a flight counts: that flight is the one to join.
+        let unread = heldBefore.gaps(in: wanted).ranges.first
+        let position = unread?.lowerBound ?? max(gap.lowerBound, wanted.lowerBound)
         let subscription = filler.join(
             entry,
             at: position,

@@ -24,6 +24,8 @@ struct DownloadOperation: Sendable {
     let held: HeldResponse?
     /// Whether nothing was held when the request looked, so that what is there by now is news.
     var isAfterMiss = false
+    /// The byte of `base` that was missing when the flight was asked for.
+    var firstMissing: Int64?
 
     /// Runs on a thread that may block on the disk.
     func run(_ context: FlightContext) async -> Result<Void, CacheError> {
@@ -59,6 +61,7 @@ struct DownloadOperation: Sendable {
     ///
     /// Its bytes are shared, also those that it has passed: each is fetched once (invariant 8).
     private func broughtMeanwhile() -> Fill.Generation? {
+        if let base, let firstMissing, base.entry.held(at: firstMissing) != nil { return base }
         guard isAfterMiss, let generation = fill.generation, !generation.entry.isSuperseded else {
             return nil
         }

@@ -113,7 +113,7 @@ final class Filler: Sendable {
             origin: head.finalTarget?.origin
         )
         plan.policy.areRangesUntrusted = head.flags.contains(.withoutRanges)
-        let operation = DownloadOperation(
+        var operation = DownloadOperation(
             engine: engine,
             fill: fill,
             group: group,
@@ -123,6 +123,7 @@ final class Filler: Sendable {
             base: base,
             held: held
         )
+        operation.firstMissing = position
         // Without ranges everything comes in sequence, and is waited for however far it is.
         let isSequential = head.validator == nil || head.flags.contains(.withoutRanges)
         return engine.join(

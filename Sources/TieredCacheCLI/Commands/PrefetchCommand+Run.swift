@@ -8,9 +8,12 @@ extension PrefetchCommand {
         let (configuration, bytes, printsJSON) = (
             cache.configuration(origin: origin), bytes?.bytes, json
         )
-        try await Interruption.guarding {
+        let cache = try TieredCache(configuration)
+        // Or the first download to end would make room for one that waits.
+        let suspend = { @Sendable in cache.suspendDownloads() }
+        try await Interruption.guarding(prepare: suspend) {
             let order = PrefetchOrder(requests: requests, bytes: bytes, printsJSON: printsJSON)
-            try await order.run(with: TieredCache(configuration))
+            try await order.run(with: cache)
         }
     }
 }

@@ -15,9 +15,14 @@ enum Interruption {
 
     /// Runs `body` and cancels it when a signal arrives.
     ///
+    /// - Parameters:
+    ///   - prepare: called when a signal arrives, before anything is cancelled.
+    ///   - body: what can be interrupted.
+    /// - Returns: what `body` returns.
     /// - Throws: what `body` throws; ``CommandFailure`` with ``ExitStatus/interrupted`` if a signal
     ///   came, whatever `body` made of its cancellation.
     static func guarding<Result: Sendable>(
+        prepare: @escaping @Sendable () -> Void = {},
         _ body: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {
         let task = Task(operation: body)
@@ -25,6 +30,7 @@ enum Interruption {
         let sources = [SIGINT, SIGTERM].map {
             watch($0) {
                 received.raise()
+                prepare()
                 task.cancel()
             }
         }
