@@ -15,6 +15,7 @@ let package = Package(
     products: [
         .library(name: "TieredCache", targets: ["TieredCache"]),
         .library(name: "HTTPCaching", targets: ["HTTPCaching"]),
+        .library(name: "TieredCacheProxy", targets: ["TieredCacheProxy"]),
         .library(name: "TieredCacheTesting", targets: ["TieredCacheTesting"]),
         .executable(name: "tieredcache", targets: ["TieredCacheCLI"]),
     ],
@@ -35,6 +36,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
         .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2", traits: []),
     ],
@@ -103,6 +105,21 @@ let package = Package(
             swiftSettings: house
         ),
         .target(
+            name: "TieredCacheProxy",
+            dependencies: [
+                "HTTPCaching",
+                "TieredCache",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: house
+        ),
+        .target(
             name: "TieredCacheTesting",
             dependencies: [
                 "CLinuxCalls",
@@ -122,10 +139,12 @@ let package = Package(
                 "CLinuxCalls",
                 "HTTPCaching",
                 "TieredCache",
+                "TieredCacheProxy",
                 "TieredCacheTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "Subprocess", package: "swift-subprocess"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -142,6 +161,11 @@ let package = Package(
         .testTarget(
             name: "TieredCacheTests",
             dependencies: ["CZlib", "TieredCache", "TieredCacheTesting"],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "TieredCacheProxyTests",
+            dependencies: ["TieredCacheProxy", "TieredCacheTesting"],
             swiftSettings: house
         ),
         .testTarget(

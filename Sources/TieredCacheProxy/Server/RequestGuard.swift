@@ -1,0 +1,209 @@
+/// Follows the framing of the requests on one connection and refuses every shape that two parsers
+/// might read in two ways: request smuggling lives there (RFC 9112 §11.2).
+///
+/// Stands in front of the real parser, which is lenient in places, and lets one request at a time
+/// through. Performs no I/O and keeps no bytes; the caller gives it the same bytes again, and more,
+/// until they are passed on.
+struct RequestGuard {
+    /// What becomes of the bytes at the front.
+    enum Verdict: Hashable {
+        /// Nothing can be said yet.
+        case incomplete
+        /// So many bytes are good; they may end the request.
+        case pass(Int, endsRequest: Bool)
+        /// So many bytes, empty lines before a request, are to be dropped.
+        case drop(Int)
+    }
+
+    enum State: Hashable {
+        case head  // → body, chunkSize, head
+        case body(remaining: Int64)  // → head
+        case chunkSize  // → chunk, trailers
+        case chunk(remaining: Int64)  // → chunkEnd
+        case chunkEnd  // → chunkSize
+        case trailers  // → head
+    }
+
+    let limits: ServerLimits
+    private(set) var state: State = .head
+    /// What the lines of the current head have told so far.
+    var head = RequestHeadFacts()
+    /// Bytes at the front that belong to lines which were checked.
+    private var checked = 0
+    /// Bytes of an unfinished line that are known to hold no line feed.
+    private var scanned = 0
+    private var fieldCount = 0
+    private var bodySize: Int64 = 0
+
+    init(limits: ServerLimits) {
+        self.limits = limits
+    }
+
+    /// Whether a request has begun and is not complete.
+    func isInside(bufferedBytes: Int) -> Bool { state != .head || bufferedBytes > 0 }
+
+    /// ``inspect(_:)`` as a value, for closures whose errors have no type.
+    mutating func inspection(
+        of bytes: UnsafeRawBufferPointer
+    ) -> Result<Verdict, RequestRefusal> {
+        do throws(RequestRefusal) {
+            return .success(try inspect(bytes))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Looks at the bytes that have arrived and were not passed on yet.
+    ///
+    /// - Parameter bytes: all of them.
+    /// - Returns: what becomes of those at the front.
+    /// - Throws: ``RequestRefusal``; no byte after that means anything.
+    mutating func inspect(
+        _ bytes: UnsafeRawBufferPointer
+    ) throws(RequestRefusal) -> Verdict {
+        guard !bytes.isEmpty else { return .incomplete }
+        switch state {
+        case .head:
+            return try inspectHead(bytes)
+        case .body(let remaining):
+            let count = min(Int64(bytes.count), remaining)
+            let isEnd = count == remaining
+            state = isEnd ? .head : .body(remaining: remaining - count)
+            return .pass(Int(count), endsRequest: isEnd)
+        case .chunkSize:
+            guard let line = try nextLine(bytes, limit: 256) else { return .incomplete }
+            try beginChunk(size: try ChunkSize.parse(line))
+            return passChecked(endsRequest: false)
+        case .chunk(let remaining):
+            let count = min(Int64(bytes.count), remaining)
+            state = count == remaining ? .chunkEnd : .chunk(remaining: remaining - count)
+            return .pass(Int(count), endsRequest: false)
+        case .chunkEnd:
+            guard bytes[0] == UInt8(ascii: "\r"), bytes.count < 2 || bytes[1] == UInt8(ascii: "\n")
+            else { throw .malformed("a chunk is longer than its size") }
+            guard bytes.count >= 2 else { return .incomplete }
+            state = .chunkSize
+            return .pass(2, endsRequest: false)
+        case .trailers:
+            return try inspectTrailers(bytes)
+        }
+    }
+
+    // MARK: Lines
+
+    /// The next line without its end, or nil if it is not complete.
+    private mutating func nextLine(
+        _ bytes: UnsafeRawBufferPointer,
+        limit: Int
+    ) throws(RequestRefusal) -> UnsafeRawBufferPointer? {
+        let start = checked + scanned
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
+        guard let length = rest.firstIndex(of: UInt8(ascii: "\n")) else {
+            scanned += rest.count
+            guard scanned <= limit else { throw .headTooLarge }
+            return nil
+        }
+        let end = start + length
+        guard end - checked < max(limit, 2) else { throw .headTooLarge }
+        guard end > checked, bytes[end - 1] == UInt8(ascii: "\r") else {
+            throw .malformed("a line ends without CR")
+        }
+        let line = UnsafeRawBufferPointer(rebasing: bytes[checked..<end - 1])
+        checked = end + 1
+        scanned = 0
+        return line
+    }
+
+    private mutating func passChecked(endsRequest: Bool) -> Verdict {
+        defer { checked = 0 }
+        return .pass(checked, endsRequest: endsRequest)
+    }
+
+    // MARK: Heads
+
+    private mutating func inspectHead(
+        _ bytes: UnsafeRawBufferPointer
+    ) throws(RequestRefusal) -> Verdict {
+        while checked < bytes.count, let line = try nextHeadLine(bytes) {
+            if checked == 2 {
+                // RFC 9112 §2.2: an empty line before the request line is to be ignored.
+                checked = 0
+                return .drop(2)
+            }
+            guard line.isEmpty else {
+                try inspectHeadLine(line)
+                continue
+            }
+            try head.requireComplete()
+            let isEnd = try beginBody()
+            head = RequestHeadFacts()
+            fieldCount = 0
+            return passChecked(endsRequest: isEnd)
+        }
+        return .incomplete
+    }
+
+    private mutating func nextHeadLine(
+        _ bytes: UnsafeRawBufferPointer
+    ) throws(RequestRefusal) -> UnsafeRawBufferPointer? {
+        let isRequestLine = checked == 0
+        do throws(RequestRefusal) {
+            return try nextLine(bytes, limit: limits.maximumHeadSize - checked)
+        } catch {
+            // A request line that long is all target.
+            throw isRequestLine && error == .headTooLarge ? .targetTooLong : error
+        }
+    }
+
+    private mutating func inspectHeadLine(
+        _ line: UnsafeRawBufferPointer
+    ) throws(RequestRefusal) {
+        guard head.hasRequestLine else {
+            try head.readRequestLine(line, maximumTargetSize: limits.maximumTargetSize)
+            return
+        }
+        fieldCount += 1
+        guard fieldCount <= limits.maximumFieldCount else { throw .headTooLarge }
+        try head.readFieldLine(line)
+    }
+
+    /// Decides how the body is framed; true if there is none.
+    private mutating func beginBody() throws(RequestRefusal) -> Bool {
+        bodySize = 0
+        if head.isChunked {
+            state = .chunkSize
+            return false
+        }
+        let length = head.contentLength ?? 0
+        guard length <= limits.maximumBodySize else { throw .bodyTooLarge }
+        state = length == 0 ? .head : .body(remaining: length)
+        return length == 0
+    }
+
+    // MARK: Chunks
+
+    private mutating func beginChunk(size: Int64) throws(RequestRefusal) {
+        guard size <= limits.maximumBodySize - bodySize else { throw .bodyTooLarge }
+        bodySize += size
+        state = size == 0 ? .trailers : .chunk(remaining: size)
+    }
+
+    private mutating func inspectTrailers(
+        _ bytes: UnsafeRawBufferPointer
+    ) throws(RequestRefusal) -> Verdict {
+        while checked < bytes.count,
+            let line = try nextLine(bytes, limit: limits.maximumHeadSize - checked)
+        {
+            guard line.isEmpty else {
+                fieldCount += 1
+                guard fieldCount <= limits.maximumFieldCount else { throw .headTooLarge }
+                _ = try FieldLine(line)
+                continue
+            }
+            fieldCount = 0
+            state = .head
+            return passChecked(endsRequest: true)
+        }
+        return .incomplete
+    }
+}

@@ -1,0 +1,97 @@
+/// What the lines of a request's head have told about its framing and its host.
+struct RequestHeadFacts {
+    private(set) var hasRequestLine = false
+    private(set) var contentLength: Int64?
+    private(set) var isChunked = false
+    private var isVersion10 = false
+    private var hasHost = false
+
+    /// Reads `METHOD SP TARGET SP HTTP/1.x`, with single spaces and nothing else.
+    mutating func readRequestLine(
+        _ line: UnsafeRawBufferPointer,
+        maximumTargetSize: Int
+    ) throws(RequestRefusal) {
+        let space = UInt8(ascii: " ")
+        guard let first = line.firstIndex(of: space), first > 0,
+            let last = line.lastIndex(of: space), last > first + 1
+        else { throw .malformed("the request line has not three parts") }
+        guard line[..<first].allSatisfy({ TokenCharacters.contains($0) }) else {
+            throw .malformed("the method is not a token")
+        }
+        let target = line[(first + 1)..<last]
+        guard target.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+            throw .malformed("the target has a space or a control character")
+        }
+        guard target.count <= maximumTargetSize else { throw .targetTooLong }
+        try readVersion(UnsafeRawBufferPointer(rebasing: line[(last + 1)...]))
+        hasRequestLine = true
+    }
+
+    private mutating func readVersion(
+        _ version: UnsafeRawBufferPointer
+    ) throws(RequestRefusal) {
+        guard version.count == 8, version.starts(with: "HTTP/".utf8),
+            version[6] == UInt8(ascii: "."), isDigit(version[5]), isDigit(version[7])
+        else { throw .malformed("the request line has no HTTP version") }
+        guard version[5] == UInt8(ascii: "1"), version[7] <= UInt8(ascii: "1") else {
+            throw .version
+        }
+        isVersion10 = version[7] == UInt8(ascii: "0")
+    }
+
+    /// Reads a field line and keeps what is about framing.
+    mutating func readFieldLine(_ line: UnsafeRawBufferPointer) throws(RequestRefusal) {
+        let field = try FieldLine(line)
+        switch field.name.count {
+        case 4 where field.isNamed("host"): try readHost(field.value)
+        case 14 where field.isNamed("content-length"): try readContentLength(field.value)
+        case 17 where field.isNamed("transfer-encoding"): try readTransferEncoding(field.value)
+        default: break
+        }
+    }
+
+    /// Checks what only the whole head can tell.
+    func requireComplete() throws(RequestRefusal) {
+        guard hasRequestLine else { throw .malformed("there is no request line") }
+        guard hasHost || isVersion10 else { throw .malformed("there is no Host") }
+        guard !isChunked || contentLength == nil else {
+            throw .malformed("there is a length beside the chunked coding")
+        }
+        guard !isChunked || !isVersion10 else {
+            throw .malformed("HTTP/1.0 has no transfer codings")
+        }
+    }
+
+    private mutating func readHost(_ value: UnsafeRawBufferPointer) throws(RequestRefusal) {
+        guard !hasHost else { throw .malformed("there are two Host fields") }
+        let isHost = value.allSatisfy { byte in
+            byte > 0x20 && byte < 0x7F && !" \t,/?#@\\\"<>{}|^`".utf8.contains(byte)
+        }
+        guard isHost, !value.isEmpty else { throw .malformed("the Host is no host") }
+        hasHost = true
+    }
+
+    private mutating func readContentLength(
+        _ value: UnsafeRawBufferPointer
+    ) throws(RequestRefusal) {
+        // The same length twice would be harmless; nobody who means well sends it.
+        guard contentLength == nil else { throw .malformed("there are two lengths") }
+        guard (1...18).contains(value.count), value.allSatisfy(isDigit) else {
+            throw .malformed("the length is no number")
+        }
+        contentLength = value.reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
+    }
+
+    private mutating func readTransferEncoding(
+        _ value: UnsafeRawBufferPointer
+    ) throws(RequestRefusal) {
+        guard !isChunked, value.equalsIgnoringCase("chunked") else {
+            throw .malformed("only the transfer coding chunked is understood, and once")
+        }
+        isChunked = true
+    }
+}
+
+private func isDigit(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+}
