@@ -46,6 +46,8 @@ extension DiskCore {
         blocks: Range<Int>,
         of entry: DiskEntry
     ) throws(CacheError) {
+        try beginWriting()
+        defer { endWriting() }
         if entry.isWholeBody(bytes.count, options.inlineLimit) {
             return try storeInline(bytes, entry)
         }

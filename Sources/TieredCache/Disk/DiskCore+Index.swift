@@ -96,7 +96,8 @@ extension DiskCore {
 
     /// Removes what a crash left: safe before the first write, when nothing is under way.
     private func sweep(_ scan: Scan) {
-        guard access.canWrite, let entries else { return }
+        guard access.canWrite, let entries, lock.beginWrite() else { return }
+        defer { endWriting() }
         let paths = scan.damaged.map(\.record) + scan.orphans.map(\.path)
         for path in paths {
             do throws(FileSystemError) {
@@ -157,7 +158,8 @@ extension DiskCore {
 
     /// Writes down when the open entries were last used.
     func persistUses() {
-        guard access.canWrite else { return }
+        guard access.canWrite, lock.beginWrite() else { return }
+        defer { endWriting() }
         foldUses()
         for entry in state.withLock({ $0.residents.all }) {
             let use = entry.pendingUse.exchange(0, ordering: .relaxed)
@@ -168,7 +170,9 @@ extension DiskCore {
     /// Writes the last use into the record, at most once a minute per entry.
     func persistUse(of entry: DiskEntry, _ seconds: UInt32) {
         let last = entry.persistedUse.load(ordering: .relaxed)
-        guard UInt64(seconds) >= last + 60 || last > UInt64(seconds) else { return }
+        guard UInt64(seconds) >= last + 60 || last > UInt64(seconds), lock.beginWrite()
+        else { return }
+        defer { endWriting() }
         turns.take(entry.name) {
             let (isPublished, isDetached) = entry.state.withLock { ($0.isPublished, $0.isDetached) }
             guard isPublished, !isDetached, isCurrent(entry) else { return }

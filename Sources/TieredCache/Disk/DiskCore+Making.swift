@@ -10,7 +10,8 @@ extension DiskCore {
         completeLength: Int64?,
         class entryClass: DiskEntryClass
     ) throws(CacheError) -> DiskEntry {
-        try requireWritable()
+        try beginWriting()
+        defer { endWriting() }
         try checkSizes(metadata: metadata.count, completeLength: completeLength)
         try checkKey(key)
         try loadIndex()
@@ -40,7 +41,8 @@ extension DiskCore {
             try entry.beginFill(at: 0).writeAndEnd(bytes)
             return entry
         }
-        try requireWritable()
+        try beginWriting()
+        defer { endWriting() }
         try checkSizes(metadata: metadata.count, completeLength: Int64(bytes.count))
         try checkKey(key)
         let entry = newEntry(key, metadata, Int64(bytes.count), entryClass.flags)

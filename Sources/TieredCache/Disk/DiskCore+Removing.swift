@@ -3,7 +3,8 @@ import SystemPackage
 extension DiskCore {
     /// Removes a key's entry; who holds it reads on.
     func remove(_ key: CacheKey) throws(CacheError) -> Bool {
-        try requireWritable()
+        try beginWriting()
+        defer { endWriting() }
         try loadIndex()
         let name = name(of: key)
         return try turns.take(name) { () throws(CacheError) in
@@ -22,7 +23,8 @@ extension DiskCore {
     ///
     /// One that cannot be removed does not stop the others; the first error is thrown at the end.
     func removeAll() throws(CacheError) {
-        try requireWritable()
+        try beginWriting()
+        defer { endWriting() }
         try loadIndex()
         let names = state.withLock { state in
             Set(state.index.all.map(\.name)).union(state.residents.all.map(\.name))
@@ -45,7 +47,8 @@ extension DiskCore {
     ///
     /// - Returns: what is allocated then.
     func trim(to bytes: Int64) throws(CacheError) -> Int64 {
-        try requireWritable()
+        try beginWriting()
+        defer { endWriting() }
         guard bytes >= 0 else {
             throw CacheError(.invalidArgument, "cannot trim to \(bytes) bytes")
         }

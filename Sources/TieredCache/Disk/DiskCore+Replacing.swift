@@ -8,7 +8,8 @@ extension DiskCore {
         of entry: DiskEntry,
         _ change: @Sendable (inout DiskEntryState) -> Void
     ) throws(CacheError) {
-        try requireWritable()
+        try beginWriting()
+        defer { endWriting() }
         let cost = Self.cost(Int(entry.record.tableOffset)) + 2 * BlockTable.blockSize
         try reserve(cost)
         defer { endReservation(cost) }
@@ -108,7 +109,8 @@ extension DiskCore {
         guard entry.isComplete else { return nil }
         let path = options.root.appending("entries").appending(entry.name.body(entry.generation))
         guard entry.state.withLock({ $0.isInline }) else { return path }
-        try requireWritable()
+        try beginWriting()
+        defer { endWriting() }
         let cost = 3 * Self.cost(Int(BlockTable.blockSize))
         try reserve(cost)
         defer { endReservation(cost) }

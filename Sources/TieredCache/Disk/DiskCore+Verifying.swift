@@ -17,7 +17,8 @@ extension DiskCore {
     ///
     /// `repair` makes damaged blocks gaps, on disk too, and removes what cannot be read.
     func verify(repair: Bool) throws(CacheError) -> DiskVerification {
-        if repair { try requireWritable() }
+        if repair { try beginWriting() }
+        defer { if repair { endWriting() } }
         // Before the index is loaded, since that sweeps.
         let scan = try scan()
         if repair { try loadIndex() }

@@ -32,7 +32,7 @@ final class DiskCore: Sendable {
     let root: OpenFile
     let entries: OpenFile?
     let staging: OpenFile?
-    let lockFile: OpenFile?
+    let lock: DirectoryLock
     let minimumFree: Int64
     let turns = WriteTurns()
     /// Taken for creating body files; may be taken within a turn, never around one.
@@ -49,7 +49,7 @@ final class DiskCore: Sendable {
         root = opened.root
         entries = opened.entries
         staging = opened.staging
-        lockFile = opened.lockFile
+        lock = DirectoryLock(opened.lockFile)
         minimumFree = opened.minimumFree
         var ledger = SpaceLedger(limit: options.limit)
         ledger.book(opened.fixedBytes)
@@ -58,12 +58,12 @@ final class DiskCore: Sendable {
     }
 
     deinit {
-        for file in [root, entries, staging, lockFile].compactMap({ $0 }) {
+        for file in [lock.close(), root, entries, staging].compactMap({ $0 }) {
             fileSystem.close(file)
         }
     }
 
-    /// Lets go of everything that is open and not leased.
+    /// Lets go of everything that is open and not leased, and of the directory.
     func close() {
         persistUses()
         let residents = state.withLock { state in
@@ -72,10 +72,25 @@ final class DiskCore: Sendable {
             state.residents = ResidentTable()
             return residents
         }
-        _ = residents  // Closes files, so outside the lock.
+        withExtendedLifetime(residents) {}  // Closes files, so outside the lock.
+        if let file = lock.close() { fileSystem.close(file) }
     }
 
-    func requireWritable() throws(CacheError) {
+    /// Says that something is about to be written; ``endWriting()`` has to follow.
+    ///
+    /// - Throws: `.notOwner`, `.localStorage`, or `.shutDown` once the store is closed.
+    func beginWriting() throws(CacheError) {
+        try requireOwner()
+        guard lock.beginWrite() else {
+            throw CacheError(.shutDown, "the cache directory \(options.root) has been closed")
+        }
+    }
+
+    func endWriting() {
+        if let file = lock.endWrite() { fileSystem.close(file) }
+    }
+
+    private func requireOwner() throws(CacheError) {
         switch access {
         case .owner:
             return

@@ -7,7 +7,8 @@ extension DiskEntry {
     /// - Throws: ``CacheError/Code/notOwner``, or ``CacheError/Code/invalidArgument`` for an offset
     ///   that is no block's.
     public func beginFill(at offset: Int64) throws(CacheError) -> DiskFill {
-        try core.requireWritable()
+        try core.beginWriting()
+        defer { core.endWriting() }
         guard offset >= 0, offset % BlockTable.blockSize == 0,
             offset == 0 || offset < completeLength ?? .max
         else { throw CacheError(.invalidArgument, "a fill cannot start at byte \(offset)") }

@@ -173,4 +173,13 @@ public final class DiskStore: Sendable {
     public func flush() {
         core.persistUses()
     }
+
+    /// Gives up the directory, which the last release of the store does otherwise.
+    ///
+    /// Whoever opens it next owns it: at once, or, where another thread is writing, when that write
+    /// has ended. Entries that are still leased can be read on; what would write throws
+    /// ``CacheError/Code/shutDown``. Closing twice does nothing.
+    public func close() {
+        core.close()
+    }
 }

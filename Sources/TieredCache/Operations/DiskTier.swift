@@ -86,14 +86,14 @@ final class DiskTier: Sendable {
 
     /// Lets go of the store; later calls throw `.shutDown`.
     ///
-    /// The directory is given up once nobody reads an entry any more.
+    /// The directory is given up once what is being written is written; who reads an entry reads on.
     func close() {
-        // Released outside the lock: the last reference closes files and gives up the directory.
         let last = state.withLock { state in
             defer { state = .closed }
             return state
         }
-        withExtendedLifetime(last) {}
+        // Not left to the last reference: a task that has just ended may still hold one.
+        if case .open(let store) = last { store.close() }
     }
 
     private func reopen() throws(CacheError) -> DiskStore {
@@ -103,6 +103,7 @@ final class DiskTier: Sendable {
             state = attempt
             return nil
         }
+        if case .open(let store) = surplus { store.close() }
         return try result(of: surplus == nil ? attempt : state.withLock { $0 })
     }
 

@@ -44,6 +44,31 @@ struct DiskDirectoryTests {
         }
     }
 
+    @Test("a closed store gives the directory up, though its entries are still read and filled")
+    func closing() throws {
+        let disk = TestDisk(.memory)
+        let first = try disk.open()
+        let read = try first.store(bytes(200_000), for: key("a"))
+        let filled = try first.makeEntry(for: key("b"), metadata: [], completeLength: 200_000)
+        let fill = try filled.beginFill(at: 0)
+        try fill.write(bytes(100_000))
+        first.close()
+        let second = try disk.open()
+        #expect(second.access.canWrite)
+        #expect(read.read(200_000) == bytes(200_000))
+        func expectShutDown(_ body: () throws(CacheError) -> Void) {
+            let error = #expect(throws: CacheError.self) { try body() }
+            #expect(error?.code == .shutDown)
+        }
+        expectShutDown { () throws(CacheError) in try fill.write(bytes(100_000)) }
+        expectShutDown { () throws(CacheError) in try read.setPinned(true) }
+        expectShutDown { () throws(CacheError) in try read.updateMetadata([1]) }
+        expectShutDown { () throws(CacheError) in _ = try first.store([1], for: key("c")) }
+        first.close()
+        try second.store(bytes(10), for: key("c"))
+        #expect(try second.verify(repair: false).damaged == 0)
+    }
+
     @Test("a second store is a guest: it reads, and every write is refused by name of the owner")
     func guest() throws {
         let disk = TestDisk(.posix)

@@ -1,0 +1,51 @@
+/// The lock of a cache directory, held while anybody writes and until the store is closed.
+///
+/// States: `open` (any number of writes under way) → `closing` (closed, writes under way) →
+/// `closed`. Nothing begins to write once it is closed; the last write to end gives the lock up.
+/// Who still reads entries of a closed store reads on through open descriptors, as a guest does,
+/// so whoever opens the directory next owns it at once.
+final class DirectoryLock: Sendable {
+    private struct State {
+        var file: OpenFile?
+        var writes = 0
+        var isClosed = false
+
+        /// The file, if it is time to close it.
+        mutating func takeFile() -> OpenFile? {
+            guard isClosed, writes == 0 else { return nil }
+            defer { file = nil }
+            return file
+        }
+    }
+
+    private let state: Guarded<State>
+
+    init(_ file: OpenFile?) {
+        state = Guarded(State(file: file))
+    }
+
+    /// - Returns: whether writing may begin; if so, ``endWrite()`` has to follow.
+    func beginWrite() -> Bool {
+        state.withLock { state in
+            guard !state.isClosed else { return false }
+            state.writes += 1
+            return true
+        }
+    }
+
+    /// - Returns: the file that holds the lock, if it is to be closed now.
+    func endWrite() -> OpenFile? {
+        state.withLock { state in
+            state.writes -= 1
+            return state.takeFile()
+        }
+    }
+
+    /// - Returns: the file that holds the lock, if it is to be closed now.
+    func close() -> OpenFile? {
+        state.withLock { state in
+            state.isClosed = true
+            return state.takeFile()
+        }
+    }
+}
