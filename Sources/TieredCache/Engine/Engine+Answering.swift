@@ -19,7 +19,7 @@ extension Engine {
         case .memory(let entry):
             if isHit { didHit(request, .memory, decision, bytes: wanted.count) }
             source = .memory
-            body = MemoryBody(entry.body.part(wanted))
+            body = MemoryBody(entry.body.part(wanted), generation: entry.generation)
         case .disk(let entry):
             if isHit { didHit(request, .disk, decision, bytes: wanted.count) }
             trouble = await keepPin(entry, request)
@@ -98,9 +98,9 @@ extension Engine {
             let bytes = await readWhole(entry, length: length)
         {
             if !request.isPrefetch {
-                promote(bytes, head, request.key) { entry.isSuperseded }
+                promote(bytes, head, request.key, entry.generation) { entry.isSuperseded }
             }
-            return MemoryBody(bytes)
+            return MemoryBody(bytes, generation: entry.generation)
         }
         let mayFetch = request.policy != .cacheOnly
         let fill = mayFetch ? fill(for: request) : nil

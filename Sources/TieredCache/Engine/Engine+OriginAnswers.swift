@@ -118,7 +118,7 @@ extension Engine {
         switch held.body {
         case .memory(let entry):
             counters.add(Int64(wanted.count), to: .bytesFromMemory)
-            body = MemoryBody(entry.body.part(wanted))
+            body = MemoryBody(entry.body.part(wanted), generation: entry.generation)
         case .disk(let entry):
             counters.add(Int64(wanted.count), to: .bytesFromDisk)
             trouble = await keepPin(entry, request)

@@ -62,7 +62,7 @@ extension Engine {
             cacheStatus: .hit(timeToLive: decision.timeToLive, detail: "memory"),
             completeLength: length,
             wanted: wanted,
-            body: MemoryBody(entry.body.part(wanted)),
+            body: MemoryBody(entry.body.part(wanted), generation: entry.generation),
             now: time.wallTime()
         )
     }
@@ -105,7 +105,7 @@ extension Engine {
             Int64(bytes.count) <= memory.promotionLimit, response.headSource != .memory
         else { return }
         let source = response.body.source
-        promote(bytes, response.head, request.key) { source.isSuperseded }
+        promote(bytes, response.head, request.key, source.generation) { source.isSuperseded }
     }
 
     /// Puts a whole body into the memory tier, unless its entry was replaced or removed meanwhile.
@@ -113,10 +113,12 @@ extension Engine {
         _ bytes: Data,
         _ head: StoredResponse,
         _ key: CacheKey,
+        _ generation: UInt64?,
         isSuperseded: () -> Bool
     ) {
         guard !isSuperseded() else { return }
-        memory.insert(MemoryEntry(head: head, body: bytes), forKey: key)
+        let entry = MemoryEntry(head: head, body: bytes, generation: generation)
+        memory.insert(entry, forKey: key)
         // Who replaces or removes does it on disk first, so one of the two sees the other.
         if isSuperseded() { memory.remove(key) }
     }

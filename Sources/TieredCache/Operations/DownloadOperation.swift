@@ -254,7 +254,11 @@ struct DownloadOperation: Sendable {
             update(entry, freshened)
         case .memory(let entry):
             engine.memory.insert(
-                MemoryEntry(head: freshened, body: entry.body),
+                MemoryEntry(
+                    head: freshened,
+                    body: entry.body,
+                    generation: entry.generation
+                ),
                 forKey: request.key
             )
             updateDisk(from: held.head, to: freshened)

@@ -10,8 +10,11 @@ final class MemoryEntry: Sendable {
     let body: Data
     /// Whether hits have to compare request fields; most responses have no `Vary`.
     let varies: Bool
+    /// The number of the body on disk that this is a copy of; nil where there is none.
+    let generation: UInt64?
 
-    init(head: StoredResponse, body: Data) {
+    init(head: StoredResponse, body: Data, generation: UInt64? = nil) {
+        self.generation = generation
         self.head = head
         self.body = body
         varies = !head.selectingFields.isEmpty

@@ -28,6 +28,9 @@ public struct CacheResponse: Sendable {
     public var storageTrouble: CacheError? { trouble ?? body.source.storageTrouble }
     /// Whether the cache keeps the bytes, as far as the body has been read.
     public var isStored: Bool { wasStored && body.source.storageTrouble == nil }
+    /// The number that no other body of this key ever has, also after a restart; nil where the
+    /// bytes are not on disk.
+    package var generation: UInt64? { body.source.generation }
     /// Whether the memory tier may keep the body, also where the disk did not take it.
     let mayKeepInMemory: Bool
 

@@ -77,11 +77,14 @@ protocol BodySource: AnyObject, Sendable {
     var storageTrouble: CacheError? { get }
     /// Whether the entry that is read is no longer what its key stands for.
     var isSuperseded: Bool { get }
+    /// The number of the body on disk that the bytes are of; nil where they are not on disk.
+    var generation: UInt64? { get }
 }
 
 extension BodySource {
     var storageTrouble: CacheError? { nil }
     var isSuperseded: Bool { false }
+    var generation: UInt64? { nil }
 }
 
 /// A body, or part of one, that is in memory already.
@@ -89,7 +92,10 @@ final class MemoryBody: BodySource {
     private let rest: Guarded<Data?>
     let counts = ByteCounts()
 
-    init(_ bytes: Data) {
+    let generation: UInt64?
+
+    init(_ bytes: Data, generation: UInt64? = nil) {
+        self.generation = generation
         rest = Guarded(bytes.isEmpty ? nil : bytes)
     }
 

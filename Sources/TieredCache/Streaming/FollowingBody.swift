@@ -67,6 +67,8 @@ final class FollowingBody: BodySource {
 
     var isSuperseded: Bool { entry.isSuperseded }
 
+    var generation: UInt64? { entry.generation }
+
     func next() async throws(CacheError) -> Data? {
         guard let number, let fill = filler?.fill else { return try await follow() }
         let position = state.withLock { $0.position }
