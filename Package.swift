@@ -109,6 +109,7 @@ let package = Package(
             dependencies: [
                 "HTTPCaching",
                 "TieredCache",
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),

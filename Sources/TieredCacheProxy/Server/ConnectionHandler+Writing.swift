@@ -1,0 +1,208 @@
+import HTTPTypes
+import NIOCore
+import NIOHTTP1
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+// What goes to the client.
+extension ConnectionHandler {
+    /// How a head is written for the present exchange.
+    private func connection(persists: Bool) -> ResponseHead.Connection {
+        ResponseHead.Connection(
+            isHTTP10: exchange?.request.head.version == .http1_0,
+            persists: persists,
+            date: server.date.now
+        )
+    }
+
+    /// Whether the connection can be used after an answer with this framing.
+    private func persists(_ framing: ResponseHead.Framing, _ request: ServerRequest) -> Bool {
+        guard !isLast, request.keepsAlive, exchange?.isRequestComplete == true else { return false }
+        // Without chunks only the end of the connection ends the body.
+        return framing != .unknown || request.head.version == .http1_1 || request.isHead
+    }
+
+    func writeInterim(_ head: ResponseHead) -> EventLoopFuture<Void> {
+        guard let context, let exchange, exchange.answer == nil else {
+            return server.failedFuture(ConnectionFailure.misuse)
+        }
+        guard exchange.request.head.version == .http1_1 else {
+            return context.eventLoop.makeSucceededVoidFuture()
+        }
+        var buffer = context.channel.allocator.buffer(capacity: 256)
+        head.encode(into: &buffer, connection(persists: true))
+        return context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)))
+    }
+
+    /// Writes the head and sends it off.
+    func writeHead(_ head: ResponseHead) -> EventLoopFuture<Void> {
+        let result = enqueueHead(head)
+        context?.flush()
+        return result
+    }
+
+    private func enqueueHead(_ head: ResponseHead) -> EventLoopFuture<Void> {
+        guard let context, let exchange, exchange.answer == nil else {
+            return server.failedFuture(ConnectionFailure.misuse)
+        }
+        let persists = persists(head.framing, exchange.request)
+        var buffer = context.channel.allocator.buffer(capacity: 768)
+        head.encode(into: &buffer, connection(persists: persists))
+        var answer = Answer(
+            framing: exchange.request.isHead ? .none : head.framing,
+            persists: persists,
+            missing: nil,
+            lastWrite: context.eventLoop.makeSucceededVoidFuture()
+        )
+        if case .length(let length) = answer.framing { answer.missing = length }
+        self.exchange?.answer = answer
+        context.write(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
+        return context.eventLoop.makeSucceededVoidFuture()
+    }
+
+    /// Writes a piece of the body; done when the piece before has gone to the socket.
+    func writeBody(_ bytes: ByteBuffer) -> EventLoopFuture<Void> {
+        guard let context, let answer = exchange?.answer else {
+            return server.failedFuture(ConnectionFailure.misuse)
+        }
+        // The answer to a HEAD, a 304 or a 204 has no body.
+        guard answer.framing != .none, bytes.readableBytes > 0 else { return answer.lastWrite }
+        guard bytes.readableBytes <= answer.missing ?? .max else {
+            cut()
+            return server.failedFuture(ConnectionFailure.misuse)
+        }
+        exchange?.answer?.missing = answer.missing.map { $0 - Int64(bytes.readableBytes) }
+        let isChunked = answer.framing == .unknown && exchange?.request.head.version == .http1_1
+        if isChunked {
+            let size = ByteBuffer(string: String(bytes.readableBytes, radix: 16) + "\r\n")
+            context.write(wrapOutboundOut(.byteBuffer(size)), promise: nil)
+        }
+        let done = context.eventLoop.makePromise(of: Void.self)
+        context.write(wrapOutboundOut(.byteBuffer(bytes)), promise: done)
+        if isChunked {
+            context.write(wrapOutboundOut(.byteBuffer(ByteBuffer(string: "\r\n"))), promise: nil)
+        }
+        context.flush()
+        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+        done.futureResult.whenSuccess { bound.value.didWrite() }
+        exchange?.answer?.lastWrite = done.futureResult
+        return answer.lastWrite
+    }
+
+    /// Ends the body; done when all of it has gone to the socket.
+    func finishAnswer() -> EventLoopFuture<Void> {
+        guard let context, let answer = exchange?.answer else {
+            return server.failedFuture(ConnectionFailure.misuse)
+        }
+        guard answer.missing ?? 0 == 0 else {
+            cut()
+            return server.failedFuture(ConnectionFailure.misuse)
+        }
+        let isHTTP11 = exchange?.request.head.version == .http1_1
+        if answer.framing == .unknown, isHTTP11 {
+            let end = ByteBuffer(string: "0\r\n\r\n")
+            context.writeAndFlush(wrapOutboundOut(.byteBuffer(end)), promise: nil)
+        } else {
+            context.flush()
+        }
+        guard answer.persists else { return endConnection(after: answer.lastWrite) }
+        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+        let number = exchange?.number
+        // Not before: a client that does not read must not make us queue answers.
+        return answer.lastWrite.map {
+            let connection = bound.value
+            guard connection.currentNumber == number else { return }
+            connection.exchange = nil
+            connection.openNext()
+        }
+    }
+
+    /// Writes head and body in one system call.
+    func writeWhole(_ answer: WholeAnswer) -> EventLoopFuture<Void> {
+        guard let context else { return server.failedFuture(ConnectionFailure.closed) }
+        let begun = enqueueHead(answer.head)
+        guard exchange?.answer != nil else { return begun }
+        let isEmpty =
+            answer.body.readableBytes == 0 || exchange?.answer?.framing == ResponseHead.Framing.none
+        if isEmpty { context.flush() } else { _ = writeBody(answer.body) }
+        return finishAnswer()
+    }
+
+    private func openNext() {
+        guard !isLast else {
+            context?.close(promise: nil)
+            return
+        }
+        gate.openForNext()
+    }
+
+    // MARK: Ends
+
+    /// Refuses a request that was not understood, and closes.
+    func refuse(_ refusal: RequestRefusal) {
+        guard let context, !isEnding else { return }
+        guard exchange?.answer == nil else { return cut() }
+        abandon(.closed)
+        var buffer = context.channel.allocator.buffer(capacity: 256)
+        let body = "\(refusal.status) \(refusal.description)\n"
+        let head = ResponseHead(
+            status: refusal.status,
+            fields: [.contentType: "text/plain"],
+            framing: .length(Int64(body.utf8.count))
+        )
+        head.encode(into: &buffer, connection(persists: false))
+        buffer.writeString(body)
+        let written = context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)))
+        _ = endConnection(after: written)
+    }
+
+    /// Drops the connection in the middle of an answer, so that the client sees that it is cut.
+    func cut() {
+        guard let context, !isEnding else { return }
+        isEnding = true
+        let isCloseDelimited =
+            exchange?.answer?.framing == .unknown && exchange?.request.head.version == .http1_0
+        abandon(.closed)
+        guard isCloseDelimited else { return context.close(promise: nil) }
+        // An orderly end would look like the end of the body.
+        context.channel.closeWithReset()
+    }
+
+    /// Ends the connection in order: what was written arrives, what the client still sends is
+    /// dropped, since unread bytes would turn the end into a reset that eats the answer.
+    private func endConnection(after written: EventLoopFuture<Void>) -> EventLoopFuture<Void> {
+        guard let context, !isEnding else { return written }
+        isEnding = true
+        exchange?.task = nil
+        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+        return written.always { _ in
+            let connection = bound.value
+            connection.abandon(.closed)
+            connection.drain()
+        }
+    }
+
+    private func drain() {
+        guard let context else { return }
+        context.close(mode: .output, promise: nil)
+        context.channel.setOption(.autoRead, value: true).whenComplete { _ in }
+        let channel = context.channel
+        context.eventLoop.scheduleTask(in: .seconds(1)) { channel.close(promise: nil) }
+    }
+}
+
+extension Channel {
+    /// Closes so that the peer sees a reset.
+    fileprivate func closeWithReset() {
+        let channel = self
+        guard let options = channel as? any SocketOptionProvider else {
+            return channel.close(promise: nil)
+        }
+        options.setSoLinger(linger(l_onoff: 1, l_linger: 0))
+            .whenComplete { _ in channel.close(promise: nil) }
+    }
+}

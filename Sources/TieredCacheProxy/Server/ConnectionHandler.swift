@@ -1,0 +1,242 @@
+import DequeModule
+import HTTPTypes
+import Logging
+import NIOCore
+import NIOHTTP1
+
+/// Answers the requests of one connection, one after the other.
+///
+/// Lives on the connection's event loop; tasks reach it through ``ConnectionReference``.
+///
+/// States of an exchange: no answer → head sent → finished, and the next request is let through;
+/// or, from any of them, cut: the connection is closed.
+final class ConnectionHandler: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = IOData
+
+    /// A request and what has been said in answer to it.
+    struct Exchange {
+        let request: ServerRequest
+        let number: UInt64
+        var isRequestComplete = false
+        /// Pieces of the request's body that nobody has asked for yet.
+        var parts = Deque<ByteBuffer>()
+        var partWaiter: EventLoopPromise<ByteBuffer?>?
+        var hasToContinue: Bool
+        var answer: Answer?
+        var task: Task<Void, Never>?
+
+        init(_ request: ServerRequest, number: UInt64) {
+            self.request = request
+            self.number = number
+            hasToContinue = request.expectsContinue
+        }
+    }
+
+    /// An answer under way.
+    struct Answer {
+        let framing: ResponseHead.Framing
+        let persists: Bool
+        /// Bytes that the framing still wants; nil where it wants no certain number.
+        var missing: Int64?
+        var lastWrite: EventLoopFuture<Void>
+    }
+
+    let server: ServerContext
+    let gate: RequestGate
+    var exchange: Exchange?
+    var context: ChannelHandlerContext?
+    /// Whether the connection is to end with the present exchange.
+    var isLast = false
+    var isEnding = false
+    private var lastNumber: UInt64 = 0
+    private var bodyTimer: ConnectionTimer?
+    private var absenceTimer: ConnectionTimer?
+
+    init(server: ServerContext, gate: RequestGate) {
+        self.server = server
+        self.gate = gate
+    }
+
+    /// The number of the exchange under way, or nil.
+    var currentNumber: UInt64? { exchange?.number }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        abandon(.closed)
+        bodyTimer?.cancel()
+        absenceTimer?.cancel()
+        context.fireChannelInactive()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head(let head):
+            begin(ServerRequest(head))
+        case .body(let bytes):
+            deliver(bytes)
+        case .end:
+            // Trailers are dropped: nothing here has a use for them (RFC 9110 §6.5.1).
+            exchange?.isRequestComplete = true
+            exchange?.partWaiter?.succeed(nil)
+            exchange?.partWaiter = nil
+            bodyTimer?.stop()
+            if exchange?.request.hasBody == false { respond() }
+        }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        // Only framing came, no bytes.
+        if exchange?.partWaiter != nil { context.read() }
+        context.fireChannelReadComplete()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if error is HTTPParserError {
+            refuse(.malformed("the parser: \(error)"))
+        } else {
+            context.close(promise: nil)
+        }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case let refusal as RequestRefusal:
+            refuse(refusal)
+        case is ServerStopEvent:
+            isLast = true
+            if exchange == nil { context.close(promise: nil) }
+        case ChannelEvent.inputClosed:
+            didLoseInput()
+        default:
+            context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    // MARK: Requests
+
+    private func begin(_ request: ServerRequest) {
+        lastNumber += 1
+        exchange = Exchange(request, number: lastNumber)
+        if request.hasBody { respond() }
+    }
+
+    private func respond() {
+        guard let exchange, let context else { return }
+        if let answer = server.responder.immediateAnswer(to: exchange.request) {
+            _ = writeWhole(answer)
+            return
+        }
+        let reference = ConnectionReference(
+            handler: NIOLoopBound(self, eventLoop: context.eventLoop),
+            eventLoop: context.eventLoop,
+            number: exchange.number
+        )
+        let (responder, request) = (server.responder, exchange.request)
+        self.exchange?.task = Task {
+            await responder.respond(
+                to: request,
+                body: RequestBody(connection: reference),
+                with: ResponseWriter(connection: reference)
+            )
+            reference.eventLoop.execute {
+                reference.handler.value.didReturn(reference.number)
+            }
+        }
+    }
+
+    private func didReturn(_ number: UInt64) {
+        guard currentNumber == number, !isEnding else { return }
+        cut()
+    }
+
+    private func deliver(_ bytes: ByteBuffer) {
+        guard let waiter = exchange?.partWaiter else {
+            exchange?.parts.append(bytes)
+            return
+        }
+        bodyTimer?.stop()
+        exchange?.partWaiter = nil
+        waiter.succeed(bytes)
+    }
+
+    /// The next piece of the request's body.
+    func nextBodyPart() -> EventLoopFuture<ByteBuffer?> {
+        guard let context, exchange != nil, exchange?.partWaiter == nil else {
+            return server.failedFuture(ConnectionFailure.closed)
+        }
+        if let part = exchange?.parts.popFirst() {
+            return context.eventLoop.makeSucceededFuture(part)
+        }
+        guard exchange?.isRequestComplete == false else {
+            return context.eventLoop.makeSucceededFuture(nil)
+        }
+        sendContinueIfAwaited()
+        let promise = context.eventLoop.makePromise(of: ByteBuffer?.self)
+        exchange?.partWaiter = promise
+        startBodyTimer(context)
+        context.read()
+        return promise.futureResult
+    }
+
+    private func sendContinueIfAwaited() {
+        guard exchange?.hasToContinue == true, exchange?.answer == nil else { return }
+        exchange?.hasToContinue = false
+        guard let context else { return }
+        let bytes = ByteBuffer(string: "HTTP/1.1 100 Continue\r\n\r\n")
+        context.writeAndFlush(wrapOutboundOut(.byteBuffer(bytes)), promise: nil)
+    }
+
+    private func startBodyTimer(_ context: ChannelHandlerContext) {
+        let timer =
+            bodyTimer
+            ?? ConnectionTimer(eventLoop: context.eventLoop) { [unowned self] in
+                guard let waiter = exchange?.partWaiter else { return }
+                exchange?.partWaiter = nil
+                waiter.fail(ConnectionFailure.tooSlow)
+                if exchange?.answer == nil { refuse(.timeout) } else { cut() }
+            }
+        bodyTimer = timer
+        timer.start(server.limits.bodyTimeout)
+    }
+
+    // MARK: Ends
+
+    /// The client sends no more: it has left, or it only shut its side and still listens.
+    ///
+    /// Which of the two shows when something is sent to it. Where nothing is sent for a second it
+    /// counts as gone, so that what it wanted is not fetched for nobody.
+    private func didLoseInput() {
+        guard let context else { return }
+        isLast = true
+        guard let exchange, exchange.isRequestComplete, !isEnding else {
+            context.close(promise: nil)
+            return
+        }
+        let timer = ConnectionTimer(eventLoop: context.eventLoop) { [unowned self] in
+            self.context?.close(promise: nil)
+        }
+        absenceTimer = timer
+        timer.start(.seconds(1))
+    }
+
+    /// Something has reached the client's machine.
+    func didWrite() {
+        absenceTimer?.start(.seconds(1))
+    }
+
+    /// Ends the exchange without an answer: its task is cancelled, who waits is told.
+    func abandon(_ failure: ConnectionFailure) {
+        exchange?.task?.cancel()
+        exchange?.partWaiter?.fail(failure)
+        exchange?.partWaiter = nil
+        exchange = nil
+    }
+}

@@ -1,0 +1,47 @@
+import NIOCore
+import TieredCache
+
+/// The connections that are open.
+final class ConnectionRoll: Sendable {
+    private struct State {
+        var channels: [ObjectIdentifier: any Channel] = [:]
+        var isStopping = false
+    }
+
+    private let state = Guarded(State())
+
+    /// How many there are.
+    var count: Int { state.withLock { $0.channels.count } }
+
+    /// Takes in a connection until it closes.
+    func enter(_ channel: any Channel) {
+        let id = ObjectIdentifier(channel)
+        let isStopping = state.withLock { state in
+            state.channels[id] = channel
+            return state.isStopping
+        }
+        channel.closeFuture.whenComplete { [self] _ in
+            state.withLock { _ = $0.channels.removeValue(forKey: id) }
+        }
+        if isStopping { channel.close(promise: nil) }
+    }
+
+    /// Closes those without a request at once, the others after their answer, or after `time`.
+    func stop(within time: Duration) async {
+        let channels = state.withLock { state in
+            state.isStopping = true
+            return Array(state.channels.values)
+        }
+        for channel in channels {
+            channel.pipeline.fireUserInboundEventTriggered(ServerStopEvent())
+            channel.eventLoop.scheduleTask(in: TimeAmount(time)) { channel.close(promise: nil) }
+        }
+        for channel in channels {
+            do {
+                try await channel.closeFuture.get()
+            } catch {
+                // However it ended, it has.
+            }
+        }
+    }
+}

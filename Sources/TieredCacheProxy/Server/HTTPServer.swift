@@ -1,0 +1,92 @@
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import TieredCache
+
+/// An HTTP/1.1 server on 127.0.0.1.
+final class HTTPServer: Sendable {
+    private let listener: any Channel
+    private let connections: ConnectionRoll
+    private let limits: ServerLimits
+
+    /// The port that it listens on.
+    let port: Int
+
+    private init(_ listener: any Channel, _ connections: ConnectionRoll, _ limits: ServerLimits) {
+        self.listener = listener
+        self.connections = connections
+        self.limits = limits
+        port = listener.localAddress?.port ?? 0
+    }
+
+    /// Starts to listen on loopback.
+    ///
+    /// - Parameters:
+    ///   - port: 0 for one that the system chooses.
+    ///   - responder: what answers.
+    ///   - limits: how much and how long a client may ask.
+    ///   - logger: where failures go.
+    /// - Returns: the server.
+    /// - Throws: what the system says, such as that the port is taken.
+    static func start(
+        port: Int,
+        responder: any Responder,
+        limits: ServerLimits,
+        logger: Logger,
+        group: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton
+    ) async throws -> HTTPServer {
+        let connections = ConnectionRoll()
+        let server = ServerContext(
+            responder: responder,
+            limits: limits,
+            logger: logger,
+            group: group
+        )
+        let bootstrap = ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 1024)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelOption(.autoRead, value: false)
+            .childChannelOption(.allowRemoteHalfClosure, value: true)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.maxMessagesPerRead, value: 1)
+            .childChannelOption(
+                .recvAllocator,
+                value: AdaptiveRecvByteBufferAllocator(
+                    minimum: 2048,
+                    initial: 2048,
+                    maximum: 64 << 10
+                )
+            )
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    connections.enter(channel)
+                    try channel.pipeline.syncOperations.addRequestHandlers(server)
+                }
+            }
+        let listener = try await bootstrap.bind(host: "127.0.0.1", port: port).get()
+        return HTTPServer(listener, connections, limits)
+    }
+
+    /// Stops: listens no more, gives the answers under way a little time, closes everything.
+    func stop() async {
+        do {
+            try await listener.close().get()
+        } catch {
+            // It has been closed before, which is what is wanted.
+        }
+        await connections.stop(within: limits.stopTimeout)
+    }
+}
+
+extension ChannelPipeline.SynchronousOperations {
+    /// Guard, parser and connection, in this order.
+    fileprivate func addRequestHandlers(_ server: ServerContext) throws {
+        let gate = RequestGate(limits: server.limits)
+        try addHandler(gate)
+        try addHandler(
+            ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes))
+        )
+        try addHandler(ConnectionHandler(server: server, gate: gate))
+    }
+}

@@ -1,0 +1,125 @@
+import NIOCore
+
+/// Lets one request at a time through to the parser, checked by ``RequestGuard``.
+///
+/// What a client sends beyond that (pipelining) waits here or in the socket. Reading is pulled:
+/// heads by this handler, bodies by whoever answers.
+final class RequestGate: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    private let limits: ServerLimits
+    private var subject: RequestGuard
+    private var pending: ByteBuffer?
+    private var context: ChannelHandlerContext?
+    /// Whether a request has been passed on completely and not been answered.
+    private var isHolding = false
+    private var isPumping = false
+    private var isRefused = false
+    private var timer: ConnectionTimer?
+
+    init(limits: ServerLimits) {
+        self.limits = limits
+        subject = RequestGuard(limits: limits)
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        timer = ConnectionTimer(eventLoop: context.eventLoop) { [unowned self] in didTimeOut() }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        timer?.cancel()
+        timer = nil
+        self.context = nil
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        timer?.start(limits.idleTimeout)
+        context.fireChannelActive()
+        context.read()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        timer?.cancel()
+        context.fireChannelInactive()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var bytes = unwrapInboundIn(data)
+        guard !isRefused else { return }
+        if pending == nil {
+            pending = bytes
+        } else {
+            pending?.writeBuffer(&bytes)
+        }
+        pump()
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        context.fireChannelReadComplete()
+        readHead()
+    }
+
+    /// Lets the next request through: the one before has been answered.
+    func openForNext() {
+        isHolding = false
+        guard !isPumping else { return }
+        pump()
+        readHead()
+    }
+
+    private func readHead() {
+        guard !isHolding, !isRefused, subject.state == .head else { return }
+        context?.read()
+    }
+
+    // MARK: Passing on
+
+    private func pump() {
+        guard !isPumping else { return }
+        isPumping = true
+        defer { isPumping = false }
+        while !isHolding, !isRefused, let bytes = pending, bytes.readableBytes > 0 {
+            switch bytes.withUnsafeReadableBytes({ subject.inspection(of: $0) }) {
+            case .success(.incomplete):
+                if subject.state == .head { timer?.startUnlessRunning(limits.headTimeout) }
+                return
+            case .success(.drop(let count)):
+                take(count)
+            case .success(.pass(let count, let endsRequest)):
+                timer?.stop()
+                isHolding = endsRequest
+                guard let part = take(count) else { return }
+                context?.fireChannelRead(wrapInboundOut(part))
+            case .failure(let refusal):
+                refuse(refusal)
+            }
+        }
+        // A connection that waits for its next request has the longer time.
+        if !isHolding, subject.state == .head, !isRefused { timer?.start(limits.idleTimeout) }
+    }
+
+    @discardableResult
+    private func take(_ count: Int) -> ByteBuffer? {
+        let part = pending?.readSlice(length: count)
+        if pending?.readableBytes == 0 { pending = nil }
+        return part
+    }
+
+    private func refuse(_ refusal: RequestRefusal) {
+        isRefused = true
+        pending = nil
+        timer?.stop()
+        context?.fireUserInboundEventTriggered(refusal)
+    }
+
+    private func didTimeOut() {
+        guard let context, !isHolding, !isRefused, subject.state == .head else { return }
+        if pending == nil {
+            context.close(promise: nil)
+        } else {
+            refuse(.timeout)
+        }
+    }
+}
