@@ -89,6 +89,21 @@ extension TieredCache {
         try await engine.response(for: request)
     }
 
+    /// The answer to a request of another client, by the rules for an intermediary (RFC 9111).
+    ///
+    /// Any method and status; conditions and ranges are answered from what is held. A change of the
+    /// origin through here makes what is held about it unusable. A request that the origin may have
+    /// acted on is not sent again.
+    ///
+    /// - Parameter request: what the client sent.
+    /// - Returns: what to send to the client; its body is still in the cache or on its way. Cut the
+    ///   connection if reading it fails: it has begun.
+    /// - Throws: `.originFailed` (502 in HTTP's words), `.timedOut` (504), `.cancelled`,
+    ///   `.shutDown`.
+    public func relay(_ request: RelayRequest) async throws(CacheError) -> RelayResponse {
+        try await engine.relay(request)
+    }
+
     /// The bytes of a whole answer, or of the range that the request names, in one piece.
     ///
     /// For bodies that fit into memory: at most 1 GiB. Starts again, up to three times, when the

@@ -26,11 +26,11 @@ public enum Freshening {
         return modified.utf8.elementsEqual(stored.utf8)
     }
 
-    /// Whether the answer to a HEAD request is about the stored response: the same tag or date,
-    /// and the same length where both are given; if not, the stored one is stale (§4.3.5).
+    /// Whether the answer to a HEAD request is about the stored response: any tag, date or length
+    /// in it is the stored one; if not, the stored response is stale (§4.3.5).
     public static func identifies(head answer: HTTPFields, storedFields: HTTPFields) -> Bool {
-        guard answer.contains(.eTag) || answer.contains(.lastModified),
-            identifies(answer, storedFields: storedFields)
+        guard identifies(answer, storedFields: storedFields),
+            !answer.contains(.lastModified) || storedFields.contains(.lastModified)
         else { return false }
         guard let length = answer[.contentLength],
             let stored = storedFields[.contentLength]

@@ -21,6 +21,8 @@ public struct StoredResponse: Hashable, Sendable {
         public static let withoutRanges = Flags(rawValue: 1 << 1)
         /// Put there by the application rather than fetched.
         public static let storedByApplication = Flags(rawValue: 1 << 2)
+        /// Came through as the origin sent it: redirects not followed, codings not decoded.
+        public static let relayed = Flags(rawValue: 1 << 3)
     }
 
     /// The request that the response answered, as far as it must be remembered.

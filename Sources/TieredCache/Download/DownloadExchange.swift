@@ -36,6 +36,7 @@ struct DownloadExchange: Sendable {
                 TransportRequest(
                     head: request.head,
                     body: request.body,
+                    upload: run.machine.plan.upload,
                     connectTimeout: run.machine.plan.policy.connectTimeout
                 )
             )

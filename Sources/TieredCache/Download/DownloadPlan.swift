@@ -11,6 +11,10 @@ package struct DownloadPlan: Sendable {
     package var fields: HTTPFields
     /// The request body, or nil.
     package var body: [UInt8]?
+    /// A request body that is streamed, in place of `body`.
+    package var upload: UploadBody?
+    /// How the answer is relayed to another client; nil where the application itself asks.
+    package var relay: RelayPlan?
     /// The bytes wanted; `Int64.max` as the upper bound means to the end.
     package var range: Range<Int64>
     /// What is held of the current generation, or nil where nothing is.
@@ -38,6 +42,19 @@ package struct DownloadPlan: Sendable {
         self.generation = generation
         self.conditionalFields = conditionalFields
         self.policy = policy
+    }
+}
+
+/// How an exchange is made on behalf of another client, whose request and whose answer it is.
+///
+/// The request goes out with the client's own end-to-end fields; redirects, errors and coded bodies
+/// are answers like any other and come through as they are.
+package struct RelayPlan: Hashable, Sendable {
+    /// Whether something is held that is served instead of an error of the origin (RFC 5861 §4).
+    package var hasFallback = false
+
+    package init(hasFallback: Bool = false) {
+        self.hasFallback = hasFallback
     }
 }
 
@@ -85,6 +102,8 @@ package struct DownloadPolicy: Hashable, Sendable {
     ///
     /// RFC 9110 §15.3.7 obliges the origin to repeat the tag; many do not.
     package var isLenient = true
+    /// Whether coded bytes are kept as they are: whoever asked said which codings it takes.
+    package var keepsCoding = false
 
     package init() {}
 }

@@ -59,6 +59,11 @@ package struct DownloadRequest: Hashable, Sendable {
     ) {
         self.kind = kind
         target = chain.target
+        guard plan.relay == nil else {
+            body = plan.body
+            head = Self.relayedHead(kind, plan: plan)
+            return
+        }
         body = chain.keepsBody ? plan.body : nil
         var fields = plan.fields
         for name in Self.ownFields { fields[name] = nil }
@@ -83,6 +88,31 @@ package struct DownloadRequest: Hashable, Sendable {
             headerFields: fields
         )
     }
+
+    /// The client's own head, but for what belongs to its connection and what we ask ourselves.
+    private static func relayedHead(_ kind: RequestKind, plan: DownloadPlan) -> HTTPRequest {
+        var fields = StoredFields.endToEnd(plan.fields)
+        for name in relayedOwnFields { fields[name] = nil }
+        if kind != .full {
+            // What we ask decides which bytes come; the client's conditions are answered by us.
+            for name in selectingFields { fields[name] = nil }
+        }
+        select(kind, plan: plan, in: &fields)
+        return HTTPRequest(
+            method: plan.method,
+            scheme: plan.target.scheme.rawValue,
+            authority: plan.target.authority,
+            path: plan.target.originForm,
+            headerFields: fields
+        )
+    }
+
+    private static let relayedOwnFields: [HTTPField.Name] =
+        [.contentLength, .expect] + ["Host"].compactMap { HTTPField.Name($0) }
+
+    private static let selectingFields: [HTTPField.Name] = [
+        .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
+    ]
 
     private static func select(
         _ kind: RequestKind,

@@ -57,7 +57,8 @@ extension DownloadStateMachine {
             PendingRetry(
                 attempts: attemptsWithoutProgress,
                 retryAfter: retryAfter,
-                isImmediate: isImmediate,
+                // Another client waits, and knows better whether to ask once more.
+                isImmediate: isImmediate || plan.relay != nil,
                 reason: reason
             )
         )

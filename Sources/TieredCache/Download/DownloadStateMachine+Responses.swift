@@ -17,10 +17,12 @@ extension DownloadStateMachine {
         guard case .awaitingHead(let request) = state else {
             preconditionFailure("a head in \(state)")
         }
-        switch chain.follow(response, maximum: plan.policy.maximumRedirects) {
-        case .follow: return send()
-        case .refuse(let reason): return fail(.redirectRefused(reason))
-        case .none: break
+        if plan.relay == nil {
+            switch chain.follow(response, maximum: plan.policy.maximumRedirects) {
+            case .follow: return send()
+            case .refuse(let reason): return fail(.redirectRefused(reason))
+            case .none: break
+            }
         }
         let context = ResponseContext(
             method: request.head.method,
@@ -28,7 +30,11 @@ extension DownloadStateMachine {
             responseTime: responseTime,
             policy: plan.policy
         )
-        let disposition = ResponseDisposition(of: response, to: request.kind, in: context)
+        let relayed = plan.relay.flatMap {
+            ResponseDisposition(relaying: response, to: request.kind, by: $0, in: context)
+        }
+        let disposition =
+            relayed ?? ResponseDisposition(of: response, to: request.kind, in: context)
         return act(on: disposition, response, canReplaceGeneration)
     }
 
@@ -117,6 +123,10 @@ extension DownloadStateMachine {
         // Who posts does not want it done twice; before a connection nothing was done.
         let isSafe = plan.method == .get || plan.method == .head
         guard isSafe || error.kind == .connect || error.kind == .nameResolution else {
+            return fail(.transport(error))
+        }
+        // The client has the head already, and nothing can be joined to what it has of the body.
+        if plan.relay != nil, hadHead, generation?.validator == nil {
             return fail(.transport(error))
         }
         // A kept-alive connection that the origin was just closing: nobody's fault.

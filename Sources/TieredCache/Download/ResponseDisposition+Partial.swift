@@ -24,7 +24,7 @@ extension ResponseDisposition {
         guard part.upperBound <= asked.upperBound else {
             return .restart(.rangesUntrusted("sent more bytes than it was asked for"))  // Row 7.
         }
-        guard ContentCoding(in: fields) == .identity else {
+        guard context.policy.keepsCoding || ContentCoding(in: fields) == .identity else {
             // Row 12: offsets count coded bytes, so nothing can be joined.
             return .restart(.rangesUntrusted("sent a coded range"))
         }

@@ -48,7 +48,7 @@ extension ResponseDisposition {
         in context: ResponseContext
     ) -> ResponseDisposition {
         let fields = response.headerFields
-        let coding = ContentCoding(in: fields)
+        let coding = context.policy.keepsCoding ? .identity : ContentCoding(in: fields)
         if case .unknown(let name) = coding {
             return .unusable("sent the content coding '\(name)' although none was asked for")
         }

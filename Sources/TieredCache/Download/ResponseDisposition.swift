@@ -60,6 +60,8 @@ package struct GenerationStart: Hashable, Sendable {
     package var framing: Framing
     /// What to decode before storing.
     package var coding: ContentCoding
+    /// Whether the bytes are the content of this very response, whatever its status says.
+    package var isVerbatim = false
 
     package init(
         offset: Int64 = 0,

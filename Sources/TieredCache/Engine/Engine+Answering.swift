@@ -98,9 +98,9 @@ extension Engine {
             let bytes = await readWhole(entry, length: length)
         {
             if !request.isPrefetch {
-                promote(bytes, head, request.key, entry.generation) { entry.isSuperseded }
+                promote(bytes, head, entry.key, entry.generation) { entry.isSuperseded }
             }
-            return MemoryBody(bytes, generation: entry.generation)
+            return MemoryBody(bytes, storageKey: entry.key, generation: entry.generation)
         }
         let mayFetch = request.policy != .cacheOnly
         let fill = mayFetch ? fill(for: request) : nil

@@ -42,7 +42,7 @@ extension Engine {
             case .storing(let generation):
                 return try await storingAnswer(flight, generation, request, remainder)
             case .passing(let head, let channel, let reason):
-                let wanted = try wantedRange(of: request, channel)
+                let wanted = try wantedRange(of: request, head, channel)
                 if channel.brings(wanted), channel.claim() {
                     return try passingAnswer(
                         flight,
@@ -69,6 +69,9 @@ extension Engine {
                     )
                 }
                 remainder.task = .fetch
+            case .unsuccessful where request.relay != nil && remainder.isCompletion:
+                // The client is to have the answer as it is, with its body.
+                remainder = Remainder(task: .fetch, reason: remainder.reason)
             case .unsuccessful(let head, let isStored):
                 return try unsuccessfulAnswer(request, head, remainder, isStored: isStored)
             }
@@ -82,12 +85,14 @@ extension Engine {
     /// The bytes that a request wants of a body that is not stored.
     private func wantedRange(
         of request: CacheRequest,
+        _ head: StoredResponse,
         _ channel: PassThroughChannel
     ) throws(CacheError) -> WantedRange {
         // The answer to HEAD tells a length and has no body.
         if request.method == .head { return WantedRange(start: 0, end: 0) }
         let wanted = try WantedRange.resolve(
             request,
+            head,
             completeLength: channel.completeLength
         )
         guard let wanted else { throw lengthUnknown(request) }
@@ -126,6 +131,7 @@ extension Engine {
             plan.conditionalFields = ConditionalRequest.fields(validating: found.head.fields)
             plan.range = 0..<Int64.max
         }
+        plan.relay?.hasFallback = remainder.staleOnError == .error && remainder.held != nil
         var operation = DownloadOperation(
             engine: self,
             fill: fill,

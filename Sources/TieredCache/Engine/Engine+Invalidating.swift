@@ -12,14 +12,22 @@ extension Engine {
             status: response.status.code,
             fields: response.fields
         )
-        for target in targets {
-            let key = CacheKey(target)
-            memory.remove(key)
-            guard disk.openStore != nil else { continue }
-            await io.run { [self] in markInvalid(key) }
-            // Somebody may have promoted it before the mark was there.
-            memory.remove(key)
+        // What a POST has stored as the answer to GET is newer than the change that it made.
+        let fresh = response.isStored && request.method == .post ? request.target : nil
+        for target in targets where target != fresh {
+            await invalidate(CacheKey(target))
         }
+    }
+
+    private func invalidate(_ key: CacheKey) async {
+        let keys = [key] + variantKeys(of: key)
+        for key in keys { memory.remove(key) }
+        guard disk.openStore != nil else { return }
+        await io.run { [self] in
+            for key in keys { markInvalid(key) }
+        }
+        // Somebody may have promoted it before the mark was there.
+        for key in keys { memory.remove(key) }
     }
 
     private func markInvalid(_ key: CacheKey) {

@@ -52,12 +52,25 @@ extension Engine {
         let wasInMemory = memory.remove(key)
         guard configuration.directory != nil else { return wasInMemory }
         let wasOnDisk = try await withStore { (store) throws(CacheError) in
-            try store.remove(key)
+            try removeAll(of: key, from: store)
         }
         // A reader may have promoted it before it was gone from the disk.
+        for variant in variantKeys(of: key) { memory.remove(variant) }
         memory.remove(key)
         if wasInMemory || wasOnDisk { events.post(CacheEvent(key: key, .removed)) }
         return wasInMemory || wasOnDisk
+    }
+
+    /// Removes what is held under a key, and all its variants.
+    private func removeAll(
+        of key: CacheKey,
+        from store: DiskStore
+    ) throws(CacheError) -> Bool {
+        var wasHeld = try store.remove(key)
+        for variant in variantKeys(of: key) where try store.remove(variant) {
+            wasHeld = true
+        }
+        return wasHeld
     }
 
     func removeAll() async throws(CacheError) {

@@ -10,7 +10,11 @@ extension Engine {
         _ remainder: Remainder
     ) async throws(CacheError) -> CacheResponse {
         let entry = generation.entry
-        let wanted = try WantedRange.resolve(request, completeLength: entry.completeLength)
+        let wanted = try WantedRange.resolve(
+            request,
+            generation.head,
+            completeLength: entry.completeLength
+        )
         guard let wanted else { throw lengthUnknown(request) }
         let filler = Filler(
             engine: self,
@@ -29,7 +33,7 @@ extension Engine {
             heldBefore: heldBefore
         )
         return CacheResponse(
-            generation.head,
+            heldBefore.isEmpty ? generation.received ?? generation.head : generation.head,
             request: request,
             source: heldBefore.isEmpty ? .origin : .revalidated,
             cacheStatus: .forwarded(

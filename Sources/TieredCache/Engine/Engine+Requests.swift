@@ -69,7 +69,7 @@ extension Engine {
 
     private func memoryLookup(_ request: CacheRequest) -> (MemoryEntry, ReuseDecision)? {
         guard request.isCacheable, request.policy != .reload, !request.isPinned,
-            let entry = memory.entry(forKey: request.key)
+            let entry = memory.entry(forKey: request.key), !entry.isForClientsOnly
         else { return nil }
         let decision = entry.head.reuse(
             for: request.facts,
@@ -105,7 +105,8 @@ extension Engine {
             Int64(bytes.count) <= memory.promotionLimit, response.headSource != .memory
         else { return }
         let source = response.body.source
-        promote(bytes, response.head, request.key, source.generation) { source.isSuperseded }
+        let key = source.storageKey ?? request.key
+        promote(bytes, response.head, key, source.generation) { source.isSuperseded }
     }
 
     /// Puts a whole body into the memory tier, unless its entry was replaced or removed meanwhile.

@@ -128,7 +128,7 @@ final class Engine: Sendable {
         policy.maximumAttempts = configuration.retries
         policy.timeout = configuration.timeout
         policy.connectTimeout = configuration.connectTimeout
-        return DownloadPlan(
+        var plan = DownloadPlan(
             target: request.target,
             method: request.method,
             fields: request.fields,
@@ -136,6 +136,14 @@ final class Engine: Sendable {
             range: range,
             policy: policy
         )
+        if let relay = request.relay {
+            plan.relay = RelayPlan()
+            plan.upload = relay.upload
+            plan.policy.keepsCoding = true
+            // Another client waits and can try again itself.
+            plan.policy.maximumAttempts = min(2, configuration.retries)
+        }
+        return plan
     }
 
     /// Joins the flight that will bring the byte at `offset`, or makes one that does `operation`.
@@ -223,8 +231,10 @@ final class Engine: Sendable {
 extension CacheRequest {
     /// Equal exactly for requests that may share a transfer (invariant 8): method, fields, body.
     var selector: String {
-        if method == .get, fields.isEmpty, body == nil { return "" }
+        if method == .get, fields.isEmpty, body == nil, relay == nil { return "" }
         var parts = [method.rawValue]
+        // What comes through as it is and what is decoded and redirected are never one transfer.
+        if relay != nil { parts.append("relayed") }
         // A length in front of each part keeps ("a", "bc") and ("ab", "c") apart.
         for field in fields.sorted(by: { $0.name.canonicalName < $1.name.canonicalName }) {
             parts.append("\(field.name.canonicalName.utf8.count):\(field.name.canonicalName)")

@@ -33,6 +33,11 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
         self.init(string: "\(prefix) key:\(name)", partition: partition)
     }
 
+    /// The key of a further response for `primary`, selected by other request fields (`Vary`).
+    init(variant number: Int, of primary: CacheKey) {
+        self.init(string: "variant \(number) \(primary.string)", partition: nil)
+    }
+
     /// Restores a key from ``string``, as the disk tier does.
     package init(stored string: String) {
         var string = string

@@ -100,7 +100,7 @@ struct DownloadOperation: Sendable {
     /// The head as it is stored: of the whole representation, also where a part brought it.
     func storedResponse(_ head: DownloadHead, _ start: GenerationStart) -> StoredResponse {
         let response = head.response
-        let isPart = response.status == .partialContent
+        let isPart = response.status == .partialContent && !start.isVerbatim
         var fields =
             isPart
             ? StoredFields.ofRepresentation(
@@ -138,7 +138,20 @@ struct DownloadOperation: Sendable {
             selectingFields: VaryMatch.selectingFields(
                 response: response.headerFields,
                 request: request.fields
-            )
+            ),
+            flags: request.relay == nil ? [] : .relayed
+        )
+    }
+
+    /// The head for the client that is waiting: with fields that must not be stored.
+    func receivedResponse(_ head: DownloadHead, _ start: GenerationStart) -> StoredResponse? {
+        guard request.relay != nil, start.isVerbatim else { return nil }
+        return storedResponse(
+            status: head.response.status.code,
+            fields: StoredFields.endToEnd(head.response.headerFields),
+            of: head.response,
+            finalTarget: head.finalTarget,
+            times: (head.requestTime, head.responseTime)
         )
     }
 
@@ -148,7 +161,34 @@ struct DownloadOperation: Sendable {
         _ head: DownloadHead,
         _ start: GenerationStart
     ) -> Result<DiskEntry, NotStored> {
-        let storability = Storability.decide(
+        let storability = storability(stored, head, start)
+        if case .notStorable(let reason) = storability {
+            if reason.isAboutRepresentation, request.relay == nil { engine.forget(request.key) }
+            return .failure(.forbidden(reason))
+        }
+        if let entry = entryOfOthers(stored, head, start) { return .success(entry) }
+        do throws(CacheError) {
+            let key = engine.storageKey(for: stored, request)
+            let entry = try engine.disk.store().makeEntry(
+                for: key,
+                metadata: stored.encoded(),
+                completeLength: start.completeLength,
+                class: request.entryClass
+            )
+            engine.memory.remove(key)
+            return .success(entry)
+        } catch {
+            if engine.configuration.directory != nil { engine.didFailToStore(request, error) }
+            return .failure(.disk(error))
+        }
+    }
+
+    private func storability(
+        _ stored: StoredResponse,
+        _ head: DownloadHead,
+        _ start: GenerationStart
+    ) -> Storability {
+        Storability.decide(
             response: ResponseFacts(
                 status: head.response.status.code,
                 fields: stored.fields,
@@ -156,28 +196,10 @@ struct DownloadOperation: Sendable {
                 responseTime: head.responseTime
             ),
             request: facts,
-            hasExplicitKey: request.hasExplicitKey,
-            canCombine: start.validator != nil,
+            hasExplicitKey: request.hasExplicitKey || request.isAnsweredForGet(stored),
+            canCombine: start.validator != nil && !start.isVerbatim,
             rules: engine.rules
         )
-        if case .notStorable(let reason) = storability {
-            if reason.isAboutRepresentation { engine.forget(request.key) }
-            return .failure(.forbidden(reason))
-        }
-        if let entry = entryOfOthers(stored, head, start) { return .success(entry) }
-        do throws(CacheError) {
-            let entry = try engine.disk.store().makeEntry(
-                for: request.key,
-                metadata: stored.encoded(),
-                completeLength: start.completeLength,
-                class: request.entryClass
-            )
-            engine.memory.remove(request.key)
-            return .success(entry)
-        } catch {
-            if engine.configuration.directory != nil { engine.didFailToStore(request, error) }
-            return .failure(.disk(error))
-        }
     }
 
     /// The entry that another flight has made for the same representation meanwhile.
@@ -259,19 +281,23 @@ struct DownloadOperation: Sendable {
                     body: entry.body,
                     generation: entry.generation
                 ),
-                forKey: request.key
+                forKey: held.key
             )
-            updateDisk(from: held.head, to: freshened)
+            updateDisk(held.key, from: held.head, to: freshened)
         }
         let confirmation = Fill.Confirmation(asked: held.head, freshened: freshened)
         fill.didReceiveHead(.notModified(confirmation), flight: flight, group: group)
     }
 
     /// Freshens the disk's copy of a response that the memory tier answered with.
-    private func updateDisk(from old: StoredResponse, to new: StoredResponse) {
+    private func updateDisk(
+        _ key: CacheKey,
+        from old: StoredResponse,
+        to new: StoredResponse
+    ) {
         guard let store = engine.disk.openStore else { return }
         do throws(CacheError) {
-            guard let entry = try store.entry(for: request.key),
+            guard let entry = try store.entry(for: key),
                 let stored = StoredResponse(encoded: entry.metadata),
                 stored.hasValidators(of: old)
             else { return }
@@ -311,7 +337,9 @@ struct DownloadOperation: Sendable {
             hasExplicitKey: request.hasExplicitKey,
             rules: engine.rules
         )
-        let isKept = storability == .storable && request.isCacheable && keep(stored)
+        // What stands in for an error is not replaced by it.
+        let isKept =
+            storability == .storable && request.isCacheable && plan.relay == nil && keep(stored)
         fill.didReceiveHead(
             .unsuccessful(stored, isStored: isKept),
             flight: flight,

@@ -78,9 +78,10 @@ final class FillSink: DownloadSink {
     }
 
     func shouldStop(at offset: Int64) -> Bool {
+        let mode = mode.withLock { $0 }
         // An origin without ranges sends on; nobody has asked for that.
-        if offset >= operation.plan.range.upperBound { return true }
-        guard case .storing(let generation, _) = mode.withLock({ $0 }),
+        if offset >= operation.plan.range.upperBound, !mode.isAnswerOfItsOwn { return true }
+        guard case .storing(let generation, _) = mode,
             generation.head.validator != nil,
             let held = generation.entry.held(at: offset)
         else { return false }
@@ -134,11 +135,21 @@ final class FillSink: DownloadSink {
         defer { operation.fill.endTurnToMakeEntry() }
         switch operation.makeEntry(stored, head, start) {
         case .success(let entry):
-            let generation = Fill.Generation(head: stored, entry: entry)
+            let generation = Fill.Generation(
+                head: stored,
+                entry: entry,
+                received: operation.receivedResponse(head, start)
+            )
             mode.withLock { $0 = .storing(generation, nil) }
             publish(.storing(generation))
         case .failure(let reason):
-            beginPassing(stored, from: start.offset, length: start.completeLength, reason)
+            beginPassing(
+                operation.receivedResponse(head, start) ?? stored,
+                from: start.offset,
+                length: start.completeLength,
+                isVerbatim: start.isVerbatim,
+                reason
+            )
         }
     }
 
@@ -146,13 +157,14 @@ final class FillSink: DownloadSink {
         _ head: StoredResponse,
         from offset: Int64,
         length: Int64?,
+        isVerbatim: Bool,
         _ reason: DownloadOperation.NotStored
     ) {
         // Nobody else can use what is not stored, so nobody is to join any more.
         context.shrinkCoverage(to: 0)
         let channel = PassThroughChannel(
             start: offset,
-            end: operation.plan.range.upperBound,
+            end: isVerbatim ? .max : operation.plan.range.upperBound,
             completeLength: length
         )
         mode.withLock { $0 = .passing(channel, head) }
@@ -319,6 +331,19 @@ final class FillSink: DownloadSink {
         } catch {
             operation.fill.didReachEnd(length, of: generation.entry, tail: fill)
             throw error
+        }
+    }
+}
+
+extension FillSink.Mode {
+    /// Whether the body belongs to a response that no range was taken of: an error, a redirect, or
+    /// one that nothing can be joined to later.
+    fileprivate var isAnswerOfItsOwn: Bool {
+        switch self {
+        case .idle: false
+        case .storing(let generation, _):
+            generation.received != nil && generation.head.validator == nil
+        case .passing(let channel, _): channel.end == .max
         }
     }
 }

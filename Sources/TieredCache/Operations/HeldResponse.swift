@@ -8,15 +8,19 @@ struct HeldResponse: Sendable {
         case disk(DiskEntry)
     }
 
+    /// Under which it is held: of several variants, that of the one selected.
+    let key: CacheKey
     let head: StoredResponse
     let body: Body
 
-    init(_ entry: MemoryEntry) {
+    init(_ entry: MemoryEntry, key: CacheKey) {
+        self.key = key
         head = entry.head
         body = .memory(entry)
     }
 
     init(head: StoredResponse, entry: DiskEntry) {
+        key = entry.key
         self.head = head
         body = .disk(entry)
     }
@@ -68,6 +72,20 @@ struct WantedRange: Hashable, Sendable {
             )
         }
         return WantedRange(start: range.lowerBound, end: range.upperBound)
+    }
+
+    /// Resolves what was asked for against a response that came through as it is.
+    ///
+    /// A range is one of a 200 whose length is known; any other answer is delivered whole.
+    static func resolve(
+        _ request: CacheRequest,
+        _ head: StoredResponse,
+        completeLength: Int64?
+    ) throws(CacheError) -> WantedRange? {
+        guard request.relay != nil, head.status != 200 || completeLength == nil else {
+            return try resolve(request, completeLength: completeLength)
+        }
+        return WantedRange(start: 0, end: completeLength)
     }
 
     private static func unresolved(_ spec: ByteRangeSpec) -> WantedRange? {

@@ -21,6 +21,10 @@ struct LookupOperation: Sendable {
         var held: HeldResponse?
         /// When what is held may be served although the origin did not confirm it.
         var staleOnError = ReuseDecision.StaleOnError.never
+
+        var isCompletion: Bool {
+            if case .complete = task { true } else { false }
+        }
     }
 
     typealias Answer = LookupAnswer<CacheResponse, Remainder>
@@ -69,7 +73,7 @@ struct LookupOperation: Sendable {
         }
     }
 
-    private func decision(about held: HeldResponse) -> ReuseDecision {
+    func decision(about held: HeldResponse) -> ReuseDecision {
         held.head.reuse(
             for: facts,
             requestFields: request.fields,
@@ -78,13 +82,29 @@ struct LookupOperation: Sendable {
         )
     }
 
-    private func held() async throws(CacheError) -> HeldResponse? {
-        // What is pinned must be on disk.
-        if !request.isPinned, let entry = engine.memory.entry(forKey: request.key) {
-            return HeldResponse(entry)
+    /// What is held for the request: of several variants the one that it selects, else any.
+    func held() async throws(CacheError) -> HeldResponse? {
+        guard let primary = try await held(under: request.key) else { return nil }
+        guard !isSelected(primary) else { return primary }
+        for key in engine.variantKeys(of: request.key) {
+            guard let variant = try await held(under: key), isSelected(variant) else { continue }
+            return variant
         }
-        guard let entry = try await engine.diskEntry(for: request.key) else { return nil }
-        guard let head = StoredResponse(encoded: entry.metadata) else { return nil }
+        return primary
+    }
+
+    private func isSelected(_ held: HeldResponse) -> Bool {
+        VaryMatch.matches(held.head.selectingFields, request: request.fields)
+    }
+
+    private func held(under key: CacheKey) async throws(CacheError) -> HeldResponse? {
+        // What is pinned must be on disk.
+        if !request.isPinned, let entry = engine.memory.entry(forKey: key) {
+            return entry.head.mayAnswer(request) ? HeldResponse(entry, key: key) : nil
+        }
+        guard let entry = try await engine.diskEntry(for: key),
+            let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request)
+        else { return nil }
         return HeldResponse(head: head, entry: entry)
     }
 
@@ -134,7 +154,8 @@ struct LookupOperation: Sendable {
         return .complete(try await engine.response(from: held, wanted, decision, request))
     }
 
-    private func validate(
+    /// What is to be asked about what is held but must not be used as it is.
+    func validate(
         _ held: HeldResponse,
         _ decision: ReuseDecision
     ) throws(CacheError) -> Answer {

@@ -37,6 +37,8 @@ public struct CacheRequest: Sendable {
     public var isPinned = false
     /// Whether the entry goes first when room is needed, until somebody uses it.
     var isPrefetch = false
+    /// How the answer goes to another client; nil where the application itself asks.
+    var relay: Relay?
     /// Told how far the download is, at most ten times a second, on a thread that must not wait.
     ///
     /// Of several requests that share a download, the one that began it is told.
@@ -83,6 +85,12 @@ public struct CacheRequest: Sendable {
         method: HTTPRequest.Method = .get
     ) throws(CacheError) {
         try self.init(url.absoluteString, key: key, method: method)
+    }
+
+    /// What a request has that is made on behalf of another client.
+    struct Relay: Sendable {
+        /// The client's body, while it is being received.
+        var upload: UploadBody?
     }
 
     init(_ target: TargetURI, key: String?, method: HTTPRequest.Method) {

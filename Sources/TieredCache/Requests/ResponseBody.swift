@@ -79,22 +79,27 @@ protocol BodySource: AnyObject, Sendable {
     var isSuperseded: Bool { get }
     /// The number of the body on disk that the bytes are of; nil where they are not on disk.
     var generation: UInt64? { get }
+    /// Under which key the bytes are held; nil where they are not, or under the request's own.
+    var storageKey: CacheKey? { get }
 }
 
 extension BodySource {
     var storageTrouble: CacheError? { nil }
     var isSuperseded: Bool { false }
     var generation: UInt64? { nil }
+    var storageKey: CacheKey? { nil }
 }
 
 /// A body, or part of one, that is in memory already.
 final class MemoryBody: BodySource {
     private let rest: Guarded<Data?>
     let counts = ByteCounts()
+    let storageKey: CacheKey?
 
     let generation: UInt64?
 
-    init(_ bytes: Data, generation: UInt64? = nil) {
+    init(_ bytes: Data, storageKey: CacheKey? = nil, generation: UInt64? = nil) {
+        self.storageKey = storageKey
         self.generation = generation
         rest = Guarded(bytes.isEmpty ? nil : bytes)
     }

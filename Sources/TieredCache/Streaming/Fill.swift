@@ -10,6 +10,8 @@ final class Fill: Sendable {
     struct Generation: Sendable {
         let head: StoredResponse
         let entry: DiskEntry
+        /// The head as it came, where not all of it may be stored and it goes to another client.
+        var received: StoredResponse?
     }
 
     /// A 304: the head that it was about, and what it is now.

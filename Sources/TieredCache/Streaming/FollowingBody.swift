@@ -68,6 +68,7 @@ final class FollowingBody: BodySource {
     var isSuperseded: Bool { entry.isSuperseded }
 
     var generation: UInt64? { entry.generation }
+    var storageKey: CacheKey? { entry.key }
 
     func next() async throws(CacheError) -> Data? {
         guard let number, let fill = filler?.fill else { return try await follow() }

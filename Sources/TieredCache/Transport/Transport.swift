@@ -20,15 +20,23 @@ public protocol Transport: Sendable {
 public struct TransportRequest: Sendable {
     /// Method, scheme, authority, path and fields, complete as they go on the wire.
     public var head: HTTPRequest
-    /// The body, or nil for none; small by nature (a query); bodies are not streamed upwards.
+    /// The body, or nil for none or for one that is streamed; small by nature (a query).
     public var body: [UInt8]?
+    /// A body that is pulled while it is sent, in place of ``body``; it can be sent once only.
+    public var upload: UploadBody?
     /// How long to wait for a connection, by default 10 s.
     public var connectTimeout: Duration
 
     /// Creates a request.
-    public init(head: HTTPRequest, body: [UInt8]? = nil, connectTimeout: Duration = .seconds(10)) {
+    public init(
+        head: HTTPRequest,
+        body: [UInt8]? = nil,
+        upload: UploadBody? = nil,
+        connectTimeout: Duration = .seconds(10)
+    ) {
         self.head = head
         self.body = body
+        self.upload = upload
         self.connectTimeout = connectTimeout
     }
 }

@@ -7,6 +7,7 @@ public final class ScriptedTransport: Transport {
 
     private struct State {
         var requests: [TransportRequest] = []
+        var uploads: [[UInt8]] = []
         var isShutDown = false
         var bytesPulled = 0
     }
@@ -42,6 +43,9 @@ public final class ScriptedTransport: Transport {
     /// The requests so far, in the order in which they came.
     public var requests: [TransportRequest] { state.withLock { $0.requests } }
 
+    /// The streamed request bodies so far, each read to its end before its request is answered.
+    public var uploads: [[UInt8]] { state.withLock { $0.uploads } }
+
     /// Body bytes that were pulled so far, of all exchanges.
     public var bytesPulled: Int { state.withLock { $0.bytesPulled } }
 
@@ -54,6 +58,7 @@ public final class ScriptedTransport: Transport {
             state.requests.append(request)
             return state.requests.count - 1
         }
+        if let upload = request.upload { try await receive(upload) }
         let response = script(request, index)
         let latch = CancellationLatch()
         if response.stallsBeforeHead { await latch.wait() }
@@ -67,6 +72,19 @@ public final class ScriptedTransport: Transport {
             self?.state.withLock { $0.bytesPulled += count }
         }
         return TransportResponse(head: try response.head.get(), body: body)
+    }
+
+    private func receive(_ upload: UploadBody) async throws(TransportError) {
+        var bytes: [UInt8] = []
+        do {
+            while let chunk = try await upload.next() {
+                chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
+            }
+        } catch {
+            throw TransportError(.cancelled, "the request body ended early: \(error)")
+        }
+        let received = bytes
+        state.withLock { $0.uploads.append(received) }
     }
 
     /// Refuses further requests.

@@ -29,13 +29,16 @@ struct FresheningTests {
         #expect(Freshening.identifies([.lastModified: "x"], storedFields: [:]))
     }
 
-    @Test("HEAD must name a validator, and the length must agree")
+    @Test("Validators and the length that HEAD names must be those stored")
     func head() {
         let stored: HTTPFields = [.eTag: "\"a\"", .contentLength: "5"]
         let answer: HTTPFields = [.eTag: "\"a\"", .contentLength: "5"]
         #expect(Freshening.identifies(head: answer, storedFields: stored))
         #expect(Freshening.identifies(head: [.eTag: "\"a\""], storedFields: stored))
-        #expect(!Freshening.identifies(head: [:], storedFields: stored))
+        #expect(Freshening.identifies(head: [:], storedFields: stored))
+        #expect(Freshening.identifies(head: [.contentLength: "5"], storedFields: stored))
+        #expect(!Freshening.identifies(head: [.contentLength: "6"], storedFields: stored))
+        #expect(!Freshening.identifies(head: [.lastModified: "x"], storedFields: stored))
         let longer: HTTPFields = [.eTag: "\"a\"", .contentLength: "6"]
         #expect(!Freshening.identifies(head: longer, storedFields: stored))
         let other: HTTPFields = [.eTag: "\"b\"", .contentLength: "5"]

@@ -34,7 +34,8 @@ struct AsyncHTTPClientRequest {
                 url: "\(origin)/",
                 method: HTTPMethod(rawValue: head.method.rawValue),
                 headers: headers,
-                body: request.body.map { .byteBuffer(ByteBuffer(bytes: $0)) }
+                body: request.upload.map { .pulling($0) }
+                    ?? request.body.map { .byteBuffer(ByteBuffer(bytes: $0)) }
             )
         } catch {
             throw TransportError(.invalidRequest, "\(error)")

@@ -1,0 +1,67 @@
+import HTTPCaching
+package import HTTPTypes
+
+extension ResponseDisposition {
+    /// Decides what `response` means where it is another client's answer.
+    ///
+    /// nil where the table for the application's own requests decides.
+    ///
+    /// | request | response | meaning |
+    /// | --- | --- | --- |
+    /// | revalidation | 304 | what is held is current |
+    /// | any but resume | 500, 502, 503, 504, and something held may stand in for it | the error |
+    /// | range of ours | 206 | the part, checked as ever |
+    /// | more of what is held | any | as ever |
+    /// | any other | any other | an answer, with the body it has |
+    ///
+    /// - Parameters:
+    ///   - response: The head, as received.
+    ///   - kind: What the request asked for.
+    ///   - relay: How answers are relayed.
+    ///   - context: The facts beside them.
+    package init?(
+        relaying response: HTTPResponse,
+        to kind: RequestKind,
+        by relay: RelayPlan,
+        in context: ResponseContext
+    ) {
+        let status = response.status.code
+        switch kind {
+        case .resume: return nil
+        case .revalidation where status == 304: return nil
+        case .initialRange where status == 206: return nil
+        default: break
+        }
+        if relay.hasFallback, StatusCode.isStaleIfErrorStatus(status) {
+            self = .unsuccessful
+            return
+        }
+        self = Self.verbatim(response, in: context)
+    }
+
+    private static func verbatim(
+        _ response: HTTPResponse,
+        in context: ResponseContext
+    ) -> ResponseDisposition {
+        let fields = response.headerFields
+        let hasNoBody =
+            context.method == .head || [204, 205, 304].contains(response.status.code)
+        let isChunked = fields[.transferEncoding] != nil
+        let length: Int64?
+        do {
+            length = hasNoBody ? 0 : isChunked ? nil : try ContentLength.parse(in: fields)
+        } catch {
+            return .unusable("sent a Content-Length that is none")
+        }
+        var start = GenerationStart(
+            end: length,
+            completeLength: length,
+            // Only a 200 is all of a representation, to which a part can be joined later.
+            validator: response.status.code == 200
+                ? Validator(of: fields, responseTime: context.responseTime) : nil,
+            framing: isChunked || length != nil ? .verified : .closeDelimited
+        )
+        start.isVerbatim = true
+        return .newGeneration(start)
+    }
+}

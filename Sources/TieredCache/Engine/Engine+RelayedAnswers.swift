@@ -1,0 +1,138 @@
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+
+// What goes to the client of a relayed request.
+extension Engine {
+    /// An answer with its body, cut to what the client asked for.
+    func relayed(
+        _ response: CacheResponse,
+        _ answer: StoredAnswer,
+        _ request: RelayRequest
+    ) -> RelayResponse {
+        relayed(
+            status: response.status,
+            fields: response.fields,
+            response.cacheStatus,
+            completeLength: response.completeLength,
+            body: response.body.source,
+            answer,
+            request
+        )
+    }
+
+    func relayed(
+        status: HTTPResponse.Status,
+        fields: HTTPFields,
+        _ cacheStatus: CacheStatus,
+        completeLength: Int64?,
+        body: any BodySource,
+        _ answer: StoredAnswer,
+        _ request: RelayRequest
+    ) -> RelayResponse {
+        var (status, fields, body) = (status, fields, body)
+        switch answer {
+        case .whole, .forOrigin:
+            if request.method != .head, !status.hasNoContent {
+                fields[.contentLength] = completeLength.map(String.init)
+            } else if request.method == .head, cacheStatus.isHit, let completeLength {
+                fields[.contentLength] = String(completeLength)
+            }
+        case .partial(let range):
+            status = .partialContent
+            fields[.contentLength] = String(range.count)
+            fields[.contentRange] =
+                ContentRange.bytes(range, completeLength: completeLength).fieldValue
+        case .notModified:
+            (status, body) = (.notModified, MemoryBody(Data()))
+            fields = StoredAnswer.notModifiedFields(fields)
+        case .rangeNotSatisfiable:
+            (status, body) = (.rangeNotSatisfiable, MemoryBody(Data()))
+            fields = StoredAnswer.notModifiedFields(fields)
+            fields[.contentLength] = "0"
+            fields[.contentRange] = completeLength.map {
+                ContentRange.unsatisfied(completeLength: $0).fieldValue
+            }
+        }
+        return RelayResponse(
+            status: status,
+            fields: fields,
+            cacheStatus: cacheStatus,
+            body: body,
+            now: time.wallTime()
+        )
+    }
+
+    /// `only-if-cached`, and nothing held that may be used (RFC 9111 §5.2.1.7).
+    func gatewayTimeout(
+        _ request: RelayRequest,
+        _ reason: ReuseDecision.Reason?
+    ) -> RelayResponse {
+        let why: CacheStatus.ForwardReason =
+            reason == nil ? .uriMiss : reason == .varyMiss ? .varyMiss : .stale
+        let status = CacheStatus.forwarded(why, detail: "only-if-cached")
+        return RelayResponse(
+            status: .gatewayTimeout,
+            fields: [.contentLength: "0"],
+            cacheStatus: status,
+            body: MemoryBody(Data()),
+            now: time.wallTime()
+        )
+    }
+
+    // MARK: HEAD
+
+    /// What the answer to a HEAD tells about the stored answer to GET (RFC 9111 §4.3.5).
+    func freshen(_ held: HeldResponse, byHead answer: StoredResponse) async {
+        guard answer.status == 200, held.head.status == 200 else { return }
+        let identifies = Freshening.identifies(
+            head: answer.fields,
+            storedFields: held.head.fields
+        )
+        var head = held.head
+        if identifies {
+            head = head.freshened(
+                by: answer.fields,
+                requestTime: answer.requestTime,
+                responseTime: answer.responseTime,
+                rules: rules
+            )
+        } else {
+            head.flags.insert(.invalidated)
+        }
+        memory.remove(held.key)
+        guard case .disk(let entry) = held.body else {
+            await updateOnDisk(held, head)
+            return
+        }
+        let freshened = head
+        await io.run { [self] in update(entry, freshened) }
+        memory.remove(held.key)
+    }
+
+    private func updateOnDisk(_ held: HeldResponse, _ head: StoredResponse) async {
+        guard let store = disk.openStore else { return }
+        await io.run { [self] in
+            do throws(CacheError) {
+                guard let entry = try store.entry(for: held.key),
+                    StoredResponse(encoded: entry.metadata) == held.head
+                else { return }
+                update(entry, head)
+            } catch {
+                didFailToLookUp(held.key, error)
+            }
+        }
+    }
+
+    private func update(_ entry: DiskEntry, _ head: StoredResponse) {
+        do throws(CacheError) {
+            try entry.updateMetadata(head.encoded())
+        } catch {
+            didFailToLookUp(entry.key, error)
+        }
+    }
+}
+
+extension HTTPResponse.Status {
+    fileprivate var hasNoContent: Bool { [204, 304].contains(code) }
+}

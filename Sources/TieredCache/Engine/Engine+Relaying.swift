@@ -1,0 +1,221 @@
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+
+// Requests of other clients, answered as RFC 9111 lets an intermediary.
+extension Engine {
+    /// Answers from what is held, else with what the origin answers.
+    func relay(_ request: RelayRequest) async throws(CacheError) -> RelayResponse {
+        guard request.method == .get || request.method == .head else {
+            return try await forward(request, CacheStatus.ForwardReason.method)
+        }
+        let lookup = LookupOperation(engine: self, request: request.lookedUp)
+        guard let held = try await lookup.held() else {
+            didMiss(lookup.request, .absent)
+            return try await forward(request, .uriMiss)
+        }
+        let decision = lookup.decision(about: held)
+        switch decision.action {
+        case .use, .useAndRevalidate:
+            return try await reuse(held, decision, request)
+        case .validate:
+            return try await validate(held, decision, request)
+        case .forward:
+            didMiss(lookup.request, decision.reason == .varyMiss ? .variant : .bypassed)
+            return try await forward(request, decision.forwardReason ?? .request)
+        case .refuse:
+            didMiss(lookup.request, .stale)
+            return gatewayTimeout(request, decision.reason)
+        }
+    }
+
+    // MARK: From what is held
+
+    private func reuse(
+        _ held: HeldResponse,
+        _ decision: ReuseDecision,
+        _ request: RelayRequest
+    ) async throws(CacheError) -> RelayResponse {
+        let answer = StoredAnswer.decide(
+            method: request.method,
+            request: request.fields,
+            stored: held.head,
+            completeLength: held.completeLength
+        )
+        if case .forOrigin = answer { return try await forward(request, .request) }
+        let asked = request.asking(for: answer)
+        let wanted = try WantedRange.resolve(asked, completeLength: held.completeLength)
+        guard let wanted,
+            request.method == .head || answer.hasNoContent || held.holds(wanted)
+                || held.head.validator != nil && !request.isOnlyIfCached
+        else {
+            didMiss(asked, .partial)
+            return try await forward(request, .partial)
+        }
+        if decision.action == .useAndRevalidate { revalidateInBackground(asked, held) }
+        guard request.method == .get, !answer.hasNoContent else {
+            didHit(asked, held.tier, decision, bytes: 0)
+            return relayed(held, decision, answer, request)
+        }
+        let response = try await response(from: held, wanted, decision, asked)
+        return relayed(response, answer, request)
+    }
+
+    /// A stored head whose body the client does not get: 304, 416, or the answer to HEAD.
+    private func relayed(
+        _ held: HeldResponse,
+        _ decision: ReuseDecision,
+        _ answer: StoredAnswer,
+        _ request: RelayRequest
+    ) -> RelayResponse {
+        let now = time.wallTime()
+        return relayed(
+            status: HTTPResponse.Status(code: held.head.status),
+            fields: held.head.fieldsForReuse(now: now),
+            .hit(timeToLive: decision.timeToLive, detail: held.tier.rawValue),
+            completeLength: held.completeLength,
+            body: MemoryBody(Data()),
+            answer,
+            request
+        )
+    }
+
+    private func validate(
+        _ held: HeldResponse,
+        _ decision: ReuseDecision,
+        _ request: RelayRequest
+    ) async throws(CacheError) -> RelayResponse {
+        guard request.method == .get, held.head.status == 200 || held.head.facts.hasValidator else {
+            // The answer to HEAD tells about what is held (RFC 9111 §4.3.5).
+            return try await forward(request, decision.forwardReason ?? .stale, held, decision)
+        }
+        let answer = StoredAnswer.decide(
+            method: request.method,
+            request: request.fields,
+            stored: held.head,
+            completeLength: held.completeLength
+        )
+        guard !answer.isForOrigin else { return try await forward(request, .request) }
+        let asked = request.asking(for: answer)
+        let lookup = LookupOperation(engine: self, request: asked)
+        guard case .incomplete(let remainder) = try lookup.validate(held, decision) else {
+            return try await forward(request, .stale)
+        }
+        return try await fetch(request, asked, remainder)
+    }
+
+    // MARK: From the origin
+
+    private func forward(
+        _ request: RelayRequest,
+        _ reason: CacheStatus.ForwardReason,
+        _ held: HeldResponse? = nil,
+        _ decision: ReuseDecision? = nil
+    ) async throws(CacheError) -> RelayResponse {
+        guard !request.isOnlyIfCached else { return gatewayTimeout(request, nil) }
+        var remainder = Remainder(task: .fetch, reason: reason, held: held)
+        if let decision { remainder.staleOnError = decision.staleOnError }
+        return try await fetch(request, request.forwarded, remainder)
+    }
+
+    private func fetch(
+        _ request: RelayRequest,
+        _ asked: CacheRequest,
+        _ remainder: Remainder
+    ) async throws(CacheError) -> RelayResponse {
+        let context = OperationContext(priority: request.priority)
+        let response = try await fetch(asked, remainder, context)
+        if request.method == .head, let held = remainder.held {
+            await freshen(held, byHead: response.head)
+        }
+        let wasHeld = response.headSource != .origin
+        guard wasHeld || asked.range != nil else { return relayed(response, .whole, request) }
+        return relayed(response, answer(response, asked, request, wasHeld: wasHeld), request)
+    }
+
+    /// How the response that came of it answers the client.
+    private func answer(
+        _ response: CacheResponse,
+        _ asked: CacheRequest,
+        _ request: RelayRequest,
+        wasHeld: Bool
+    ) -> StoredAnswer {
+        if wasHeld {
+            let answer = StoredAnswer.decide(
+                method: request.method,
+                request: request.fields,
+                stored: response.head,
+                completeLength: response.completeLength
+            )
+            guard case .partial = answer else { return answer }
+        }
+        guard response.head.status == 200, asked.range != nil, response.completeLength != nil,
+            let end = response.range.upperBound
+        else { return .whole }
+        return .partial(response.range.lowerBound..<end)
+    }
+}
+
+extension RelayRequest {
+    /// Whether the origin must not be asked (RFC 9111 §5.2.1.7).
+    fileprivate var isOnlyIfCached: Bool { RequestCacheControl(in: fields).onlyIfCached }
+
+    /// The request that is looked up: HEAD is answered by what GET has stored.
+    fileprivate var lookedUp: CacheRequest {
+        var request = CacheRequest(target, key: nil, method: .get)
+        request.fields = fields
+        request.priority = priority
+        request.relay = CacheRequest.Relay()
+        return request
+    }
+
+    /// The request for what `answer` needs of the stored representation.
+    fileprivate func asking(for answer: StoredAnswer) -> CacheRequest {
+        var request = lookedUp
+        request.fields[.range] = nil
+        if case .partial(let range) = answer { request.range = .bounded(range) }
+        return request
+    }
+
+    /// The request as it goes to the origin.
+    ///
+    /// A plain range is asked for in whole blocks, which can be held and joined. Any other one, and
+    /// any condition, is the client's and goes as it is.
+    fileprivate var forwarded: CacheRequest {
+        var request = CacheRequest(target, key: nil, method: method)
+        request.fields = fields
+        request.priority = priority
+        request.relay = CacheRequest.Relay(upload: body)
+        guard method == .get, let spec = plainRange else { return request }
+        request.fields[.range] = nil
+        request.range = spec
+        return request
+    }
+
+    private var plainRange: ByteRangeSpec? {
+        let conditions: [HTTPField.Name] = [
+            .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
+        ]
+        guard let text = fields[.range], let asked = RangeRequest(text), asked.specs.count == 1,
+            let spec = asked.specs.first, !conditions.contains(where: { fields.contains($0) })
+        else { return nil }
+        if case .suffix = spec { return nil }
+        return spec
+    }
+}
+
+extension StoredAnswer {
+    /// Whether the client gets no byte of the representation.
+    var hasNoContent: Bool { self == .notModified || self == .rangeNotSatisfiable }
+
+    fileprivate var isForOrigin: Bool { self == .forOrigin }
+}
+
+extension HeldResponse {
+    var tier: CacheEvent.Tier {
+        switch body {
+        case .memory: .memory
+        case .disk: .disk
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import HTTPCaching
+
+// Several responses for one key, which `Vary` tells apart (RFC 9111 §4.1).
+//
+// The first one is held under the key itself, further ones under keys made from it. There is no
+// list of them that could be lost or be wrong: they are looked for where the first one turns out to
+// have been selected by other fields.
+extension Engine {
+    /// How many responses are held for one key.
+    static let variantLimit = 8
+
+    /// The keys of all but the first response for `key`.
+    func variantKeys(of key: CacheKey) -> [CacheKey] {
+        (1..<Self.variantLimit).map { CacheKey(variant: $0, of: key) }
+    }
+
+    /// Under which key a response is to be stored: that of the one with the same selecting fields,
+    /// else a free one, else that of the oldest.
+    ///
+    /// Reads the disk: call it where that may block.
+    func storageKey(for stored: StoredResponse, _ request: CacheRequest) -> CacheKey {
+        let primary = request.entryKey(for: stored)
+        guard stored.isVariant, let first = storedHead(under: primary),
+            first.isVariant, first.selectingFields != stored.selectingFields
+        else { return primary }
+        var free: CacheKey?
+        var oldest = (key: primary, time: first.responseTime)
+        for key in variantKeys(of: primary) {
+            guard let head = storedHead(under: key) else {
+                free = free ?? key
+                continue
+            }
+            if head.selectingFields == stored.selectingFields { return key }
+            if head.responseTime < oldest.time { oldest = (key, head.responseTime) }
+        }
+        return free ?? oldest.key
+    }
+
+    private func storedHead(under key: CacheKey) -> StoredResponse? {
+        do throws(CacheError) {
+            return try disk.openStore?.entry(for: key)
+                .flatMap { StoredResponse(encoded: $0.metadata) }
+        } catch {
+            didFailToLookUp(key, error)
+            return nil
+        }
+    }
+}
+
+extension StoredResponse {
+    /// Whether other request fields may select another response beside it.
+    fileprivate var isVariant: Bool {
+        guard let first = selectingFields.first else { return false }
+        return first.name != "*"
+    }
+
+    /// Whether the response has the form that a request needs.
+    ///
+    /// What came through as it is may be a redirect or a coded body, which the application never
+    /// sees; what was fetched for the application may lie behind a redirect, which another client
+    /// would have to see.
+    func mayAnswer(_ request: CacheRequest) -> Bool {
+        guard request.relay == nil else { return origin.finalURL == nil }
+        guard flags.contains(.relayed) else { return true }
+        return !(300...399).contains(status) && ContentCoding(in: fields) == .identity
+    }
+}
+
+extension CacheRequest {
+    /// Under which key the answer is looked for later: that of a POST, where it says that it is
+    /// also the answer to GET, under the key of the GET.
+    func entryKey(for stored: StoredResponse) -> CacheKey {
+        isAnsweredForGet(stored) ? CacheKey(target) : key
+    }
+
+    /// Whether the answer to a POST says that it is what a GET would get (RFC 9110 §9.3.3).
+    func isAnsweredForGet(_ stored: StoredResponse) -> Bool {
+        guard relay != nil else { return false }
+        return PostAnswer.answersGet(method: method, target: target, response: stored)
+    }
+}

@@ -1,0 +1,73 @@
+public import HTTPCaching
+public import HTTPTypes
+
+/// A request of another client that the cache answers as an intermediary (RFC 9110 §3.7).
+///
+/// In contrast to a ``CacheRequest`` its fields, conditions and ranges are the client's own, and
+/// redirects, errors and coded bodies are answers like any other.
+public struct RelayRequest: Sendable {
+    /// The method; any token.
+    public var method: HTTPRequest.Method
+    /// The target at the origin.
+    public var target: TargetURI
+    /// The client's fields.
+    ///
+    /// What belongs to its connection is left out on the way to the origin, as is `Host`, which
+    /// follows from the target.
+    public var fields: HTTPFields
+    /// The client's body, or nil for none.
+    public var body: UploadBody?
+    /// How urgent it is, by default normal.
+    public var priority: RequestPriority = .normal
+
+    /// Creates a request.
+    ///
+    /// - Parameters:
+    ///   - method: the method.
+    ///   - target: the target at the origin.
+    ///   - fields: the client's fields.
+    ///   - body: the client's body, or nil for none.
+    public init(
+        method: HTTPRequest.Method = .get,
+        target: TargetURI,
+        fields: HTTPFields = [:],
+        body: UploadBody? = nil
+    ) {
+        self.method = method
+        self.target = target.withoutUserinfo
+        self.fields = fields
+        self.body = body
+    }
+}
+
+/// The answer to a ``RelayRequest``, ready to be sent to the client.
+public struct RelayResponse: Sendable {
+    /// The status, with the origin's reason phrase where it is the origin's.
+    public let status: HTTPResponse.Status
+    /// The end-to-end fields, with `Age`, `Date` and `Cache-Status`; `Content-Length` is there
+    /// exactly where the length is known, else the body is to be framed by the server.
+    public let fields: HTTPFields
+    /// What the cache did, in the words of RFC 9211.
+    public let cacheStatus: CacheStatus
+    /// The body, to be read once; empty for HEAD and for statuses that have none.
+    public let body: ResponseBody
+
+    init(
+        status: HTTPResponse.Status,
+        fields: HTTPFields,
+        cacheStatus: CacheStatus,
+        body: any BodySource,
+        now: WallTime
+    ) {
+        var fields = fields
+        if fields[.date] == nil { fields[.date] = HTTPDate.format(now) }
+        if let name = HTTPField.Name("Cache-Status") {
+            // After those of the caches nearer to the origin (RFC 9211 §2).
+            fields.append(HTTPField(name: name, value: cacheStatus.fieldValue))
+        }
+        self.status = status
+        self.fields = fields
+        self.cacheStatus = cacheStatus
+        self.body = ResponseBody(body)
+    }
+}

@@ -1,0 +1,154 @@
+import HTTPCaching
+import HTTPTypes
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+@Suite(.timeLimit(.minutes(2)))
+struct RelayTests {
+    @Test("A fresh answer comes from the cache with its age, and says so")
+    func freshAnswersAreReused() async throws {
+        try await RelayFixture.run { fixture in
+            let answer = fixture.answer(200, [.cacheControl: "max-age=60"], body: "hello")
+            let first = try await fixture.ask(answer)
+            #expect(first.body == "hello")
+            #expect(first.fields[.contentLength] == "5")
+            #expect(first.cacheStatus.fieldValue == "TieredCache; fwd=uri-miss; stored")
+            fixture.time.advance(by: .seconds(10))
+            let second = try await fixture.ask()
+            #expect(second.isHit)
+            #expect(second.body == "hello")
+            #expect(second.fields[.age] == "10")
+            #expect(second.fields[.date] == first.fields[.date])
+            let status = second.fields[HTTPField.Name("Cache-Status")!]
+            #expect(status == "TieredCache; hit; ttl=50; detail=disk")
+        }
+    }
+
+    @Test(
+        "Any status with explicit freshness is stored with its body",
+        arguments: [200, 203, 299, 301, 302, 303, 307, 308, 400, 404, 410, 499, 500, 503, 599]
+    )
+    func everyStatusIsStored(status: Int) async throws {
+        try await RelayFixture.run { fixture in
+            let fields: HTTPFields = [.cacheControl: "max-age=60", .location: "/elsewhere"]
+            let first = try await fixture.ask(fixture.answer(status, fields, body: "words"))
+            #expect(first.status == status)
+            #expect(first.body == "words")
+            let second = try await fixture.ask()
+            #expect(second.isHit)
+            #expect(second.status == status)
+            #expect(second.body == "words")
+            #expect(second.fields[.location] == "/elsewhere")
+            fixture.time.advance(by: .seconds(61))
+            let third = try await fixture.ask(fixture.answer(status, fields, body: "other"))
+            #expect(third.body == "other")
+        }
+    }
+
+    @Test("A coded body comes through and is stored as it is")
+    func codedBodiesAreKept() async throws {
+        try await RelayFixture.run { fixture in
+            let fields: HTTPFields = [
+                .cacheControl: "max-age=60", .contentEncoding: "gzip", .vary: "Accept-Encoding",
+            ]
+            let first = try await fixture.ask(
+                .get,
+                [.acceptEncoding: "gzip"],
+                fixture.answer(200, fields, body: "not really gzip")
+            )
+            #expect(first.requests.first?.headerFields[.acceptEncoding] == "gzip")
+            let second = try await fixture.ask(.get, [.acceptEncoding: "gzip"])
+            #expect(second.isHit)
+            #expect(second.body == "not really gzip")
+            #expect(second.fields[.contentEncoding] == "gzip")
+            // The application takes no coded bytes, so for it nothing is held.
+            var request = try CacheRequest("http://origin.example/a")
+            request.fields[.acceptEncoding] = "gzip"
+            #expect(await fixture.cache.contains(request) == false)
+        }
+    }
+
+    @Test("Fields of the connection are neither forwarded nor stored")
+    func connectionFieldsStay() async throws {
+        try await RelayFixture.run { fixture in
+            let mine = HTTPField.Name("X-Mine")!
+            let answer = fixture.answer(
+                200,
+                [.cacheControl: "max-age=60", .connection: "X-Mine", mine: "1"]
+            )
+            let fields: HTTPFields = [
+                .connection: "close, X-Mine", mine: "1", .te: "trailers", .userAgent: "player",
+            ]
+            let first = try await fixture.ask(.get, fields, answer)
+            let sent = try #require(first.requests.first?.headerFields)
+            #expect(sent[mine] == nil && sent[.connection] == nil && sent[.te] == nil)
+            #expect(sent[.userAgent] == "player")
+            #expect(first.fields[mine] == nil && first.fields[.connection] == nil)
+            #expect(try await fixture.ask().fields[mine] == nil)
+        }
+    }
+
+    @Test("A field that must not be stored reaches the client that asked first")
+    func qualifiedFieldsComeThroughOnce() async throws {
+        try await RelayFixture.run { fixture in
+            let fields: HTTPFields = [
+                .cacheControl: "max-age=60, no-cache=\"Set-Cookie\"", .setCookie: "a=b",
+            ]
+            let first = try await fixture.ask(fixture.answer(200, fields))
+            #expect(first.fields[.setCookie] == "a=b")
+            let second = try await fixture.ask()
+            #expect(second.isHit)
+            #expect(second.fields[.setCookie] == nil)
+        }
+    }
+
+    @Test("only-if-cached is answered with 504 where nothing usable is held")
+    func onlyIfCached() async throws {
+        try await RelayFixture.run { fixture in
+            let oic: HTTPFields = [.cacheControl: "only-if-cached"]
+            let missing = try await fixture.ask(.get, oic)
+            #expect(missing.isHit && missing.status == 504)
+            _ = try await fixture.ask(fixture.answer(200, [.cacheControl: "max-age=60"]))
+            #expect(try await fixture.ask(.get, oic).status == 200)
+            fixture.time.advance(by: .seconds(61))
+            let stale = try await fixture.ask(.get, oic)
+            #expect(stale.isHit && stale.status == 504)
+        }
+    }
+
+    @Test("An origin that fails is an error, or what is held stale where that is allowed")
+    func staleOnFailure() async throws {
+        try await RelayFixture.run { fixture in
+            await #expect { try await fixture.ask() } throws: { error in
+                (error as? CacheError)?.code == .originFailed
+            }
+            _ = try await fixture.ask(fixture.answer(200, [.cacheControl: "max-age=1"]))
+            fixture.time.advance(by: .seconds(5))
+            let stale = try await fixture.ask()
+            #expect(stale.status == 200 && stale.body == "body")
+            #expect(stale.fields[.age] == "5")
+            _ = try await fixture.ask(
+                fixture.answer(200, [.cacheControl: "max-age=1, must-revalidate"])
+            )
+            fixture.time.advance(by: .seconds(5))
+            await #expect(throws: CacheError.self) { try await fixture.ask() }
+        }
+    }
+
+    @Test("stale-if-error puts what is held in the place of a 503")
+    func staleIfError() async throws {
+        try await RelayFixture.run { fixture in
+            let fields: HTTPFields = [.cacheControl: "max-age=1, stale-if-error=60"]
+            _ = try await fixture.ask(fixture.answer(200, fields, body: "good"))
+            fixture.time.advance(by: .seconds(5))
+            let stale = try await fixture.ask(fixture.answer(503, body: "bad"))
+            #expect(stale.status == 200 && stale.body == "good")
+            #expect(stale.cacheStatus.forwardStatus == 503)
+            fixture.time.advance(by: .seconds(100))
+            let error = try await fixture.ask(fixture.answer(503, body: "bad"))
+            #expect(error.status == 503 && error.body == "bad")
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+@Suite(.timeLimit(.minutes(2)))
+struct VariantTests {
+    private static func vary(_ names: String) -> HTTPFields {
+        [.cacheControl: "max-age=60", .vary: names]
+    }
+
+    @Test("Several variants are held side by side, and each request gets its own")
+    func variantsStay() async throws {
+        try await RelayFixture.run { fixture in
+            for language in ["en", "de", "fr"] {
+                let fields: HTTPFields = [.acceptLanguage: language]
+                let answer = fixture.answer(200, Self.vary("Accept-Language"), body: language)
+                let first = try await fixture.ask(.get, fields, answer)
+                #expect(first.body == language && first.requests.count == 1)
+                #expect(
+                    first.cacheStatus.forwardReason == (language == "en" ? .uriMiss : .varyMiss)
+                )
+            }
+            for language in ["de", "en", "fr", "DE"] {
+                let held = try await fixture.ask(.get, [.acceptLanguage: language])
+                #expect(held.isHit && held.body == language.lowercased())
+            }
+            #expect(try await fixture.ask(fixture.answer(200)).requests.count == 1)
+        }
+    }
+
+    @Test("There is a limit to the variants: the oldest gives way")
+    func variantsAreLimited() async throws {
+        try await RelayFixture.run { fixture in
+            let limit = Engine.variantLimit
+            for number in 0...limit {
+                fixture.time.advance(by: .seconds(1))
+                let answer = fixture.answer(200, Self.vary("User-Agent"), body: "\(number)")
+                _ = try await fixture.ask(.get, [.userAgent: "\(number)"], answer)
+            }
+            for number in 1...limit {
+                let held = try await fixture.ask(.get, [.userAgent: "\(number)"])
+                #expect(held.isHit && held.body == "\(number)")
+            }
+            let oldest = try await fixture.ask(.get, [.userAgent: "0"], fixture.answer(200))
+            #expect(oldest.requests.count == 1)
+        }
+    }
+
+    @Test("A change makes all variants unusable, and removing removes them all")
+    func variantsGoTogether() async throws {
+        try await RelayFixture.run { fixture in
+            let agents = ["a", "b", "c"]
+            for agent in agents {
+                let answer = fixture.answer(200, Self.vary("User-Agent"), body: agent)
+                _ = try await fixture.ask(.get, [.userAgent: agent], answer)
+            }
+            _ = try await fixture.ask(.post, fixture.answer(204))
+            for agent in agents {
+                let answer = fixture.answer(200, Self.vary("User-Agent"), body: agent)
+                let again = try await fixture.ask(.get, [.userAgent: agent], answer)
+                #expect(again.requests.count == 1)
+            }
+            #expect(try await fixture.ask(.get, [.userAgent: "b"]).isHit)
+            let request = try CacheRequest("http://origin.example/a")
+            #expect(try await fixture.cache.remove(request))
+            #expect(try await fixture.cache.entries().isEmpty)
+        }
+    }
+
+    @Test("A 304 freshens the variant that was asked about")
+    func validationIsOfOneVariant() async throws {
+        try await RelayFixture.run { fixture in
+            for agent in ["a", "b"] {
+                var fields = Self.vary("User-Agent")
+                fields[.eTag] = "\"\(agent)\""
+                let answer = fixture.answer(200, fields, body: agent)
+                _ = try await fixture.ask(.get, [.userAgent: agent], answer)
+            }
+            fixture.time.advance(by: .seconds(61))
+            var fields = Self.vary("User-Agent")
+            fields[.eTag] = "\"b\""
+            let answer = fixture.answer(304, fields)
+            let confirmed = try await fixture.ask(.get, [.userAgent: "b"], answer)
+            #expect(confirmed.requests.first?.headerFields[.ifNoneMatch] == "\"b\"")
+            #expect(confirmed.body == "b")
+            #expect(try await fixture.ask(.get, [.userAgent: "b"]).isHit)
+            let other = try await fixture.ask(.get, [.userAgent: "a"], fixture.answer(200))
+            #expect(other.requests.first?.headerFields[.ifNoneMatch] == "\"a\"")
+        }
+    }
+
+    @Test("The application's own requests have variants too")
+    func variantsOfTheApplication() async throws {
+        try await RelayFixture.run { fixture in
+            for agent in ["a", "b", "a", "b"] {
+                fixture.prepare(fixture.answer(200, Self.vary("User-Agent"), body: agent))
+                var request = try CacheRequest("http://origin.example/a")
+                request.fields[.userAgent] = agent
+                #expect(try await fixture.cache.data(for: request) == Data(agent.utf8))
+            }
+            #expect(fixture.transport.requests.count == 2)
+        }
+    }
+}
