@@ -106,16 +106,13 @@ extension InMemoryFileSystem {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.write, "", isChange: true)
             let number = try state.file(file, .write)
-            guard var content = state.files[number]?.content else { return }
-            let growth = Int64(content.newPages(bytes.count, at: offset) * Pages.size)
-            guard state.allocatedBytes + growth <= state.capacity else {
+            let pages = state.files[number]?.content.newPages(bytes.count, at: offset) ?? 0
+            guard state.allocatedBytes + Int64(pages * Pages.size) <= state.capacity else {
                 throw FileSystemError(.write, .noSpace)
             }
-            state.files[number]?.content = Pages()
-            bytes.withUnsafeBytes { content.write($0, at: offset) }
-            state.files[number]?.content = content
-            let now = state.now
-            state.files[number]?.modified = now
+            state.change(number) { content in
+                bytes.withUnsafeBytes { content.write($0, at: offset) }
+            }
         }
     }
 
@@ -124,9 +121,7 @@ extension InMemoryFileSystem {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.resize, "", isChange: true)
             let number = try state.file(file, .resize)
-            state.files[number]?.content.truncate(to: length)
-            let now = state.now
-            state.files[number]?.modified = now
+            state.change(number) { $0.truncate(to: length) }
         }
     }
 
@@ -135,9 +130,7 @@ extension InMemoryFileSystem {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.resize, "", isChange: true)
             let number = try state.file(file, .resize)
-            state.files[number]?.content.punch(range)
-            let now = state.now
-            state.files[number]?.modified = now
+            state.change(number) { $0.punch(range) }
         }
     }
 

@@ -15,10 +15,10 @@ extension InMemoryFileSystem {
             let to = try state.directory(newDirectory, .rename)
             guard let old = state.parent(name, from: from),
                 let new = state.parent(newName, from: to),
-                let node = state.directories[old.0]?.names.removeValue(forKey: old.1)
+                let node = state.directories[old.0]?.names[old.1]
             else { throw FileSystemError(.rename, .noSuchFileOrDirectory) }
-            let replaced = state.directories[new.0]?.names.updateValue(node, forKey: new.1)
-            if case .file(let number) = replaced { state.forgetIfUnused(number) }
+            state.setName(new.1, in: new.0, to: node)
+            state.setName(old.1, in: old.0, to: nil)
         }
     }
 
@@ -30,11 +30,10 @@ extension InMemoryFileSystem {
             guard let parent = state.parent(name, from: start),
                 let node = state.directories[parent.0]?.names[parent.1]
             else { throw FileSystemError(.remove, .noSuchFileOrDirectory) }
-            guard case .file(let number) = node else {
+            guard case .file = node else {
                 throw FileSystemError(.remove, .isDirectory)
             }
-            state.directories[parent.0]?.names[parent.1] = nil
-            state.forgetIfUnused(number)
+            state.setName(parent.1, in: parent.0, to: nil)
         }
     }
 
@@ -51,7 +50,7 @@ extension InMemoryFileSystem {
             }
             let number = state.newNode()
             state.directories[number] = Directory()
-            state.directories[parent.0]?.names[parent.1] = .directory(number)
+            state.setName(parent.1, in: parent.0, to: .directory(number))
         }
     }
 
@@ -69,14 +68,12 @@ extension InMemoryFileSystem {
     /// Makes what the file or directory is now survive a power cut.
     public func sync(_ file: OpenFile, dataOnly: Bool) throws(FileSystemError) {
         try state.withLock { state throws(FileSystemError) in
-            try state.enter(.sync, "")
+            try state.enter(.sync, "", isChange: state.remembersUnsynced)
             switch state.handles[file.number] {
             case .file(let number):
-                guard let content = state.files[number]?.content else { return }
-                state.files[number]?.synced = content
+                state.files[number]?.unsynced = UnsyncedPages()
             case .directory(let number):
-                guard let names = state.directories[number]?.names else { return }
-                state.directories[number]?.synced = names
+                state.directories[number]?.unsynced = UnsyncedNames()
             case nil:
                 throw FileSystemError(.sync, .badFileDescriptor)
             }
@@ -152,7 +149,7 @@ extension InMemoryFileSystem.State {
         }
         let number = newNode()
         files[number] = InMemoryFileSystem.File(modified: now)
-        directories[parent.0]?.names[parent.1] = .file(number)
+        setName(parent.1, in: parent.0, to: .file(number))
         return newHandle(.file(number))
     }
 }

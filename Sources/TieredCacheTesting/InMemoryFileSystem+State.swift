@@ -2,114 +2,6 @@ import HTTPCaching
 import SystemPackage
 import TieredCache
 
-/// A file's content as pages; those never written are holes.
-struct Pages: Sendable {
-    static let size = 4096
-
-    private(set) var pages: [Int64: [UInt8]] = [:]
-    private(set) var length: Int64 = 0
-
-    init() {}
-
-    init(_ bytes: [UInt8]) {
-        bytes.withUnsafeBytes { write($0, at: 0) }
-    }
-
-    var allocatedBytes: Int64 { Int64(pages.count * Self.size) }
-
-    var bytes: [UInt8] {
-        var result = [UInt8](repeating: 0, count: Int(length))
-        _ = result.withUnsafeMutableBytes { read(into: $0, at: 0) }
-        return result
-    }
-
-    /// How many pages a write would add.
-    func newPages(_ count: Int, at offset: Int64) -> Int {
-        guard count > 0 else { return 0 }
-        let last = (offset + Int64(count) - 1) / Int64(Self.size)
-        return (offset / Int64(Self.size)...last).count { pages[$0] == nil }
-    }
-
-    mutating func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) {
-        var done = 0
-        while done < bytes.count {
-            let position = offset + Int64(done)
-            let start = Int(position % Int64(Self.size))
-            let count = min(Self.size - start, bytes.count - done)
-            let page = position / Int64(Self.size)
-            pages[page, default: [UInt8](repeating: 0, count: Self.size)].replaceSubrange(
-                start..<(start + count),
-                with: bytes[done..<(done + count)]
-            )
-            done += count
-        }
-        length = max(length, offset + Int64(bytes.count))
-    }
-
-    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {
-        guard offset >= 0, offset < length else { return 0 }
-        let count = Int(min(Int64(buffer.count), length - offset))
-        var done = 0
-        while done < count {
-            let position = offset + Int64(done)
-            let start = Int(position % Int64(Self.size))
-            let part = min(Self.size - start, count - done)
-            let target = UnsafeMutableRawBufferPointer(rebasing: buffer[done..<(done + part)])
-            if let page = pages[position / Int64(Self.size)] {
-                target.copyBytes(from: page[start..<(start + part)])
-            } else {
-                target.initializeMemory(as: UInt8.self, repeating: 0)
-            }
-            done += part
-        }
-        return count
-    }
-
-    mutating func truncate(to newLength: Int64) {
-        if newLength < length {
-            pages = pages.filter { $0.key * Int64(Self.size) < newLength }
-            let start = Int(newLength % Int64(Self.size))
-            if start > 0, var page = pages[newLength / Int64(Self.size)] {
-                for index in start..<Self.size {
-                    page[index] = 0
-                }
-                pages[newLength / Int64(Self.size)] = page
-            }
-        }
-        length = newLength
-    }
-
-    mutating func punch(_ range: Range<Int64>) {
-        let size = Int64(Self.size)
-        for page in pages.keys {
-            let extent = (page * size)..<((page + 1) * size)
-            let hole = range.clamped(to: extent)
-            if hole == extent {
-                pages[page] = nil
-            } else if !hole.isEmpty {
-                let count = Int(hole.upperBound - hole.lowerBound)
-                pages[page]?.replaceSubrange(
-                    Int(
-                        hole.lowerBound - extent.lowerBound
-                    )..<Int(hole.upperBound - extent.lowerBound),
-                    with: repeatElement(0, count: count)
-                )
-            }
-        }
-    }
-
-    /// What a power cut leaves of content that was synced as `synced`.
-    func torn(_ synced: Pages, keep: () -> Bool) -> Pages {
-        var result = self
-        for page in Set(pages.keys).union(synced.pages.keys) where pages[page] != synced.pages[page]
-        {
-            if !keep() { result.pages[page] = synced.pages[page] }
-        }
-        if length != synced.length, !keep() { result.truncate(to: synced.length) }
-        return result
-    }
-}
-
 extension InMemoryFileSystem {
     enum Node: Hashable, Sendable {
         case file(Int)
@@ -118,14 +10,16 @@ extension InMemoryFileSystem {
 
     struct File: Sendable {
         var content = Pages()
-        var synced = Pages()
+        var unsynced = UnsyncedPages()
         var modified: Int64
         var opens = 0
+        /// Neither a name nor anybody who has it open; kept because a power cut may bring a name back.
+        var isGone = false
     }
 
     struct Directory: Sendable {
         var names: [String: Node] = [:]
-        var synced: [String: Node] = [:]
+        var unsynced = UnsyncedNames()
     }
 
     struct State: Sendable {
@@ -142,19 +36,65 @@ extension InMemoryFileSystem {
         var calls: [FileSystemCall] = []
         var changeCount = 0
         var changesLeft: Int?
+        /// Whether what was not synced is kept in all its versions.
+        let remembersUnsynced: Bool
+        /// The disk before each change, while they are recorded.
+        var crashPoints: [State]?
+        private(set) var allocatedBytes: Int64 = 0
+        private(set) var peakAllocatedBytes: Int64 = 0
 
-        init(capacity: Int64, time: any TimeSource) {
+        init(capacity: Int64, time: any TimeSource, remembersUnsynced: Bool) {
             self.capacity = capacity
             self.time = time
+            self.remembersUnsynced = remembersUnsynced
         }
 
-        var allocatedBytes: Int64 {
-            files.values.reduce(0) { $0 + $1.content.allocatedBytes }
+        mutating func book(_ delta: Int64) {
+            allocatedBytes += delta
+            peakAllocatedBytes = max(peakAllocatedBytes, allocatedBytes)
+        }
+
+        mutating func forgetPeak() {
+            peakAllocatedBytes = allocatedBytes
+        }
+
+        /// Counts anew, after files have come or gone otherwise than by a call.
+        mutating func recount() {
+            allocatedBytes = files.values.reduce(0) { $0 + $1.content.allocatedBytes }
+            peakAllocatedBytes = allocatedBytes
         }
     }
 }
 
 extension InMemoryFileSystem.State {
+    /// Changes a file's content, its date, and what is allocated.
+    mutating func change(_ number: Int, _ change: (inout Pages) -> Void) {
+        // Taken out, so that a page is not copied for being changed.
+        guard var file = files.updateValue(.init(modified: now), forKey: number) else {
+            files[number] = nil
+            return
+        }
+        let before = file.content.allocatedBytes
+        if remembersUnsynced {
+            let old = file.content
+            change(&file.content)
+            file.unsynced.didChange(old, to: file.content)
+        } else {
+            change(&file.content)
+        }
+        file.modified = now
+        book(file.content.allocatedBytes - before)
+        files[number] = file
+    }
+
+    /// Changes what a name stands for.
+    mutating func setName(_ name: String, in directory: Int, to node: InMemoryFileSystem.Node?) {
+        let old = directories[directory]?.names[name]
+        if remembersUnsynced { directories[directory]?.unsynced.didChange(name, from: old) }
+        directories[directory]?.names[name] = node
+        if case .file(let number) = old { forgetIfUnused(number) }
+    }
+
     /// Walks a path from the root of the disk.
     func find(_ path: String) -> InMemoryFileSystem.Node? {
         walk(path, from: 0)
@@ -189,7 +129,7 @@ extension InMemoryFileSystem.State {
             }
             let next = newNode()
             directories[next] = InMemoryFileSystem.Directory()
-            directories[number]?.names[String(name)] = .directory(next)
+            setName(String(name), in: number, to: .directory(next))
             number = next
         }
         return number
@@ -213,15 +153,16 @@ extension InMemoryFileSystem.State {
         )
         guard let name = path.split(separator: "/").last else { return }
         let number = newNode()
-        files[number] = InMemoryFileSystem.File(content: Pages(content), modified: now)
-        directories[directory]?.names[String(name)] = .file(number)
+        files[number] = InMemoryFileSystem.File(modified: now)
+        setName(String(name), in: directory, to: .file(number))
+        change(number) { $0 = Pages(content) }
     }
 
     mutating func delete(_ path: String) -> Bool {
         guard let (directory, name) = parent(path, from: 0),
-            case .file(let number) = directories[directory]?.names.removeValue(forKey: name)
+            case .file = directories[directory]?.names[name]
         else { return false }
-        forgetIfUnused(number)
+        setName(name, in: directory, to: nil)
         return true
     }
 
@@ -229,9 +170,15 @@ extension InMemoryFileSystem.State {
 
     /// Frees a file that has neither a name nor anybody who has it open.
     mutating func forgetIfUnused(_ number: Int) {
-        guard files[number]?.opens == 0 else { return }
+        guard let file = files[number], file.opens == 0, !file.isGone else { return }
         let isNamed = directories.values.contains { $0.names.values.contains(.file(number)) }
-        if !isNamed { files[number] = nil }
+        guard !isNamed else { return }
+        book(-file.content.allocatedBytes)
+        if remembersUnsynced {
+            files[number]?.isGone = true
+        } else {
+            files[number] = nil
+        }
     }
 
     func allFiles() -> [String: Int64] {
@@ -268,6 +215,7 @@ extension InMemoryFileSystem.State {
             throw FileSystemError(call, failures[index].errno)
         }
         guard isChange else { return }
+        if crashPoints != nil { recordCrashPoint() }
         changeCount += 1
         changesLeft = changesLeft.map { $0 - 1 }
     }

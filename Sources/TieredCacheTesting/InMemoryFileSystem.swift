@@ -15,8 +15,16 @@ public final class InMemoryFileSystem: FileSystem {
     /// - Parameters:
     ///   - capacity: how many bytes files may be allocated in all.
     ///   - time: gives the modification dates.
-    public init(capacity: Int64 = 1 << 40, time: any TimeSource = SystemTimeSource()) {
-        state = Guarded(State(capacity: capacity, time: time))
+    ///   - remembersUnsynced: keeps what was overwritten, renamed and removed since it was synced, so
+    ///     that ``afterCrash(_:)`` can bring it back; takes memory.
+    public init(
+        capacity: Int64 = 1 << 40,
+        time: any TimeSource = SystemTimeSource(),
+        remembersUnsynced: Bool = false
+    ) {
+        state = Guarded(
+            State(capacity: capacity, time: time, remembersUnsynced: remembersUnsynced)
+        )
     }
 
     init(state: State) {
@@ -28,6 +36,14 @@ public final class InMemoryFileSystem: FileSystem {
 
     /// How many bytes files are allocated, those included that have no name and are open.
     public var allocatedBytes: Int64 { state.withLock { $0.allocatedBytes } }
+
+    /// The most that ``allocatedBytes`` has ever been, between any two calls.
+    public var peakAllocatedBytes: Int64 { state.withLock { $0.peakAllocatedBytes } }
+
+    /// Begins ``peakAllocatedBytes`` anew.
+    public func forgetPeak() {
+        state.withLock { $0.forgetPeak() }
+    }
 
     /// How many files and directories are open.
     public var openCount: Int { state.withLock { $0.handles.count } }
@@ -83,7 +99,7 @@ public final class InMemoryFileSystem: FileSystem {
         change(&content)
         state.withLock { state in
             guard case .file(let number) = state.find(path) else { return }
-            state.files[number]?.content = Pages(content)
+            state.change(number) { $0 = Pages(content) }
         }
         return true
     }
@@ -118,16 +134,6 @@ public struct FileSystemCall: Hashable, Sendable {
     public var path: String
     /// Whether it changes the disk.
     public var isChange: Bool
-}
-
-/// How a disk may look after a power cut.
-public enum CrashOutcome: Hashable, Sendable {
-    /// Everything arrived: only the process died.
-    case everythingKept
-    /// Whatever was not synced is gone.
-    case unsyncedLost
-    /// Each page and each name that was not synced is kept or gone, by a coin seeded with this.
-    case mixed(seed: UInt64)
 }
 
 struct Failure: Sendable {

@@ -59,6 +59,7 @@ extension DiskCore {
             try write(bytes, blocks, checksums, of: entry)
         }
         entry.refreshHotBody()
+        try syncIfPinned(entry)
     }
 
     private func write(
@@ -183,6 +184,7 @@ extension DiskCore {
             generation: entry.generation,
             recordBytes: recordBytes,
             bodyBytes: bodyBytes,
+            hasBody: !flags.contains(.inline),
             lastUse: seconds(),
             queue: flags.queue
         )
@@ -199,12 +201,14 @@ extension DiskCore {
 
     /// Books what the files of a published entry are allocated now.
     func book(_ entry: DiskEntry, _ record: OpenFile) throws(FileSystemError) {
+        let isInline = entry.state.withLock { $0.isInline }
         let bodyBytes = try bodyBytes(of: entry)
         let recordBytes = try fileSystem.status(of: record).allocatedBytes
         state.withLock { state in
             let delta = state.index.update(entry.name, generation: entry.generation) { slot in
                 slot.recordBytes = recordBytes
                 slot.bodyBytes = bodyBytes
+                slot.hasBody = slot.hasBody || !isInline
             }
             state.ledger.book(delta ?? 0)
         }

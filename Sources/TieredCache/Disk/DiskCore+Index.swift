@@ -86,6 +86,7 @@ extension DiskCore {
                     generation: body.generation,
                     recordBytes: try allocated(name.record),
                     bodyBytes: bodyBytes,
+                    hasBody: hasBody,
                     lastUse: lastUse(of: found.record),
                     queue: queue(of: found.record)
                 )

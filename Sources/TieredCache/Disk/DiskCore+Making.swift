@@ -95,6 +95,7 @@ extension DiskCore {
         try sparingRoom(cost) { () throws(CacheError) in
             try storeInline(bytes, head, checksum, entry)
         }
+        try syncIfPinned(entry)
     }
 
     private func storeInline(
@@ -177,6 +178,8 @@ extension DiskCore {
         try unlinkIfPresent(staged, in: staging)
         return try create(staged, in: staging, entry.name) { (file) throws(FileSystemError) in
             try write(head, body, to: file)
+            // The name of what was promised must never stand for less than that.
+            if entry.isPinned { try fileSystem.sync(file, dataOnly: false) }
             try ensureShard(entry.name)
             try fileSystem.rename(staged, in: staging, to: entry.name.record, in: entries)
         }
@@ -250,7 +253,7 @@ extension DiskCore {
             let slot = state.withLock { $0.index[name] }
             let generation = slot?.generation ?? record(of: name)?.record.generation
             try unlinkIfPresent(name.record, in: entries)
-            if let generation, slot?.bodyBytes != 0 {
+            if let generation, slot?.hasBody != false {
                 try unlinkIfPresent(name.body(generation), in: entries)
             }
         } catch {
@@ -278,7 +281,7 @@ extension DiskCore {
         }
         old?.detach(booked: oldSlot)
         retire(leaving)
-        if let oldSlot, let slot, oldSlot.bodyBytes > 0, oldSlot.generation != slot.generation {
+        if let oldSlot, let slot, oldSlot.hasBody, oldSlot.generation != slot.generation {
             discardBody(name, oldSlot.generation)
         }
     }

@@ -19,6 +19,7 @@ extension DiskCore {
             }
         }
         entry.refreshHotBody()
+        try syncIfPinned(entry)
     }
 
     private func rewrite(
@@ -132,6 +133,9 @@ extension DiskCore {
         try unlinkIfPresent(path, in: entries)
         let body = try create(path, in: entries, entry.name) { (file) throws(FileSystemError) in
             try fileSystem.write(bytes, to: file, at: 0)
+            guard entry.isPinned else { return }
+            try fileSystem.sync(file, dataOnly: false)
+            try syncNames(of: entry.name)
         }
         var record = entry.record
         record.flags.remove(.inline)

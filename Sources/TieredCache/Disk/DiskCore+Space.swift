@@ -165,7 +165,7 @@ extension DiskCore {
         guard let entries else { return false }
         do throws(FileSystemError) {
             if andRecord { try unlinkIfPresent(victim.name.record, in: entries) }
-            if victim.bodyBytes > 0 {
+            if victim.hasBody {
                 try unlinkIfPresent(victim.name.body(victim.generation), in: entries)
             }
             return true

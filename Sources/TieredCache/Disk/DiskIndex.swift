@@ -16,6 +16,8 @@ struct DiskIndex: Sendable {
         /// What the record file and the body file are allocated.
         var recordBytes: Int64
         var bodyBytes: Int64
+        /// Whether there is a body file; it may be allocated nothing.
+        var hasBody: Bool
         /// Seconds since 1970.
         var lastUse: UInt32
         var queue: Queue
@@ -31,6 +33,7 @@ struct DiskIndex: Sendable {
             generation: UInt64,
             recordBytes: Int64,
             bodyBytes: Int64,
+            hasBody: Bool,
             lastUse: UInt32,
             queue: Queue
         ) {
@@ -38,6 +41,7 @@ struct DiskIndex: Sendable {
             self.generation = generation
             self.recordBytes = recordBytes
             self.bodyBytes = bodyBytes
+            self.hasBody = hasBody
             self.lastUse = lastUse
             self.queue = queue
         }

@@ -10,7 +10,7 @@ struct SpaceLedger: Sendable {
     }
 
     /// The most that may be allocated, in bytes.
-    let limit: Int64
+    var limit: Int64
     /// What files are allocated, those included that are unlinked and still open.
     private(set) var bytes: Int64 = 0
     /// What writes under way may still add.
@@ -39,6 +39,11 @@ struct SpaceLedger: Sendable {
             return .granted
         }
         return .needsRoom(max(wanted - lowWatermark, 1))
+    }
+
+    /// How many bytes must go before eviction stops; 0 if it need not begin.
+    var excess: Int64 {
+        bytes + reserved > highWatermark ? bytes + reserved - lowWatermark : 0
     }
 
     /// Ends a reservation.

@@ -15,6 +15,7 @@ struct DiskIndexTests {
             generation: UInt64(number),
             recordBytes: 4096,
             bodyBytes: Int64(number),
+            hasBody: number > 0,
             lastUse: 0,
             queue: queue
         )

@@ -53,6 +53,21 @@ func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
     return result
 }
 
+extension [UInt8] {
+    /// Whether `part` is what stands at `offset`; fast in a debug build too.
+    func holds(_ part: [UInt8], at offset: Int) -> Bool {
+        guard offset >= 0, offset + part.count <= count else { return false }
+        return withUnsafeBytes { whole in
+            part.withUnsafeBytes { part in
+                guard let whole = whole.baseAddress, let base = part.baseAddress else {
+                    return true
+                }
+                return memcmp(whole + offset, base, part.count) == 0
+            }
+        }
+    }
+}
+
 extension DiskStore {
     @discardableResult
     func store(

@@ -1,0 +1,41 @@
+import SystemPackage
+
+// Durability is a promise for pinned entries alone: once one is complete, no power cut takes it away.
+// Everything else may be lost, since what is lost is seen (invariant 2).
+extension DiskCore {
+    /// Waits until a complete pinned entry is on the medium; does nothing for any other.
+    ///
+    /// - Throws: ``CacheError/Code/localStorage``: the entry is there, but may not survive.
+    func syncIfPinned(_ entry: DiskEntry) throws(CacheError) {
+        let isPromised = entry.state.withLock { state in
+            state.flags.contains(.pinned) && state.table.isComplete && state.isPublished
+                && !state.isDetached
+        }
+        if isPromised { try sync(entry) }
+    }
+
+    /// Waits until what is held of an entry is on the medium: bytes, record, and names.
+    func sync(_ entry: DiskEntry) throws(CacheError) {
+        guard let entries else { return }
+        do throws(FileSystemError) {
+            let (body, isInline) = entry.state.withLock { ($0.body, $0.isInline) }
+            if let body, !isInline { try fileSystem.sync(body, dataOnly: false) }
+            let record = try open(entry.name.record, in: entries, .read)
+            defer { fileSystem.close(record) }
+            try fileSystem.sync(record, dataOnly: false)
+            try syncNames(of: entry.name)
+        } catch {
+            throw entryError(error, entry.name)
+        }
+    }
+
+    /// Waits until the names of an entry's files, and of the directories above them, are on the medium.
+    func syncNames(of name: EntryName) throws(FileSystemError) {
+        guard let entries else { return }
+        let directory = try open(name.shard, in: entries, .directory)
+        defer { fileSystem.close(directory) }
+        for directory in [directory, entries, root] {
+            try fileSystem.sync(directory, dataOnly: false)
+        }
+    }
+}

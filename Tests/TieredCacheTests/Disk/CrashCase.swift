@@ -1,0 +1,137 @@
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+/// Something that a store does to its disk, and the bodies that may be found afterwards.
+struct CrashCase: CustomTestStringConvertible, Sendable {
+    var name: String
+    /// By key, and by the first byte of the metadata.
+    var bodies: [String: [UInt8: [UInt8]]]
+    /// Whether the directory exists before.
+    var beginsOpen = true
+    var prepare: @Sendable (DiskStore) throws -> Void = { _ in }
+    var act: @Sendable (DiskStore) throws -> Void
+
+    var testDescription: String { name }
+
+    private static let small = bytes(1000, seed: 1)
+    private static let large = bytes(200_000, seed: 2)
+    private static let other = bytes(150_000, seed: 3)
+
+    static let all: [CrashCase] = making + changing + leaving
+
+    private static let making = [
+        CrashCase(name: "open", bodies: [:], beginsOpen: false) { _ in },
+        CrashCase(name: "store a small body", bodies: ["a": [1: small]]) { store in
+            try store.store(small, for: key("a"), metadata: [1])
+        },
+        CrashCase(name: "store a large body", bodies: ["a": [1: large]]) { store in
+            try store.store(large, for: key("a"), metadata: [1])
+        },
+        CrashCase(name: "download in part", bodies: ["a": [1: large]]) { store in
+            let entry = try store.makeEntry(for: key("a"), metadata: [1], completeLength: 200_000)
+            let fill = try entry.beginFill(at: 0)
+            for start in stride(from: 0, to: 140_000, by: 20_000) {
+                try fill.write(large[start..<(start + 20_000)])
+            }
+        },
+        CrashCase(name: "fill two ranges", bodies: ["a": [1: large]]) { store in
+            let entry = try store.makeEntry(for: key("a"), metadata: [1], completeLength: 200_000)
+            let back = try entry.beginFill(at: 131_072)
+            let front = try entry.beginFill(at: 0)
+            try back.write(large[131_072..<196_608])
+            try front.write(large[..<131_072])
+            try back.write(large[196_608...])
+        },
+        CrashCase(name: "a body of unknown length", bodies: ["a": [1: large]]) { store in
+            let entry = try store.makeEntry(for: key("a"), metadata: [1], completeLength: nil)
+            let fill = try entry.beginFill(at: 0)
+            try fill.write(large)
+            try fill.finish()
+        },
+    ]
+
+    private static let changing = [
+        CrashCase(name: "replace small by small", bodies: ["a": [1: small, 2: [7, 8]]]) { store in
+            try store.store(small, for: key("a"), metadata: [1])
+        } act: { store in
+            try store.store([7, 8], for: key("a"), metadata: [2])
+        },
+        CrashCase(name: "replace large by large", bodies: ["a": [1: large, 2: other]]) { store in
+            try store.store(large, for: key("a"), metadata: [1])
+        } act: { store in
+            try store.store(other, for: key("a"), metadata: [2])
+        },
+        CrashCase(name: "replace large by small", bodies: ["a": [1: large, 2: small]]) { store in
+            try store.store(large, for: key("a"), metadata: [1])
+        } act: { store in
+            try store.store(small, for: key("a"), metadata: [2])
+        },
+        CrashCase(name: "replace small by large", bodies: ["a": [1: small, 2: large]]) { store in
+            try store.store(small, for: key("a"), metadata: [1])
+        } act: { store in
+            try store.store(large, for: key("a"), metadata: [2])
+        },
+        CrashCase(
+            name: "freshen",
+            bodies: ["a": [1: large, 2: large], "b": [1: small, 2: small]]
+        ) {
+            store in
+            try store.store(large, for: key("a"), metadata: [1])
+            try store.store(small, for: key("b"), metadata: [1])
+        } act: { store in
+            try store.entry(for: key("a"))?.updateMetadata([2] + bytes(5000))
+            try store.entry(for: key("b"))?.updateMetadata([2] + bytes(5000))
+        },
+        CrashCase(name: "pin and unpin", bodies: ["a": [1: large], "b": [1: small]]) { store in
+            try store.store(large, for: key("a"), metadata: [1])
+            try store.store(small, for: key("b"), metadata: [1])
+        } act: { store in
+            for name in ["a", "b"] {
+                try store.entry(for: key(name))?.setPinned(true)
+                try store.entry(for: key(name))?.setPinned(false)
+            }
+        },
+        CrashCase(name: "write an inline body out", bodies: ["a": [1: small]]) { store in
+            try store.store(small, for: key("a"), metadata: [1])
+        } act: { store in
+            _ = try store.bodyPath(for: key("a"))
+        },
+    ]
+
+    private static let leaving = [
+        CrashCase(name: "remove", bodies: ["a": [1: large], "b": [1: small]]) { store in
+            try store.store(large, for: key("a"), metadata: [1])
+            try store.store(small, for: key("b"), metadata: [1])
+        } act: { store in
+            try store.remove(key("a"))
+            try store.remove(key("b"))
+        },
+        CrashCase(name: "evict", bodies: ["a": [1: large], "b": [1: small]]) { store in
+            try store.store(large, for: key("a"), metadata: [1])
+            try store.store(small, for: key("b"), metadata: [1])
+        } act: { store in
+            store.closeIdle()
+            _ = try store.trim(to: 0)
+        },
+        CrashCase(name: "repair", bodies: ["a": [1: large]]) { store in
+            try store.store(large, for: key("a"), metadata: [1])
+        } act: { store in
+            try store.damageBody(of: key("a"), at: 70_000)
+            _ = try store.verify(repair: true)
+            let entry = try #require(try store.entry(for: key("a")))
+            try entry.beginFill(at: 65_536).write(large[65_536..<131_072])
+        },
+    ]
+}
+
+extension DiskStore {
+    /// Flips a bit of a body's file on an in-memory disk.
+    func damageBody(of key: CacheKey, at offset: Int) throws {
+        let memory = try #require(core.fileSystem as? InMemoryFileSystem)
+        let entry = try #require(try entry(for: key))
+        let path = "\(core.options.root)/entries/\(entry.name.body(entry.generation))"
+        #expect(memory.tamper(path) { $0[offset] ^= 4 })
+    }
+}

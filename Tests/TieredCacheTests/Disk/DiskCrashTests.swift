@@ -1,0 +1,128 @@
+import Foundation
+import SystemPackage
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+/// A power cut between any two calls that change the disk, with every state that it may leave.
+///
+/// Where there are at most `outcomes` states all of them are looked at, otherwise so many by a seeded
+/// die. `TIEREDCACHE_CRASH_OUTCOMES` sets how many.
+@Suite("Disk: power cuts", .timeLimit(.minutes(20)))
+struct DiskCrashTests {
+    private static let outcomes =
+        ProcessInfo.processInfo.environment["TIEREDCACHE_CRASH_OUTCOMES"].flatMap { Int($0) } ?? 100
+
+    @Test(
+        "after a power cut at any call: right bytes, true accounts, no leaks",
+        arguments: CrashCase.all
+    )
+    func everyCall(crash: CrashCase) throws {
+        let seed: UInt64 = 11
+        let memory = InMemoryFileSystem(time: ManualTimeSource(), remembersUnsynced: true)
+        var points: [InMemoryFileSystem] = []
+        do {
+            let store = crash.beginsOpen ? try CrashDisk(memory).open() : nil
+            if let store { try crash.prepare(store) }
+            memory.syncEverything()
+            points = try memory.crashPoints {
+                try crash.act(store ?? CrashDisk(memory).open())
+            }
+        }
+        #expect(points.count > 1)
+        var states = 0
+        for (number, point) in points.enumerated() {
+            let (disks, _) = point.afterCrashes(atMost: Self.outcomes, seed: seed)
+            for (outcome, disk) in disks.enumerated() {
+                let context = "\(crash.name), call \(number), outcome \(outcome), seed \(seed)"
+                try CrashDisk(disk).check(crash, context)
+            }
+            states += disks.count
+        }
+        #expect(states > points.count, "a power cut that changes nothing")
+    }
+
+    @Test(
+        "what was pinned and is complete survives any power cut after that",
+        arguments: [1000, 200_000]
+    )
+    func pinned(count: Int) throws {
+        let memory = InMemoryFileSystem(time: ManualTimeSource(), remembersUnsynced: true)
+        let store = try CrashDisk(memory).open()
+        // The directory itself is the user's to keep.
+        memory.syncEverything()
+        try store.store(bytes(count), for: key("at once"), class: .pinned)
+        let late = try store.store(bytes(count), for: key("later"))
+        try late.setPinned(true)
+        let filled = try store.makeEntry(
+            for: key("filled"),
+            metadata: [],
+            completeLength: Int64(count),
+            class: .pinned
+        )
+        try filled.beginFill(at: 0).write(bytes(count))
+        for outcome in [CrashOutcome.unsyncedLost] + (0..<50).map({ .mixed(seed: $0) }) {
+            let again = try CrashDisk(memory.afterCrash(outcome)).open()
+            for name in ["at once", "later", "filled"] {
+                let entry = try #require(try again.entry(for: key(name)), "\(name), \(outcome)")
+                #expect(entry.isPinned && entry.isComplete, "\(name), \(outcome)")
+                #expect(entry.read(count) == bytes(count), "\(name), \(outcome)")
+            }
+        }
+    }
+}
+
+/// A cache directory on a disk that has lost its power, and what must be true of it.
+struct CrashDisk {
+    let memory: InMemoryFileSystem
+
+    init(_ memory: InMemoryFileSystem) { self.memory = memory }
+
+    func open() throws(CacheError) -> DiskStore {
+        var options = DiskStore.Options(root: "/cache", limit: 8 << 20)
+        options.minimumFree = 0
+        options.generationSeed = 42
+        return try DiskStore(options, fileSystem: memory, timeSource: ManualTimeSource())
+    }
+
+    func check(_ crash: CrashCase, _ context: String) throws {
+        let store = try open()
+        for name in crash.bodies.keys { try checkBytes(name, crash, store, context) }
+        store.closeIdle()
+        #expect(try store.usage().bytes == memory.allocatedBytes, "\(context)")
+        _ = try store.verify(repair: true)
+        #expect(try store.verify(repair: false).damaged == 0, "\(context)")
+        #expect(try store.usage().bytes == memory.allocatedBytes, "\(context)")
+        try store.store([9, 9], for: key("new"), metadata: [0])
+        #expect(try store.entry(for: key("new"))?.read(2) == [9, 9], "\(context)")
+        try store.removeAll()
+        store.closeIdle()
+        #expect(memory.files.keys.sorted() == ["/cache/FORMAT", "/cache/LOCK"], "\(context)")
+        #expect(try store.usage().bytes == memory.allocatedBytes, "\(context)")
+    }
+
+    /// Every byte that is given is one of the body that the entry's metadata names.
+    private func checkBytes(
+        _ name: String,
+        _ crash: CrashCase,
+        _ store: DiskStore,
+        _ context: String
+    ) throws {
+        guard let entry = try store.entry(for: key(name)) else { return }
+        let tag = try #require(entry.metadata.first, "\(name), \(context)")
+        let body = try #require(crash.bodies[name]?[tag], "\(name), \(context)")
+        if let length = entry.completeLength {
+            #expect(length == Int64(body.count), "\(name), \(context)")
+        }
+        for range in entry.heldRanges.ranges {
+            var offset = range.lowerBound
+            while offset < range.upperBound {
+                let read = entry.read(at: offset, Int(range.upperBound - offset))
+                #expect(body.holds(read, at: Int(offset)), "\(name) from \(offset), \(context)")
+                // A gap: the rest of its block is not held any more.
+                offset = read.isEmpty ? (offset / 65_536 + 1) * 65_536 : offset + Int64(read.count)
+            }
+        }
+    }
+}
