@@ -8,7 +8,7 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
         private enum Kind: String {
             case invalidArgument, invalidURL, notCached, originFailed, httpStatus, timedOut
             case representationChanged, rangeNotSatisfiable, localStorage, formatTooNew
-            case notOwner, notStorable, cancelled, shutDown
+            case notOwner, notStorable, cancelled, interrupted, shutDown
         }
 
         private let kind: Kind
@@ -46,6 +46,8 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
         public static let notStorable = Code(.notStorable)
         /// The caller cancelled.
         public static let cancelled = Code(.cancelled)
+        /// A reader was interrupted; it can go on after ``CacheReader/resume()``.
+        public static let interrupted = Code(.interrupted)
         /// The cache has been shut down.
         public static let shutDown = Code(.shutDown)
     }

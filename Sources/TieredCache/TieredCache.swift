@@ -178,6 +178,31 @@ extension TieredCache {
     }
 }
 
+// MARK: - Reading
+
+extension TieredCache {
+    /// Opens a seekable reader; what is missing is fetched as it is read.
+    ///
+    /// From the cache it asks nobody; otherwise it waits for the origin's head, no longer than the
+    /// configuration's `timeout` and `retries`.
+    ///
+    /// - Parameters:
+    ///   - request: what to read; its range plays no role.
+    ///   - offset: where the first read will be.
+    ///   - end: where reading will stop, if that is certain; nil if it may stop at any time.
+    ///   - options: deadline and read-ahead.
+    /// - Returns: the reader.
+    /// - Throws: what ``response(for:)`` throws; `.httpStatus` for a status of 400 or more.
+    public func reader(
+        for request: CacheRequest,
+        at offset: Int64 = 0,
+        certainTo end: Int64? = nil,
+        options: ReaderOptions = ReaderOptions()
+    ) async throws(CacheError) -> CacheReader {
+        try await engine.reader(for: request, at: offset, certainTo: end, options)
+    }
+}
+
 // MARK: - Downloads
 
 extension TieredCache {

@@ -58,6 +58,14 @@ package struct RelayPlan: Hashable, Sendable {
     }
 }
 
+extension DownloadPlan {
+    /// Whether an origin that has sent all instead of the range asked for may go on.
+    package func wantsWhole(after start: GenerationStart, _ response: HTTPResponse) -> Bool {
+        policy.takesWholeAnswers && range.upperBound < .max && start.offset == 0
+            && response.status == .ok
+    }
+}
+
 /// What identifies the bytes held, and with it every response that may be joined to them.
 package struct Generation: Hashable, Sendable {
     /// The strong validator, or nil: then nothing can be joined.
@@ -98,6 +106,10 @@ package struct DownloadPolicy: Hashable, Sendable {
     package var maximumRestarts = 4
     /// Whether the origin is known to answer ranges wrongly; it is then asked for all, in order.
     package var areRangesUntrusted = false
+    /// Whether all of a body is taken where the origin sends it instead of the range asked for.
+    ///
+    /// For readers, which want what follows as well.
+    package var takesWholeAnswers = false
     /// Whether a 206 without an entity tag is believed where `If-Range` carried one.
     ///
     /// RFC 9110 §15.3.7 obliges the origin to repeat the tag; many do not.

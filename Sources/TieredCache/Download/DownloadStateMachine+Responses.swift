@@ -48,7 +48,7 @@ extension DownloadStateMachine {
             guard !hasGeneration || canReplaceGeneration() else {
                 return fail(.representationChanged)
             }
-            return begin(start)
+            return begin(start, response)
         case .continuing(let range, let length):
             generation?.completeLength = length
             return go(on: range.lowerBound, limit: range.upperBound)
@@ -76,7 +76,8 @@ extension DownloadStateMachine {
         }
     }
 
-    private mutating func begin(_ start: GenerationStart) -> Action {
+    private mutating func begin(_ start: GenerationStart, _ response: HTTPResponse) -> Action {
+        if plan.wantsWhole(after: start, response) { extendToEnd() }
         hasGeneration = true
         isRevalidating = false
         generation = Generation(

@@ -63,7 +63,7 @@ package struct DownloadStateMachine: Sendable {
         var isWhole: Bool
     }
 
-    let plan: DownloadPlan
+    private(set) var plan: DownloadPlan
     var state = State.idle
     var chain: RedirectChain
     /// What bytes may be joined to; that of the plan until a response begins another.
@@ -166,6 +166,11 @@ package struct DownloadStateMachine: Sendable {
     package mutating func didTimeOut() -> Action {
         guard plan.policy.isTimeoutFinal else { return attemptFailed("sent nothing in time") }
         return fail(.timedOut(after: plan.policy.timeout))
+    }
+
+    /// Wants the rest of the body as well from now on.
+    mutating func extendToEnd() {
+        plan.range = plan.range.lowerBound..<Int64.max
     }
 
     mutating func finish(_ end: DownloadOutcome.End) -> Action {

@@ -48,7 +48,7 @@ extension Engine {
         return entry.body.part(WantedRange(start: range.lowerBound, end: range.upperBound))
     }
 
-    private func memoryAnswer(_ request: CacheRequest) -> CacheResponse? {
+    func memoryAnswer(_ request: CacheRequest) -> CacheResponse? {
         guard let (entry, decision) = memoryLookup(request) else { return nil }
         let length = Int64(entry.body.count)
         let range = request.range.map { $0.resolved(completeLength: length) } ?? 0..<length

@@ -128,6 +128,7 @@ final class Engine: Sendable {
         policy.maximumAttempts = configuration.retries
         policy.timeout = configuration.timeout
         policy.connectTimeout = configuration.connectTimeout
+        policy.takesWholeAnswers = request.isForReader
         var plan = DownloadPlan(
             target: request.target,
             method: request.method,

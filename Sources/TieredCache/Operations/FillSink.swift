@@ -26,10 +26,13 @@ final class FillSink: DownloadSink {
     /// Body bytes accepted so far.
     private let received = Guarded<Int64>(0)
     private let stored = Guarded<Int64>(0)
+    /// Where the bytes end that somebody wants.
+    private let end: Guarded<Int64>
 
     init(_ operation: DownloadOperation, context: FlightContext) {
         self.operation = operation
         self.context = context
+        end = Guarded(operation.plan.range.upperBound)
     }
 
     private var engine: Engine { operation.engine }
@@ -80,7 +83,7 @@ final class FillSink: DownloadSink {
     func shouldStop(at offset: Int64) -> Bool {
         let mode = mode.withLock { $0 }
         // An origin without ranges sends on; nobody has asked for that.
-        if offset >= operation.plan.range.upperBound, !mode.isAnswerOfItsOwn { return true }
+        if offset >= end.withLock({ $0 }), !mode.isAnswerOfItsOwn { return true }
         guard case .storing(let generation, _) = mode,
             generation.head.validator != nil,
             let held = generation.entry.held(at: offset)
@@ -122,7 +125,15 @@ final class FillSink: DownloadSink {
         _ head: DownloadHead,
         _ start: GenerationStart
     ) async throws(CacheError) {
-        let stored = operation.storedResponse(head, start)
+        var stored = operation.storedResponse(head, start)
+        if operation.plan.wantsWhole(after: start, head.response) {
+            // A reader takes all, in order, from an origin that does not know ranges.
+            end.withLock { $0 = .max }
+            context.extendCoverage(to: .max)
+            if head.response.headerFields[.acceptRanges]?.lowercased() != "bytes" {
+                stored.flags.insert(.withoutRanges)
+            }
+        }
         if case .passing(let channel, let known) = mode.withLock({ $0 }), !channel.withdraw() {
             // Its reader knows a head already, so only the same body from its start can follow.
             guard stored.isSameShape(as: known),
@@ -164,7 +175,7 @@ final class FillSink: DownloadSink {
         context.shrinkCoverage(to: 0)
         let channel = PassThroughChannel(
             start: offset,
-            end: isVerbatim ? .max : operation.plan.range.upperBound,
+            end: isVerbatim ? .max : end.withLock { $0 },
             completeLength: length
         )
         mode.withLock { $0 = .passing(channel, head) }
@@ -281,7 +292,7 @@ final class FillSink: DownloadSink {
         let tail = Self.readAll(entry, from: start, to: position)
         let channel = PassThroughChannel(
             start: start,
-            end: operation.plan.range.upperBound,
+            end: end.withLock { $0 },
             completeLength: entry.completeLength
         )
         mode.withLock { $0 = .passing(channel, generation.head) }

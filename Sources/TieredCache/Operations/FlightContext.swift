@@ -38,6 +38,11 @@ package final class FlightContext: Sendable {
         queue.didAdvance(id, to: position)
     }
 
+    /// The flight will bring all before `end`, so that who wants it joins it.
+    package func extendCoverage(to end: Int64) {
+        queue.extendCoverage(of: id, to: end)
+    }
+
     /// The flight will bring nothing at or after `end`, so nobody who wants that joins it.
     ///
     /// With the present position, or 0, nobody joins at all: for work that knows that it is about

@@ -243,6 +243,10 @@ extension RequestQueue {
         state.withLock { $0.machine.shrinkCoverage(of: flight, to: end) }
     }
 
+    func extendCoverage(of flight: FlightID, to end: Int64) {
+        state.withLock { $0.machine.extendCoverage(of: flight, to: end) }
+    }
+
     func didStall(_ flight: FlightID) {
         decide { $0.didStall(flight) }
     }

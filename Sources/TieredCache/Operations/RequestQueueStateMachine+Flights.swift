@@ -11,6 +11,12 @@ extension RequestQueueStateMachine {
         flights[id]?.coverage = coverage.lowerBound..<max(coverage.lowerBound, end)
     }
 
+    /// The flight will deliver more than it was made for.
+    package mutating func extendCoverage(of id: FlightID, to end: Int64) {
+        guard let coverage = flights[id]?.coverage, end > coverage.upperBound else { return }
+        flights[id]?.coverage = coverage.lowerBound..<end
+    }
+
     /// All consumers of the flight have stopped reading: its slot goes to somebody else.
     package mutating func didStall(_ id: FlightID) -> [Action] {
         guard let flight = flights[id], flight.state == .running else { return [] }

@@ -104,8 +104,13 @@ final class MemoryBody: BodySource {
         rest = Guarded(bytes.isEmpty ? nil : bytes)
     }
 
+    /// All of the bytes, once.
+    func take() -> Data? {
+        rest.withLock { $0.take() }
+    }
+
     func next() async throws(CacheError) -> Data? {
-        guard let bytes = rest.withLock({ $0.take() }) else { return nil }
+        guard let bytes = take() else { return nil }
         counts.add(fromCache: Int64(bytes.count))
         return bytes
     }

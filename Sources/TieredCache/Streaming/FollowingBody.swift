@@ -25,7 +25,7 @@ final class FollowingBody: BodySource {
     let engine: Engine
     let filler: Filler?
     /// What was held when the body was opened: those bytes count as the cache's.
-    private let heldAtStart: ByteRangeSet
+    let heldAtStart: ByteRangeSet
     let state: Guarded<State>
     /// This reader's number on the fill's roll.
     private let number: UInt64?
@@ -195,6 +195,11 @@ final class FollowingBody: BodySource {
     }
 
     // MARK: Flights
+
+    /// Gives the flight to a reader that goes on in place of this body.
+    func takeFlight() -> Subscription? {
+        state.withLock { $0.flight.take() }
+    }
 
     /// Rides on another flight from now on; the one before is left outside the lock.
     func ride(_ flight: Subscription?) {

@@ -1,0 +1,94 @@
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+
+// Opening readers.
+extension Engine {
+    /// Opens a reader; what it fetches first is around `offset`.
+    func reader(
+        for request: CacheRequest,
+        at offset: Int64,
+        certainTo end: Int64?,
+        _ options: ReaderOptions
+    ) async throws(CacheError) -> CacheReader {
+        guard offset >= 0 else {
+            throw CacheError(.invalidArgument, "cannot read at offset \(offset)")
+        }
+        var request = request
+        request.range = nil
+        if let response = wholeInMemory(request), let reader = reader(response, request, options) {
+            return reader
+        }
+        let opening = opening(at: offset, certainTo: end)
+        do throws(CacheError) {
+            let response = try await open(request, opening)
+            if let reader = reader(response, request, options, opening) { return reader }
+        } catch {
+            // An empty body has no first byte to ask for.
+            guard error.code == .rangeNotSatisfiable, offset == 0 else { throw error }
+        }
+        // An origin whose parts cannot be told to belong together is asked for the whole.
+        let response = try await open(request, 0..<Int64.max)
+        guard let reader = reader(response, request, options, 0..<Int64.max) else {
+            throw CacheError(
+                .originFailed,
+                "\(request.target.redacted) gave no answer that a reader can use; try again"
+            )
+        }
+        return reader
+    }
+
+    private func opening(at offset: Int64, certainTo end: Int64?) -> Range<Int64> {
+        let options = ReadAheadPlanner.Options()
+        let least = offset < options.head ? options.head - offset : options.minimum
+        let size = end.map { min(max(1, $0 - offset), options.maximumRequest) } ?? least
+        return offset..<offset.clampedSum(size)
+    }
+
+    private func open(
+        _ request: CacheRequest,
+        _ range: Range<Int64>
+    ) async throws(CacheError) -> CacheResponse {
+        var request = request
+        if range != 0..<Int64.max {
+            request.range = .bounded(range)
+            request.isForReader = true
+        }
+        let response = try await response(for: request)
+        try response.requireSuccess(of: request)
+        return response
+    }
+
+    private func wholeInMemory(_ request: CacheRequest) -> CacheResponse? {
+        guard !request.isPinned, let response = memoryAnswer(request), response.status.code < 400
+        else { return nil }
+        return response
+    }
+
+    /// A reader that goes on from a response; nil where only the whole would do.
+    private func reader(
+        _ response: CacheResponse,
+        _ request: CacheRequest,
+        _ options: ReaderOptions,
+        _ opening: Range<Int64> = 0..<Int64.max
+    ) -> CacheReader? {
+        let medium: any ReaderMedium
+        switch response.body.source {
+        case let body as FollowingBody:
+            medium = EntryMedium(body, opening: opening, options: options.planner)
+        case let body as MemoryBody:
+            guard let bytes = body.take() else {
+                medium = MemoryMedium(.init())
+                break
+            }
+            guard response.range.lowerBound == 0, Int64(bytes.count) == response.completeLength
+            else { return nil }
+            medium = MemoryMedium(bytes)
+        default:
+            // A part that nothing can be joined to is of no use to a reader.
+            guard opening == 0..<Int64.max || response.head.validator != nil else { return nil }
+            medium = PassingMedium(response, request, self)
+        }
+        return CacheReader(request, response, medium, options, time: time)
+    }
+}

@@ -1,0 +1,164 @@
+public import HTTPCaching
+public import HTTPTypes
+
+/// A seekable reader over one entry, which may still be on its way.
+///
+/// What is held is returned at once, wherever it lies; what is missing is fetched where the reader
+/// is, and a little ahead of it, and then held. Readers of one entry share transfers. A reader sees
+/// one generation: if the origin changes, held bytes go on being read, and a byte that is missing
+/// fails with `.representationChanged`.
+///
+/// One reader is for one consumer; open another for another. It may be cancelled and interrupted
+/// from any thread. Letting go of it closes it: a transfer that is under way lingers for two
+/// seconds, for a reader that comes back.
+public final class CacheReader: Sendable {
+    /// What was asked for.
+    public let request: CacheRequest
+    /// The status of the representation.
+    public let status: HTTPResponse.Status
+    /// The fields of the representation, connection fields left out.
+    public let fields: HTTPFields
+    /// The URL that answered after redirects.
+    public let finalTarget: TargetURI
+    /// What the cache did to open the reader, in the words of RFC 9211.
+    public let cacheStatus: CacheStatus
+    /// What reads go by that do not say it themselves.
+    public let options: ReaderOptions
+
+    let medium: any ReaderMedium
+    private let time: any TimeSource
+    private let cursor = Guarded<Int64>(0)
+    private let trouble = Guarded<CacheError?>(nil)
+
+    init(
+        _ request: CacheRequest,
+        _ response: CacheResponse,
+        _ medium: any ReaderMedium,
+        _ options: ReaderOptions,
+        time: any TimeSource
+    ) {
+        self.request = request
+        status = response.status
+        fields = response.fields
+        finalTarget = response.finalTarget
+        cacheStatus = response.cacheStatus
+        self.options = options
+        self.medium = medium
+        self.time = time
+    }
+
+    // MARK: What is known
+
+    /// The length of the whole representation, nil while it is not known.
+    ///
+    /// Never waits.
+    public var size: Int64? { medium.length }
+
+    /// Whether bytes anywhere can be had without those before them.
+    ///
+    /// False for an origin without ranges or without a validator until all is held: a seek forward
+    /// then waits until the transfer has come there.
+    public var isSeekable: Bool { medium.isSeekable }
+
+    /// Where ``read(into:deadline:)`` reads next.
+    public var position: Int64 { cursor.withLock { $0 } }
+
+    /// Why bytes could not be stored; nil if they are.
+    public var storageTrouble: CacheError? { medium.storageTrouble }
+
+    /// What the last read failed with, for players that cannot tell a failure from the end.
+    public var lastError: CacheError? { trouble.withLock { $0 } }
+
+    /// Delivered bytes that were held when the reader was opened.
+    public var bytesFromCache: Int64 { medium.counts.fromCache }
+
+    /// Delivered bytes that had to be fetched since.
+    public var bytesFromOrigin: Int64 { medium.counts.fromOrigin }
+
+    // MARK: Reading
+
+    /// Reads from `offset` on, at least one byte unless that is the end.
+    ///
+    /// Returns what is held at once, also if that is less than there is room for. The cursor stays.
+    ///
+    /// - Parameters:
+    ///   - offset: the first byte wanted.
+    ///   - buffer: where the bytes go; not to be touched until the call returns.
+    ///   - deadline: how long to try; nil for ``ReaderOptions/deadline``. Failures of the network
+    ///     are tried again until then.
+    /// - Returns: the number of bytes; 0 at the end of the representation, and only there.
+    /// - Throws: `.timedOut`, or what failed last, at the deadline; `.representationChanged`;
+    ///   `.cancelled`, `.interrupted`; `.httpStatus`; `.notCached` under a policy that forbids the
+    ///   origin. Later reads may be tried.
+    public nonisolated(nonsending) func read(
+        at offset: Int64,
+        into buffer: UnsafeMutableRawBufferPointer,
+        deadline: Duration? = nil
+    ) async throws(CacheError) -> Int {
+        try await read(
+            Read(offset: offset, destination: ReadDestination(buffer: buffer)),
+            deadline: deadline
+        )
+    }
+
+    /// Reads from the cursor on, which moves on by as many bytes; see ``read(at:into:deadline:)``.
+    ///
+    /// - Parameters:
+    ///   - buffer: where the bytes go.
+    ///   - deadline: how long to try.
+    /// - Returns: the number of bytes; 0 at the end.
+    /// - Throws: what ``read(at:into:deadline:)`` throws.
+    public nonisolated(nonsending) func read(
+        into buffer: UnsafeMutableRawBufferPointer,
+        deadline: Duration? = nil
+    ) async throws(CacheError) -> Int {
+        let offset = position
+        let count = try await read(at: offset, into: buffer, deadline: deadline)
+        advance(from: offset, by: count)
+        return count
+    }
+
+    func advance(from offset: Int64, by count: Int) {
+        // A seek that came meanwhile wins.
+        cursor.withLock { if $0 == offset { $0 += Int64(count) } }
+    }
+
+    func read(_ read: Read, deadline: Duration?) async throws(CacheError) -> Int {
+        guard read.offset >= 0 else {
+            throw CacheError(.invalidArgument, "cannot read at offset \(read.offset)")
+        }
+        guard read.destination.count > 0 else { return 0 }
+        let end = time.monotonicTime().advanced(by: deadline ?? options.deadline)
+        do throws(CacheError) {
+            try medium.control.check()
+            return try await medium.read(read, until: end)
+        } catch {
+            trouble.withLock { $0 = error }
+            throw error
+        }
+    }
+
+    // MARK: Moving
+
+    /// Moves the cursor; asks nobody and never waits.
+    ///
+    /// - Parameter offset: where to read next.
+    /// - Throws: `.invalidArgument` before the first byte or beyond a known end.
+    public func seek(to offset: Int64) throws(CacheError) {
+        guard offset >= 0, offset <= size ?? .max else {
+            throw CacheError(.invalidArgument, "cannot seek to \(offset)")
+        }
+        cursor.withLock { $0 = offset }
+    }
+
+    // MARK: Stopping
+
+    /// Ends all reads, present and future, with `.cancelled`; returns at once.
+    public func cancel() { medium.control.cancel() }
+
+    /// Ends all reads with `.interrupted` until ``resume()``; returns at once.
+    public func interrupt() { medium.control.interrupt() }
+
+    /// Takes back ``interrupt()``.
+    public func resume() { medium.control.resume() }
+}

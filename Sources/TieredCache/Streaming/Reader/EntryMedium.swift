@@ -1,0 +1,198 @@
+import FoundationEssentials
+import HTTPCaching
+
+/// Reads a disk entry at any offset and has what is missing fetched, where the reader is.
+///
+/// May be read from several tasks at once, though one is what it is made for.
+final class EntryMedium: ReaderMedium {
+    /// A share in a flight, and the bytes for which it was asked.
+    struct Ride: Sendable {
+        let window: Int
+        let range: Range<Int64>
+        let flight: Subscription
+    }
+
+    struct State: Sendable {
+        var planner: ReadAheadPlanner
+        var rides: [Ride] = []
+        /// The rest of a gap that the disk did not take.
+        var spill: OneWayBytes?
+        var storageTrouble: CacheError?
+    }
+
+    let entry: DiskEntry
+    let engine: Engine
+    let filler: Filler?
+    let control: ReadControl
+    let counts = ByteCounts()
+    let state: Guarded<State>
+    /// What was held when the reader was opened: those bytes count as the cache's.
+    private let heldAtStart: ByteRangeSet
+    /// This reader's number on the fill's roll.
+    let number: UInt64?
+
+    /// Reads on from where the opening request has come to.
+    ///
+    /// - Parameters:
+    ///   - body: the opening request's; it is not read any more.
+    ///   - opening: the bytes that the request was for.
+    ///   - options: how far to read ahead.
+    init(_ body: FollowingBody, opening: Range<Int64>, options: ReadAheadPlanner.Options) {
+        entry = body.entry
+        engine = body.engine
+        filler = body.filler
+        heldAtStart = body.heldAtStart
+        control = ReadControl(signal: body.filler?.fill.signal ?? ProgressSignal())
+        var state = State(planner: ReadAheadPlanner(options: options))
+        let now = engine.time.monotonicTime()
+        let order = state.planner.didMiss(
+            opening.lowerBound,
+            count: 1,
+            certainTo: opening.upperBound,
+            now: now
+        )
+        if let flight = body.takeFlight() {
+            state.rides.append(Ride(window: order.window, range: opening, flight: flight))
+        }
+        let flight = state.rides.first?.flight.flight
+        self.state = Guarded(state)
+        number = filler?.fill.enter(at: opening.lowerBound, flight: flight, now: now)
+    }
+
+    deinit {
+        let rides = state.withLock { $0.rides }
+        guard let filler else { return }
+        if let number { filler.fill.leave(number) }
+        Lingering.begin(rides.map(\.flight), of: entry, filler.fill, engine)
+    }
+
+    var length: Int64? {
+        filler?.fill.completeLength(of: entry) ?? entry.completeLength
+    }
+
+    var storageTrouble: CacheError? { state.withLock { $0.storageTrouble } }
+
+    var isSeekable: Bool { entry.isComplete || !isSequential }
+
+    /// Whether the origin sends the body only as a whole, so that its bytes are waited for.
+    var isSequential: Bool {
+        guard let head = filler?.head else { return true }
+        return head.validator == nil || head.flags.contains(.withoutRanges)
+    }
+
+    // MARK: Reading
+
+    func readAtOnce(_ read: Read) -> Int? {
+        if let length, read.offset >= length { return 0 }
+        guard entry.held(at: read.offset) != nil else { return nil }
+        let count = entry.read(at: read.offset, into: read.destination.buffer)
+        guard count > 0 else { return nil }
+        didRead(read, count)
+        return count
+    }
+
+    func read(_ read: Read, until deadline: MonotonicTime) async throws(CacheError) -> Int {
+        let fill = filler?.fill
+        if let number { fill?.didAsk(number, at: read.offset, now: now) }
+        defer { if let number { fill?.didAnswer(number, now: now) } }
+        var patience = Patience(deadline: deadline)
+        while true {
+            try control.check()
+            // In this order: what happens after the look at signal and flights is seen next time.
+            let seen = control.signal.version
+            let rides = state.withLock { $0.rides }.map { ($0, $0.flight.outcome) }
+            if let count = await readHeld(read) { return count }
+            guard let filler else { throw missing(read.offset) }
+            if let taken = try await passed(read, seen: seen, patience) {
+                guard let count = taken else { continue }
+                return count
+            }
+            do throws(CacheError) {
+                try await wait(for: read, filler, rides, seen: seen, &patience)
+            } catch {
+                try await patience.retry(after: error, control, engine.time)
+            }
+        }
+    }
+
+    private var now: MonotonicTime { engine.time.monotonicTime() }
+
+    /// Bytes that are held, 0 at the end; nil if the byte is missing.
+    private func readHeld(_ read: Read) async -> Int? {
+        if let length, read.offset >= length { return 0 }
+        guard entry.held(at: read.offset) != nil else { return nil }
+        let destination = read.destination
+        var count = 0
+        if case .ready(let ready) = entry.readWithoutBlocking(
+            at: read.offset,
+            into: destination.buffer
+        ) {
+            count = ready
+        }
+        if count == 0 {
+            // A disk to wait for; this form also finds damaged blocks.
+            let entry = entry
+            count = await engine.io.run { entry.read(at: read.offset, into: destination.buffer) }
+        }
+        guard count > 0 else { return nil }
+        didRead(read, count)
+        return count
+    }
+
+    private func didRead(_ read: Read, _ count: Int) {
+        let range = read.offset..<read.offset + Int64(count)
+        let missing = heldAtStart.gaps(in: range).count
+        counts.add(fromOrigin: missing)
+        counts.add(fromCache: Int64(count) - missing)
+        guard let filler, !entry.isComplete else { return }
+        readAhead(of: range, certainTo: read.certainEnd, filler)
+    }
+
+    private func missing(_ offset: Int64) -> CacheError {
+        CacheError(.notCached, "byte \(offset) is not held and may not be fetched")
+    }
+
+    // MARK: Bytes past the disk
+
+    /// The next bytes of a gap that the disk did not take.
+    ///
+    /// - Returns: nil where there is none; an inner nil after something has changed.
+    private func passed(
+        _ read: Read,
+        seen: UInt64,
+        _ patience: Patience
+    ) async throws(CacheError) -> Int?? {
+        guard let spill = state.withLock({ $0.spill }) else { return nil }
+        guard spill.position <= read.offset,
+            read.offset - spill.position <= ReadAheadPlanner.Options().bridge
+        else {
+            dropSpill(spill)
+            return nil
+        }
+        guard spill.skip(to: read.offset) || spill.position < read.offset else { return nil }
+        // Bytes before the wanted ones are taken into the same memory and forgotten.
+        let isWanted = spill.position == read.offset
+        switch spill.take(read.destination) {
+        case .bytes(let count):
+            guard isWanted else { return .some(nil) }
+            counts.add(fromOrigin: Int64(count))
+            return count
+        case .awaited:
+            try patience.check(read.offset, engine.time)
+            await control.wait(after: seen, until: patience.deadline, time: engine.time)
+            return .some(nil)
+        case .end:
+            dropSpill(spill)
+            return nil
+        case .failed(let error):
+            dropSpill(spill)
+            throw error
+        }
+    }
+
+    private func dropSpill(_ spill: OneWayBytes) {
+        state.withLock { state in
+            if state.spill === spill { state.spill = nil }
+        }
+    }
+}

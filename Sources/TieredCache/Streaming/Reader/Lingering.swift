@@ -1,0 +1,35 @@
+/// Lets transfers go on for a moment after their reader has left.
+///
+/// A player that seeks or reconnects often comes back at the next byte; it then continues the
+/// transfer instead of making a new one. At most two seconds, and at most 1 MiB more.
+enum Lingering {
+    static let patience = Duration.seconds(2)
+    static let amount: Int64 = 768 << 10
+
+    /// Keeps the shares in the flights, from outside of any task of the caller's.
+    static func begin(
+        _ flights: [Subscription],
+        of entry: DiskEntry,
+        _ fill: Fill,
+        _ engine: Engine
+    ) {
+        let running = flights.filter { $0.outcome == nil }
+        guard !running.isEmpty else { return }
+        let time = engine.time
+        Task {
+            let start = entry.heldRanges.count
+            let control = ReadControl(signal: fill.signal)
+            let end = time.monotonicTime().advanced(by: patience)
+            while running.contains(where: { $0.outcome == nil }),
+                time.monotonicTime() < end, entry.heldRanges.count - start < amount
+            {
+                let seen = fill.signal.version
+                guard running.contains(where: { $0.outcome == nil }) else { break }
+                await control.wait(after: seen, until: end, time: time)
+            }
+            for flight in running {
+                flight.cancel()
+            }
+        }
+    }
+}

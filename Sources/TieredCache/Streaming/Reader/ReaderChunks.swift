@@ -1,0 +1,73 @@
+public import FoundationEssentials
+
+/// The bytes of a ``CacheReader`` from an offset on, as an asynchronous sequence of chunks.
+///
+/// The sequence says where it ends, so that what is fetched ends there too. The cursor of the
+/// reader is not moved. A chunk is at most 256 KiB and never empty.
+public struct ReaderChunks: AsyncSequence, Sendable {
+    /// A chunk of bytes.
+    public typealias Element = Data
+    /// What reading can fail with.
+    public typealias Failure = CacheError
+
+    let reader: CacheReader
+    let start: Int64
+    let end: Int64?
+
+    /// Starts at the first byte.
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(reader: reader, position: start, end: end)
+    }
+
+    /// Reads ``ReaderChunks``.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        let reader: CacheReader
+        var position: Int64
+        let end: Int64?
+
+        /// The next chunk, or nil at the end.
+        ///
+        /// - Returns: the chunk.
+        /// - Throws: what ``CacheReader/read(at:into:deadline:)`` throws; then the same chunk may be
+        ///   asked for again.
+        public mutating func next() async throws(CacheError) -> Data? {
+            let chunk = try await reader.chunk(at: position, to: end)
+            position += Int64(chunk.count)
+            return chunk.isEmpty ? nil : chunk
+        }
+
+        /// The same as ``next()``; the actor's isolation plays no role.
+        public mutating func next(
+            isolation actor: isolated (any Actor)?
+        ) async throws(CacheError) -> Data? {
+            let chunk = try await reader.chunk(at: position, to: end)
+            position += Int64(chunk.count)
+            return chunk.isEmpty ? nil : chunk
+        }
+    }
+}
+
+extension CacheReader {
+    /// The bytes from `start` on, as a sequence of chunks.
+    ///
+    /// - Parameters:
+    ///   - start: the first byte.
+    ///   - end: where to stop, if that is known: all before it is then certain to be read, and is
+    ///     asked for in large pieces; nil for a consumer that may leave at any time.
+    /// - Returns: the sequence; each iterator begins at `start`.
+    public func chunks(from start: Int64 = 0, to end: Int64? = nil) -> ReaderChunks {
+        ReaderChunks(reader: self, start: start, end: end)
+    }
+
+    private static let chunkSize: Int64 = 256 << 10
+
+    fileprivate func chunk(at offset: Int64, to end: Int64?) async throws(CacheError) -> Data {
+        let count = Swift.min(Self.chunkSize, (end ?? .max) - offset)
+        guard count > 0 else { return Data() }
+        let buffer = ReadBuffer(capacity: Int(count))
+        let destination = buffer.fill { ReadDestination(buffer: $0) }
+        let read = Read(offset: offset, destination: destination, certainEnd: end)
+        let got = try await self.read(read, deadline: nil)
+        return buffer.data(count: got)
+    }
+}

@@ -1,0 +1,181 @@
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+@Suite(.timeLimit(.minutes(5)))
+struct CacheReaderTests {
+    private static let length: Int64 = 8 << 20 + 12_345
+    private static let film = OriginResource.generated(
+        length: length,
+        cacheControl: "max-age=600"
+    )
+
+    @Test("A reader knows size and head, and its first read costs the head of the file")
+    func opensAtTheHead() async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", Self.film)
+            try await fixture.withCache { cache in
+                let reader = try await cache.reader(for: fixture.request("/film"))
+                #expect(reader.size == Self.length)
+                #expect(reader.isSeekable)
+                #expect(reader.status == .ok)
+                #expect(try await reader.bytes(at: 0, count: 1000) == Self.film.bytes(0..<1000))
+            }
+            #expect(fixture.origin.log.bodyBytesWritten <= 256 << 10)
+            #expect(fixture.origin.log.exchanges.count == 1)
+        }
+    }
+
+    @Test("All of a file, then all of it again without the origin")
+    func readsThrough() async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", Self.film)
+            let request = try fixture.request("/film")
+            try await fixture.withCache { cache in
+                let reader = try await cache.reader(for: request)
+                #expect(try await reader.all() == Self.film.allBytes)
+                #expect(reader.bytesFromOrigin == Self.length)
+            }
+            let asked = fixture.origin.log.exchanges.count
+            #expect(fixture.origin.log.bodyBytesWritten == Self.length)
+            try await fixture.withCache { cache in
+                let reader = try await cache.reader(for: request)
+                #expect(try await reader.all() == Self.film.allBytes)
+                #expect(reader.bytesFromCache == Self.length)
+                #expect(try await reader.bytes(at: Self.length, count: 10) == [])
+            }
+            #expect(fixture.origin.log.exchanges.count == asked)
+        }
+    }
+
+    @Test("The cursor moves with reads and seeks, and asks nobody for it")
+    func cursor() async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", Self.film)
+            try await fixture.withCache { cache in
+                let reader = try await cache.reader(for: fixture.request("/film"))
+                let asked = fixture.origin.log.exchanges.count
+                try reader.seek(to: Self.length - 10)
+                #expect(fixture.origin.log.exchanges.count == asked)
+                let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 1)
+                defer { buffer.deallocate() }
+                var got: [UInt8] = []
+                while case let count = try await reader.read(into: buffer), count > 0 {
+                    got.append(contentsOf: buffer[..<count])
+                }
+                #expect(got == Self.film.bytes(Self.length - 10..<Self.length))
+                #expect(reader.position == Self.length)
+                #expect(throws: CacheError.self) { try reader.seek(to: Self.length + 1) }
+                #expect(throws: CacheError.self) { try reader.seek(to: -1) }
+            }
+        }
+    }
+
+    @Test("Random seeks fetch at most 1.3 of the distinct bytes", arguments: [11, 12, 13])
+    func randomSeeks(_ seed: UInt64) async throws {
+        try await CacheFixture.run { fixture in
+            let length: Int64 = 200 << 20
+            let film = OriginResource.generated(length: length, cacheControl: "max-age=600")
+            fixture.origin.serve("/film", film)
+            try await fixture.withCache { cache in
+                var random = SplitMix(seed: seed)
+                var read = ByteRangeSet()
+                let reader = try await cache.reader(for: fixture.request("/film"))
+                for _ in 0..<24 {
+                    let offset = Int64.random(in: 0..<length, using: &random)
+                    let count = Int.random(in: 300_000...1_200_000, using: &random)
+                    let end = min(length, offset + Int64(count))
+                    let bytes = try await reader.bytes(at: offset, count: count)
+                    #expect(bytes == film.bytes(offset..<end), "seed \(seed), offset \(offset)")
+                    read.insert(offset..<end)
+                }
+                let fetched = fixture.origin.log.bodyBytesWritten
+                #expect(Double(fetched) <= Double(read.count) * 1.3, "seed \(seed)")
+            }
+        }
+    }
+
+    @Test("What is held is returned at once, in the middle of gaps too")
+    func heldIsHeld() async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", Self.film)
+            let request = try fixture.request("/film")
+            try await fixture.withCache { cache in
+                let reader = try await cache.reader(for: request, at: 3 << 20)
+                _ = try await reader.bytes(at: 3 << 20, count: 65_536)
+            }
+            let asked = fixture.origin.log.exchanges.count
+            try await fixture.withCache { cache in
+                var held = request
+                held.policy = .cacheOnly
+                let reader = try await cache.reader(for: held, at: 3 << 20, certainTo: 3 << 20 + 10)
+                let range = 3 << 20..<Int64(3 << 20 + 65_536)
+                #expect(
+                    try await reader.bytes(at: 3 << 20, count: 65_536) == Self.film.bytes(range)
+                )
+                let error = await #expect(throws: CacheError.self) {
+                    _ = try await reader.bytes(at: 5 << 20, count: 10)
+                }
+                #expect(error?.code == .notCached)
+                #expect(reader.lastError?.code == .notCached)
+            }
+            #expect(fixture.origin.log.exchanges.count == asked)
+        }
+    }
+
+    @Test("Two streams far apart in one file do not fetch it twice")
+    func interleavedStreams() async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", Self.film)
+            try await fixture.withCache { cache in
+                let reader = try await cache.reader(for: fixture.request("/film"))
+                let half = Self.length / 2
+                for step in 0..<64 {
+                    let offset = Int64(step) * (half / 64)
+                    for start in [offset, offset + half] {
+                        let range = start..<start + half / 64
+                        let bytes = try await reader.bytes(at: start, count: range.count)
+                        #expect(bytes == Self.film.bytes(range))
+                    }
+                }
+            }
+            #expect(fixture.origin.log.bodyBytesWritten <= Self.length * 11 / 10)
+            #expect(fixture.origin.log.exchanges.count <= 64)
+        }
+    }
+
+    @Test("Twelve mixed readers of something cold fetch at most 1.1 of its size")
+    func twelveReaders() async throws {
+        try await CacheFixture.run { fixture in
+            let length: Int64 = 32 << 20
+            let film = OriginResource.generated(length: length, cacheControl: "max-age=600")
+            fixture.origin.serve("/film", film)
+            let request = try fixture.request("/film")
+            try await fixture.withCache { cache in
+                try await withThrowingTaskGroup(of: Bool.self) { group in
+                    for reader in 0..<12 {
+                        group.addTask {
+                            let start = Int64(reader % 4) * (length / 4)
+                            let end = reader % 3 == 0 ? length : min(length, start + length / 3)
+                            let handle = try await cache.reader(for: request, at: start)
+                            let bytes = try await handle.all(
+                                from: start,
+                                to: reader % 2 == 0 ? end : nil
+                            )
+                            let read = start..<start + Int64(bytes.count)
+                            return [UInt8](bytes) == film.bytes(read) && !bytes.isEmpty
+                        }
+                    }
+                    for try await isRight in group {
+                        #expect(isRight)
+                    }
+                }
+            }
+            #expect(fixture.origin.log.bodyBytesWritten <= length * 11 / 10)
+        }
+    }
+}

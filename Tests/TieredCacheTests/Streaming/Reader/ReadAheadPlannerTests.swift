@@ -1,0 +1,113 @@
+import Testing
+
+@testable import TieredCache
+
+@Suite(.timeLimit(.minutes(1)))
+struct ReadAheadPlannerTests {
+    private let start = MonotonicTime(nanoseconds: 0)
+
+    @Test("A first look costs the head of the file, a look elsewhere one block")
+    func firstLooks() {
+        var planner = ReadAheadPlanner()
+        let head = planner.didMiss(0, count: 100, certainTo: nil, now: start)
+        #expect(head.range == 0..<256 << 10)
+        let place: Int64 = 1 << 30
+        let far = planner.didMiss(place, count: 100, certainTo: nil, now: start)
+        #expect(far.range == place..<place + 65_536)
+        #expect(planner.numbers.count == 2)
+    }
+
+    @Test("A consumer that says how far it reads is taken at its word")
+    func certainReads() {
+        var planner = ReadAheadPlanner()
+        let order = planner.didMiss(1000, count: 100, certainTo: 900_000, now: start)
+        #expect(order.range == 1000..<900_000)
+        let ahead = planner.didRead(1000..<900_000, certainTo: 900_000, now: start)
+        #expect(ahead == nil)
+    }
+
+    @Test("Bytes fetched ahead are at most a quarter of those read in a row, and a block")
+    func aheadIsBounded() {
+        var planner = ReadAheadPlanner()
+        var planned = planner.didMiss(0, count: 1, certainTo: nil, now: start).range.upperBound
+        var position: Int64 = 0
+        while position < 100 << 20 {
+            let end = position + 32_768
+            if position >= planned {
+                planned =
+                    planner.didMiss(position, count: 1, certainTo: nil, now: start)
+                    .range.upperBound
+            }
+            if let order = planner.didRead(position..<end, certainTo: nil, now: start) {
+                #expect(order.range.lowerBound == max(planned, end))
+                planned = order.range.upperBound
+            }
+            #expect(planned - end <= max(256 << 10, end / 4 + 65_536))
+            #expect(planned - end <= 8 << 20)
+            position = end
+        }
+        #expect(planned - position > 2 << 20)
+    }
+
+    @Test("A slow consumer is not run ahead of by more than ten seconds")
+    func slowConsumers() {
+        var planner = ReadAheadPlanner()
+        _ = planner.didMiss(0, count: 1, certainTo: nil, now: start)
+        var position: Int64 = 0
+        for second in 1...1000 {
+            let now = start.advanced(by: .seconds(second))
+            let end = position + 16_000
+            let order = planner.didRead(position..<end, certainTo: nil, now: now)
+            if let order { #expect(order.range.upperBound - end <= 160_000 + 65_536) }
+            position = end
+        }
+    }
+
+    @Test("Two places far apart are followed at the same time")
+    func interleavedStreams() {
+        var planner = ReadAheadPlanner()
+        var fetched: Int64 = 0
+        var ends: [Int64] = [0, 500 << 20]
+        var planned = ends
+        for _ in 0..<2000 {
+            for stream in ends.indices {
+                let offset = ends[stream]
+                if offset >= planned[stream] {
+                    let order = planner.didMiss(offset, count: 1, certainTo: nil, now: start)
+                    fetched += order.range.upperBound - max(planned[stream], offset)
+                    planned[stream] = order.range.upperBound
+                }
+                let read = offset..<offset + 20_000
+                if let order = planner.didRead(read, certainTo: nil, now: start) {
+                    fetched += Int64(order.range.count)
+                    planned[stream] = order.range.upperBound
+                }
+                ends[stream] = read.upperBound
+            }
+        }
+        #expect(planner.numbers.count == 2)
+        #expect(Double(fetched) <= 80_000_000 * 1.3)
+    }
+
+    @Test("A new place takes the one least in use")
+    func windowsAreFew() {
+        var planner = ReadAheadPlanner()
+        let first = planner.didMiss(0, count: 1, certainTo: nil, now: start)
+        for place in 1...3 {
+            _ = planner.didMiss(Int64(place) << 30, count: 1, certainTo: nil, now: start)
+        }
+        _ = planner.didRead(0..<10, certainTo: nil, now: start)
+        _ = planner.didMiss(9 << 30, count: 1, certainTo: nil, now: start)
+        #expect(planner.numbers.count == 4)
+        #expect(planner.numbers.contains(first.window))
+    }
+
+    @Test("Offsets at the end of all numbers do not overflow")
+    func extremes() {
+        var planner = ReadAheadPlanner()
+        let order = planner.didMiss(.max - 1, count: .max, certainTo: nil, now: start)
+        #expect(order.range == .max - 1..<Int64.max)
+        let ahead = planner.didRead(.max - 1..<Int64.max, certainTo: nil, now: start)
+        #expect(ahead == nil)
+    }
+}
