@@ -162,6 +162,7 @@ let package = Package(
         .testTarget(
             name: "TieredCacheTests",
             dependencies: ["CZlib", "TieredCache", "TieredCacheTesting"],
+            exclude: ["Disk/Fixtures"],
             swiftSettings: house
         ),
         .testTarget(

@@ -185,7 +185,7 @@ extension DiskCore {
             recordBytes: recordBytes,
             bodyBytes: bodyBytes,
             hasBody: !flags.contains(.inline),
-            lastUse: seconds(),
+            lastUse: useTime(),
             queue: flags.queue
         )
         replace(entry.name, with: entry, slot: slot)

@@ -51,7 +51,7 @@ extension DiskCore {
             isPinned: found.record.flags.contains(.pinned),
             isPrefetched: slot.queue == .prefetched,
             allocatedBytes: slot.bytes,
-            lastUse: Int64(slot.lastUse)
+            lastUse: Int64(clamping: slot.lastUse / 1_000_000_000)
         )
     }
 }

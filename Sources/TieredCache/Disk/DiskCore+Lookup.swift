@@ -172,7 +172,7 @@ extension DiskCore {
 
     /// Closes files that had to go, and takes down what is known of entries that leave.
     ///
-    /// Without blocking, a use is noted in memory only: its second in the record is a hint for the
+    /// Without blocking, a use is noted in memory only: its time in the record is a hint for the
     /// next start, and not worth a wait for the disk.
     func retire(_ leaving: LeavingEntries, blocking: Bool = true) {
         leaving.forEachFile { fileSystem.close($0) }
@@ -181,7 +181,7 @@ extension DiskCore {
                 (state.table.isComplete && state.table.isVerified, state.verification)
             }
             let isUsed = entry.isUsed.exchange(false, ordering: .relaxed)
-            let now = isUsed ? seconds() : 0
+            let now = isUsed ? useTime() : 0
             state.withLock { state in
                 if isUsed { state.index.touch(entry.name, at: now) }
                 state.index.update(entry.name, generation: entry.generation) { slot in

@@ -65,7 +65,7 @@ final class DiskCore: Sendable {
 
     /// Lets go of everything that is open and not leased, and of the directory.
     func close() {
-        persistUses()
+        persistUses(isLast: true)
         let residents = state.withLock { state in
             state.isClosed = true
             let residents = state.residents
@@ -73,7 +73,9 @@ final class DiskCore: Sendable {
             return residents
         }
         withExtendedLifetime(residents) {}  // Closes files, so outside the lock.
-        if let file = lock.close() { fileSystem.close(file) }
+        guard let file = lock.close() else { return }
+        writeSnapshot()
+        fileSystem.close(file)
     }
 
     /// Says that something is about to be written; ``endWriting()`` has to follow.
@@ -145,8 +147,8 @@ final class DiskCore: Sendable {
         state.withLock { $0.counters[keyPath: counter] += 1 }
     }
 
-    /// Seconds since 1970, as recency is kept.
-    func seconds() -> UInt32 { UInt32(clamping: timeSource.wallTime().seconds) }
+    /// Nanoseconds since 1970, as recency is kept.
+    func useTime() -> UInt64 { UInt64(clamping: timeSource.wallTime().nanoseconds) }
 }
 
 /// What went wrong below a store without failing anybody.

@@ -8,7 +8,7 @@ import Darwin
 
 /// A cache directory that was checked, locked and made ready; see docs/disk-format.md.
 struct DiskDirectory {
-    static let formatVersion = 1
+    static let formatVersion = 2
 
     let fileSystem: any FileSystem
     let root: OpenFile
@@ -43,18 +43,18 @@ struct DiskDirectory {
     }
 
     private mutating func open(_ options: DiskStoreOptions) throws(CacheError) {
-        let hasFormat = try checkFormat()
+        let version = try checkFormat()
         try takeLock()
         do throws(FileSystemError) {
             if access.canWrite {
                 try makeDirectories()
-                if !hasFormat { try writeFormat() }
+                if version != Self.formatVersion { try writeFormat(replacing: version != nil) }
                 sweepStaging()
             }
             entries = try optional { () throws(FileSystemError) in
                 try fileSystem.open("entries", in: root, .directory)
             }
-            fixedBytes = allocated("FORMAT") + allocated("LOCK")
+            fixedBytes = allocated("FORMAT") + allocated("LOCK") + allocated(IndexSnapshot.name)
             let volume = try fileSystem.volume(of: root)
             minimumFree = options.minimumFree ?? min(256 << 20, volume.total / 20)
             if let percentage = options.maximumVolumePercentage {
@@ -73,15 +73,15 @@ struct DiskDirectory {
 
     // MARK: FORMAT
 
-    /// - Returns: whether there is one.
-    private func checkFormat() throws(CacheError) -> Bool {
+    /// - Returns: the version, if there is one.
+    private func checkFormat() throws(CacheError) -> Int? {
         let text: String?
         do throws(FileSystemError) {
             text = try readSmall("FORMAT")
         } catch {
             throw CacheError(error, path.appending("FORMAT"))
         }
-        guard let text else { return false }
+        guard let text else { return nil }
         let words = text.split(whereSeparator: \.isWhitespace)
         guard words.count == 3, words[0] == "tieredcache", words[1] == "format",
             let version = Int(words[2]), (1...Self.formatVersion).contains(version)
@@ -92,10 +92,12 @@ struct DiskDirectory {
                     + "update this program or choose another directory"
             )
         }
-        return true
+        return version
     }
 
-    private func writeFormat() throws(FileSystemError) {
+    /// An older version is replaced before any record is: records of both are read all the same, and
+    /// a program of that version must not take ours for damaged ones.
+    private func writeFormat(replacing: Bool) throws(FileSystemError) {
         guard let staging else { return }
         let file = try fileSystem.open("FORMAT", in: staging, .openOrCreate)
         defer { fileSystem.close(file) }
@@ -108,6 +110,7 @@ struct DiskDirectory {
         // The only file that is synced: a torn one would refuse the directory for ever.
         try fileSystem.sync(file, dataOnly: false)
         try fileSystem.rename("FORMAT", in: staging, to: "FORMAT", in: root)
+        if replacing { try fileSystem.sync(root, dataOnly: false) }
     }
 
     // MARK: LOCK
@@ -155,13 +158,17 @@ struct DiskDirectory {
         guard let staging else { return }
         do throws(FileSystemError) {
             for item in try fileSystem.list(staging) where item.kind == .file {
-                guard item.name == "FORMAT" || EntryFileName(item.name) != nil else { continue }
+                guard Self.isOurs(item.name) else { continue }
                 try fileSystem.unlink(item.name, in: staging)
             }
         } catch {
             // A leftover costs space, not correctness.
             return
         }
+    }
+
+    private static func isOurs(_ staged: String) -> Bool {
+        staged == "FORMAT" || staged == IndexSnapshot.name || EntryFileName(staged) != nil
     }
 
     private func allocated(_ name: String) -> Int64 {

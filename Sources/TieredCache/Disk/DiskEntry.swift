@@ -21,9 +21,9 @@ public final class DiskEntry: Sendable {
     let clock = Atomic<Bool>(true)
     /// Set by each hit, taken when recency is written down.
     let isUsed = Atomic<Bool>(false)
-    /// The second of a use that was not written down yet; 0 = none.
+    /// The time of a use that was not written down yet; 0 = none.
     let pendingUse = Atomic<UInt64>(0)
-    /// When the last use was written down, in seconds.
+    /// The last use that was written down, in nanoseconds since 1970; 0 = none.
     let persistedUse: Atomic<UInt64>
     /// The file, and where the body starts in it, once all of a body is held and verified; see
     /// `HotBody`.
@@ -38,7 +38,7 @@ public final class DiskEntry: Sendable {
         key = record.key
         generation = record.generation
         created = record.created
-        persistedUse = Atomic(max(record.lastUse, UInt64(clamping: record.created.seconds)))
+        persistedUse = Atomic(record.lastUse)
         self.state = Guarded(state)
         refreshHotBody()
     }

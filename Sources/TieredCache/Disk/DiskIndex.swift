@@ -1,4 +1,4 @@
-/// What is in memory about the files of the disk tier: a hint (invariant 6), about 100 bytes per
+/// What is in memory about the files of the disk tier: a hint (invariant 6), about 75 bytes per
 /// entry.
 ///
 /// Three queues in order of use: entries prefetched and never used, all others, and pinned ones,
@@ -13,20 +13,21 @@ struct DiskIndex: Sendable {
     struct Slot: Sendable {
         var name: EntryName
         var generation: UInt64
-        /// What the record file and the body file are allocated.
-        var recordBytes: Int64
+        /// What the body file is allocated.
         var bodyBytes: Int64
-        /// Whether there is a body file; it may be allocated nothing.
-        var hasBody: Bool
-        /// Seconds since 1970.
-        var lastUse: UInt32
-        var queue: Queue
+        /// Nanoseconds since 1970.
+        var lastUse: UInt64
         /// The state of the body's file when all of it was verified; 0 = it was not.
         ///
         /// Lets an entry whose descriptor was closed be read again without hashing it again.
         var verification: UInt64 = 0
         fileprivate var older: Int32 = -1
         fileprivate var newer: Int32 = -1
+        /// In units of 512 bytes, as the kernel counts: keeps a slot at 64 bytes.
+        private var recordUnits: UInt32
+        var queue: Queue
+        /// Whether there is a body file; it may be allocated nothing.
+        var hasBody: Bool
 
         init(
             name: EntryName,
@@ -34,16 +35,22 @@ struct DiskIndex: Sendable {
             recordBytes: Int64,
             bodyBytes: Int64,
             hasBody: Bool,
-            lastUse: UInt32,
+            lastUse: UInt64,
             queue: Queue
         ) {
             self.name = name
             self.generation = generation
-            self.recordBytes = recordBytes
+            recordUnits = UInt32(clamping: recordBytes / 512)
             self.bodyBytes = bodyBytes
             self.hasBody = hasBody
             self.lastUse = lastUse
             self.queue = queue
+        }
+
+        /// What the record file is allocated.
+        var recordBytes: Int64 {
+            get { Int64(recordUnits) * 512 }
+            set { recordUnits = UInt32(clamping: newValue / 512) }
         }
 
         var bytes: Int64 { recordBytes + bodyBytes }
@@ -54,21 +61,62 @@ struct DiskIndex: Sendable {
         var newest: Int32 = -1
     }
 
-    private var slots: [Slot] = []
-    private var free: [Int32] = []
-    private var numbers: [EntryName: Int32] = [:]
+    private var slots = SlotSlab()
+    private var names = NameTable()
     private var ends = [Ends](repeating: Ends(), count: Queue.allCases.count)
 
     /// The number of entries.
-    var count: Int { numbers.count }
+    var count: Int { names.count }
 
     /// What is known of a name.
     subscript(name: EntryName) -> Slot? {
-        numbers[name].map { slots[Int($0)] }
+        names.number(of: name, in: slots).map { slots[$0] }
     }
 
     /// Every slot, in no order.
-    var all: [Slot] { numbers.values.map { slots[Int($0)] } }
+    var all: [Slot] {
+        var result: [Slot] = []
+        result.reserveCapacity(count)
+        forEach { result.append($0) }
+        return result
+    }
+
+    /// Visits every slot, in no order.
+    func forEach(_ body: (Slot) -> Void) {
+        names.forEach { body(slots[$0]) }
+    }
+
+    /// The numbers of all slots, by directory.
+    var numbersByShard: [[Int32]] {
+        var result = [[Int32]](repeating: [], count: 256)
+        names.forEach { result[slots[$0].name.shardNumber].append($0) }
+        return result
+    }
+
+    /// The slot with a number.
+    func slot(_ number: Int32) -> Slot { slots[number] }
+
+    // MARK: Building
+
+    /// Adds an entry without a place in the order of use; ``orderByUse()`` ends the building.
+    mutating func append(_ slot: Slot) {
+        if names.number(of: slot.name, in: slots) != nil { return }
+        names.insert(slots.add(slot), slots)
+    }
+
+    /// Gives all entries their places.
+    mutating func orderByUse() {
+        var numbers: [Int32] = []
+        numbers.reserveCapacity(count)
+        names.forEach { numbers.append($0) }
+        numbers.sort { slots[$0].lastUse < slots[$1].lastUse }
+        ends = [Ends](repeating: Ends(), count: Queue.allCases.count)
+        for number in numbers {
+            link(number)
+        }
+    }
+
+    // MARK: Changing
 
     /// Adds an entry as the one used last, or replaces what is known of the name.
     ///
@@ -76,15 +124,8 @@ struct DiskIndex: Sendable {
     @discardableResult
     mutating func insert(_ slot: Slot) -> Slot? {
         let old = remove(slot.name)
-        let number: Int32
-        if let reused = free.popLast() {
-            number = reused
-            slots[Int(number)] = slot
-        } else {
-            number = Int32(slots.count)
-            slots.append(slot)
-        }
-        numbers[slot.name] = number
+        let number = slots.add(slot)
+        names.insert(number, slots)
         link(number)
         return old
     }
@@ -92,28 +133,28 @@ struct DiskIndex: Sendable {
     /// Forgets an entry.
     @discardableResult
     mutating func remove(_ name: EntryName) -> Slot? {
-        guard let number = numbers.removeValue(forKey: name) else { return nil }
+        guard let number = names.remove(name, slots) else { return nil }
         unlink(number)
-        free.append(number)
-        return slots[Int(number)]
+        slots.remove(number)
+        return slots[number]
     }
 
     /// Makes an entry the one used last; what was prefetched counts as used from now on.
-    mutating func touch(_ name: EntryName, at seconds: UInt32) {
-        guard let number = numbers[name] else { return }
+    mutating func touch(_ name: EntryName, at time: UInt64) {
+        guard let number = names.number(of: name, in: slots) else { return }
         unlink(number)
-        slots[Int(number)].lastUse = seconds
-        if slots[Int(number)].queue == .prefetched {
-            slots[Int(number)].queue = .used
+        slots[number].lastUse = time
+        if slots[number].queue == .prefetched {
+            slots[number].queue = .used
         }
         link(number)
     }
 
     /// Moves an entry to the newest end of a queue.
     mutating func move(_ name: EntryName, to queue: Queue) {
-        guard let number = numbers[name] else { return }
+        guard let number = names.number(of: name, in: slots) else { return }
         unlink(number)
-        slots[Int(number)].queue = queue
+        slots[number].queue = queue
         link(number)
     }
 
@@ -126,12 +167,13 @@ struct DiskIndex: Sendable {
         generation: UInt64,
         _ change: (inout Slot) -> Void
     ) -> Int64? {
-        guard let number = numbers[name], slots[Int(number)].generation == generation else {
+        guard let number = names.number(of: name, in: slots), slots[number].generation == generation
+        else {
             return nil
         }
-        let before = slots[Int(number)].bytes
-        change(&slots[Int(number)])
-        return slots[Int(number)].bytes - before
+        let before = slots[number].bytes
+        change(&slots[number])
+        return slots[number].bytes - before
     }
 
     /// The entries that would be evicted first, pinned ones left out.
@@ -140,7 +182,7 @@ struct DiskIndex: Sendable {
         for queue in [Queue.prefetched, .used] {
             var number = ends[Int(queue.rawValue)].oldest
             while number >= 0, result.count < maximum {
-                let slot = slots[Int(number)]
+                let slot = slots[number]
                 if isWanted(slot) { result.append(slot) }
                 number = slot.newer
             }
@@ -149,28 +191,28 @@ struct DiskIndex: Sendable {
     }
 
     private mutating func link(_ number: Int32) {
-        let queue = Int(slots[Int(number)].queue.rawValue)
+        let queue = Int(slots[number].queue.rawValue)
         let newest = ends[queue].newest
-        slots[Int(number)].older = newest
-        slots[Int(number)].newer = -1
+        slots[number].older = newest
+        slots[number].newer = -1
         ends[queue].newest = number
         if newest >= 0 {
-            slots[Int(newest)].newer = number
+            slots[newest].newer = number
         } else {
             ends[queue].oldest = number
         }
     }
 
     private mutating func unlink(_ number: Int32) {
-        let slot = slots[Int(number)]
+        let slot = slots[number]
         let queue = Int(slot.queue.rawValue)
         if slot.older >= 0 {
-            slots[Int(slot.older)].newer = slot.newer
+            slots[slot.older].newer = slot.newer
         } else {
             ends[queue].oldest = slot.newer
         }
         if slot.newer >= 0 {
-            slots[Int(slot.newer)].older = slot.older
+            slots[slot.newer].older = slot.older
         } else {
             ends[queue].newest = slot.older
         }

@@ -31,6 +31,9 @@ public struct DiskStoreOptions: Sendable {
     /// lock is held.
     public var didEvict: (@Sendable (CacheKey, DiskEvictionReason, Int64) -> Void)?
 
+    /// From how many entries on the index is written down when the store closes: reading through
+    /// fewer takes less than syncing a file.
+    var minimumSnapshotEntries = 4096
     /// Makes the name of a key; tests force collisions with it.
     var digest: @Sendable (CacheKey) -> MD5Digest = { $0.digest }
     /// The first generation is made from it; `nil` is random.

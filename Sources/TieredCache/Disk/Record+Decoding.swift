@@ -24,7 +24,7 @@ extension Record {
     static func decode(_ bytes: UnsafeRawBufferPointer, expecting key: CacheKey?) -> RecordDecoding
     {
         guard bytes.count >= fixedLength else { return .damaged }
-        guard bytes.get(UInt64.self, at: 0) == magic,
+        guard version(of: bytes) != nil,
             bytes.get(UInt32.self, at: 28) == UInt32(BlockTable.blockSize)
         else { return .damaged }
         let keyLength = Int(bytes.get(UInt32.self, at: 56))
@@ -50,18 +50,39 @@ extension Record {
         guard let key = matchKey(keyBytes, expected) else { return .damaged }
         guard expected == nil || key.isExpected else { return .otherKey }
         let length = bytes.get(Int64.self, at: 40)
-        guard length >= -1 else { return .damaged }
+        guard length >= -1, let version = version(of: bytes) else { return .damaged }
+        let created = WallTime(nanoseconds: bytes.get(Int64.self, at: 48))
         return .record(
             Record(
                 key: key.key,
                 metadata: Array(metadata),
                 generation: bytes.get(UInt64.self, at: 32),
                 completeLength: length < 0 ? nil : length,
-                created: WallTime(nanoseconds: bytes.get(Int64.self, at: 48)),
+                created: created,
                 flags: Flags(rawValue: bytes.get(UInt32.self, at: 24)),
-                lastUse: bytes.get(UInt64.self, at: Int(lastUseOffset))
+                lastUse: lastUse(bytes.get(UInt64.self, at: Int(lastUseOffset)), version, created),
+                version: version
             )
         )
+    }
+
+    /// The format version that the first bytes name; `nil` if they are not a record's.
+    static func version(of bytes: UnsafeRawBufferPointer) -> Int? {
+        switch bytes.get(UInt64.self, at: 0) {
+        case magic: 2
+        case magicOfVersion1: 1
+        default: nil
+        }
+    }
+
+    /// In nanoseconds, whatever the version; a word that cannot be a time is one far away.
+    ///
+    /// Version 1 wrote the second of its making for what was never used.
+    private static func lastUse(_ word: UInt64, _ version: Int, _ created: WallTime) -> UInt64 {
+        guard version == 1 else { return word }
+        if word == UInt64(clamping: created.seconds) { return 0 }
+        let (nanoseconds, overflow) = word.multipliedReportingOverflow(by: 1_000_000_000)
+        return overflow ? .max : nanoseconds
     }
 
     /// The expected key where the bytes are its, so that a hit makes no string.
@@ -85,7 +106,7 @@ extension Record {
 
 extension UnsafeRawBufferPointer {
     @inline(__always)
-    fileprivate func get<Value: FixedWidthInteger & BitwiseCopyable>(
+    func get<Value: FixedWidthInteger & BitwiseCopyable>(
         _ type: Value.Type,
         at offset: Int
     ) -> Value {

@@ -16,8 +16,10 @@ struct Record: Sendable {
     static let maximumFieldLength = 16 << 20
     static let fixedLength = 64
     static let lastUseOffset: Int64 = 16
-    /// `.TCrec`, format version 1, newline, as a little-endian number.
-    static let magic: UInt64 = 0x0A01_6365_7243_5489
+    /// `.TCrec`, format version 2, newline, as a little-endian number.
+    static let magic: UInt64 = 0x0A02_6365_7243_5489
+    /// The same of version 1, whose last use is in seconds; all else is as now.
+    static let magicOfVersion1: UInt64 = 0x0A01_6365_7243_5489
 
     var key: CacheKey
     var metadata: [UInt8]
@@ -25,8 +27,10 @@ struct Record: Sendable {
     var completeLength: Int64?
     var created: WallTime
     var flags: Flags
-    /// Seconds since 1970; 0 = never used.
+    /// Nanoseconds since 1970; 0 = never used.
     var lastUse: UInt64 = 0
+    /// The version that the file has; it is written as the current one.
+    var version = DiskDirectory.formatVersion
 
     /// Where the block checksums start.
     var tableOffset: Int64 {

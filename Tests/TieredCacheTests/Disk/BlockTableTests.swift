@@ -3,7 +3,7 @@ import Testing
 @testable import TieredCache
 
 /// Which blocks are held; checked against a model that is a list of Booleans.
-@Suite("Disk: block table", .timeLimit(.minutes(1)))
+@Suite("Disk: block table", .timeLimit(.minutes(10)))
 struct BlockTableTests {
     private let block = BlockTable.blockSize
 

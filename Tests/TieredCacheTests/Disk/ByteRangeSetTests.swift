@@ -3,7 +3,7 @@ import Testing
 @testable import TieredCache
 
 /// Ranges of bytes, checked against a set of numbers.
-@Suite("Disk: byte range set", .timeLimit(.minutes(1)))
+@Suite("Disk: byte range set", .timeLimit(.minutes(10)))
 struct ByteRangeSetTests {
     @Test("ranges that touch or overlap are joined")
     func joins() {

@@ -9,7 +9,7 @@ import TieredCacheTesting
 ///
 /// Where there are at most `outcomes` states all of them are looked at, otherwise so many by a seeded
 /// die. `TIEREDCACHE_CRASH_OUTCOMES` sets how many.
-@Suite("Disk: power cuts", .timeLimit(.minutes(20)))
+@Suite("Disk: power cuts", .timeLimit(.minutes(10)))
 struct DiskCrashTests {
     private static let outcomes =
         ProcessInfo.processInfo.environment["TIEREDCACHE_CRASH_OUTCOMES"].flatMap { Int($0) } ?? 100

@@ -4,7 +4,7 @@ import TieredCacheTesting
 
 @_spi(Benchmarks) @testable import TieredCache
 
-@Suite("DiskStore: damage", .timeLimit(.minutes(1)))
+@Suite("DiskStore: damage", .timeLimit(.minutes(10)))
 struct DiskDamageTests {
     enum Damage: CaseIterable {
         case flip

@@ -6,13 +6,13 @@ import TieredCacheTesting
 @testable import TieredCache
 
 /// Opening a directory: what is refused, what is left alone, what others may see of it.
-@Suite("Disk: directory", .timeLimit(.minutes(1)))
+@Suite("Disk: directory", .timeLimit(.minutes(10)))
 struct DiskDirectoryTests {
     @Test(
         "a newer or unreadable FORMAT is refused and nothing is touched",
         arguments: DiskKind.allCases,
         [
-            "tieredcache format 2\n", "tieredcache format 0\n", "", "garbage", "\u{0}\u{1}",
+            "tieredcache format 3\n", "tieredcache format 0\n", "", "garbage", "\u{0}\u{1}",
             "tieredcache format 99999999999999999999\n", "tieredcache format 1 2\n",
         ]
     )

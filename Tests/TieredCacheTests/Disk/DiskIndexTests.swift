@@ -3,7 +3,7 @@ import Testing
 @_spi(Benchmarks) @testable import TieredCache
 
 /// The order of eviction and what is known of files.
-@Suite("Disk: index", .timeLimit(.minutes(1)))
+@Suite("Disk: index", .timeLimit(.minutes(10)))
 struct DiskIndexTests {
     private func name(_ number: Int) -> EntryName {
         EntryName(digest: MD5Digest(high: UInt64(number), low: 0))
@@ -54,6 +54,48 @@ struct DiskIndexTests {
         #expect(index.update(name(1), generation: 1) { $0.bodyBytes = 100 } == 99)
         #expect(index[name(1)]?.bytes == 4196)
         #expect(index.update(name(2), generation: 1) { _ in } == nil)
+    }
+
+    @Test("building puts entries in the order of their use")
+    func built() {
+        var index = DiskIndex()
+        for (number, use) in [(1, 30), (2, 10), (3, 20), (4, 5)] {
+            var new = slot(number, number == 3 ? .prefetched : .used)
+            new.lastUse = UInt64(use)
+            index.append(new)
+            index.append(new)
+        }
+        index.orderByUse()
+        #expect(order(index) == [3, 4, 2, 1])
+        #expect(index.count == 4)
+        #expect(index.numbersByShard.map(\.count).reduce(0, +) == 4)
+    }
+
+    @Test("a slot is 64 bytes, and sizes are kept in units of the kernel's")
+    func size() {
+        #expect(MemoryLayout<DiskIndex.Slot>.stride == 64)
+        var slot = slot(1)
+        slot.recordBytes = 33 << 20
+        #expect(slot.recordBytes == 33 << 20)
+    }
+
+    @Test("names are found among many, also after others went and came")
+    func many() {
+        var index = DiskIndex()
+        for number in 0..<20_000 {
+            index.insert(slot(number))
+        }
+        for number in 0..<20_000 where number % 3 > 0 {
+            #expect(index.remove(name(number))?.generation == UInt64(number))
+        }
+        for number in 20_000..<40_000 {
+            index.insert(slot(number))
+        }
+        #expect(index.count == 6667 + 20_000)
+        for number in 0..<40_000 {
+            let isThere = number >= 20_000 || number % 3 == 0
+            #expect((index[name(number)]?.generation == UInt64(number)) == isThere)
+        }
     }
 
     @Test("it agrees with a list whatever is done", arguments: 0..<10 as Range<UInt64>)

@@ -4,7 +4,7 @@ import TieredCacheTesting
 @testable import TieredCache
 
 /// Entries whose file is closed and whose head stays in memory.
-@Suite("Disk: resting entries", .timeLimit(.minutes(1)))
+@Suite("Disk: resting entries", .timeLimit(.minutes(10)))
 struct DiskRestingTests {
     private static let sizes = [0, 1000, 65_536, 200_000]
 

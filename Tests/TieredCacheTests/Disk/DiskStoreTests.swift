@@ -4,7 +4,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("DiskStore", .timeLimit(.minutes(1)))
+@Suite("DiskStore", .timeLimit(.minutes(10)))
 struct DiskStoreTests {
     @Test(
         "a stored body is read back, in this store and in the next",

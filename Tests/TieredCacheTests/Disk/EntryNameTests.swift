@@ -3,7 +3,7 @@ import Testing
 @_spi(Benchmarks) @testable import TieredCache
 
 /// Names of files: ours are recognised, no other is.
-@Suite("Disk: entry names", .timeLimit(.minutes(1)))
+@Suite("Disk: entry names", .timeLimit(.minutes(10)))
 struct EntryNameTests {
     private let name = EntryName(
         digest: MD5Digest(high: 0xAB01_2345_6789_CDEF, low: 0x0011_2233_4455_6677)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct POSIXFileSystemTests {
     @Test(arguments: ["/proc/nothing/can/be/made/here", "/dev/null/below/a/file", "/proc/nope"])
     func aRootThatCannotBeMadeIsAnError(_ path: String) {

@@ -1,0 +1,138 @@
+import HTTPCaching
+import Synchronization
+import SystemPackage
+
+// When entries were used last: exact in memory, written down now and then.
+extension DiskCore {
+    /// Brings the hits since the last time into the order of eviction.
+    func foldUses() {
+        let now = useTime()
+        state.withLock { state in
+            for entry in state.residents.all
+            where entry.isUsed.exchange(false, ordering: .relaxed) {
+                state.index.touch(entry.name, at: now)
+                entry.pendingUse.store(now, ordering: .relaxed)
+            }
+        }
+    }
+
+    /// Once a minute, on a call that may block: writes recency down.
+    func foldUsesIfDue() {
+        guard access.canWrite else { return }
+        let now = timeSource.monotonicTime().nanoseconds
+        let isDue = state.withLock { state in
+            guard now - state.lastFold >= 60_000_000_000 else { return false }
+            state.lastFold = now
+            return true
+        }
+        if isDue { persistUses() }
+    }
+
+    /// Writes down when the entries in memory were last used.
+    ///
+    /// - Parameter isLast: nothing is written later, so that also uses within the last minute count.
+    func persistUses(isLast: Bool = false) {
+        guard access.canWrite, lock.beginWrite() else { return }
+        defer { endWriting() }
+        foldUses()
+        for entry in state.withLock({ $0.residents.all }) {
+            let use = entry.pendingUse.load(ordering: .relaxed)
+            guard use > 0, persistUse(of: entry, use, isLast: isLast) else { continue }
+            // A use meanwhile stays pending.
+            _ = entry.pendingUse.compareExchange(expected: use, desired: 0, ordering: .relaxed)
+        }
+    }
+
+    /// Writes the last use into the record, at most once a minute per entry.
+    ///
+    /// - Returns: whether there is nothing left to write.
+    @discardableResult
+    func persistUse(of entry: DiskEntry, _ use: UInt64, isLast: Bool = false) -> Bool {
+        let last = entry.lastKnownUse
+        let isDue = isLast ? use != last : use >= last &+ 60_000_000_000 || last > use
+        guard isDue, lock.beginWrite() else { return use == last }
+        defer { endWriting() }
+        return turns.take(entry.name) {
+            let (isPublished, isDetached) = entry.state.withLock { ($0.isPublished, $0.isDetached) }
+            guard isPublished, !isDetached, isCurrent(entry) else { return true }
+            do throws(FileSystemError) {
+                try writeLastUse(use, entry)
+                entry.persistedUse.store(use, ordering: .relaxed)
+            } catch {
+                // A use that is forgotten costs at worst an early eviction.
+                count(\.housekeepingErrors)
+            }
+            return true
+        }
+    }
+
+    /// Whether the record on disk is this entry's: before the index is loaded, nobody has written.
+    private func isCurrent(_ entry: DiskEntry) -> Bool {
+        state.withLock { state in
+            guard state.isIndexLoaded else { return true }
+            return state.index[entry.name]?.generation == entry.generation
+        }
+    }
+
+    private func writeLastUse(_ use: UInt64, _ entry: DiskEntry) throws(FileSystemError) {
+        guard let entries else { return }
+        let file = try open(entry.name.record, in: entries, .readWrite)
+        defer { fileSystem.close(file) }
+        try writeLastUse(use, to: file)
+        guard entry.state.withLock({ $0.isInline }) else { return }
+        // The body's own file was changed by us: what was verified stays so.
+        let verification = try fileSystem.status(of: file).verification
+        entry.state.withLock { $0.verification = verification }
+        state.withLock { state in
+            _ = state.index.update(entry.name, generation: entry.generation) { slot in
+                if slot.verification != 0 { slot.verification = verification }
+            }
+        }
+    }
+
+    /// Writes the word, and makes the record a current one if it is older: its last use is in other
+    /// units there, so both are one write.
+    private func writeLastUse(_ use: UInt64, to file: OpenFile) throws(FileSystemError) {
+        var head = [UInt8](repeating: 0, count: 24)
+        let count = try head.withUnsafeMutableBytesThrowing { (buffer) throws(FileSystemError) in
+            try fileSystem.read(file, into: buffer, at: 0)
+        }
+        guard count == head.count, let version = head.withUnsafeBytes(Record.version(of:)) else {
+            return  // Not a record any more.
+        }
+        head.withUnsafeMutableBytes { head in
+            head.put(Record.magic, at: 0)
+            head.put(use, at: Int(Record.lastUseOffset))
+        }
+        let start = version < DiskDirectory.formatVersion ? 0 : Int(Record.lastUseOffset)
+        try fileSystem.write(Array(head[start...]), to: file, at: Int64(start))
+    }
+
+    /// Makes a record of an older version a current one, its body untouched.
+    func upgrade(_ found: RecordReader.Found) {
+        guard let entries, lock.beginWrite() else { return }
+        defer { endWriting() }
+        turns.take(found.name) {
+            do throws(FileSystemError) {
+                let file = try open(found.name.record, in: entries, .readWrite)
+                defer { fileSystem.close(file) }
+                try writeLastUse(found.record.lastUse, to: file)
+            } catch {
+                // It stays readable as it is, and is tried again at the next start.
+                count(\.housekeepingErrors)
+            }
+        }
+    }
+}
+
+extension DiskEntry {
+    /// What the record says, by which later uses are told from earlier ones.
+    ///
+    /// What was made counts as used then, but for what was prefetched: its first use changes its
+    /// class.
+    fileprivate var lastKnownUse: UInt64 {
+        let written = persistedUse.load(ordering: .relaxed)
+        let isPrefetched = state.withLock { $0.flags.contains(.prefetched) }
+        return isPrefetched ? written : max(written, UInt64(clamping: created.nanoseconds))
+    }
+}

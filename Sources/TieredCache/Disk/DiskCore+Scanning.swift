@@ -1,0 +1,141 @@
+import HTTPCaching
+import SystemPackage
+
+extension DiskCore {
+    /// What a look at directories found.
+    struct Scan {
+        var slots: [DiskIndex.Slot] = []
+        /// Record files that are no records.
+        var damaged: [EntryName] = []
+        /// Bodies that no record speaks of.
+        var orphans: [EntryBody] = []
+    }
+
+    /// Reads every directory; changes nothing.
+    func scan() throws(CacheError) -> Scan {
+        var result = Scan()
+        guard let entries else { return result }
+        for shard in try shards(in: entries) {
+            try scan(shard, into: &result)
+        }
+        return result
+    }
+
+    /// Reads one directory.
+    ///
+    /// - Parameters:
+    ///   - shard: the number of the directory.
+    ///   - result: gets what is found.
+    ///   - upgrading: whether records of older versions are made current ones.
+    func scan(
+        _ shard: Int,
+        into result: inout Scan,
+        upgrading: Bool = false
+    ) throws(CacheError) {
+        guard let entries else { return }
+        let name = EntryName.shard(shard)
+        do throws(FileSystemError) {
+            let directory = try open(name, in: entries, .directory)
+            defer { fileSystem.close(directory) }
+            let files = ShardFiles(try fileSystem.list(directory), shard: shard)
+            try add(files, to: &result, upgrading)
+        } catch {
+            switch error.errno {
+            case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels:
+                return  // Not there, or not ours.
+            default:
+                throw self.error(error, "entries/\(name)")
+            }
+        }
+    }
+
+    /// The directories that there are; looking for each of 256 would cost a small cache most.
+    func shards(in entries: OpenFile) throws(CacheError) -> [Int] {
+        do throws(FileSystemError) {
+            let items = try fileSystem.list(entries).filter { $0.kind == .directory }
+            let names = Set(items.map(\.name))
+            return (0..<256).filter { names.contains(EntryName.shard($0)) }
+        } catch {
+            throw self.error(error, "entries")
+        }
+    }
+
+    private func add(
+        _ files: ShardFiles,
+        to result: inout Scan,
+        _ upgrading: Bool
+    ) throws(FileSystemError) {
+        var claimed: Set<EntryBody> = []
+        for name in files.records {
+            guard let found = self.record(of: name) else {
+                result.damaged.append(name)
+                continue
+            }
+            if upgrading, found.record.version < DiskDirectory.formatVersion {
+                upgrade(found)
+            }
+            let body = EntryBody(name: name, generation: found.record.generation)
+            let hasBody = files.bodies.contains(body) && !found.record.flags.contains(.inline)
+            if hasBody { claimed.insert(body) }
+            let bodyBytes = hasBody ? try allocated(name.body(body.generation)) : 0
+            result.slots.append(
+                DiskIndex.Slot(
+                    name: name,
+                    generation: body.generation,
+                    recordBytes: try allocated(name.record),
+                    bodyBytes: bodyBytes,
+                    hasBody: hasBody,
+                    lastUse: lastUse(of: found.record),
+                    queue: queue(of: found.record)
+                )
+            )
+        }
+        result.orphans.append(contentsOf: files.bodies.subtracting(claimed))
+    }
+
+    /// An entry never used counts as used when it was made; a date in the future as used now.
+    private func lastUse(of record: Record) -> UInt64 {
+        min(max(record.lastUse, UInt64(clamping: record.created.nanoseconds)), useTime())
+    }
+
+    private func queue(of record: Record) -> DiskIndex.Queue {
+        let queue = record.flags.queue
+        return queue == .prefetched && record.lastUse > 0 ? .used : queue
+    }
+
+    private func allocated(_ path: String) throws(FileSystemError) -> Int64 {
+        guard let entries else { return 0 }
+        do throws(FileSystemError) {
+            return try fileSystem.status(of: path, in: entries).allocatedBytes
+        } catch  where error.errno == .noSuchFileOrDirectory {
+            return 0
+        }
+    }
+}
+
+/// A body file.
+struct EntryBody: Hashable {
+    var name: EntryName
+    var generation: UInt64
+
+    var path: String { name.body(generation) }
+}
+
+/// The files of one directory that are ours.
+private struct ShardFiles {
+    private(set) var records: [EntryName] = []
+    private(set) var bodies: Set<EntryBody> = []
+
+    init(_ items: [DirectoryItem], shard: Int) {
+        for item in items where item.kind == .file {
+            switch EntryFileName(item.name) {
+            case .record(let name) where name.shardNumber == shard:
+                records.append(name)
+            case .body(let name, let generation) where name.shardNumber == shard:
+                bodies.insert(EntryBody(name: name, generation: generation))
+            default:
+                continue
+            }
+        }
+    }
+}

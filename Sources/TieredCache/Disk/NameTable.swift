@@ -1,0 +1,90 @@
+/// Finds the number of a name: an open-addressing table of numbers, the names being in the slots.
+///
+/// 5 to 11 bytes per entry. Digests are spread evenly as they are, but whoever chooses keys can try
+/// many: the hash is seeded, so that nobody can crowd one place.
+struct NameTable {
+    private static let none: Int32 = -1
+    /// Was taken; a search goes on behind it.
+    private static let gone: Int32 = -2
+
+    private var places: [Int32] = []
+    private var used = 0
+    private let seed = UInt64.random(in: .min ... .max) | 1
+
+    private(set) var count = 0
+
+    /// The number of a name.
+    func number(of name: EntryName, in slots: SlotSlab) -> Int32? {
+        guard !places.isEmpty else { return nil }
+        var place = home(of: name)
+        while places[place] != Self.none {
+            let number = places[place]
+            if number >= 0, slots[number].name == name { return number }
+            place = next(place)
+        }
+        return nil
+    }
+
+    /// Enters a number whose name is not in the table.
+    mutating func insert(_ number: Int32, _ slots: SlotSlab) {
+        if (used + 1) * 4 > places.count * 3 { rebuild(slots) }
+        var place = home(of: slots[number].name)
+        while places[place] >= 0 {
+            place = next(place)
+        }
+        if places[place] == Self.none { used += 1 }
+        places[place] = number
+        count += 1
+    }
+
+    /// Takes a name out.
+    ///
+    /// - Returns: its number.
+    mutating func remove(_ name: EntryName, _ slots: SlotSlab) -> Int32? {
+        guard !places.isEmpty else { return nil }
+        var place = home(of: name)
+        while places[place] != Self.none {
+            let number = places[place]
+            if number >= 0, slots[number].name == name {
+                places[place] = Self.gone
+                count -= 1
+                return number
+            }
+            place = next(place)
+        }
+        return nil
+    }
+
+    /// Every number, in no order.
+    func forEach(_ body: (Int32) -> Void) {
+        for number in places where number >= 0 {
+            body(number)
+        }
+    }
+
+    /// Makes room, and drops what is gone: always so much that a quarter of the table is filled
+    /// before the next time.
+    private mutating func rebuild(_ slots: SlotSlab) {
+        let old = places
+        var size = 64
+        while count * 2 >= size { size *= 2 }
+        places = [Int32](repeating: Self.none, count: size)
+        used = count
+        for number in old where number >= 0 {
+            var place = home(of: slots[number].name)
+            while places[place] != Self.none {
+                place = next(place)
+            }
+            places[place] = number
+        }
+    }
+
+    @inline(__always)
+    private func home(of name: EntryName) -> Int {
+        let mixed = (name.digest.low ^ seed) &* 0x9E37_79B9_7F4A_7C15 ^ name.digest.high &* seed
+        return Int(truncatingIfNeeded: (mixed ^ mixed >> 32)) & (places.count - 1)
+    }
+
+    @inline(__always)
+    private func next(_ place: Int) -> Int { (place + 1) & (places.count - 1) }
+}
