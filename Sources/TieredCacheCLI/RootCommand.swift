@@ -15,7 +15,8 @@ struct RootCommand: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             GetCommand.self, PrefetchCommand.self, ListCommand.self, StatsCommand.self,
-            ShowCommand.self, PathCommand.self, VerifyCommand.self, RemoveCommand.self,
+            ServeCommand.self, ShowCommand.self, PathCommand.self, VerifyCommand.self,
+            RemoveCommand.self,
             ClearCommand.self, TrimCommand.self, DemoCommand.self,
         ]
     )

@@ -2,6 +2,7 @@
 #ifndef TIEREDCACHE_CLINUXCALLS_H
 #define TIEREDCACHE_CLINUXCALLS_H
 
+#include "Descriptors.h"
 #include "DiskCalls.h"
 #include "KeyHash.h"
 #include "Terminal.h"

@@ -95,7 +95,7 @@ public struct CacheRequest: Sendable {
         var upload: UploadBody?
     }
 
-    init(_ target: TargetURI, key: String?, method: HTTPRequest.Method) {
+    package init(_ target: TargetURI, key: String?, method: HTTPRequest.Method) {
         self.target = target.withoutUserinfo
         self.key = Self.key(target, explicit: key, method: method)
         self.keyName = key

@@ -27,6 +27,7 @@ final class HTTPServer: Sendable {
     ///   - responder: what answers.
     ///   - limits: how much and how long a client may ask.
     ///   - logger: where failures go.
+    ///   - group: whose threads it runs on.
     /// - Returns: the server.
     /// - Throws: what the system says, such as that the port is taken.
     static func start(

@@ -1,5 +1,6 @@
 import HTTPTypes
 import NIOCore
+import NIOHTTP1
 
 /// The head of an answer, and how its body is framed.
 struct ResponseHead: Sendable {
@@ -35,7 +36,7 @@ struct ResponseHead: Sendable {
     func encode(into buffer: inout ByteBuffer, _ connection: Connection) {
         buffer.writeStaticString("HTTP/1.1 ")
         buffer.writeString("\(status) ")
-        buffer.writeString(HTTPResponse.Status(code: status).reasonPhrase)
+        buffer.writeString(HTTPResponseStatus(statusCode: status).reasonPhrase)
         buffer.writeStaticString("\r\n")
         for field in fields {
             buffer.writeString(field.name.rawName)

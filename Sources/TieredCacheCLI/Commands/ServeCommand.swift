@@ -1,0 +1,64 @@
+import ArgumentParser
+
+/// `tieredcache serve`: the cache for players, or in front of an origin.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Serve the cache on 127.0.0.1, to players or in front of an origin.",
+        discussion: """
+            Prints its address when it is ready. A player opens that address, the scheme and the \
+            rest of a URL, such as http://127.0.0.1:PORT/TOKEN/https/example.com/film.mp4. Port \
+            and token stay the same for a cache directory.
+
+            With --origin it is a reverse proxy instead: http://127.0.0.1:PORT/x is URL/x, and no \
+            token is needed. SIGINT and SIGTERM end it.
+            """
+    )
+
+    @Option(
+        help: ArgumentHelp(
+            "Where to listen on 127.0.0.1.",
+            discussion: "By default the port used before, or a free one.",
+            valueName: "n"
+        )
+    )
+    var port: Int?
+
+    @Option(help: ArgumentHelp("Be a reverse proxy of this URL.", valueName: "url"))
+    var origin: String?
+
+    @Flag(help: "Follow the rules of a shared cache; with --origin.")
+    var shared = false
+
+    @Option(
+        help: ArgumentHelp(
+            "What proxied URLs begin with.",
+            discussion: "By default the token used before, or a random one.",
+            valueName: "t"
+        )
+    )
+    var token: String?
+
+    @Option(
+        help: ArgumentHelp("Seconds that the origin has for a first byte.", valueName: "seconds")
+    )
+    var originTimeout = 30.0
+
+    @Flag(help: "Print the address as one line of JSON.")
+    var json = false
+
+    @OptionGroup(title: "Cache options")
+    var cache: CacheOptions
+
+    func validate() throws {
+        guard port.map({ (0...65_535).contains($0) }) ?? true else {
+            throw ValidationError("--port must be from 0 to 65535")
+        }
+        guard originTimeout > 0, originTimeout <= 86_400 else {
+            throw ValidationError("--origin-timeout must be more than 0 and at most 86400 seconds")
+        }
+        guard origin == nil || token == nil else {
+            throw ValidationError("--token has no meaning with --origin")
+        }
+    }
+}

@@ -1,0 +1,34 @@
+import HTTPCaching
+import HTTPTypes
+@_spi(Benchmarks) import TieredCache
+
+/// The proxy's strong entity tag of a generation.
+enum GenerationTag {
+    /// Makes the tag of a response.
+    ///
+    /// The same for every answer of one generation, from its first byte on, in this process and in
+    /// later ones: where the origin has a strong tag, it is made of that; else of the random number
+    /// that the body has on disk; where it is not on disk, of `Last-Modified`.
+    ///
+    /// - Parameters:
+    ///   - fields: the response's fields.
+    ///   - target: what was asked for.
+    ///   - generation: the number of the body on disk.
+    /// - Returns: nil where nothing tells one body from another.
+    static func of(fields: HTTPFields, target: TargetURI, generation: UInt64?) -> EntityTag? {
+        if let tag = fields[.eTag].flatMap({ EntityTag($0) }), !tag.isWeak {
+            return EntityTag(opaque: "o" + digest("\(target.string)\n\(tag.opaque)"))
+        }
+        if let generation {
+            return EntityTag(opaque: "g" + ProxyAddress.hexadecimal(generation))
+        }
+        return fields[.lastModified].flatMap {
+            EntityTag(opaque: "m" + digest("\(target.string)\n\($0)"))
+        }
+    }
+
+    /// 32 hexadecimal digits.
+    static func digest(_ text: String) -> String {
+        Array(text.utf8).withUnsafeBytes { MD5.digest(of: $0).hexadecimal }
+    }
+}

@@ -1,0 +1,156 @@
+import HTTPCaching
+import HTTPTypes
+import NIOCore
+import TieredCache
+
+/// Answers one GET or HEAD of a player for a representation of an origin.
+struct MediaExchange: Sendable {
+    let cache: TieredCache
+    let settings: ProxySettings
+    let request: ServerRequest
+    let target: TargetURI
+    let writer: ResponseWriter
+    let conditions: PlayerConditions
+
+    init(
+        _ request: ServerRequest,
+        _ target: TargetURI,
+        cache: TieredCache,
+        settings: ProxySettings,
+        writer: ResponseWriter
+    ) {
+        self.cache = cache
+        self.settings = settings
+        self.request = request
+        self.target = target
+        self.writer = writer
+        conditions = PlayerConditions(request.fields, isHead: request.isHead)
+    }
+
+    /// Answers; returns without having finished where the connection is to be dropped.
+    func run() async throws {
+        let source = MediaSource(cache: cache, settings: settings, request: request, target: target)
+        var opened = try await source.open(firstRange)
+        if case .lengthUnknown = opened {
+            try await source.findLength()
+            opened = try await source.open(firstRange)
+        }
+        switch opened {
+        case .response(let response):
+            try await answer(response, source)
+        case .unsatisfiable(let length):
+            try await refuseRange(length)
+        case .failed(let status):
+            try await send(status)
+        case .lengthUnknown, .cut:
+            // A known file that cannot be had now: an error would be taken for its bytes.
+            return
+        }
+    }
+
+    /// What is asked of the cache first.
+    ///
+    /// HEAD wants a head, which the first byte brings; so the body of a cold file is not fetched.
+    private var firstRange: ByteRangeSpec? { request.isHead ? .bounded(0..<1) : conditions.range }
+
+    // MARK: Answers
+
+    private func answer(_ response: CacheResponse, _ source: MediaSource) async throws {
+        guard response.status.code == 200 else { return try await relay(response) }
+        let outcome = conditions.outcome(
+            tag: source.tag(of: response),
+            lastModified: response.fields[.lastModified],
+            now: settings.timeSource.wallTime()
+        )
+        switch outcome {
+        case .notModified:
+            try await send(304, source.fields(of: response), .none)
+        case .failed:
+            try await send(412, source.fields(of: response), .length(0))
+        case .answerWhole where conditions.range != nil:
+            guard case .response(let whole) = try await source.open(nil) else { return }
+            guard whole.status.code == 200 else { return try await relay(whole) }
+            try await deliver(whole, isPartial: false, source)
+        case .answer, .answerWhole:
+            try await deliver(response, isPartial: conditions.range != nil, source)
+        }
+    }
+
+    private func deliver(
+        _ response: CacheResponse,
+        isPartial: Bool,
+        _ source: MediaSource
+    ) async throws {
+        var fields = source.fields(of: response)
+        guard let length = response.completeLength else {
+            // A part would need a concrete total; from the first byte on, everything is an answer.
+            try await writer.start(ResponseHead(status: 200, fields: fields, framing: .unknown))
+            guard !request.isHead else { return try await finishHead(response) }
+            try await MediaPump(source, writer, tag: source.tag(of: response)).run(response)
+            return try await writer.finish()
+        }
+        if request.isHead {
+            let head = ResponseHead(status: 200, fields: fields, framing: .length(length))
+            try await writer.start(head)
+            return try await finishHead(response)
+        }
+        let range = response.range.lowerBound..<(response.range.upperBound ?? length)
+        if isPartial {
+            fields[.contentRange] =
+                "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)"
+        }
+        let head = ResponseHead(
+            status: isPartial ? 206 : 200,
+            fields: fields,
+            framing: .length(Int64(range.count))
+        )
+        try await writer.start(head)
+        try await MediaPump(source, writer, tag: source.tag(of: response)).run(response)
+        try await writer.finish()
+    }
+
+    /// Ends the answer to a HEAD, and takes the first block in, so that what was told lasts.
+    private func finishHead(_ response: CacheResponse) async throws {
+        try await writer.finish()
+        var body = response.body.makeAsyncIterator()
+        _ = try await body.next()
+    }
+
+    /// A final status other than 200, with its body.
+    private func relay(_ response: CacheResponse) async throws {
+        let fields = PlayerFields.of(
+            response.fields,
+            tag: nil,
+            acceptsRanges: false,
+            status: response.cacheStatus
+        )
+        let bytes = try await response.body.collect(upTo: 1 << 20)
+        let head = ResponseHead(
+            status: response.status.code,
+            fields: fields,
+            framing: [204, 304].contains(response.status.code)
+                ? .none : .length(Int64(bytes.count))
+        )
+        try await writer.send(WholeAnswer(head: head, body: ByteBuffer(copying: bytes)))
+    }
+
+    private func refuseRange(_ length: Int64) async throws {
+        var fields = HTTPFields()
+        fields[.contentRange] = "bytes */\(length)"
+        fields[.acceptRanges] = "bytes"
+        try await send(416, fields, .length(0))
+    }
+
+    private func send(_ status: Int) async throws {
+        try await send(status, [:], .length(0))
+    }
+
+    private func send(
+        _ status: Int,
+        _ fields: HTTPFields,
+        _ framing: ResponseHead.Framing
+    ) async throws {
+        let head = ResponseHead(status: status, fields: fields, framing: framing)
+        try await writer.send(WholeAnswer(head: head, body: ByteBuffer()))
+    }
+}

@@ -1,0 +1,45 @@
+import TieredCache
+
+/// How long and how often a file is asked for before its answer begins.
+struct OpenRetry {
+    /// Why an attempt failed.
+    enum Failure: Error, Hashable {
+        case unavailable, timedOut
+
+        /// The status that says so.
+        var status: Int { self == .timedOut ? 504 : 502 }
+    }
+
+    private let settings: ProxySettings
+    private let start: MonotonicTime
+    private var pause: Duration = .milliseconds(250)
+
+    init(_ settings: ProxySettings) {
+        self.settings = settings
+        start = settings.timeSource.monotonicTime()
+    }
+
+    private var elapsed: Duration {
+        start.duration(to: settings.timeSource.monotonicTime())
+    }
+
+    /// How long the next attempt may take.
+    var timeLeft: Duration {
+        max(.milliseconds(1), settings.originTimeout - elapsed)
+    }
+
+    /// How long to wait before the next attempt; nil to give up.
+    ///
+    /// - Parameters:
+    ///   - failure: what happened.
+    ///   - isKnown: whether the file has been answered before; then there is more time.
+    /// - Returns: the pause.
+    mutating func delay(after failure: Failure, isKnown: Bool) -> Duration? {
+        let limit =
+            isKnown
+            ? max(settings.originTimeout, settings.stallTimeout) : settings.originTimeout
+        guard elapsed + pause < limit else { return nil }
+        defer { pause = min(pause * 2, .seconds(4)) }
+        return pause
+    }
+}

@@ -1,0 +1,97 @@
+import HTTPCaching
+import HTTPTypes
+import Logging
+import NIOCore
+import NIOHTTP1
+import TieredCache
+
+/// Answers everything that is asked of a player proxy.
+struct PlayerResponder: Responder {
+    let cache: TieredCache
+    let settings: ProxySettings
+    let token: String
+    /// Set as soon as the server listens; nobody can connect before.
+    let address = LateValue<ProxyAddress>()
+
+    func respond(
+        to request: ServerRequest,
+        body: RequestBody,
+        with writer: ResponseWriter
+    ) async {
+        // A client may be that quick.
+        guard let address = address.value else { return }
+        let route = PlayerRoute(
+            method: HTTPRequest.Method(request.head.method.rawValue) ?? .trace,
+            target: request.target,
+            host: request.value("host"),
+            address: address
+        )
+        do {
+            switch route {
+            case .media(let target):
+                await answer(request, target, writer)
+            case .refused(let refusal):
+                try await writer.send(.text(refusal.rawValue))
+            case .redirectToBase:
+                var answer = WholeAnswer.text(308)
+                answer.head.fields[.location] = address.base
+                try await writer.send(answer)
+            case .statusPage, .metrics, .form:
+                try await writer.send(.text(404))
+            }
+        } catch {
+            // The client has left before it had the answer; there is nobody to tell.
+            settings.logger.debug("client left", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Answers with a representation; goes on for a moment when the client leaves.
+    ///
+    /// Players drop a connection to open the next one at the following byte: what runs for them is
+    /// kept that long.
+    private func answer(
+        _ request: ServerRequest,
+        _ target: TargetURI,
+        _ writer: ResponseWriter
+    ) async {
+        let exchange = MediaExchange(
+            request,
+            target,
+            cache: cache,
+            settings: settings,
+            writer: writer
+        )
+        let settings = settings
+        let work = Task {
+            do {
+                try await exchange.run()
+            } catch {
+                settings.logger.debug("answer cut", metadata: ["error": "\(error)"])
+            }
+        }
+        await withTaskCancellationHandler {
+            await work.value
+        } onCancel: {
+            Task {
+                // Cancelled only where the server stops: then at once.
+                try? await settings.timeSource.sleep(for: settings.lingerTime)
+                work.cancel()
+            }
+        }
+    }
+}
+
+extension WholeAnswer {
+    /// A status with its phrase as a text.
+    static func text(_ status: Int) -> WholeAnswer {
+        let text = "\(status) \(HTTPResponseStatus(statusCode: status).reasonPhrase)\n"
+        return WholeAnswer(
+            head: ResponseHead(
+                status: status,
+                fields: [.contentType: "text/plain; charset=utf-8"],
+                framing: .length(Int64(text.utf8.count))
+            ),
+            body: ByteBuffer(string: text)
+        )
+    }
+}

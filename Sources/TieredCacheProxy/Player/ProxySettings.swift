@@ -1,0 +1,29 @@
+public import Logging
+public import TieredCache
+
+/// How a proxy behaves beside what its cache is configured to do.
+public struct ProxySettings: Sendable {
+    /// The port on 127.0.0.1; nil for the one that was used before, or a free one.
+    public var port: Int?
+    /// What a proxied URL must begin with; nil for the one that was used before, or a random one.
+    public var token: String?
+    /// How long the first byte of an answer may take before it is 502 or 504, by default 30 s.
+    public var originTimeout: Duration = .seconds(30)
+    /// How long an answer that has begun may wait for its next byte before it is cut.
+    ///
+    /// By default 30 s; the origin is asked again and again meanwhile.
+    public var stallTimeout: Duration = .seconds(30)
+    /// How long a download goes on after its last client has left, by default 1.5 s.
+    public var lingerTime: Duration = .milliseconds(1500)
+    /// How many bytes it may take in that time, by default 512 KiB.
+    public var lingerBytes: Int64 = 512 << 10
+    /// How much and how long a client may ask.
+    public var limits = ServerLimits()
+    /// Where log messages go; nowhere by default.
+    public var logger = Logger(label: "tieredcache.proxy") { _ in SwiftLogNoOpLogHandler() }
+    /// Where time comes from.
+    public var timeSource: any TimeSource = SystemTimeSource()
+
+    /// Creates settings with the defaults.
+    public init() {}
+}

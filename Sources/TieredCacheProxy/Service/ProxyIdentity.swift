@@ -1,0 +1,75 @@
+import SystemPackage
+
+/// The port and the token of a proxy, kept with the cache directory, so that a player's URLs stay
+/// good when the program restarts.
+struct ProxyIdentity: Hashable, Sendable {
+    var port: Int?
+    var token: String?
+
+    /// The name of the file below the cache directory; only the owner may read it.
+    static let fileName = "PROXY"
+
+    private static let firstLine = "tieredcache-proxy 1"
+
+    init(port: Int? = nil, token: String? = nil) {
+        self.port = port
+        self.token = token
+    }
+
+    /// Reads the text of a file; what cannot be read is as if it were not there.
+    init(text: String) {
+        let lines = text.split(separator: "\n")
+        guard lines.first.map(String.init) == Self.firstLine else { return }
+        for line in lines.dropFirst() {
+            let words = line.split(separator: " ", maxSplits: 1).map(String.init)
+            switch (words.first, words.last) {
+            case ("port", let value?):
+                port = Int(value).flatMap { (1...65_535).contains($0) ? $0 : nil }
+            case ("token", let value?):
+                token = ProxyAddress.isToken(value) ? value : nil
+            default:
+                continue
+            }
+        }
+    }
+
+    /// The text of the file.
+    var text: String {
+        var text = Self.firstLine + "\n"
+        if let port { text += "port \(port)\n" }
+        if let token { text += "token \(token)\n" }
+        return text
+    }
+
+    // MARK: Files
+
+    /// Reads what is kept with a directory.
+    static func read(from directory: FilePath) -> ProxyIdentity {
+        do {
+            let file = try FileDescriptor.open(directory.appending(fileName), .readOnly)
+            return try file.closeAfter {
+                var bytes = [UInt8](repeating: 0, count: 4096)
+                let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
+                return ProxyIdentity(text: String(decoding: bytes[..<count], as: UTF8.self))
+            }
+        } catch {
+            // There is none yet, or it cannot be read: the proxy gets a new one.
+            return ProxyIdentity()
+        }
+    }
+
+    /// Keeps the identity with a directory.
+    ///
+    /// - Parameter directory: the cache directory.
+    /// - Throws: what the system says; the proxy works all the same, under another address the
+    ///   next time.
+    func write(to directory: FilePath) throws {
+        let file = try FileDescriptor.open(
+            directory.appending(Self.fileName),
+            .writeOnly,
+            options: [.create, .truncate, .noFollow],
+            permissions: .ownerReadWrite
+        )
+        try file.closeAfter { _ = try file.writeAll(text.utf8) }
+    }
+}
