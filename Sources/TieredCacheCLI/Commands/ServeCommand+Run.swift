@@ -37,6 +37,18 @@ extension ServeCommand {
         settings.token = token
         settings.originTimeout = timeout
         settings.logger = configuration.logger
+        if let origin {
+            let proxy = try await ReverseProxy.start(
+                cache: cache,
+                origin: origin,
+                settings: settings
+            )
+            return try await run(
+                ProxyService { await proxy.stop() },
+                base: proxy.base,
+                port: proxy.port
+            )
+        }
         let proxy = try await PlayerProxy.start(
             cache: cache,
             directory: configuration.directory,

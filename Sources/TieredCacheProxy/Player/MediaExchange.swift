@@ -84,7 +84,8 @@ struct MediaExchange: Sendable {
         var fields = source.fields(of: response)
         guard let length = response.completeLength else {
             // A part would need a concrete total; from the first byte on, everything is an answer.
-            try await writer.start(ResponseHead(status: 200, fields: fields, framing: .unknown))
+            let framing: ResponseHead.Framing = request.isHead ? .none : .unknown
+            try await writer.start(ResponseHead(status: 200, fields: fields, framing: framing))
             guard !request.isHead else { return try await finishHead(response) }
             try await MediaPump(source, writer, tag: source.tag(of: response)).run(response)
             return try await writer.finish()

@@ -125,6 +125,10 @@ final class ConnectionHandler: ChannelInboundHandler {
     private func begin(_ request: ServerRequest) {
         lastNumber += 1
         exchange = Exchange(request, number: lastNumber)
+        // The parser takes what follows for another protocol, although nobody agreed to one.
+        if request.head.headers.contains(name: "upgrade") || request.head.method == .CONNECT {
+            isLast = true
+        }
         if request.hasBody { respond() }
     }
 

@@ -19,8 +19,12 @@ struct ResponseHead: Sendable {
     var fields: HTTPFields
     var framing: Framing
 
-    init(status: Int, fields: HTTPFields = [:], framing: Framing) {
+    /// The reason phrase; nil for the usual one.
+    var reason: String?
+
+    init(status: Int, reason: String? = nil, fields: HTTPFields = [:], framing: Framing) {
         self.status = status
+        self.reason = reason?.isEmpty == true ? nil : reason
         self.fields = fields
         self.framing = framing
     }
@@ -36,7 +40,7 @@ struct ResponseHead: Sendable {
     func encode(into buffer: inout ByteBuffer, _ connection: Connection) {
         buffer.writeStaticString("HTTP/1.1 ")
         buffer.writeString("\(status) ")
-        buffer.writeString(HTTPResponseStatus(statusCode: status).reasonPhrase)
+        buffer.writeString(reason ?? HTTPResponseStatus(statusCode: status).reasonPhrase)
         buffer.writeStaticString("\r\n")
         for field in fields {
             buffer.writeString(field.name.rawName)

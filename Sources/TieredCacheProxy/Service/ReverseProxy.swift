@@ -1,0 +1,54 @@
+import HTTPCaching
+public import TieredCache
+
+/// A caching reverse proxy of one origin on 127.0.0.1 (RFC 9110 §3.7, RFC 9111).
+///
+/// Forwards every method, path, query and end-to-end field. Private or shared is what the cache's
+/// configuration says.
+public final class ReverseProxy: Sendable {
+    private let server: HTTPServer
+
+    private init(_ server: HTTPServer) {
+        self.server = server
+    }
+
+    /// Starts to listen.
+    ///
+    /// - Parameters:
+    ///   - cache: what answers; it stays the caller's to shut down, after the proxy.
+    ///   - origin: the URL that `/` stands for.
+    ///   - settings: port and limits.
+    /// - Returns: the proxy, ready for requests.
+    /// - Throws: `.invalidURL`, or `.localStorage` if the port is taken.
+    public static func start(
+        cache: TieredCache,
+        origin: String,
+        settings: ProxySettings = ProxySettings()
+    ) async throws(CacheError) -> ReverseProxy {
+        let target: ReverseTarget?
+        do {
+            target = try ReverseTarget(url: origin)
+        } catch {
+            throw CacheError(.invalidURL, "cannot be a proxy of this origin: \(error)")
+        }
+        guard let target else {
+            throw CacheError(.invalidURL, "the URL of an origin has no query")
+        }
+        let server = try await LoopbackPort.listen(
+            on: settings.port,
+            preferring: nil,
+            responder: ReverseResponder(cache: cache, target: target, logger: settings.logger),
+            settings: settings
+        )
+        return ReverseProxy(server)
+    }
+
+    /// The port.
+    public var port: Int { server.port }
+
+    /// `http://127.0.0.1:PORT/`, which stands for the origin.
+    public var base: String { "http://127.0.0.1:\(port)/" }
+
+    /// Listens no more and closes all connections; the answers under way have a little time.
+    public func stop() async { await server.stop() }
+}
