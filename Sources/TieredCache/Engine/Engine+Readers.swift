@@ -86,7 +86,8 @@ extension Engine {
             medium = MemoryMedium(bytes)
         default:
             // A part that nothing can be joined to is of no use to a reader.
-            guard opening == 0..<Int64.max || response.head.validator != nil else { return nil }
+            let canGoOn = response.head.validator != nil && response.completeLength != nil
+            guard opening == 0..<Int64.max || canGoOn else { return nil }
             medium = PassingMedium(response, request, self)
         }
         return CacheReader(request, response, medium, options, time: time)

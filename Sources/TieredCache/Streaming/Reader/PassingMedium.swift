@@ -5,7 +5,6 @@ import HTTPCaching
 final class PassingMedium: ReaderMedium {
     private struct State {
         var bytes: OneWayBytes
-        var counted = ByteCounts()
     }
 
     let control = ReadControl(signal: ProgressSignal())
@@ -78,8 +77,10 @@ final class PassingMedium: ReaderMedium {
             await control.wait(after: seen, until: patience.deadline, time: engine.time)
             return nil
         case .end:
-            guard bytes.position < read.offset || length == nil else { return 0 }
-            return 0
+            guard let length, bytes.position < length else { return 0 }
+            // The piece that was asked for has ended.
+            try await reopen(at: read.offset)
+            return nil
         case .failed(let error):
             throw error
         }

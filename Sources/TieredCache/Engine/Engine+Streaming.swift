@@ -1,0 +1,79 @@
+import HTTPCaching
+import HTTPTypes
+
+// Responses whose bodies are read as readers read.
+extension Engine {
+    /// Answers like ``response(for:)``, but asks the origin in pieces of our own shape.
+    ///
+    /// A consumer that leaves in the middle, as players do, has then cost little more than it read.
+    func streamedResponse(for request: CacheRequest) async throws(CacheError) -> CacheResponse {
+        guard let opening = Self.opening(of: request.range), request.method == .get else {
+            return try await response(for: request)
+        }
+        var first = request
+        first.range = .bounded(opening)
+        first.isForReader = true
+        let response: CacheResponse
+        do throws(CacheError) {
+            response = try await self.response(for: first)
+        } catch {
+            // An empty body has no first byte to ask for.
+            guard error.code == .rangeNotSatisfiable, opening.lowerBound == 0 else { throw error }
+            return try await self.response(for: request)
+        }
+        guard response.status.code < 400 else { return response }
+        let wanted = try WantedRange.resolve(request, completeLength: response.completeLength)
+        guard let wanted, let body = response.body.source as? FollowingBody else {
+            if let wanted, response.range == (wanted.start, wanted.end) { return response }
+            return try await self.response(for: request)
+        }
+        var certainEnd: Int64?
+        if case .bounded(let range) = request.range { certainEnd = range.upperBound }
+        let options = ReaderOptions()
+        let medium = EntryMedium(body, opening: opening, options: options.planner)
+        return response.reading(
+            ReaderBody(medium, wanted, certainTo: certainEnd, options),
+            wanted,
+            of: request,
+            now: time.wallTime()
+        )
+    }
+
+    /// The bytes to ask for first; nil for the last bytes of something of unknown length.
+    private static func opening(of spec: ByteRangeSpec?) -> Range<Int64>? {
+        let options = ReadAheadPlanner.Options()
+        switch spec {
+        case nil:
+            return 0..<options.head
+        case .openEnded(let start):
+            return start..<start.clampedSum(max(options.head - start, options.minimum))
+        case .bounded(let range):
+            let end = range.lowerBound.clampedSum(options.maximumRequest)
+            return range.lowerBound..<min(range.upperBound, end)
+        case .suffix:
+            return nil
+        }
+    }
+}
+
+extension CacheResponse {
+    /// The same answer with more of the body.
+    fileprivate func reading(
+        _ body: ReaderBody,
+        _ wanted: WantedRange,
+        of request: CacheRequest,
+        now: WallTime
+    ) -> CacheResponse {
+        CacheResponse(
+            head,
+            request: request,
+            source: headSource,
+            cacheStatus: cacheStatus,
+            completeLength: completeLength,
+            wanted: wanted,
+            body: body,
+            now: now,
+            trouble: storageTrouble
+        )
+    }
+}

@@ -1,0 +1,47 @@
+import FoundationEssentials
+
+/// The body of a response that is read as a reader reads: in bounded requests, a little ahead.
+final class ReaderBody: BodySource {
+    private static let chunkSize: Int64 = 256 << 10
+
+    private let medium: EntryMedium
+    private let options: ReaderOptions
+    private let position: Guarded<Int64>
+    /// Where the body ends; nil while that is not known.
+    private let end: Int64?
+    /// Where the consumer will stop, if it has said so.
+    private let certainEnd: Int64?
+
+    init(
+        _ medium: EntryMedium,
+        _ wanted: WantedRange,
+        certainTo certainEnd: Int64?,
+        _ options: ReaderOptions
+    ) {
+        self.medium = medium
+        self.options = options
+        position = Guarded(wanted.start)
+        end = wanted.end
+        self.certainEnd = certainEnd
+    }
+
+    var counts: ByteCounts { medium.counts }
+    var storageTrouble: CacheError? { medium.storageTrouble }
+    var isSuperseded: Bool { medium.entry.isSuperseded }
+    var generation: UInt64? { medium.entry.generation }
+    var storageKey: CacheKey? { medium.entry.key }
+
+    func next() async throws(CacheError) -> Data? {
+        let offset = position.withLock { $0 }
+        let count = min(Self.chunkSize, (end ?? .max) - offset)
+        guard count > 0 else { return nil }
+        let buffer = ReadBuffer(capacity: Int(count))
+        let destination = buffer.fill { ReadDestination(buffer: $0) }
+        let read = Read(offset: offset, destination: destination, certainEnd: certainEnd)
+        let deadline = medium.engine.time.monotonicTime().advanced(by: options.deadline)
+        let got = try await medium.read(read, until: deadline)
+        guard got > 0 else { return nil }
+        position.withLock { $0 += Int64(got) }
+        return buffer.data(count: got)
+    }
+}

@@ -1,0 +1,173 @@
+import FoundationEssentials
+import HTTPCaching
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+/// Cancelling, interrupting, deadlines, and leaving.
+@Suite(.timeLimit(.minutes(5)))
+struct ReaderStoppingTests {
+    private static let film = OriginResource.generated(
+        length: 4 << 20,
+        cacheControl: "max-age=600"
+    )
+
+    /// Opens a reader whose second request meets an origin that says nothing.
+    private func withStalledReader(
+        _ change: (inout Configuration) -> Void = { _ in },
+        _ body: (TieredCache, CacheReader, ScriptedOrigin, OriginGate) async throws -> Void
+    ) async throws {
+        try await CacheFixture.run { fixture in
+            let gate = OriginGate()
+            let held = OriginBehaviour.faithful.with { $0.gate = gate }
+            fixture.origin.serve("/film", Self.film, OriginScript.first(1, .faithful).then(held))
+            try await fixture.withCache(change) { cache in
+                let reader = try await cache.reader(for: fixture.request("/film"))
+                _ = try await reader.bytes(at: 0, count: 1000)
+                try await body(cache, reader, fixture.origin, gate)
+                gate.open()
+            }
+        }
+    }
+
+    @Test("A cancel ends reads that wait and all later ones")
+    func cancels() async throws {
+        try await withStalledReader { _, reader, origin, _ in
+            let waiting = Task { try await reader.bytes(at: 2 << 20, count: 10) }
+            await origin.waitUntil { $0.exchanges.count == 2 }
+            reader.cancel()
+            await #expect(throws: CacheError.self) { _ = try await waiting.value }
+            let error = await #expect(throws: CacheError.self) {
+                _ = try await reader.bytes(at: 0, count: 10)
+            }
+            #expect(error?.code == .cancelled)
+        }
+    }
+
+    @Test("An interrupt ends reads until the reader is resumed")
+    func interrupts() async throws {
+        try await withStalledReader { _, reader, origin, gate in
+            let waiting = Task { try await reader.bytes(at: 2 << 20, count: 10) }
+            await origin.waitUntil { $0.exchanges.count == 2 }
+            reader.interrupt()
+            let error = await #expect(throws: CacheError.self) { _ = try await waiting.value }
+            #expect(error?.code == .interrupted)
+            reader.resume()
+            gate.open()
+            let bytes = try await reader.bytes(at: 2 << 20, count: 10)
+            #expect(bytes == Self.film.bytes(2 << 20..<Int64(2 << 20 + 10)))
+            #expect(origin.log.exchanges.count == 2)
+        }
+    }
+
+    @Test("A read ends at its deadline, and the next one goes on waiting for the same bytes")
+    func deadlines() async throws {
+        let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
+        let change = { (configuration: inout Configuration) in configuration.timeSource = time }
+        try await withStalledReader(change) { _, reader, origin, gate in
+            let waiting = Task {
+                try await reader.bytes(at: 2 << 20, count: 10, deadline: .seconds(5))
+            }
+            // The flight's watchdog and the read's alarm.
+            await time.waitForSleepers(2)
+            time.advance(by: .seconds(5))
+            let error = await #expect(throws: CacheError.self) { _ = try await waiting.value }
+            #expect(error?.code == .timedOut)
+            #expect(reader.lastError?.code == .timedOut)
+            gate.open()
+            let bytes = try await reader.bytes(at: 2 << 20, count: 10)
+            #expect(bytes == Self.film.bytes(2 << 20..<Int64(2 << 20 + 10)))
+            #expect(origin.log.exchanges.count == 2)
+        }
+    }
+
+    @Test("A transfer lingers for the reader that comes back, and ends two seconds later")
+    func lingering() async throws {
+        let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
+        try await CacheFixture.run { fixture in
+            let gate = OriginGate()
+            fixture.origin.serve("/film", Self.film, .first(1, .wait(for: gate, after: 100_000)))
+            let request = try fixture.request("/film")
+            try await fixture.withCache({ $0.timeSource = time }) { cache in
+                do {
+                    let reader = try await cache.reader(for: request)
+                    _ = try await reader.bytes(at: 0, count: 1000)
+                }
+                do {
+                    let reader = try await cache.reader(for: request)
+                    async let bytes = reader.bytes(at: 200_000, count: 1000)
+                    gate.open()
+                    #expect(try await bytes == Self.film.bytes(200_000..<201_000))
+                }
+                #expect(fixture.origin.log.exchanges.count == 1)
+            }
+        }
+    }
+
+    @Test("Who has left for two seconds holds no connection")
+    func leaving() async throws {
+        let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", Self.film, OriginScript(.stall(after: 100_000)))
+            try await fixture.withCache({ $0.timeSource = time }) { cache in
+                do {
+                    let reader = try await cache.reader(for: fixture.request("/film"))
+                    _ = try await reader.bytes(at: 0, count: 1000)
+                }
+                // The watchdog's sleep and the lingering one.
+                await time.waitForSleepers(2)
+                time.advance(by: .seconds(2))
+                await fixture.origin.waitUntil { $0.openResponses == 0 }
+            }
+        }
+    }
+
+    @Test("A reader that has stopped reading holds no slot")
+    func pausedReaders() async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", Self.film)
+            fixture.origin.serve("/page", .generated(length: 1000, cacheControl: "max-age=60"))
+            try await fixture.withCache({ $0.maximumDownloads = 1 }) { cache in
+                let reader = try await cache.reader(for: fixture.request("/film"))
+                _ = try await reader.bytes(at: 0, count: 1000)
+                // The reader is open and has asked for what it needs, and no more.
+                #expect(try await cache.data(for: fixture.request("/page")).count == 1000)
+                _ = try await reader.bytes(at: 1000, count: 1000)
+            }
+        }
+    }
+
+    @Test("A streamed response costs little more than what is read of it")
+    func streamedResponses() async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", Self.film)
+            var request = try fixture.request("/film")
+            try await fixture.withCache { cache in
+                let whole = try await cache.streamedResponse(for: request)
+                #expect(whole.completeLength == 4 << 20)
+                #expect(whole.range == (0, 4 << 20))
+                let first = try #require(try await whole.body.source.next())
+                #expect(first == Self.film.allBytes.prefix(first.count))
+                #expect(fixture.origin.log.bodyBytesWritten <= 512 << 10)
+                request.range = .bounded(3 << 20..<Int64(3 << 20 + 100_000))
+                let part = try await cache.streamedResponse(for: request)
+                let bytes = try await part.body.collect()
+                #expect([UInt8](bytes) == Self.film.bytes(3 << 20..<Int64(3 << 20 + 100_000)))
+                request.range = .suffix(1000)
+                let tail = try await cache.streamedResponse(for: request).body.collect()
+                #expect(tail == Self.film.allBytes.suffix(1000))
+                request.range = .openEnded(from: 4 << 20)
+                let past = request
+                let error = await #expect(throws: CacheError.self) {
+                    _ = try await cache.streamedResponse(for: past)
+                }
+                #expect(error?.code == .rangeNotSatisfiable)
+                request.range = nil
+                let all = try await cache.streamedResponse(for: request).body.collect()
+                #expect(all == Self.film.allBytes)
+            }
+            #expect(fixture.origin.log.bodyBytesWritten <= 4 << 20)
+        }
+    }
+}
