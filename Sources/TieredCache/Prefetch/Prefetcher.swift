@@ -1,0 +1,114 @@
+import HTTPCaching
+import Logging
+
+/// Fetches the beginnings of what will probably be played next, as in a feed of short videos.
+///
+/// Give it the ranked list whenever that changes, and what the player has ahead while it plays.
+/// What it stores goes first when room is needed, until somebody uses it, and its downloads start
+/// after all others. Letting go of it cancels what is under way; what arrived stays. May be used
+/// from any thread.
+public final class Prefetcher: Sendable {
+    private struct State {
+        var planner: PrefetchPlanner
+        var requests: [CacheKey: CacheRequest] = [:]
+        var tasks: [CacheKey: Task<Void, Never>] = [:]
+    }
+
+    private let engine: Engine
+    private let state: Guarded<State>
+
+    init(_ engine: Engine, options: PrefetchOptions) {
+        self.engine = engine
+        state = Guarded(State(planner: PrefetchPlanner(options: options)))
+    }
+
+    deinit {
+        for task in state.withLock({ $0.tasks }).values {
+            task.cancel()
+        }
+    }
+
+    /// Replaces the list of what comes next; the most likely comes first.
+    ///
+    /// Items that are no longer in it are cancelled at once.
+    ///
+    /// - Parameter requests: the items; of equal keys the first counts.
+    public func rank(_ requests: [CacheRequest]) {
+        decide { state in
+            state.requests = Dictionary(requests.map { ($0.key, $0) }) { first, _ in first }
+            return state.planner.didRank(requests.map(\.key))
+        }
+    }
+
+    /// Tells what the player has ahead; call it about once a second while something plays.
+    ///
+    /// - Parameter reserve: what can be played without the network.
+    public func playerHas(_ reserve: PlaybackReserve) {
+        decide { $0.planner.didMeasure(reserve) }
+    }
+
+    private func decide(_ input: (inout State) -> [PrefetchPlanner.Action]) {
+        let cancelled = state.withLock { state in
+            var cancelled: [Task<Void, Never>] = []
+            for action in input(&state) {
+                switch action {
+                case .cancel(let key):
+                    if let task = state.tasks[key] { cancelled.append(task) }
+                case .start(let key, let bytes):
+                    guard let request = state.requests[key] else { continue }
+                    state.tasks[key] = fetch(request, bytes)
+                }
+            }
+            return cancelled
+        }
+        for task in cancelled {
+            task.cancel()
+        }
+    }
+
+    private func fetch(_ request: CacheRequest, _ bytes: Int64) -> Task<Void, Never> {
+        let engine = engine
+        return Task { [weak self] in
+            let fetched: Int64?
+            do throws(CacheError) {
+                let result = try await engine.prefetch(request, bytes: bytes)
+                fetched = result.bytesFromCache + result.bytesFromOrigin
+            } catch {
+                engine.logger.debug(
+                    "not prefetched",
+                    metadata: [
+                        LogKeys.url: "\(request.target.redacted)",
+                        LogKeys.error: "\(error)",
+                    ]
+                )
+                fetched = nil
+            }
+            self?.didEnd(request.key, fetched)
+        }
+    }
+
+    private func didEnd(_ key: CacheKey, _ bytes: Int64?) {
+        decide { state in
+            state.tasks[key] = nil
+            guard let bytes else { return state.planner.didFail(key) }
+            return state.planner.didFinish(key, bytes: bytes)
+        }
+    }
+
+    /// Waits until nothing runs that was started before.
+    package func waitUntilIdle() async {
+        while let task = state.withLock({ $0.tasks.values.first }) {
+            await task.value
+        }
+    }
+}
+
+extension TieredCache {
+    /// A prefetcher of its own ranking; keep it while its list is of interest.
+    ///
+    /// - Parameter options: how much, and when.
+    /// - Returns: the prefetcher, idle.
+    public func prefetcher(options: PrefetchOptions = PrefetchOptions()) -> Prefetcher {
+        Prefetcher(engine, options: options)
+    }
+}
