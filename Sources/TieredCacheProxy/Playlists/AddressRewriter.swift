@@ -1,0 +1,108 @@
+package import HTTPCaching
+
+/// Turns the addresses of a playlist into ones that lead through the proxy.
+///
+/// An address that is absolute, or starts with a slash, would leave the proxy; a relative one stays
+/// with it and is kept. Where the playlist was redirected, relative addresses mean the place that
+/// answered, which the player does not know, so they are made absolute first. The text behind the
+/// authority is never touched: templates, escapes and fragments survive.
+package struct AddressRewriter: Sendable {
+    private let prefix: String
+    private let final: TargetURI
+    private let isRedirected: Bool
+
+    /// Creates a rewriter.
+    ///
+    /// - Parameters:
+    ///   - prefix: what stands in front of `SCHEME/AUTHORITY/PATH`, such as `/TOKEN/`, or the
+    ///     same behind `http://127.0.0.1:PORT`.
+    ///   - requested: the playlist's own URL, as the player knows it.
+    ///   - final: the URL that answered after redirects.
+    package init(prefix: String, requested: TargetURI, final: TargetURI) {
+        self.prefix = prefix
+        self.final = final
+        isRedirected =
+            requested.origin != final.origin || requested.path.folder != final.path.folder
+    }
+
+    /// The address that the player is to see; nil where it can stay.
+    package func rewritten(_ address: some Collection<UInt8>) -> [UInt8]? {
+        if let (scheme, rest) = Self.splitScheme(address) {
+            guard scheme == "http" || scheme == "https", rest.starts(with: "//".utf8) else {
+                return nil
+            }
+            return Array(prefix.utf8) + Array(scheme.utf8) + [slash] + rest.dropFirst(2)
+        }
+        if address.starts(with: "//".utf8) {
+            return Array((prefix + final.scheme.rawValue + "/").utf8) + address.dropFirst(2)
+        }
+        if address.first == slash {
+            return Array((prefix + final.proxiedOrigin).utf8) + address
+        }
+        guard isRedirected, !address.isEmpty, address.first != UInt8(ascii: "#") else { return nil }
+        return resolved(address)
+    }
+
+    /// The folder of the place that answered, as the player is to see it; nil where its own is the
+    /// same.
+    var redirectedFolder: [UInt8]? {
+        guard isRedirected else { return nil }
+        return Array((prefix + final.proxiedOrigin + final.path.folder).utf8)
+    }
+
+    private func resolved(_ address: some Collection<UInt8>) -> [UInt8]? {
+        let text = String(decoding: address, as: UTF8.self)
+        do throws(TargetURIError) {
+            let target = try final.resolving(reference: text)
+            let fragment = address.drop { $0 != UInt8(ascii: "#") }
+            let proxied = prefix + target.proxiedOrigin + target.originForm
+            return Array(proxied.utf8) + Array(fragment)
+        } catch {
+            // No address that anybody could follow; what it is stays the player's to find out.
+            return nil
+        }
+    }
+
+    /// A scheme in lower case and what follows its colon (RFC 3986 §3.1).
+    private static func splitScheme<Text: Collection<UInt8>>(
+        _ address: Text
+    ) -> (scheme: String, rest: Text.SubSequence)? {
+        let scheme = address.prefix { byte in
+            byte.isASCIILetter || byte.isASCIIDigit || "+-.".utf8.contains(byte)
+        }
+        guard let first = scheme.first, first.isASCIILetter, scheme.count <= 32,
+            scheme.endIndex < address.endIndex, address[scheme.endIndex] == UInt8(ascii: ":")
+        else { return nil }
+        let name = String(decoding: scheme, as: UTF8.self).lowercased()
+        return (name, address[address.index(after: scheme.endIndex)...])
+    }
+}
+
+private let slash = UInt8(ascii: "/")
+
+extension TargetURI {
+    /// `SCHEME/AUTHORITY`, as proxied URLs have it.
+    fileprivate var proxiedOrigin: String { "\(scheme.rawValue)/\(authority)" }
+}
+
+extension String {
+    /// A path up to its last slash.
+    fileprivate var folder: String {
+        let name = utf8.reversed().prefix { $0 != slash }
+        return String(decoding: utf8.dropLast(name.count), as: UTF8.self)
+    }
+}
+
+extension UInt8 {
+    var isASCIILetter: Bool {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self | 0x20)
+    }
+
+    var isASCIIDigit: Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self)
+    }
+
+    var isXMLSpace: Bool {
+        self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D
+    }
+}

@@ -1,0 +1,63 @@
+/// The attribute list of an HLS tag (RFC 8216 §4.2), as ranges of its bytes.
+///
+/// Foreign input: whatever cannot be read ends the list, and nothing of it is trusted further.
+struct HLSAttributes<Text: RandomAccessCollection<UInt8>>: Sequence, IteratorProtocol
+where Text.SubSequence == Text {
+    struct Attribute {
+        let name: Text
+        /// The value, without its quotes.
+        let value: Text
+        let isQuoted: Bool
+    }
+
+    private var rest: Text
+
+    init(_ text: Text) {
+        rest = text
+    }
+
+    mutating func next() -> Attribute? {
+        rest = rest.drop { $0 == UInt8(ascii: ",") || $0 == 0x20 || $0 == 0x09 }
+        let name = rest.prefix { $0 != UInt8(ascii: "=") && $0 != UInt8(ascii: ",") }
+        guard name.endIndex < rest.endIndex, rest[name.endIndex] == UInt8(ascii: "=") else {
+            return nil
+        }
+        let value = rest[rest.index(after: name.endIndex)...]
+        guard value.first == UInt8(ascii: "\"") else {
+            let plain = value.prefix { $0 != UInt8(ascii: ",") }
+            rest = value[plain.endIndex...]
+            return Attribute(name: name, value: plain, isQuoted: false)
+        }
+        let quoted = value.dropFirst().prefix { $0 != UInt8(ascii: "\"") }
+        guard quoted.endIndex < value.endIndex else { return nil }
+        rest = value[value.index(after: quoted.endIndex)...]
+        return Attribute(name: name, value: quoted, isQuoted: true)
+    }
+
+    /// The value of an attribute.
+    func value(_ name: String) -> String? {
+        for attribute in self where attribute.name.elementsEqual(name.utf8) {
+            return String(decoding: attribute.value, as: UTF8.self)
+        }
+        return nil
+    }
+}
+
+/// The lines of a playlist, each without its end; the bytes between them are CR LF or LF.
+struct PlaylistLines: Sequence, IteratorProtocol {
+    private let bytes: [UInt8]
+    private var position = 0
+
+    init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    mutating func next() -> Range<Int>? {
+        guard position < bytes.count else { return nil }
+        let start = position
+        let feed = bytes[start...].firstIndex(of: 0x0A) ?? bytes.count
+        position = feed + 1
+        let hasReturn = feed < bytes.count && feed > start && bytes[feed - 1] == 0x0D
+        return start..<(hasReturn ? feed - 1 : feed)
+    }
+}

@@ -1,0 +1,125 @@
+/// What an HLS playlist refers to, as far as fetching all of it needs to know (RFC 8216).
+package struct HLSPlaylist: Hashable, Sendable {
+    /// One rendition of the whole presentation.
+    package struct Variant: Hashable, Sendable {
+        package let address: String
+        /// Bits per second; 0 where it is not said.
+        package let bandwidth: Int
+        /// The groups of alternative renditions that go with it.
+        package let groups: Set<String>
+    }
+
+    /// Audio, subtitles or video that goes with variants.
+    package struct Rendition: Hashable, Sendable {
+        package let address: String
+        package let group: String
+    }
+
+    /// Empty for a media playlist.
+    package private(set) var variants: [Variant] = []
+    package private(set) var renditions: [Rendition] = []
+    /// What belongs to the playlist whatever is chosen: segments, keys, initialisation sections.
+    package private(set) var resources: [String] = []
+    private var seen: Set<String> = []
+
+    /// Reads a playlist; lines that make no sense are left out.
+    package init(_ bytes: [UInt8]) {
+        var pending: HLSAttributes<ArraySlice<UInt8>>?
+        for line in PlaylistLines(bytes) {
+            let text = bytes[line]
+            guard text.first == UInt8(ascii: "#") else {
+                let address = String(decoding: text, as: UTF8.self)
+                    .trimmingSpaces
+                guard !address.isEmpty else { continue }
+                take(address, pending)
+                pending = nil
+                continue
+            }
+            guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { continue }
+            let attributes = HLSAttributes(text[(colon + 1)...])
+            switch String(decoding: text[..<colon], as: UTF8.self) {
+            case "#EXT-X-STREAM-INF": pending = attributes
+            case "#EXT-X-MEDIA": takeRendition(attributes)
+            case "#EXT-X-KEY", "#EXT-X-MAP", "#EXT-X-SESSION-KEY", "#EXT-X-SESSION-DATA",
+                "#EXT-X-PART":
+                if let address = attributes.value("URI") { add(address) }
+            default: break
+            }
+        }
+    }
+
+    private mutating func take(
+        _ address: String,
+        _ attributes: HLSAttributes<ArraySlice<UInt8>>?
+    ) {
+        guard let attributes else { return add(address) }
+        let groups = ["AUDIO", "VIDEO", "SUBTITLES"].compactMap { name in
+            attributes.value(name).map { "\(name):\($0)" }
+        }
+        variants.append(
+            Variant(
+                address: address,
+                bandwidth: attributes.value("BANDWIDTH").flatMap { Int($0) } ?? 0,
+                groups: Set(groups)
+            )
+        )
+    }
+
+    private mutating func takeRendition(_ attributes: HLSAttributes<ArraySlice<UInt8>>) {
+        guard let address = attributes.value("URI"), let type = attributes.value("TYPE"),
+            let group = attributes.value("GROUP-ID")
+        else { return }
+        renditions.append(Rendition(address: address, group: "\(type):\(group)"))
+    }
+
+    private mutating func add(_ address: String) {
+        // Byte ranges of one file are one resource.
+        guard seen.insert(address).inserted else { return }
+        resources.append(address)
+    }
+}
+
+/// Which of a master playlist's variants to fetch.
+package enum VariantChoice: Hashable, Sendable {
+    case all
+    case highest
+    case lowest
+    /// The best one of at most so many bits per second; the lowest if there is none.
+    case upTo(Int)
+
+    /// Reads `all`, `highest`, `lowest`, or a number of bits per second.
+    package init?(_ text: String) {
+        switch text {
+        case "all": self = .all
+        case "highest": self = .highest
+        case "lowest": self = .lowest
+        default:
+            guard let bandwidth = Int(text), bandwidth > 0 else { return nil }
+            self = .upTo(bandwidth)
+        }
+    }
+
+    /// The addresses of the media playlists of what is chosen.
+    package func addresses(in playlist: HLSPlaylist) -> [String] {
+        let sorted = playlist.variants.sorted { $0.bandwidth < $1.bandwidth }
+        let chosen: [HLSPlaylist.Variant]
+        switch self {
+        case .all: chosen = playlist.variants
+        case .highest: chosen = sorted.suffix(1)
+        case .lowest: chosen = Array(sorted.prefix(1))
+        case .upTo(let bandwidth):
+            let best = sorted.last { $0.bandwidth <= bandwidth } ?? sorted.first
+            chosen = best.map { [$0] } ?? []
+        }
+        let groups = chosen.reduce(into: Set<String>()) { $0.formUnion($1.groups) }
+        let renditions = playlist.renditions.filter { groups.contains($0.group) }
+        return chosen.map(\.address) + renditions.map(\.address)
+    }
+}
+
+extension String {
+    fileprivate var trimmingSpaces: String {
+        let isSpace = { (character: Character) in character == " " || character == "\t" }
+        return String(drop(while: isSpace).reversed().drop(while: isSpace).reversed())
+    }
+}

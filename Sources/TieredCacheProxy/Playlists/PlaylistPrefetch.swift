@@ -1,0 +1,131 @@
+import HTTPCaching
+package import TieredCache
+
+/// Fetches all that a playlist refers to, so that it can be played without the network.
+package struct PlaylistPrefetch: Sendable {
+    /// How much was fetched, and what failed.
+    package struct Outcome: Sendable {
+        /// Playlists, segments, keys: everything that was asked for.
+        package var resources = 0
+        package var bytesFromCache: Int64 = 0
+        package var bytesFromOrigin: Int64 = 0
+        package var failures: [(url: String, error: CacheError)] = []
+
+        /// Nothing was asked for.
+        package init() {}
+    }
+
+    /// More than this in one presentation is taken for a mistake.
+    private static let maximumResources = 100_000
+    /// Requests made at the same time; the queue of downloads has its own limit.
+    private static let width = 6
+
+    private let cache: TieredCache
+    private let choice: VariantChoice
+
+    /// Creates a prefetch.
+    ///
+    /// - Parameters:
+    ///   - cache: where all of it goes.
+    ///   - choice: which variants of a master playlist are wanted.
+    package init(_ cache: TieredCache, choice: VariantChoice) {
+        self.cache = cache
+        self.choice = choice
+    }
+
+    /// Fetches what the playlist of `request`, which is held, refers to, and what that refers to.
+    ///
+    /// - Parameter request: the playlist.
+    /// - Returns: what was done; a resource that failed does not keep the others from being fetched.
+    package func run(_ request: CacheRequest) async -> Outcome {
+        var outcome = Outcome()
+        var seen: Set<String> = [request.target.string]
+        var playlists = [request]
+        // A master playlist, its media playlists, and no deeper.
+        for _ in 0..<2 where !playlists.isEmpty {
+            var further: [CacheRequest] = []
+            for playlist in playlists {
+                let found = await references(of: playlist, &outcome)
+                let resources = found.resources.filter { seen.insert($0.target.string).inserted }
+                await fetch(resources, &outcome)
+                further += found.playlists.filter { seen.insert($0.target.string).inserted }
+            }
+            await fetch(further, &outcome)
+            playlists = further
+        }
+        return outcome
+    }
+
+    /// What a playlist refers to, resolved.
+    private func references(
+        of request: CacheRequest,
+        _ outcome: inout Outcome
+    ) async -> (resources: [CacheRequest], playlists: [CacheRequest]) {
+        do throws(CacheError) {
+            let response = try await cache.response(for: request)
+            let bytes = [UInt8](
+                try await response.body.collect(upTo: Int(PlaylistKind.maximumSize))
+            )
+            guard PlaylistKind.hls.isBeginning(of: bytes) else { return ([], []) }
+            let playlist = HLSPlaylist(bytes)
+            let base = response.finalTarget
+            return (
+                playlist.resources.prefix(Self.maximumResources)
+                    .compactMap { self.request($0, base, like: request) },
+                choice.addresses(in: playlist).compactMap { self.request($0, base, like: request) }
+            )
+        } catch {
+            outcome.failures.append((request.target.redacted, error))
+            return ([], [])
+        }
+    }
+
+    /// A request like that for the playlist; nil for an address that is no URL of ours.
+    private func request(
+        _ address: String,
+        _ base: TargetURI,
+        like playlist: CacheRequest
+    ) -> CacheRequest? {
+        do {
+            let target = try base.resolving(reference: address)
+            var request = try CacheRequest(target.string)
+            if target.origin == playlist.target.origin { request.fields = playlist.fields }
+            request.isPinned = playlist.isPinned
+            return request
+        } catch {
+            // Keys of rights management and inline data have other schemes.
+            return nil
+        }
+    }
+
+    private func fetch(_ requests: [CacheRequest], _ outcome: inout Outcome) async {
+        let cache = cache
+        outcome.resources += requests.count
+        await withTaskGroup(of: (String, Result<PrefetchResult, CacheError>).self) { group in
+            var rest = requests[...]
+            func addNext() {
+                guard let request = rest.popFirst() else { return }
+                group.addTask {
+                    do throws(CacheError) {
+                        return (
+                            request.target.redacted, .success(try await cache.prefetch(request))
+                        )
+                    } catch {
+                        return (request.target.redacted, .failure(error))
+                    }
+                }
+            }
+            for _ in 0..<Self.width { addNext() }
+            for await (url, result) in group {
+                switch result {
+                case .success(let result):
+                    outcome.bytesFromCache += result.bytesFromCache
+                    outcome.bytesFromOrigin += result.bytesFromOrigin
+                case .failure(let error):
+                    outcome.failures.append((url, error))
+                }
+                addNext()
+            }
+        }
+    }
+}

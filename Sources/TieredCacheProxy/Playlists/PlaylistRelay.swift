@@ -1,0 +1,116 @@
+import HTTPCaching
+import HTTPTypes
+package import TieredCache
+
+/// Gets a playlist as fresh as it must be, and makes it lead through the proxy.
+package struct PlaylistRelay: Sendable {
+    /// A response, and its bytes for the player.
+    package struct Answer: Sendable {
+        package let response: CacheResponse
+        package let bytes: [UInt8]
+        /// Nil where the bytes turned out to be no playlist, and are as they came.
+        package let kind: PlaylistKind?
+    }
+
+    private let cache: TieredCache
+    private let prefix: String
+
+    /// Creates a relay.
+    ///
+    /// - Parameters:
+    ///   - cache: where playlists come from.
+    ///   - prefix: what stands in front of `SCHEME/AUTHORITY/PATH` in a proxied URL.
+    package init(_ cache: TieredCache, prefix: String) {
+        self.cache = cache
+        self.prefix = prefix
+    }
+
+    /// Answers a request whose path or whose response head lets expect a playlist.
+    ///
+    /// Playlists are asked for again as ``PlaylistFacts`` says; one whose origin cannot be reached
+    /// is used as it is held, for play without the network.
+    ///
+    /// - Parameter request: for the whole of the playlist.
+    /// - Returns: the answer; of a status of 400 or more the origin's own body.
+    /// - Throws: what ``TieredCache/response(for:)`` throws; `.invalidArgument` for a body that is
+    ///   too long for a playlist.
+    package func answer(_ request: CacheRequest) async throws(CacheError) -> Answer {
+        let held: Got
+        do throws(CacheError) {
+            held = try await get(request)
+        } catch {
+            guard let old = try await offline(request, error) else { throw error }
+            return answer(old, request)
+        }
+        guard let kind = held.kind, held.response.cacheStatus.isHit,
+            request.policy == .protocolDefault,
+            let limit = PlaylistFacts(held.original, kind: kind).maximumAge(held.response.fields),
+            held.response.age >= limit
+        else { return answer(held, request) }
+        var again = request
+        again.fields[.cacheControl] = "no-cache"
+        do throws(CacheError) {
+            let current = try await get(again)
+            guard current.response.status.code < 500 else { return answer(held, request) }
+            return answer(current, request)
+        } catch {
+            guard error.code == .originFailed || error.code == .timedOut else { throw error }
+            return answer(held, request)
+        }
+    }
+
+    /// What is held, of any age, where the origin cannot be reached.
+    private func offline(
+        _ request: CacheRequest,
+        _ error: CacheError
+    ) async throws(CacheError) -> Got? {
+        guard error.code == .originFailed || error.code == .timedOut else { return nil }
+        var request = request
+        request.policy = .cacheOnly
+        do throws(CacheError) {
+            return try await get(request)
+        } catch {
+            // Nothing is held either: why the origin failed says more.
+            return nil
+        }
+    }
+
+    private struct Got {
+        let response: CacheResponse
+        let original: [UInt8]
+        let kind: PlaylistKind?
+    }
+
+    private func get(_ request: CacheRequest) async throws(CacheError) -> Got {
+        let response = try await cache.response(for: request)
+        let bytes = [UInt8](try await response.body.collect(upTo: Int(PlaylistKind.maximumSize)))
+        let expected = PlaylistKind.expected(
+            contentType: response.fields[.contentType],
+            path: request.target.path
+        )
+        let kind = expected.flatMap { $0.isBeginning(of: bytes) ? $0 : nil }
+        return Got(
+            response: response,
+            original: bytes,
+            kind: response.status.code == 200 ? kind : nil
+        )
+    }
+
+    private func answer(_ got: Got, _ request: CacheRequest) -> Answer {
+        guard let kind = got.kind else {
+            return Answer(response: got.response, bytes: got.original, kind: nil)
+        }
+        let rewriter = PlaylistRewriter(
+            kind,
+            prefix: prefix,
+            requested: request.target,
+            final: got.response.finalTarget
+        )
+        return Answer(response: got.response, bytes: rewriter.rewrite(got.original), kind: kind)
+    }
+}
+
+extension CacheResponse {
+    /// Seconds since the origin has said so; 0 for what has just come from there.
+    fileprivate var age: Int { fields[.age].flatMap { Int($0) } ?? 0 }
+}

@@ -1,0 +1,92 @@
+import HTTPCaching
+import Testing
+
+@testable import TieredCacheProxy
+
+@Suite(.timeLimit(.minutes(1)))
+struct DASHRewriterTests {
+    private func rewrite(
+        _ text: String,
+        final: String = "https://a.example/v/main.mpd"
+    ) throws -> String {
+        let rewriter = PlaylistRewriter(
+            .dash,
+            prefix: "/T/",
+            requested: try TargetURI("https://a.example/v/main.mpd"),
+            final: try TargetURI(final)
+        )
+        return String(decoding: rewriter.rewrite(Array(text.utf8)), as: UTF8.self)
+    }
+
+    private let manifest = """
+        <?xml version="1.0"?>
+        <!-- <BaseURL>http://no.example/</BaseURL> -->
+        <MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static">
+          <ProgramInformation><Title>http://t.example/</Title></ProgramInformation>
+          <Period>
+            <BaseURL serviceLocation="http://s.example/"> @https://cdn.example/x/ </BaseURL>
+            <BaseURL><![CDATA[@http://cdn.example/a?b&c]]></BaseURL>
+            <AdaptationSet>
+              <SegmentTemplate media='@https://cdn.example/$Number$.m4s' initialization="i-$Bandwidth$.mp4"/>
+              <SegmentList>
+                <Initialization sourceURL="@/init.mp4" range="0-1"/>
+                <SegmentURL mediaRange="2-3" media="@//cdn.example/s.m4s"/>
+              </SegmentList>
+            </AdaptationSet>
+          </Period>
+          <UTCTiming schemeIdUri="urn:mpeg:dash:utc:http-iso:2014" value="http://time.example/"/>
+        </MPD>
+
+        """
+
+    @Test("Addresses lead through the proxy, all else stays")
+    func addresses() throws {
+        let given = manifest.replacing("@", with: "")
+        let wanted = manifest.replacing("@https://", with: "/T/https/")
+            .replacing("@http://", with: "/T/http/")
+            .replacing("@//", with: "/T/https/")
+            .replacing("@/", with: "/T/https/a.example/")
+        #expect(try rewrite(given) == wanted)
+    }
+
+    @Test("After a redirect the base of relative addresses is the place that answered")
+    func redirected() throws {
+        let text = "<MPD><ProgramInformation/><Period><BaseURL>video/</BaseURL></Period></MPD>"
+        #expect(
+            try rewrite(text, final: "http://edge.example/a&b/m.mpd")
+                == "<MPD><ProgramInformation/><BaseURL>/T/http/edge.example/a&amp;b/</BaseURL>"
+                + "<Period><BaseURL>video/</BaseURL></Period></MPD>"
+        )
+        let based = "<MPD><BaseURL>video/</BaseURL><Period/></MPD>"
+        #expect(
+            try rewrite(based, final: "http://edge.example/a/m.mpd")
+                == "<MPD><BaseURL>/T/http/edge.example/a/video/</BaseURL><Period/></MPD>"
+        )
+    }
+
+    @Test(
+        "What is not well-formed is passed on",
+        arguments: [
+            "<MPD", "<MPD><BaseURL>", "<MPD><BaseURL><![CDATA[http://x",
+            "<MPD a='><BaseURL>http://x/",
+            "<MPD><!-- ", "<MPD><><><//></", "<MPD></></></MPD><BaseURL", "<MPD =\"\" a= b='c'/>",
+        ]
+    )
+    func broken(_ text: String) throws {
+        #expect(try rewrite(text) == text)
+    }
+
+    @Test("Bytes of any kind are taken")
+    func hostileBytes() throws {
+        let target = try TargetURI("https://a.example/x.mpd")
+        let rewriter = PlaylistRewriter(.dash, prefix: "/T/", requested: target, final: target)
+        var random = SystemRandomNumberGenerator()
+        let alphabet = Array("<>/\"'=! -[]?&BaseURL MPD\u{0}\u{ff}".utf8)
+        for _ in 0..<3000 {
+            let count = Int.random(in: 0...80, using: &random)
+            let tail = (0..<count).map { _ in alphabet.randomElement(using: &random) ?? 0 }
+            let bytes = Array("<MPD>".utf8) + tail
+            #expect(rewriter.rewrite(bytes).count >= bytes.count)
+        }
+    }
+}
