@@ -1,18 +1,24 @@
 import HTTPCaching
 import HTTPTypes
 import TieredCache
+import TieredCacheProxy
 
 extension PrefetchCommand {
     func run() async throws {
         let requests = try urls.map { url throws(CacheError) in try CacheRequest(url) }
-        let (configuration, bytes, printsJSON) = (
-            cache.configuration(origin: origin), bytes?.bytes, json
+        let (configuration, bytes, variant, printsJSON) = (
+            cache.configuration(origin: origin), bytes?.bytes, variant.choice, json
         )
         let cache = try TieredCache(configuration)
         // Or the first download to end would make room for one that waits.
         let suspend = { @Sendable in cache.suspendDownloads() }
         try await Interruption.guarding(prepare: suspend) {
-            let order = PrefetchOrder(requests: requests, bytes: bytes, printsJSON: printsJSON)
+            let order = PrefetchOrder(
+                requests: requests,
+                bytes: bytes,
+                variant: variant,
+                printsJSON: printsJSON
+            )
             try await order.run(with: cache)
         }
     }
@@ -22,6 +28,8 @@ extension PrefetchCommand {
 struct PrefetchOrder: Sendable {
     let requests: [CacheRequest]
     let bytes: Int64?
+    /// What to take of presentations that have several.
+    let variant: VariantChoice
     let printsJSON: Bool
 
     /// Fetches all of them, each as soon as the queue of downloads lets it.
@@ -65,18 +73,38 @@ struct PrefetchOrder: Sendable {
         let start = time.monotonicTime()
         do throws(CacheError) {
             let result = try await cache.prefetch(request, bytes: bytes)
+            let parts = try await presentation(request, with: cache)
             let report = GetReport(
                 url: request.target.string,
                 status: result.status.code,
-                source: result.source.rawValue,
-                bytesFromCache: result.bytesFromCache,
-                bytesFromOrigin: result.bytesFromOrigin,
+                source: parts.bytesFromOrigin > 0 ? "origin" : result.source.rawValue,
+                bytesFromCache: result.bytesFromCache + parts.bytesFromCache,
+                bytesFromOrigin: result.bytesFromOrigin + parts.bytesFromOrigin,
                 elapsed: start.duration(to: time.monotonicTime())
             )
             return say(report, request)
         } catch {
             return (request, error)
         }
+    }
+
+    /// Fetches what a playlist that was just fetched refers to.
+    private func presentation(
+        _ request: CacheRequest,
+        with cache: TieredCache
+    ) async throws(CacheError) -> PlaylistPrefetch.Outcome {
+        guard bytes == nil else { return PlaylistPrefetch.Outcome() }
+        let contentType = try await cache.entry(for: request)?.fields[.contentType]
+        let kind = PlaylistKind.expected(contentType: contentType, path: request.target.path)
+        guard kind == .hls else { return PlaylistPrefetch.Outcome() }
+        let outcome = await PlaylistPrefetch(cache, choice: variant).run(request)
+        guard let first = outcome.failures.first else { return outcome }
+        throw CacheError(
+            first.error.code,
+            "\(outcome.failures.count) of \(outcome.resources) parts of "
+                + "\(request.target.redacted) failed, the others are stored: \(first.error.message)",
+            status: first.error.status
+        )
     }
 
     private func say(_ report: GetReport, _ request: CacheRequest) -> (CacheRequest, CacheError)? {

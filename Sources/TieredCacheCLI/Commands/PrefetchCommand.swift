@@ -1,4 +1,5 @@
 import ArgumentParser
+import TieredCacheProxy
 
 /// `tieredcache prefetch`: URLs into the cache, for later.
 struct PrefetchCommand: AsyncParsableCommand {
@@ -6,7 +7,8 @@ struct PrefetchCommand: AsyncParsableCommand {
         commandName: "prefetch",
         abstract: "Fetch URLs into the cache.",
         discussion: """
-            With --bytes only the head is fetched, enough for a player to start at once. Exits \
+            With --bytes only the head is fetched, enough for a player to start at once. Of an HLS \
+            playlist all that it refers to is fetched as well, for play without the network. Exits \
             with 69 if any URL failed; the others are stored all the same.
             """
     )
@@ -16,6 +18,14 @@ struct PrefetchCommand: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("How much of each, from its start.", valueName: "size"))
     var bytes: ByteSize?
+
+    @Option(
+        help: ArgumentHelp(
+            "Which variants of a master playlist: all, highest, lowest, or bits per second.",
+            valueName: "choice"
+        )
+    )
+    var variant = VariantArgument(choice: .all)
 
     @Flag(help: "Print one line of JSON for each URL.")
     var json = false

@@ -1,0 +1,18 @@
+import ArgumentParser
+import TieredCacheProxy
+
+/// Which variants of a presentation to fetch, as an argument.
+struct VariantArgument: ExpressibleByArgument {
+    let choice: VariantChoice
+
+    init(choice: VariantChoice) {
+        self.choice = choice
+    }
+
+    init?(argument: String) {
+        guard let choice = VariantChoice(argument) else { return nil }
+        self.choice = choice
+    }
+
+    var defaultValueDescription: String { "all" }
+}
