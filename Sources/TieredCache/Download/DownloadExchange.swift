@@ -32,14 +32,7 @@ struct DownloadExchange: Sendable {
         let response: TransportResponse
         watchdog.arm()
         do {
-            response = try await transport.send(
-                TransportRequest(
-                    head: request.head,
-                    body: request.body,
-                    upload: run.machine.plan.upload,
-                    connectTimeout: run.machine.plan.policy.connectTimeout
-                )
-            )
+            response = try await transport.send(transportRequest(run.machine.plan))
         } catch {
             return didFail(error, &run)
         }
@@ -72,6 +65,17 @@ struct DownloadExchange: Sendable {
             return try await receive(response.body, &run)
         }
         return try await receive(response.body, coding: start.coding, &run)
+    }
+
+    private func transportRequest(_ plan: DownloadPlan) -> TransportRequest {
+        var outgoing = TransportRequest(
+            head: request.head,
+            body: request.body,
+            upload: plan.upload,
+            connectTimeout: plan.policy.connectTimeout
+        )
+        outgoing.onInterim = plan.relay?.onInterim
+        return outgoing
     }
 
     private func receive(

@@ -49,9 +49,11 @@ package struct DownloadPlan: Sendable {
 ///
 /// The request goes out with the client's own end-to-end fields; redirects, errors and coded bodies
 /// are answers like any other and come through as they are.
-package struct RelayPlan: Hashable, Sendable {
+package struct RelayPlan: Sendable {
     /// Whether something is held that is served instead of an error of the origin (RFC 5861 §4).
     package var hasFallback = false
+    /// Told of interim responses, which go to the client as well.
+    package var onInterim: (@Sendable (HTTPResponse) -> Void)?
 
     package init(hasFallback: Bool = false) {
         self.hasFallback = hasFallback

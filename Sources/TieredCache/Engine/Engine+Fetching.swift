@@ -131,7 +131,7 @@ extension Engine {
             plan.conditionalFields = ConditionalRequest.fields(validating: found.head.fields)
             plan.range = 0..<Int64.max
         }
-        plan.relay?.hasFallback = remainder.staleOnError == .error && remainder.held != nil
+        plan.relay?.hasFallback = remainder.mayReplaceError
         var operation = DownloadOperation(
             engine: self,
             fill: fill,

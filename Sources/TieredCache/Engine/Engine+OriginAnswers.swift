@@ -150,8 +150,8 @@ extension Engine {
         _ remainder: Remainder,
         isStored: Bool
     ) throws(CacheError) -> CacheResponse {
-        if [500, 502, 503, 504].contains(head.status), remainder.staleOnError == .error,
-            remainder.held != nil
+        if StatusCode.isStaleIfErrorStatus(head.status), remainder.held != nil,
+            remainder.staleOnError == .error || request.relay != nil
         {
             throw CacheError.status(head.status, for: request.target)
         }
@@ -178,6 +178,7 @@ extension Engine {
         switch error.code {
         case .originFailed, .timedOut: break
         case .httpStatus where remainder.staleOnError == .error: break
+        case .httpStatus where request.relay != nil && remainder.mayReplaceError: break
         default: return nil
         }
         didServeStale(request)

@@ -165,7 +165,7 @@ extension RelayRequest {
         var request = CacheRequest(target, key: nil, method: .get)
         request.fields = fields
         request.priority = priority
-        request.relay = CacheRequest.Relay()
+        request.relay = CacheRequest.Relay(onInterim: onInterim)
         return request
     }
 
@@ -185,7 +185,7 @@ extension RelayRequest {
         var request = CacheRequest(target, key: nil, method: method)
         request.fields = fields
         request.priority = priority
-        request.relay = CacheRequest.Relay(upload: body)
+        request.relay = CacheRequest.Relay(upload: body, onInterim: onInterim)
         guard method == .get, let spec = plainRange else { return request }
         request.fields[.range] = nil
         request.range = spec

@@ -156,13 +156,23 @@ extension Engine {
 
     // MARK: Background
 
-    /// Asks the origin about what was just served (RFC 5861 §3).
+    /// Asks the origin about what was just served (RFC 5861 §3), once however many were served.
     func revalidateInBackground(_ request: CacheRequest, _ held: HeldResponse) {
+        guard revalidations.withLock({ $0.insert(held.key).inserted }) else { return }
         var request = request
+        // Whoever asked has an answer and is not told of this exchange.
+        request.relay?.onInterim = nil
+        request.fields = ConditionalRequest.removingConditions(from: request.fields)
         request.priority = .background
         request.range = nil
-        let remainder = Remainder(task: .validate, reason: .stale, held: held)
+        let hasValidator = held.head.facts.hasValidator
+        let remainder = Remainder(
+            task: hasValidator ? .validate : .fetch,
+            reason: .stale,
+            held: hasValidator ? held : nil
+        )
         Task { [request] in
+            defer { revalidations.withLock { _ = $0.remove(held.key) } }
             do throws(CacheError) {
                 let context = OperationContext(priority: .background)
                 let response = try await fetch(request, remainder, context)

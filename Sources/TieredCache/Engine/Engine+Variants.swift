@@ -4,7 +4,8 @@ import HTTPCaching
 //
 // The first one is held under the key itself, further ones under keys made from it. There is no
 // list of them that could be lost or be wrong: they are looked for where the first one turns out to
-// have been selected by other fields.
+// have been selected by other fields. All vary by the same fields, so at most one is selected by a
+// request: a response that names others, or none, takes the place of all of them.
 extension Engine {
     /// How many responses are held for one key.
     static let variantLimit = 8
@@ -20,9 +21,12 @@ extension Engine {
     /// Reads the disk: call it where that may block.
     func storageKey(for stored: StoredResponse, _ request: CacheRequest) -> CacheKey {
         let primary = request.entryKey(for: stored)
-        guard stored.isVariant, let first = storedHead(under: primary),
-            first.isVariant, first.selectingFields != stored.selectingFields
-        else { return primary }
+        guard let first = storedHead(under: primary), first.isVariant else { return primary }
+        guard stored.selectingNames == first.selectingNames else {
+            for key in variantKeys(of: primary) { forget(key) }
+            return primary
+        }
+        guard first.selectingFields != stored.selectingFields else { return primary }
         var free: CacheKey?
         var oldest = (key: primary, time: first.responseTime)
         for key in variantKeys(of: primary) {
@@ -53,6 +57,9 @@ extension StoredResponse {
         guard let first = selectingFields.first else { return false }
         return first.name != "*"
     }
+
+    /// The fields that select, in the order in which they are kept: by name.
+    fileprivate var selectingNames: [String] { selectingFields.map(\.name) }
 
     /// Whether the response has the form that a request needs.
     ///

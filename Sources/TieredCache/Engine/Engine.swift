@@ -17,6 +17,8 @@ final class Engine: Sendable {
     let counters = StatisticsCounters()
     let logger: Logger
 
+    /// The keys whose responses are being validated in the background.
+    let revalidations = Guarded<Set<CacheKey>>([])
     private let fills = Guarded<[FlightGroup: WeakFill]>([:])
     /// Reads the directory through, so that the first write need not.
     private let indexing: Task<Void, Never>?
@@ -139,6 +141,7 @@ final class Engine: Sendable {
         )
         if let relay = request.relay {
             plan.relay = RelayPlan()
+            plan.relay?.onInterim = relay.onInterim
             plan.upload = relay.upload
             plan.policy.keepsCoding = true
             // Another client waits and can try again itself.

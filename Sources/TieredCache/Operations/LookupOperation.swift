@@ -22,6 +22,19 @@ struct LookupOperation: Sendable {
         /// When what is held may be served although the origin did not confirm it.
         var staleOnError = ReuseDecision.StaleOnError.never
 
+        /// Whether what is held may stand in for an error that the origin answers to validation.
+        ///
+        /// RFC 9111 §4.3.3 lets an intermediary act as if the origin had not answered, unless the
+        /// origin has said for how long (RFC 5861 §4).
+        var mayReplaceError: Bool {
+            guard let held else { return false }
+            switch staleOnError {
+            case .never: return false
+            case .error: return true
+            case .disconnected: return held.head.facts.cacheControl.staleIfError == nil
+            }
+        }
+
         var isCompletion: Bool {
             if case .complete = task { true } else { false }
         }

@@ -93,6 +93,8 @@ public struct CacheRequest: Sendable {
     struct Relay: Sendable {
         /// The client's body, while it is being received.
         var upload: UploadBody?
+        /// Told of interim responses of the origin.
+        var onInterim: (@Sendable (HTTPResponse) -> Void)?
     }
 
     package init(_ target: TargetURI, key: String?, method: HTTPRequest.Method) {

@@ -17,6 +17,11 @@ public struct RelayRequest: Sendable {
     public var fields: HTTPFields
     /// The client's body, or nil for none.
     public var body: UploadBody?
+    /// Told of each interim response (1xx) that the origin sends before the head, on a thread that
+    /// must not wait; connection fields are left out.
+    ///
+    /// Of several requests that share an exchange, the one that began it is told.
+    public var onInterim: (@Sendable (HTTPResponse) -> Void)?
     /// How urgent it is, by default normal.
     public var priority: RequestPriority = .normal
 

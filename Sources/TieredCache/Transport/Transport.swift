@@ -5,7 +5,7 @@ public import HTTPTypes
 /// The engine owns those, so that it can decide about them. A transport only
 /// moves bytes, and only as fast as they are pulled.
 public protocol Transport: Sendable {
-    /// Sends `request` and returns when the final response's head has arrived (1xx are skipped).
+    /// Sends `request` and returns when the final response's head has arrived.
     ///
     /// Cancelling the task closes the exchange; the call then throws promptly.
     ///
@@ -24,6 +24,8 @@ public struct TransportRequest: Sendable {
     public var body: [UInt8]?
     /// A body that is pulled while it is sent, in place of ``body``; it can be sent once only.
     public var upload: UploadBody?
+    /// Told of each interim response (1xx but 101) before the head, on a thread that must not wait.
+    public var onInterim: (@Sendable (HTTPResponse) -> Void)?
     /// How long to wait for a connection, by default 10 s.
     public var connectTimeout: Duration
 

@@ -137,6 +137,62 @@ struct RelayTests {
         }
     }
 
+    @Test("Validation that ends in a 503 is as good as no answer, unless staleness is forbidden")
+    func errorsOnValidation() async throws {
+        try await RelayFixture.run { fixture in
+            _ = try await fixture.ask(fixture.answer(200, [.cacheControl: "max-age=1"]))
+            fixture.time.advance(by: .seconds(5))
+            let stale = try await fixture.ask(fixture.answer(503, body: "bad"))
+            #expect(stale.status == 200 && stale.body == "body")
+            #expect(stale.cacheStatus.forwardStatus == 503)
+            let gone = try await fixture.ask(fixture.answer(404, body: "gone"))
+            #expect(gone.status == 404 && gone.body == "gone")
+            let strict: HTTPFields = [.cacheControl: "max-age=1, must-revalidate"]
+            _ = try await fixture.ask(path: "/b", fixture.answer(200, strict))
+            fixture.time.advance(by: .seconds(5))
+            let error = try await fixture.ask(path: "/b", fixture.answer(503, body: "bad"))
+            #expect(error.status == 503 && error.body == "bad")
+        }
+    }
+
+    @Test("A shared cache keeps private answers and credentials apart, and obeys s-maxage")
+    func sharedRules() async throws {
+        let shared: (inout Configuration) -> Void = { $0.isShared = true }
+        try await RelayFixture.run(shared) { fixture in
+            for (number, (fields, control, isReused)) in [
+                ([:], "private, max-age=60", false), ([:], "max-age=60", true),
+                ([.authorization: "x"], "max-age=60", false),
+                ([.authorization: "x"], "max-age=60, public", true),
+                ([.authorization: "x"], "max-age=60, must-revalidate", true),
+                ([.authorization: "x"], "s-maxage=60", true),
+                ([:], "max-age=60, s-maxage=0", false),
+                ([:], "max-age=0, s-maxage=60", true),
+            ].enumerated() as [(Int, (HTTPFields, String, Bool))] {
+                let path = "/\(number)"
+                let target = try TargetURI("http://origin.example\(path)")
+                fixture.prepare(fixture.answer(200, [.cacheControl: control]))
+                let first = try await fixture.cache.relay(
+                    RelayRequest(target: target, fields: fields)
+                )
+                _ = try await first.body.collect()
+                let second = try await fixture.ask(path: path, fixture.answer(200))
+                #expect(second.isHit == isReused, "\(control), \(fields)")
+            }
+        }
+    }
+
+    @Test("A stale answer under s-maxage or proxy-revalidate is not served by a shared cache")
+    func sharedRulesForStale() async throws {
+        let shared: (inout Configuration) -> Void = { $0.isShared = true }
+        for control in ["s-maxage=1", "max-age=1, proxy-revalidate"] {
+            try await RelayFixture.run(shared) { fixture in
+                _ = try await fixture.ask(fixture.answer(200, [.cacheControl: control]))
+                fixture.time.advance(by: .seconds(5))
+                await #expect(throws: CacheError.self) { try await fixture.ask() }
+            }
+        }
+    }
+
     @Test("stale-if-error puts what is held in the place of a 503")
     func staleIfError() async throws {
         try await RelayFixture.run { fixture in

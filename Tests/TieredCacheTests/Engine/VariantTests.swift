@@ -50,6 +50,27 @@ struct VariantTests {
         }
     }
 
+    @Test(
+        "A response that varies by other fields, or by none, takes the place of all variants",
+        arguments: ["User-Agent", nil]
+    )
+    func otherListsReplace(vary: String?) async throws {
+        try await RelayFixture.run { fixture in
+            for language in ["en", "de"] {
+                let answer = fixture.answer(200, Self.vary("Accept-Language"), body: language)
+                _ = try await fixture.ask(.get, [.acceptLanguage: language], answer)
+            }
+            var fields: HTTPFields = [.cacheControl: "max-age=60"]
+            fields[.vary] = vary
+            let answer = fixture.answer(200, fields, body: "new")
+            _ = try await fixture.ask(.get, [.acceptLanguage: "fr"], answer)
+            for language in ["en", "de"] {
+                let held = try await fixture.ask(.get, [.acceptLanguage: language])
+                #expect(held.isHit && held.body == "new")
+            }
+        }
+    }
+
     @Test("A change makes all variants unusable, and removing removes them all")
     func variantsGoTogether() async throws {
         try await RelayFixture.run { fixture in

@@ -136,6 +136,65 @@ struct AsyncHTTPClientTransportTests {
         }
     }
 
+    @Test("A streamed request body goes out in chunks, or with the length it has")
+    func streamedRequestBody() async throws {
+        for length in [nil, 10] as [Int64?] {
+            let seen = Mutex("")
+            let peer = RawPeer { connection in
+                let head = connection.readHead() ?? ""
+                let isChunked = head.lowercased().contains("transfer-encoding: chunked\r\n")
+                // "5\r\n", five bytes and "\r\n", twice, and then "0\r\n\r\n".
+                let body = connection.read(count: isChunked ? 25 : 10)
+                seen.withLock { $0 = head.lowercased() + body }
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            }
+            try await withTransport { transport in
+                let parts = Mutex(["first", "later"])
+                var request = Self.request(peer.authority, method: .post)
+                request.upload = UploadBody(length: length) {
+                    parts.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+                        .map { BodyChunk(Array($0.utf8)) }
+                }
+                let response = try await transport.send(request)
+                #expect(try await collect(response.body) == Array("ok".utf8))
+                let text = seen.withLock { $0 }
+                #expect(text.contains("content-length: 10\r\n") == (length == 10))
+                #expect(
+                    text.hasSuffix(
+                        length == nil ? "5\r\nfirst\r\n5\r\nlater\r\n0\r\n\r\n" : "firstlater"
+                    )
+                )
+            }
+        }
+    }
+
+    @Test("Interim responses are handed to who wants them, before the head")
+    func interimResponses() async throws {
+        let peer = RawPeer { connection in
+            while let head = connection.readHead() {
+                guard !head.lowercased().contains("tieredcache-interim") else { return }
+                connection.write("HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n")
+                connection.write("HTTP/1.1 102 Processing\r\n\r\n")
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            }
+        }
+        try await withTransport { transport in
+            let seen = Mutex<[HTTPResponse]>([])
+            var request = Self.request(peer.authority)
+            request.onInterim = { interim in seen.withLock { $0.append(interim) } }
+            let first = try await transport.send(request)
+            #expect(seen.withLock { $0 }.map(\.status.code) == [103, 102])
+            let link = try #require(HTTPField.Name("Link"))
+            #expect(seen.withLock { $0.first }?.headerFields[link] == "</a.css>")
+            #expect(first.head.status == .ok)
+            #expect(try await collect(first.body) == Array("ok".utf8))
+            // The next request of the connection wants none.
+            let second = try await transport.send(Self.request(peer.authority))
+            #expect(try await collect(second.body) == Array("ok".utf8))
+            #expect(seen.withLock { $0.count } == 2)
+        }
+    }
+
     @Test("Interim responses are skipped, redirects and codings are left alone")
     func headAsReceived() async throws {
         let peer = RawPeer { connection in

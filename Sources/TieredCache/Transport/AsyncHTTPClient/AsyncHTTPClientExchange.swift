@@ -93,7 +93,7 @@ final class AsyncHTTPClientExchange: HTTPClientResponseDelegate {
 }
 
 extension HTTPResponse {
-    fileprivate init(_ head: HTTPResponseHead) {
+    init(_ head: HTTPResponseHead) {
         var fields = HTTPFields()
         for (name, value) in head.headers {
             // The parser lets no other name pass; one that HTTPTypes refuses is no field.

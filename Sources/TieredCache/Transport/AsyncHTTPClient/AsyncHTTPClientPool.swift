@@ -116,6 +116,10 @@ extension Channel {
             let pipeline = channel.pipeline.syncOperations
             let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
             try pipeline.addHandler(RequestTargetWriter(), position: .after(encoder))
+            let decoder = try pipeline.handler(
+                type: ByteToMessageHandler<HTTPResponseDecoder>.self
+            )
+            try pipeline.addHandler(InterimResponseReader(), position: .after(decoder))
         }.flatMap {
             channel.setOption(
                 .recvAllocator,

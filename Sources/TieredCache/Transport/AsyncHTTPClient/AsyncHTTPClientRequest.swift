@@ -15,6 +15,8 @@ struct AsyncHTTPClientRequest {
     static let targetFieldName = "tieredcache-request-target"
 
     let request: HTTPClient.Request
+    /// Under which the handler of interim responses waits; nil where nobody wants them.
+    let interimNumber: String?
 
     init(_ request: TransportRequest) throws(TransportError) {
         let head = request.head
@@ -26,6 +28,9 @@ struct AsyncHTTPClientRequest {
             )
         }
         var headers = HTTPHeaders([(Self.targetFieldName, target)])
+        let number = request.onInterim.map { InterimHandlers.keep($0) }
+        if let number { headers.add(name: InterimResponseReader.fieldName, value: number) }
+        interimNumber = number
         for field in head.headerFields {
             headers.add(name: field.name.rawName, value: field.value)
         }
@@ -38,6 +43,7 @@ struct AsyncHTTPClientRequest {
                     ?? request.body.map { .byteBuffer(ByteBuffer(bytes: $0)) }
             )
         } catch {
+            _ = number.flatMap { InterimHandlers.take($0) }
             throw TransportError(.invalidRequest, "\(error)")
         }
     }

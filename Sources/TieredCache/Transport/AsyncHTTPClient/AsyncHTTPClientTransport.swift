@@ -42,6 +42,8 @@ public final class AsyncHTTPClientTransport: Transport {
             throw TransportError(.cancelled, "the task was cancelled")
         }
         let outgoing = try AsyncHTTPClientRequest(request)
+        // Of a request that was never written, the handler is still waiting.
+        defer { _ = outgoing.interimNumber.flatMap { InterimHandlers.take($0) } }
         let client = try pool.client(connectTimeout: request.connectTimeout)
         let exchange = AsyncHTTPClientExchange()
         let task = client.execute(request: outgoing.request, delegate: exchange)
