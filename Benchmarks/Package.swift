@@ -7,6 +7,7 @@ let package = Package(
     dependencies: [
         // Without the HTTP client: the hit path does not need SwiftNIO, and the build is short.
         .package(name: "TieredCache", path: "..", traits: []),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
@@ -28,6 +29,8 @@ let package = Package(
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
                 .product(name: "TieredCache", package: "TieredCache"),
+                .product(name: "HTTPCaching", package: "TieredCache"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: [.treatAllWarnings(as: .error)]
         ),

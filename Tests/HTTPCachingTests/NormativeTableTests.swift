@@ -28,19 +28,23 @@ struct NormativeTableTests {
 
     @Test("Each row names a test that exists, or says why there is none")
     func rows() throws {
-        let table = root.appendingPathComponent("docs/rfc9111.md")
+        let table = Self.root.appendingPathComponent("docs/rfc9111.md")
         let text = try String(contentsOf: table, encoding: .utf8)
         let functions = try Self.testFunctions()
         let rows = text.split(separator: "\n").filter { $0.hasPrefix("| ") }.dropFirst(2)
         #expect(rows.count >= 60)
         for row in rows {
-            let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+            let cells = row.split(separator: "|").map {
+                $0.trimmingCharacters(in: CharacterSet.whitespaces)
+            }
             try #require(cells.count == 3, "\(row)")
             guard !cells[2].hasPrefix("not applicable: ") else { continue }
             let tests = cells[2].components(separatedBy: ", ")
             #expect(!tests.isEmpty, "\(row)")
             for test in tests {
-                let parts = test.trimmingCharacters(in: ["`"]).components(separatedBy: ".")
+                let parts = test.trimmingCharacters(in: CharacterSet(charactersIn: "`")).components(
+                    separatedBy: "."
+                )
                 try #require(parts.count == 2, "\(test) in \(row)")
                 #expect(functions[parts[0]]?.contains(parts[1]) == true, "\(test) in \(row)")
             }

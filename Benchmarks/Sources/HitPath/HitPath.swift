@@ -21,7 +21,7 @@ struct HitPath {
         }
         let rows =
             try MemoryRows.make() + FacadeRows.make(where: isWanted)
-            + DiskRows.make(where: isWanted) + KeyRows.make()
+            + DiskRows.make(where: isWanted) + KeyRows.make() + RuleRows.make()
         let wanted = rows.filter { isWanted($0.name) }
         let table = Table(outcomes: wanted.map(Harness(rounds: rounds).measure))
         table.print()

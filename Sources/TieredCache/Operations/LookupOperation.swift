@@ -27,7 +27,7 @@ struct LookupOperation: Sendable {
         /// RFC 9111 §4.3.3 lets an intermediary act as if the origin had not answered, unless the
         /// origin has said for how long (RFC 5861 §4).
         var mayReplaceError: Bool {
-            guard let held else { return false }
+            guard let held, held.head.status < 500 else { return false }
             switch staleOnError {
             case .never: return false
             case .error: return true

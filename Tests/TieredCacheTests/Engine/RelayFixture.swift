@@ -64,7 +64,7 @@ final class RelayFixture: Sendable {
 
     /// Makes the origin answer the next requests with these, one after the other.
     func prepare(_ answers: ScriptedResponse...) {
-        script.answers.withLock { $0 += answers }
+        script.answers.withLock { $0 = answers }
     }
 
     /// Asks for `/a` and reads the answer to its end.

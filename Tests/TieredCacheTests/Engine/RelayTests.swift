@@ -159,15 +159,18 @@ struct RelayTests {
     func sharedRules() async throws {
         let shared: (inout Configuration) -> Void = { $0.isShared = true }
         try await RelayFixture.run(shared) { fixture in
-            for (number, (fields, control, isReused)) in [
-                ([:], "private, max-age=60", false), ([:], "max-age=60", true),
-                ([.authorization: "x"], "max-age=60", false),
-                ([.authorization: "x"], "max-age=60, public", true),
-                ([.authorization: "x"], "max-age=60, must-revalidate", true),
-                ([.authorization: "x"], "s-maxage=60", true),
+            let authorized: HTTPFields = [.authorization: "x"]
+            let cases: [(HTTPFields, String, Bool)] = [
+                ([:], "private, max-age=60", false),
+                ([:], "max-age=60", true),
+                (authorized, "max-age=60", false),
+                (authorized, "max-age=60, public", true),
+                (authorized, "max-age=60, must-revalidate", true),
+                (authorized, "s-maxage=60", true),
                 ([:], "max-age=60, s-maxage=0", false),
                 ([:], "max-age=0, s-maxage=60", true),
-            ].enumerated() as [(Int, (HTTPFields, String, Bool))] {
+            ]
+            for (number, (fields, control, isReused)) in cases.enumerated() {
                 let path = "/\(number)"
                 let target = try TargetURI("http://origin.example\(path)")
                 fixture.prepare(fixture.answer(200, [.cacheControl: control]))
