@@ -40,7 +40,7 @@ struct ReverseResponder: Responder {
         _ body: RequestBody,
         _ target: ReverseTarget
     ) -> Result<RelayRequest, Refusal> {
-        guard let method = HTTPRequest.Method(request.head.method.rawValue) else {
+        guard let method = request.method else {
             return .failure(Refusal(status: 400))
         }
         // A tunnel has no business here, and an echo would show what the client must not see.

@@ -21,6 +21,11 @@ struct ServerRequest: Sendable {
 
     var isHead: Bool { head.method == .HEAD }
 
+    /// The method as it stands in the request line; NIO leaves the hyphen of M-SEARCH out.
+    var method: HTTPRequest.Method? {
+        HTTPRequest.Method(head.method == .MSEARCH ? "M-SEARCH" : head.method.rawValue)
+    }
+
     /// The length that the client has announced; nil for none or for chunks.
     var contentLength: Int64? {
         hasBody ? head.headers.first(name: "content-length").flatMap { Int64($0) } : nil

@@ -321,6 +321,26 @@ struct AsyncHTTPClientTransportTests {
         }
     }
 
+    @Test("What must not be sent twice does not go over a connection that was idle")
+    func unsafeRequestsGetFreshConnections() async throws {
+        let connections = Mutex(0)
+        let peer = RawPeer { connection in
+            connections.withLock { $0 += 1 }
+            // As an origin that has just lost its patience: closed after the first answer.
+            guard connection.readHead() != nil else { return }
+            connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        }
+        try await withTransport { transport in
+            let get = try await transport.send(Self.request(peer.authority))
+            #expect(try await collect(get.body) == Array("ok".utf8))
+            let post = try await transport.send(
+                Self.request(peer.authority, method: .post, body: [])
+            )
+            #expect(try await collect(post.body) == Array("ok".utf8))
+            #expect(connections.withLock { $0 } == 2)
+        }
+    }
+
     @Test("Connections are kept alive")
     func keepAlive() async throws {
         let peer = RawPeer { connection in

@@ -8,12 +8,13 @@ import NIOPosix
 import NIOSSL
 import SystemPackage
 
-/// The library's clients: one for each connect timeout in use, which is one in practice.
+/// The library's clients: one for each connect timeout in use, which is one in practice, and one
+/// more for requests that must not meet a connection that the origin is about to close.
 ///
 /// The library knows a connect timeout only per client, ours is per request.
 final class AsyncHTTPClientPool: Sendable {
     private struct State {
-        var clients: [(connectTimeout: Duration, client: HTTPClient)] = []
+        var clients: [(connectTimeout: Duration, isFresh: Bool, client: HTTPClient)] = []
         var isShutDown = false
     }
 
@@ -29,19 +30,34 @@ final class AsyncHTTPClientPool: Sendable {
 
     var isShutDown: Bool { state.withLock { $0.isShutDown } }
 
-    func client(connectTimeout: Duration) throws(TransportError) -> HTTPClient {
+    /// A client to send a request with.
+    ///
+    /// - Parameters:
+    ///   - connectTimeout: how long it waits for a connection.
+    ///   - isFresh: whether the connection must not have been idle: an origin that closes it at
+    ///     that moment would leave the request without an answer, and not every request can be sent
+    ///     again (RFC 9110 §9.2.2).
+    /// - Returns: the client.
+    /// - Throws: `.shutDown`.
+    func client(
+        connectTimeout: Duration,
+        isFresh: Bool = false
+    ) throws(TransportError) -> HTTPClient {
         // The client is made under the lock: making one does no system call, and made outside a
         // second one could win the race and would have to be shut down again.
         try state.withLock { state throws(TransportError) in
             guard !state.isShutDown else {
                 throw TransportError(.shutDown, "the transport was shut down")
             }
-            if let found = state.clients.first(where: { $0.connectTimeout == connectTimeout }) {
-                return found.client
+            let found = state.clients.first {
+                $0.connectTimeout == connectTimeout && $0.isFresh == isFresh
             }
-            guard state.clients.count < Self.maximumClients else {
-                let shorter = state.clients.filter { $0.connectTimeout < connectTimeout }
-                let closest = (shorter.isEmpty ? state.clients : shorter)
+            if let found { return found.client }
+            let alike = state.clients.count { $0.isFresh == isFresh }
+            guard alike < Self.maximumClients else {
+                let clients = state.clients.filter { $0.isFresh == isFresh }
+                let shorter = clients.filter { $0.connectTimeout < connectTimeout }
+                let closest = (shorter.isEmpty ? clients : shorter)
                     .max { $0.connectTimeout < $1.connectTimeout }
                 guard let closest else {
                     throw TransportError(.connect, "no client for this connect timeout")
@@ -50,9 +66,9 @@ final class AsyncHTTPClientPool: Sendable {
             }
             let client = HTTPClient(
                 eventLoopGroupProvider: .singleton,
-                configuration: configuration(connectTimeout: connectTimeout)
+                configuration: configuration(connectTimeout: connectTimeout, isFresh: isFresh)
             )
-            state.clients.append((connectTimeout, client))
+            state.clients.append((connectTimeout, isFresh, client))
             return client
         }
     }
@@ -86,7 +102,10 @@ final class AsyncHTTPClientPool: Sendable {
         }
     }
 
-    private func configuration(connectTimeout: Duration) -> HTTPClient.Configuration {
+    private func configuration(
+        connectTimeout: Duration,
+        isFresh: Bool
+    ) -> HTTPClient.Configuration {
         var configuration = HTTPClient.Configuration(
             redirectConfiguration: .disallow,
             timeout: .init(
@@ -96,6 +115,7 @@ final class AsyncHTTPClientPool: Sendable {
         )
         configuration.httpVersion = .http1Only
         configuration.connectionPool.retryConnectionEstablishment = false
+        if isFresh { configuration.connectionPool.idleTimeout = .milliseconds(1) }
         // The request queue limits what runs; the pool must never make a request wait.
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
         configuration.http1_1ConnectionDebugInitializer = { $0.prepareForOurRequests() }

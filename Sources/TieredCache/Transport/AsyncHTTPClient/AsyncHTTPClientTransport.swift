@@ -11,7 +11,8 @@ public import SystemPackage
 /// about all three. A failed connection attempt is reported at once; the library would retry until
 /// the connect timeout and so hide a refused connection for ten seconds.
 ///
-/// Connections are kept alive for 60 s and shared by all requests of this transport.
+/// Connections are kept alive for 60 s and shared by all requests of this transport, except that a
+/// request which must not be sent twice does not go over one that has been idle.
 public final class AsyncHTTPClientTransport: Transport {
     private let pool: AsyncHTTPClientPool
 
@@ -44,7 +45,10 @@ public final class AsyncHTTPClientTransport: Transport {
         let outgoing = try AsyncHTTPClientRequest(request)
         // Of a request that was never written, the handler is still waiting.
         defer { _ = outgoing.interimNumber.flatMap { InterimHandlers.take($0) } }
-        let client = try pool.client(connectTimeout: request.connectTimeout)
+        let client = try pool.client(
+            connectTimeout: request.connectTimeout,
+            isFresh: !request.head.method.isSafe
+        )
         let exchange = AsyncHTTPClientExchange()
         let task = client.execute(request: outgoing.request, delegate: exchange)
         exchange.didStart(cancelRequest: { task.cancel() })
@@ -60,5 +64,10 @@ public final class AsyncHTTPClientTransport: Transport {
     public func shutdown() async {
         await pool.shutDown()
     }
+}
+
+extension HTTPRequest.Method {
+    /// Whether a request can be sent again when a connection turns out to be dead.
+    fileprivate var isSafe: Bool { self == .get || self == .head }
 }
 #endif
