@@ -190,6 +190,7 @@ let package = Package(
             dependencies: [
                 "TieredCache",
                 "TieredCacheCLI",
+                "TieredCacheProxy",
                 "TieredCacheTesting",
                 .product(name: "Subprocess", package: "swift-subprocess"),
             ],

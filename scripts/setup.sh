@@ -7,6 +7,9 @@
 #   pkg-config      how SwiftPM finds the three above
 #   nginx           the real origin of the integration tests
 #   curl, openssl   the tests' second client, and their certificates
+#   ffmpeg, mpv, gstreamer, vlc, chromium
+#                   the players that the proxy is tested with; where they cannot be had, those tests
+#                   are skipped and say so
 set -euo pipefail
 
 command -v "${SWIFT:-swift}" >/dev/null 2>&1 || {
@@ -35,9 +38,26 @@ need nginx has_program nginx
 need curl has_program curl
 need openssl has_program openssl
 
-[ ${#missing[@]} -gt 0 ] || exit 0
+players=()
+want() { # PROGRAM PACKAGE...: the packages bring a player that only its own tests need
+    local program=$1
+    shift
+    has_program "$program" >/dev/null 2>&1 || players+=("$@")
+}
+want ffmpeg ffmpeg
+want mpv mpv
+want gst-launch-1.0 gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
+    gstreamer1.0-libav
+want cvlc vlc-bin vlc-plugin-base
+want chromium chromium
+
+[ $((${#missing[@]} + ${#players[@]})) -gt 0 ] || exit 0
 
 fail() {
+    if [ ${#missing[@]} -eq 0 ]; then
+        echo "setup: $1; the tests with ${players[*]} will be skipped" >&2
+        exit 0
+    fi
     echo "setup: $1" >&2
     echo "setup: please install: ${missing[*]}" >&2
     exit 1
@@ -50,9 +70,13 @@ if [ "$(id -u)" -ne 0 ]; then
     as_root=(sudo)
 fi
 
-echo "setup: installing ${missing[*]} (needed to build and test; see scripts/setup.sh)"
+echo "setup: installing ${missing[*]-} ${players[*]-} (needed to build and test; see scripts/setup.sh)"
 export DEBIAN_FRONTEND=noninteractive
 ${as_root[@]+"${as_root[@]}"} apt-get update -q >/dev/null || fail "apt-get update failed"
 # Tests start their own nginx; the one of the system must not start with the installation.
-${as_root[@]+"${as_root[@]}"} env RUNLEVEL=1 apt-get install -q -y --no-install-recommends \
-    "${missing[@]}" || fail "apt-get install failed"
+install() {
+    ${as_root[@]+"${as_root[@]}"} env RUNLEVEL=1 apt-get install -q -y --no-install-recommends "$@"
+}
+[ ${#missing[@]} -eq 0 ] || install "${missing[@]}" || fail "apt-get install failed"
+[ ${#players[@]} -eq 0 ] || install "${players[@]}" ||
+    echo "setup: no ${players[*]} here; the tests with these players will be skipped" >&2

@@ -11,16 +11,20 @@ struct MediaExchange: Sendable {
     let target: TargetURI
     let writer: ResponseWriter
     let conditions: PlayerConditions
+    /// What stands in front of `SCHEME/AUTHORITY/PATH` in proxied URLs.
+    let prefix: String
 
     init(
         _ request: ServerRequest,
         _ target: TargetURI,
         cache: TieredCache,
         settings: ProxySettings,
+        prefix: String,
         writer: ResponseWriter
     ) {
         self.cache = cache
         self.settings = settings
+        self.prefix = prefix
         self.request = request
         self.target = target
         self.writer = writer
@@ -30,6 +34,7 @@ struct MediaExchange: Sendable {
     /// Answers; returns without having finished where the connection is to be dropped.
     func run() async throws {
         let source = MediaSource(cache: cache, settings: settings, request: request, target: target)
+        if namesPlaylist, try await answerPlaylist(source) { return }
         var opened = try await source.open(firstRange)
         if case .lengthUnknown = opened {
             try await source.findLength()
@@ -57,6 +62,7 @@ struct MediaExchange: Sendable {
 
     private func answer(_ response: CacheResponse, _ source: MediaSource) async throws {
         guard response.status.code == 200 else { return try await relay(response) }
+        if mayBePlaylist(response), try await answerPlaylist(source) { return }
         let outcome = conditions.outcome(
             tag: source.tag(of: response),
             lastModified: response.fields[.lastModified],
@@ -135,7 +141,7 @@ struct MediaExchange: Sendable {
         try await writer.send(WholeAnswer(head: head, body: ByteBuffer(copying: bytes)))
     }
 
-    private func refuseRange(_ length: Int64) async throws {
+    func refuseRange(_ length: Int64) async throws {
         var fields = HTTPFields()
         fields[.contentRange] = "bytes */\(length)"
         fields[.acceptRanges] = "bytes"
@@ -146,7 +152,7 @@ struct MediaExchange: Sendable {
         try await send(status, [:], .length(0))
     }
 
-    private func send(
+    func send(
         _ status: Int,
         _ fields: HTTPFields,
         _ framing: ResponseHead.Framing

@@ -23,7 +23,7 @@ struct MediaSource: Sendable {
     let cache: TieredCache
     let settings: ProxySettings
     let target: TargetURI
-    private let base: CacheRequest
+    let base: CacheRequest
 
     init(
         cache: TieredCache,
@@ -88,7 +88,7 @@ struct MediaSource: Sendable {
     ) async throws -> Result<Opened, OpenRetry.Failure> {
         do {
             let response = try await Deadline.run(within: time, settings.timeSource) {
-                [cache] in try await cache.response(for: request)
+                [cache] in try await cache.streamedResponse(for: request)
             }
             guard let response else { return .failure(.timedOut) }
             return .success(try opened(response, request))

@@ -59,6 +59,7 @@ struct PlayerResponder: Responder {
             target,
             cache: cache,
             settings: settings,
+            prefix: "/\(token)/",
             writer: writer
         )
         let settings = settings

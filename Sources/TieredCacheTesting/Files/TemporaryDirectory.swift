@@ -52,9 +52,13 @@ package final class TemporaryDirectory: Sendable {
     }
 
     package func read(_ name: String) throws -> String {
-        var text: [UInt8] = []
-        try forEachPiece(of: name) { text += $0 }
-        return String(decoding: text, as: UTF8.self)
+        String(decoding: try bytes(name), as: UTF8.self)
+    }
+
+    package func bytes(_ name: String) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        try forEachPiece(of: name) { bytes += $0 }
+        return bytes
     }
 
     /// Whether a file holds exactly the bytes of `content`.

@@ -1,0 +1,77 @@
+import HTTPCaching
+import HTTPTypes
+import Logging
+import NIOCore
+import TieredCache
+
+// Playlists: whole, as fresh as they must be, and with addresses that lead through the proxy.
+extension MediaExchange {
+    /// Whether the URL alone lets expect a playlist, before anything is asked for.
+    var namesPlaylist: Bool {
+        PlaylistKind.expected(contentType: nil, path: target.path) != nil
+    }
+
+    /// Whether a response whose URL says nothing may be a playlist.
+    func mayBePlaylist(_ response: CacheResponse) -> Bool {
+        !namesPlaylist && response.completeLength ?? 0 <= PlaylistKind.maximumSize
+            && PlaylistKind.expected(
+                contentType: response.fields[.contentType],
+                path: target.path
+            ) != nil
+    }
+
+    /// Answers with the playlist.
+    ///
+    /// - Returns: false where it is none, or cannot be had; nothing has been sent then.
+    func answerPlaylist(_ source: MediaSource) async throws -> Bool {
+        let answer: PlaylistRelay.Answer
+        do throws(CacheError) {
+            answer = try await PlaylistRelay(cache, prefix: prefix).answer(source.base)
+        } catch {
+            settings.logger.debug("no playlist", metadata: ["error": "\(error)"])
+            return false
+        }
+        guard answer.kind != nil else { return false }
+        try await send(answer, source)
+        return true
+    }
+
+    private func send(_ answer: PlaylistRelay.Answer, _ source: MediaSource) async throws {
+        var fields = source.fields(of: answer.response)
+        fields[.acceptRanges] = "bytes"
+        let outcome = conditions.outcome(
+            tag: source.tag(of: answer.response),
+            lastModified: answer.response.fields[.lastModified],
+            now: settings.timeSource.wallTime()
+        )
+        let length = Int64(answer.bytes.count)
+        switch outcome {
+        case .notModified:
+            return try await send(304, fields, .none)
+        case .failed:
+            return try await send(412, fields, .length(0))
+        case .answer:
+            guard let asked = conditions.range else { break }
+            guard let range = asked.resolved(completeLength: length) else {
+                return try await refuseRange(length)
+            }
+            fields[.contentRange] =
+                "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)"
+            let part = answer.bytes[Int(range.lowerBound)..<Int(range.upperBound)]
+            return try await send(206, fields, Array(part))
+        case .answerWhole:
+            break
+        }
+        try await send(200, fields, answer.bytes)
+    }
+
+    private func send(_ status: Int, _ fields: HTTPFields, _ bytes: [UInt8]) async throws {
+        let head = ResponseHead(
+            status: status,
+            fields: fields,
+            framing: .length(Int64(bytes.count))
+        )
+        let body = request.isHead ? ByteBuffer() : ByteBuffer(bytes: bytes)
+        try await writer.send(WholeAnswer(head: head, body: body))
+    }
+}

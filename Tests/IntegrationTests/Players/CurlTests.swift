@@ -1,0 +1,57 @@
+import Testing
+import TieredCacheTesting
+
+/// What a client sees that asks for parts in any order.
+@Suite(.serialized, .timeLimit(.minutes(10)), PlayerTool.curl.isInstalled)
+struct CurlTests {
+    private func get(_ url: String, _ arguments: String...) async throws -> [UInt8] {
+        let outcome = try await PlayerTool.curl.run(["-s", "-S", "-f"] + arguments + [url])
+        #expect(outcome.hasSucceeded, "\(outcome.error)")
+        return outcome.output
+    }
+
+    @Test("Parts in any order fetch little more than they are")
+    func parts() async throws {
+        try await PlayerStage.with { stage in
+            let length: Int64 = 64 << 20
+            let film = OriginResource.generated(length: length, cacheControl: "max-age=600")
+            let body = try #require(film.generatedBody)
+            stage.origin.serve("/film.bin", film)
+            let url = try stage.url("film.bin")
+            var wanted: Int64 = 0
+            for place in [50, 3, 27, 41, 12, 60] {
+                let start = Int64(place) << 20 + 777
+                let range = start..<start + 500_000
+                let bytes = try await get(url, "-r", "\(start)-\(range.upperBound - 1)")
+                #expect(bytes == body.bytes(in: range))
+                wanted += 500_000
+            }
+            #expect(Double(stage.origin.log.bodyBytesWritten) <= Double(wanted) * 1.3)
+            let tail = try await get(url, "-r", "-1000")
+            #expect(tail == body.bytes(in: length - 1000..<length))
+        }
+    }
+
+    @Test("Twelve mixed clients fetch something cold once, or at most a tenth more")
+    func twelveClients() async throws {
+        try await PlayerStage.with { stage in
+            let length: Int64 = 32 << 20
+            let film = OriginResource.generated(length: length, cacheControl: "max-age=600")
+            let body = try #require(film.generatedBody)
+            stage.origin.serve("/film.bin", film)
+            let url = try stage.url("film.bin")
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for client in 0..<12 {
+                    group.addTask {
+                        let start = Int64(client % 4) * (length / 4)
+                        let end = client % 3 == 0 ? length : min(length, start + length / 3)
+                        let range = client % 3 == 0 ? "\(start)-" : "\(start)-\(end - 1)"
+                        return try await get(url, "-r", range) == body.bytes(in: start..<end)
+                    }
+                }
+                for try await isRight in group { #expect(isRight) }
+            }
+            #expect(stage.origin.log.bodyBytesWritten <= length * 11 / 10)
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import HTTPTypes
+import SystemPackage
+import Testing
+import TieredCacheTesting
+
+/// ffmpeg decodes through the proxy exactly what it decodes from the file.
+@Suite(.serialized, .timeLimit(.minutes(10)), PlayerTool.ffmpeg.isInstalled)
+struct FFmpegTests {
+    @Test(
+        "Every frame is the same, each byte is fetched once, and again nothing is",
+        arguments: ["fast.mp4", "tail.mp4", "film.mkv"]
+    )
+    func framesAreTheSame(_ name: String) async throws {
+        try await PlayerStage.with { stage in
+            try stage.serve(name)
+            let wanted = try await MediaFiles.frames(
+                of: stage.media.directory.appending(name).string
+            )
+            #expect(try await MediaFiles.frames(of: stage.url(name)) == wanted)
+            let fetched = stage.origin.log.bodyBytesWritten
+            let limit = try stage.size(name) + 128 << 10
+            #expect(fetched <= limit)
+            let asked = stage.origin.log.exchanges.count
+            #expect(try await MediaFiles.frames(of: stage.url(name)) == wanted)
+            #expect(stage.origin.log.exchanges.count == asked)
+        }
+    }
+
+    @Test(
+        "Encrypted segments and fragments come through the proxy, and again without the origin",
+        arguments: ["aes.m3u8", "fmp4.m3u8"]
+    )
+    func presentations(_ playlist: String) async throws {
+        try await PlayerStage.with { stage in
+            try stage.servePresentation(playlist)
+            let wanted = try await MediaFiles.frames(
+                of: stage.media.directory.appending(playlist).string
+            )
+            #expect(try await MediaFiles.frames(of: stage.url(playlist)) == wanted)
+            let log = stage.origin.log
+            #expect(log.exchanges.count >= 4)
+            #expect(log.exchanges.allSatisfy { $0.fields[.userAgent]?.contains("Lavf") != true })
+            #expect(try await MediaFiles.frames(of: stage.url(playlist)) == wanted)
+            #expect(stage.origin.log.exchanges.count == log.exchanges.count)
+        }
+    }
+
+    @Test("An origin that is slow, cuts and refuses changes no frame")
+    func troubledOrigins() async throws {
+        try await PlayerStage.with { stage in
+            let script = OriginScript.first(1, .cut(after: 100_000))
+                .then(1, .status(503, retryAfter: "1"))
+                .then(1, .cut(after: 150_000, .finish))
+                .then(1, .dropped())
+                .then(.throttled(bytesPerSecond: 4 << 20))
+            try stage.serve("tail.mp4", script)
+            let wanted = try await MediaFiles.frames(
+                of: stage.media.directory.appending("tail.mp4").string
+            )
+            #expect(try await MediaFiles.frames(of: stage.url("tail.mp4")) == wanted)
+            let limit = try stage.size("tail.mp4") * 12 / 10
+            #expect(stage.origin.log.bodyBytesWritten <= limit)
+        }
+    }
+
+    @Test("An origin without ranges or length plays as well", arguments: [true, false])
+    func poorOrigins(_ hasLength: Bool) async throws {
+        try await PlayerStage.with { stage in
+            try stage.serve("fast.mp4") { film in
+                film.acceptsRanges = false
+                film.framing = hasLength ? .contentLength : .chunked
+            }
+            let wanted = try await MediaFiles.frames(
+                of: stage.media.directory.appending("fast.mp4").string
+            )
+            #expect(try await MediaFiles.frames(of: stage.url("fast.mp4")) == wanted)
+        }
+    }
+
+    @Test("A look at a long film whose index is at its end costs less than 4 MiB")
+    func probing() async throws {
+        try await PlayerStage.with { stage in
+            let film = try LongFilm(stage.media.bytes("tail.mp4"), padding: 32 << 20)
+            var resource = OriginResource(.bytes(film.bytes), contentType: "video/mp4")
+            // An automatic one would be computed from all of the bytes at each request.
+            resource.entityTag = .custom("\"long\"")
+            stage.origin.serve(
+                "/long.mp4",
+                resource,
+                OriginScript(.throttled(bytesPerSecond: 2_500_000))
+            )
+            let outcome = try await PlayerTool.ffprobe.run([
+                "-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0",
+                try stage.url("long.mp4"),
+            ])
+            #expect(outcome.hasSucceeded, "\(outcome.error)")
+            #expect(outcome.text.hasPrefix("6."))
+            #expect(stage.origin.log.bodyBytesWritten < 4 << 20)
+        }
+    }
+}

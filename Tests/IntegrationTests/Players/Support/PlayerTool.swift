@@ -1,0 +1,91 @@
+import Subprocess
+import SystemPackage
+import Testing
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// A player that scripts/setup.sh installs, as a program.
+enum PlayerTool: String, Sendable {
+    case curl
+    case ffmpeg
+    case ffprobe
+    case mpv
+    case gstreamer = "gst-launch-1.0"
+    case vlc = "cvlc"
+    case chromium
+    case runuser
+
+    /// Where the program is; nil if it is not installed.
+    var path: FilePath? {
+        ["/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin", "/sbin"].map {
+            FilePath($0).appending(rawValue)
+        }
+        .first { access($0.string, X_OK) == 0 }
+    }
+
+    /// Runs only where the program is installed.
+    var isInstalled: ConditionTrait {
+        .enabled(
+            if: path != nil,
+            "\(rawValue) is not installed and scripts/setup.sh could not install it"
+        )
+    }
+
+    struct Outcome: Sendable {
+        let hasSucceeded: Bool
+        let output: [UInt8]
+        let error: String
+
+        var text: String { String(decoding: output, as: UTF8.self) }
+    }
+
+    /// Runs the program to its end.
+    ///
+    /// - Parameters:
+    ///   - arguments: its arguments.
+    ///   - directory: where it runs.
+    /// - Returns: how it ended.
+    func run(_ arguments: [String], in directory: FilePath? = nil) async throws -> Outcome {
+        let path = try #require(path)
+        let result = try await Subprocess.run(
+            .path(path),
+            arguments: Arguments(arguments),
+            workingDirectory: directory,
+            input: .none,
+            output: .bytes(limit: 64 << 20),
+            error: .string(limit: 1 << 20)
+        )
+        return Outcome(
+            hasSucceeded: result.terminationStatus.isSuccess,
+            output: result.standardOutput,
+            error: result.standardError
+        )
+    }
+
+    /// Runs the program while `body` runs, and ends it then.
+    ///
+    /// - Parameters:
+    ///   - arguments: its arguments.
+    ///   - body: what is done meanwhile.
+    func running(_ arguments: [String], _ body: @Sendable () async throws -> Void) async throws {
+        let path = try #require(path)
+        let result = try await Subprocess.run(
+            .path(path),
+            arguments: Arguments(arguments),
+            input: .none,
+            output: .discarded,
+            error: .discarded
+        ) { execution in
+            let result: Swift.Result<Void, any Error>
+            do { result = .success(try await body()) } catch { result = .failure(error) }
+            // It may have ended by itself.
+            _ = try? execution.send(signal: .kill)
+            return result
+        }
+        try result.closureResult.get()
+    }
+}
