@@ -72,7 +72,7 @@ struct ReverseResponder: Responder {
     ) async throws {
         let response: RelayResponse
         do {
-            response = try await cache.relay(order)
+            response = try await answer(order, writer)
         } catch {
             guard error.code != .cancelled, error.code != .shutDown else { return }
             logger.info("origin failed", metadata: ["error": "\(error)"])
@@ -84,6 +84,37 @@ struct ReverseResponder: Responder {
             try await writer.write(ByteBuffer(copying: chunk))
         }
         try await writer.finish()
+    }
+
+    /// Asks, and passes the origin's interim responses on before the answer comes.
+    private func answer(
+        _ order: RelayRequest,
+        _ writer: ResponseWriter
+    ) async throws(CacheError) -> RelayResponse {
+        var order = order
+        let (interim, incoming) = AsyncStream.makeStream(of: HTTPResponse.self)
+        order.onInterim = { incoming.yield($0) }
+        let sender = Task {
+            for await response in interim {
+                let fields = StoredFields.endToEnd(response.headerFields)
+                let head = ResponseHead(
+                    status: response.status.code,
+                    fields: fields,
+                    framing: .none
+                )
+                try await writer.sendInterim(head)
+            }
+        }
+        let result: Result<RelayResponse, CacheError>
+        do throws(CacheError) {
+            result = .success(try await cache.relay(order))
+        } catch {
+            result = .failure(error)
+        }
+        incoming.finish()
+        // A client that has left is noticed when the answer is written.
+        _ = await sender.result
+        return try result.get()
     }
 
     private static func head(of response: RelayResponse, isHead: Bool) -> ResponseHead {
