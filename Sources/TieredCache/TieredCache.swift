@@ -284,6 +284,17 @@ extension TieredCache {
         try await engine.entry(for: request.key)
     }
 
+    /// Changes the limit of the disk tier while it is in use.
+    ///
+    /// A lower one is made true at once, as far as entries may leave: what is pinned or being read
+    /// may stay above it, and nothing is stored until it fits.
+    ///
+    /// - Parameter bytes: the most that files may be allocated; greater than 0.
+    /// - Throws: `.invalidArgument`, `.localStorage`, or `.notOwner`.
+    public func setDiskLimit(_ bytes: Int64) async throws(CacheError) {
+        try await engine.setDiskLimit(bytes)
+    }
+
     /// What the disk tier holds.
     ///
     /// - Returns: entries, bytes as the disk allocates them for files, and the limit.

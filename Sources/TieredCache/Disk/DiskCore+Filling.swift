@@ -178,7 +178,8 @@ extension DiskCore {
             defer { state.detachedBytes = 0 }
             return (state.flags, state.detachedBytes)
         }
-        releaseDetached(detached)
+        // From now on the slot has them.
+        state.withLock { $0.ledger.book(-detached) }
         let slot = DiskIndex.Slot(
             name: entry.name,
             generation: entry.generation,
@@ -221,7 +222,7 @@ extension DiskCore {
             defer { state.detachedBytes = bytes }
             return bytes - state.detachedBytes
         }
-        releaseDetached(-delta)
+        releaseDetached(-delta, of: entry.name)
     }
 
     /// What a failed write left is allocated all the same.

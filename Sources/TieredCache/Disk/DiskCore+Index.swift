@@ -7,9 +7,7 @@ extension DiskCore {
     ///   the next call.
     func loadIndex(isCancelled: () -> Bool = { false }) throws(CacheError) {
         if state.withLock({ $0.isIndexLoaded }) { return }
-        // One turn for all: the name only has to be the same each time.
-        let everyone = EntryName(digest: MD5Digest(high: 0, low: 0))
-        try loading.take(everyone) { () throws(CacheError) in
+        try loading.takeForAll { () throws(CacheError) in
             if state.withLock({ $0.isIndexLoaded }) { return }
             var built = try build(isCancelled: isCancelled)
             sweep(built.leftovers)
@@ -20,6 +18,16 @@ extension DiskCore {
                 state.isIndexLoaded = true
             }
         }
+        trimToLimit()
+    }
+
+    /// A directory may hold more than a limit that was lowered since.
+    private func trimToLimit() {
+        guard access.canWrite, state.withLock({ $0.ledger.bytes > $0.ledger.limit }),
+            lock.beginWrite()
+        else { return }
+        defer { endWriting() }
+        evict { _ in state.withLock { $0.ledger.excess(with: 0) } }
     }
 
     private struct Built {

@@ -72,7 +72,11 @@ extension DiskCore {
         blocking: Bool
     ) throws(FileSystemError) -> NonBlocking<DiskEntry?> {
         guard let entries else { return .ready(nil) }
-        let changes = state.withLock { $0.changes[name.shardNumber] }
+        let changes = state.withLock { state in
+            state.openings[name.shardNumber] += 1
+            return state.changes[name.shardNumber]
+        }
+        defer { endOpening(name) }
         var reader = RecordReader(fileSystem: fileSystem, entries: entries, blocking: blocking)
         defer { reader.close() }
         guard case .ready(let found) = try reader.open(name, expecting: key) else {
@@ -140,7 +144,10 @@ extension DiskCore {
         guard access.canWrite else { return .ready(entry) }
         let (result, leaving) = state.withLock {
             state -> (NonBlocking<DiskEntry?>, LeavingEntries) in
-            if state.isClosed { return (.ready(entry), .init()) }
+            guard !state.isClosed else {
+                entry.distrust()
+                return (.ready(entry), .init())
+            }
             guard state.changes[entry.name.shardNumber] == changes else {
                 return (.wouldBlock, .init())
             }

@@ -263,6 +263,11 @@ extension DiskCore {
 
     /// Puts an entry in the place of what had its name, in index, ledger and descriptor cache.
     func replace(_ name: EntryName, with entry: DiskEntry?, slot: DiskIndex.Slot?) {
+        let known = state.withLock { $0.index[name] }
+        // Before it is booked as free.
+        if let known, let slot, known.hasBody, known.generation != slot.generation {
+            discardBody(name, known.generation)
+        }
         let (oldSlot, old, leaving) = state.withLock {
             state -> (DiskIndex.Slot?, DiskEntry?, LeavingEntries) in
             state.changes[name.shardNumber] &+= 1
@@ -272,17 +277,16 @@ extension DiskCore {
                 state.index.insert(slot)
                 state.ledger.book(slot.bytes)
             }
-            if old == nil { state.ledger.book(-(oldSlot?.bytes ?? 0)) }
+            if old == nil { state.free(oldSlot?.bytes ?? 0, of: name) }
             guard let entry, !state.isClosed, state.residents[name] == nil else {
                 return (oldSlot, old, .init())
             }
             state.residents.insert(entry)
             return (oldSlot, old, shrink(&state))
         }
+        // Its body was created and nothing of it recorded: no slot knows of the file.
+        if let old, old.isUnrecorded { discardBody(name, old.generation) }
         old?.detach(booked: oldSlot)
         retire(leaving)
-        if let oldSlot, let slot, oldSlot.hasBody, oldSlot.generation != slot.generation {
-            discardBody(name, oldSlot.generation)
-        }
     }
 }

@@ -53,9 +53,7 @@ extension DiskCore {
             throw CacheError(.invalidArgument, "cannot trim to \(bytes) bytes")
         }
         try loadIndex()
-        // Entries that nobody uses may hold on to space by their descriptors only.
-        let used = state.withLock { $0.ledger.bytes }
-        if used > bytes { evict(atLeast: used - bytes, .trimmed) }
+        evict(.trimmed) { _ in state.withLock { $0.ledger.bytes - bytes } }
         return state.withLock { $0.ledger.bytes }
     }
 

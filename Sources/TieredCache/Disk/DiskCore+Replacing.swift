@@ -109,7 +109,10 @@ extension DiskCore {
     func bodyPath(of entry: DiskEntry) throws(CacheError) -> FilePath? {
         guard entry.isComplete else { return nil }
         let path = options.root.appending("entries").appending(entry.name.body(entry.generation))
-        guard entry.state.withLock({ $0.isInline }) else { return path }
+        guard entry.state.withLock({ $0.isInline }) else {
+            try protectHandedOut(entry)
+            return path
+        }
         try beginWriting()
         defer { endWriting() }
         let cost = 3 * Self.cost(Int(BlockTable.blockSize))
@@ -123,6 +126,16 @@ extension DiskCore {
                 throw entryError(error, entry.name)
             }
         }
+    }
+
+    /// Who reads a path sees no gaps, so the file must keep all its blocks as long as it is there.
+    private func protectHandedOut(_ entry: DiskEntry) throws(CacheError) {
+        let isProtected = entry.state.withLock { state in
+            state.flags.contains(.handedOut) || Int64(state.table.heldBytes) < options.hugeBody
+        }
+        // A guest cannot: the path is good until the owner needs the room.
+        guard access.canWrite, !isProtected else { return }
+        try replaceRecord(of: entry) { $0.flags.insert(.handedOut) }
     }
 
     private func writeOut(_ entry: DiskEntry) throws(FileSystemError) -> Bool {

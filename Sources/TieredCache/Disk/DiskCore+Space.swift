@@ -1,14 +1,28 @@
 import Synchronization
 import SystemPackage
 
+// Room is had before anything is written (invariant 4): below the limit, and above the floor of free
+// space on the volume.
 extension DiskCore {
-    /// Reserves room before a write (invariant 4), evicting for it if need be.
+    /// The most that files may be allocated.
+    var limit: Int64 { state.withLock { $0.ledger.limit } }
+
+    /// Reserves room before a write, evicting for it if need be.
     ///
     /// - Throws: ``CacheError/Code/localStorage`` when only pinned entries and those in use are left,
     ///   or when the volume has less free than it must keep.
     func reserve(_ count: Int64) throws(CacheError) {
         try loadIndex()
-        try checkVolume(count)
+        try reserveBelowLimit(count)
+        do throws(CacheError) {
+            try checkVolume(count)
+        } catch {
+            endReservation(count)
+            throw error
+        }
+    }
+
+    private func reserveBelowLimit(_ count: Int64) throws(CacheError) {
         var isLastTry = false
         while true {
             switch state.withLock({ $0.ledger.admit(count, isLastTry: isLastTry) }) {
@@ -16,15 +30,16 @@ extension DiskCore {
                 return
             case .tooLarge:
                 throw tooLarge(count)
-            case .needsRoom(let missing):
+            case .needsRoom:
                 guard !isLastTry else {
                     throw CacheError(
                         .localStorage,
-                        "the cache's limit of \(options.limit) bytes is taken by what is pinned or in use"
+                        "the cache's limit of \(limit) bytes is taken by what is pinned or in use"
                     )
                 }
-                evict(atLeast: missing)
-                isLastTry = true
+                // Others may take what becomes free: try again until there is nothing to evict.
+                isLastTry =
+                    evict { _ in state.withLock { $0.ledger.excess(with: count) } }.isExhausted
             }
         }
     }
@@ -34,9 +49,25 @@ extension DiskCore {
     }
 
     /// Frees what an entry that had no name any more was booked with.
-    func releaseDetached(_ bytes: Int64) {
+    func releaseDetached(_ bytes: Int64, of name: EntryName) {
         guard bytes != 0 else { return }
-        state.withLock { $0.ledger.book(-bytes) }
+        state.withLock { $0.free(bytes, of: name) }
+    }
+
+    /// Says that a file of a name is about to be opened by somebody who does not have its turn.
+    func beginOpening(_ name: EntryName) {
+        state.withLock { $0.openings[name.shardNumber] += 1 }
+    }
+
+    /// The file is closed, or belongs to an entry that everybody knows.
+    func endOpening(_ name: EntryName) {
+        state.withLock { state in
+            let shard = name.shardNumber
+            state.openings[shard] -= 1
+            guard state.openings[shard] == 0, state.limbo[shard] != 0 else { return }
+            state.ledger.book(-state.limbo[shard])
+            state.limbo[shard] = 0
+        }
     }
 
     /// What `count` bytes can take on disk: whole blocks, and one for the file's own structures.
@@ -44,7 +75,23 @@ extension DiskCore {
         (Int64(count) + 4095) / 4096 * 4096 + 4096
     }
 
-    /// Asks the volume at most every 100 ms, or when as much was written as it had to spare.
+    /// Changes the limit, and evicts down to it; what is pinned or in use may stay above it.
+    func setLimit(_ bytes: Int64) throws(CacheError) {
+        guard bytes > 0 else {
+            throw CacheError(.invalidArgument, "the disk limit is \(bytes), not positive")
+        }
+        try beginWriting()
+        defer { endWriting() }
+        try loadIndex()
+        state.withLock { $0.ledger.limit = bytes }
+        evict { _ in state.withLock { $0.ledger.excess(with: 0) } }
+    }
+
+    // MARK: The volume
+
+    /// Keeps the floor of free space: ours goes where it can make up for what is missing.
+    ///
+    /// Where evicting cannot, because others took the room, nothing is evicted for nothing.
     private func checkVolume(_ count: Int64) throws(CacheError) {
         let now = timeSource.monotonicTime().nanoseconds
         let isKnown = state.withLock { state in
@@ -53,172 +100,53 @@ extension DiskCore {
             return true
         }
         if isKnown { return }
+        let (missing, available) = try volumeShortage(now)
+        guard missing > 0 else { return }
+        guard missing <= evictableBytes() else { throw belowFloor(available) }
+        // A few more, so that the next write need not evict again.
+        let slack = state.withLock { $0.ledger.bytes } / 20
+        evict { freed in freed < missing ? missing + slack - freed : 0 }
+        let (stillMissing, nowAvailable) = try volumeShortage(now)
+        guard stillMissing <= 0 else { throw belowFloor(nowAvailable) }
+    }
+
+    /// Asks the volume: at most every 100 ms, or when as much was written as it had to spare.
+    ///
+    /// - Returns: what it lacks for all writes that have reserved room, and what it has.
+    private func volumeShortage(
+        _ now: Int64
+    ) throws(CacheError) -> (missing: Int64, available: Int64) {
+        let reserved = state.withLock { $0.ledger.reserved }
         let available: Int64
         do throws(FileSystemError) {
             available = try fileSystem.volume(of: root).available
         } catch {
             throw CacheError(error, options.root)
         }
-        let room = available - minimumFree - count
-        guard room >= 0 else {
-            throw CacheError(
-                .localStorage,
-                "the volume of \(options.root) has \(available) bytes free, "
-                    + "less than must stay free; free disk space"
-            )
-        }
+        let room = available - minimumFree - reserved
         state.withLock { state in
-            state.roomCheckedUntil = now + 100_000_000
-            state.roomLeft = room / 4
+            state.roomCheckedUntil = room >= 0 ? now + 100_000_000 : .min
+            state.roomLeft = max(room, 0) / 4
         }
+        return (-room, available)
     }
 
-    // MARK: Evicting
-
-    /// Removes entries in order of use until `count` bytes are free; leaves what is pinned or leased.
-    ///
-    /// - Returns: the bytes freed.
-    @discardableResult
-    func evict(atLeast count: Int64, _ reason: DiskEvictionReason? = nil) -> Int64 {
-        foldUses()
-        var freed: Int64 = 0
-        // Each entry is tried once: those that cannot be removed must not keep us here.
-        var failed: Set<EntryName> = []
-        while freed < count {
-            let (victims, leaving) = takeVictims(count - freed, except: failed)
-            guard !victims.isEmpty else { break }
-            withExtendedLifetime(leaving) {}
-            for victim in victims {
-                if remove(victim, reason) {
-                    freed += victim.bytes
-                } else {
-                    failed.insert(victim.name)
-                }
-            }
-        }
-        return freed
-    }
-
-    /// Takes a batch out of the index; what is still open goes with it.
-    private func takeVictims(
-        _ count: Int64,
-        except failed: Set<EntryName>
-    ) -> ([DiskIndex.Slot], [DiskEntry]) {
-        state.withLock { state in
-            var victims: [DiskIndex.Slot] = []
-            var leaving: [DiskEntry] = []
-            var bytes: Int64 = 0
-            let leased = state.leasedNames()
-            let candidates = state.index.oldest(64) { slot in
-                !leased.contains(slot.name) && !failed.contains(slot.name)
-            }
-            for slot in candidates where bytes < count {
-                bytes += slot.bytes
-                victims.append(slot)
-                state.index.remove(slot.name)
-                if let entry = state.residents.remove(slot.name) { leaving.append(entry) }
-            }
-            return (victims, leaving)
-        }
-    }
-
-    /// Removes a victim's files, and books what that frees.
-    private func remove(_ victim: DiskIndex.Slot, _ reason: DiskEvictionReason?) -> Bool {
-        let key = options.didEvict == nil ? nil : key(of: victim)
-        let isRemoved = turns.take(victim.name) { () -> Bool in
-            // Somebody may have stored the name anew since the victim was chosen.
-            let isTaken = state.withLock { $0.index[victim.name] != nil }
-            let isRemoved = removeFiles(victim, andRecord: !isTaken)
-            finishRemoval(of: victim, isRemoved: isRemoved, isTaken: isTaken)
-            return isRemoved
-        }
-        guard isRemoved else { return false }
-        if let key {
-            let usual: DiskEvictionReason =
-                victim.queue == .prefetched ? .prefetchedUnused : .leastRecentlyUsed
-            options.didEvict?(key, reason ?? usual, victim.bytes)
-        }
-        return true
-    }
-
-    private func finishRemoval(of victim: DiskIndex.Slot, isRemoved: Bool, isTaken: Bool) {
-        let late = state.withLock { state -> DiskEntry? in
-            guard isRemoved else {
-                state.counters.housekeepingErrors += 1
-                if !isTaken { state.index.insert(victim) }
-                return nil
-            }
-            state.changes[victim.name.shardNumber] &+= 1
-            state.counters.evictions += 1
-            guard let entry = state.residents[victim.name], entry.generation == victim.generation
-            else {
-                state.ledger.book(-victim.bytes)
-                return nil
-            }
-            return state.residents.remove(victim.name)
-        }
-        // Opened between choice and removal: lives on without a name until its lease ends.
-        late?.detach(booked: victim)
-    }
-
-    private func removeFiles(_ victim: DiskIndex.Slot, andRecord: Bool) -> Bool {
-        guard let entries else { return false }
-        do throws(FileSystemError) {
-            if andRecord { try unlinkIfPresent(victim.name.record, in: entries) }
-            if victim.hasBody {
-                try unlinkIfPresent(victim.name.body(victim.generation), in: entries)
-            }
-            return true
-        } catch {
-            return false
-        }
-    }
-
-    func unlinkIfPresent(_ path: String, in directory: OpenFile) throws(FileSystemError) {
-        do throws(FileSystemError) {
-            try fileSystem.unlink(path, in: directory)
-        } catch  where error.errno == .noSuchFileOrDirectory {
-            return
-        }
-    }
-
-    private func key(of victim: DiskIndex.Slot) -> CacheKey? {
-        record(of: victim.name)?.record.key
-    }
-
-    /// Reads a record for its own sake; `nil` if there is none that can be read.
-    func record(of name: EntryName) -> RecordReader.Found? {
-        guard let entries else { return nil }
-        var reader = RecordReader(fileSystem: fileSystem, entries: entries, blocking: true)
-        defer { reader.close() }
-        do throws(FileSystemError) {
-            guard case .ready(let found) = try reader.open(name, expecting: nil) else { return nil }
-            return found
-        } catch {
-            count(\.readErrors)
-            return nil
-        }
+    private func belowFloor(_ available: Int64) -> CacheError {
+        CacheError(
+            .localStorage,
+            "the volume of \(options.root) has \(available) bytes free, "
+                + "less than must stay free; free disk space"
+        )
     }
 }
 
 extension DiskCore.State {
-    fileprivate mutating func leasedNames() -> Set<EntryName> {
-        Set(residents.leasedNames())
-    }
-}
-
-extension DiskEntry {
-    /// Gives up the files' names: what stays open stays booked until the lease ends.
-    func detach(booked slot: DiskIndex.Slot?) {
-        let (record, freed) = state.withLock { state -> (OpenFile?, Int64) in
-            state.isDetached = true
-            let kept = state.isInline ? slot?.recordBytes ?? 0 : slot?.bodyBytes ?? 0
-            state.detachedBytes += kept
-            let record = state.isInline ? nil : state.record
-            if record != nil { state.record = nil }
-            return (record, (slot?.bytes ?? 0) - kept)
+    /// Books that files of a name were removed; they take room as long as a lookup has them open.
+    mutating func free(_ bytes: Int64, of name: EntryName) {
+        if bytes > 0, openings[name.shardNumber] > 0 {
+            limbo[name.shardNumber] += bytes
+        } else {
+            ledger.book(-bytes)
         }
-        if let record { core.fileSystem.close(record) }
-        core.releaseDetached(freed)
     }
 }

@@ -95,6 +95,8 @@ extension DiskCore {
         let isInline = found.record.flags.contains(.inline)
         let start = isInline ? found.record.tableOffset + 8 * Int64(found.blocks) : 0
         let path = isInline ? found.name.record : found.name.body(found.record.generation)
+        beginOpening(found.name)
+        defer { endOpening(found.name) }
         let file = openToVerify(path)
         defer { if let file { fileSystem.close(file) } }
         var buffer = [UInt8](repeating: 0, count: Int(BlockTable.blockSize))

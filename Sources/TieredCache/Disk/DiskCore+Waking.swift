@@ -7,6 +7,8 @@ extension DiskCore {
         blocking: Bool
     ) throws(FileSystemError) -> NonBlocking<DiskEntry?> {
         let entry = resting.entry
+        beginOpening(entry.name)
+        defer { endOpening(entry.name) }
         let (path, verification) = entry.restingFile
         guard case .ready(let file) = try openIfPresent(path, blocking: blocking) else {
             return .wouldBlock

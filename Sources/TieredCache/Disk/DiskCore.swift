@@ -15,6 +15,10 @@ final class DiskCore: Sendable {
         var counters = DiskCounters()
         /// Counts, per directory, what made a lookup's file an old one.
         var changes = [UInt32](repeating: 0, count: 256)
+        /// Lookups per directory that may have a file open which is being removed, and what such files
+        /// were booked with: it is free when those lookups have ended.
+        var openings = [Int](repeating: 0, count: 256)
+        var limbo = [Int64](repeating: 0, count: 256)
         var hasShard = [Bool](repeating: false, count: 256)
         var isIndexLoaded = false
         var isClosed = false
@@ -37,6 +41,8 @@ final class DiskCore: Sendable {
     let turns = WriteTurns()
     /// Taken for creating body files; may be taken within a turn, never around one.
     let creations = WriteTurns()
+    /// Taken for evicting; turns for names may be taken within it, never around it.
+    let evictions = WriteTurns()
     /// Taken for loading the index.
     let loading = WriteTurns()
     let state: Guarded<State>
@@ -72,6 +78,8 @@ final class DiskCore: Sendable {
             state.residents = ResidentTable()
             return residents
         }
+        // From here on another store may own the directory, and give up blocks.
+        for entry in residents.all { entry.distrust() }
         withExtendedLifetime(residents) {}  // Closes files, so outside the lock.
         guard let file = lock.close() else { return }
         writeSnapshot()
@@ -112,13 +120,13 @@ final class DiskCore: Sendable {
         guard completeLength >= 0 else {
             throw CacheError(.invalidArgument, "a complete length of \(completeLength)")
         }
-        guard completeLength <= options.limit else { throw tooLarge(completeLength) }
+        guard completeLength <= limit else { throw tooLarge(completeLength) }
     }
 
     func tooLarge(_ bytes: Int64) -> CacheError {
         CacheError(
             .localStorage,
-            "a body of \(bytes) bytes does not fit into the cache's limit of \(options.limit)"
+            "a body of \(bytes) bytes does not fit into the cache's limit of \(limit)"
         )
     }
 
@@ -161,6 +169,8 @@ public struct DiskCounters: Hashable, Sendable {
     public var readErrors = 0
     /// Entries that had to leave.
     public var evictions = 0
+    /// Times that a huge entry had to give up blocks.
+    public var shortened = 0
     /// Files that could not be removed, or uses that could not be written down.
     public var housekeepingErrors = 0
 }

@@ -123,8 +123,7 @@ struct DiskDirectory {
                 access = .guest(owner: try readSmall("LOCK").flatMap(Self.processNumber))
                 return
             }
-            try fileSystem.truncate(file, to: 0)
-            try fileSystem.write(Array("\(getpid())\n".utf8), to: file, at: 0)
+            try signLock(file)
         } catch {
             switch error.errno {
             case .readOnlyFileSystem, .permissionDenied, .notPermitted, .noSpace,
@@ -133,6 +132,16 @@ struct DiskDirectory {
             default:
                 throw CacheError(error, path.appending("LOCK"))
             }
+        }
+    }
+
+    /// Writes down who owns the directory: for messages only, so a full disk does not matter.
+    private func signLock(_ file: OpenFile) throws(FileSystemError) {
+        do throws(FileSystemError) {
+            try fileSystem.truncate(file, to: 0)
+            try fileSystem.write(Array("\(getpid())\n".utf8), to: file, at: 0)
+        } catch {
+            guard error.errno == .noSpace || error.errno == .diskQuotaExceeded else { throw error }
         }
     }
 

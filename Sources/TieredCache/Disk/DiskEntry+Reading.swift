@@ -11,8 +11,10 @@ extension DiskEntry {
     ///   - buffer: where the bytes go; its size is the most that is read.
     /// - Returns: the number of bytes; 0 if the first is not held or lies at or beyond the end.
     public func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        noteRead(at: offset)
         if let hot = hot(at: offset, buffer.count) {
-            return readVerified(hot.file, at: hot.position, offset, hot.buffer(buffer))
+            let count = readVerified(hot.file, at: hot.position, offset, hot.buffer(buffer))
+            if isUnchanged(since: hot.version) { return count }
         }
         return readHeld(at: offset, into: buffer)
     }
@@ -24,8 +26,10 @@ extension DiskEntry {
         at offset: Int64,
         into buffer: UnsafeMutableRawBufferPointer
     ) -> NonBlocking<Int> {
+        noteRead(at: offset)
         if let hot = hot(at: offset, buffer.count) {
-            return readCached(hot.file, at: hot.position, hot.buffer(buffer))
+            let result = readCached(hot.file, at: hot.position, hot.buffer(buffer))
+            if isUnchanged(since: hot.version) { return result }
         }
         return readHeldWithoutBlocking(at: offset, into: buffer)
     }
@@ -36,6 +40,8 @@ extension DiskEntry {
         var file: OpenFile
         var position: Int64
         var count: Int
+        /// ``DiskEntry/givenUp`` before any of it was looked at.
+        var version: UInt64
 
         func buffer(_ whole: UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer {
             UnsafeMutableRawBufferPointer(start: whole.baseAddress, count: count)
@@ -49,24 +55,32 @@ extension DiskEntry {
 
     /// The same under the lock that is held, so that of two changes the later one stays.
     func refreshHotBody(_ state: inout DiskEntryState) {
-        let hot = state.hotBody
+        let hot = state.isTrusted ? state.hotBody : nil
         hotLength.store(hot?.length ?? 0, ordering: .relaxed)
         hotBody.store(hot?.packed ?? 0, ordering: .releasing)
     }
 
     @inline(__always)
     private func hot(at offset: Int64, _ count: Int) -> Hot? {
+        let version = givenUp.load(ordering: .acquiring)
         let packed = hotBody.load(ordering: .acquiring)
         guard packed != 0 else { return nil }
         let length = hotLength.load(ordering: .relaxed)
         guard offset >= 0, offset < length else {
-            return Hot(file: OpenFile(number: -1), position: 0, count: 0)
+            return Hot(file: OpenFile(number: -1), position: 0, count: 0, version: version)
         }
         return Hot(
             file: OpenFile(number: Int32(truncatingIfNeeded: Int64(bitPattern: packed) >> 32)),
             position: Int64(packed & 0xFFFF_FFFF) >> 1 + offset,
-            count: Int(min(Int64(count), length - offset))
+            count: Int(min(Int64(count), length - offset)),
+            version: version
         )
+    }
+
+    /// Whether no block was given up, so that what was read by then is what was held.
+    @inline(__always)
+    func isUnchanged(since version: UInt64) -> Bool {
+        givenUp.load(ordering: .sequentiallyConsistent) == version
     }
 
     private func readCached(
@@ -116,9 +130,13 @@ extension DiskEntry {
 
     /// Makes a block that turned out to be damaged a gap.
     func lose(_ block: Int) {
-        state.withLock { $0.table.lose(block) }
+        let wasHeld = state.withLock { state in
+            defer { state.table.lose(block) }
+            return state.table.isHeld(block)
+        }
         refreshHotBody()
-        core.count(\.damagedBlocks)
+        // Given up, it is no damage.
+        if wasHeld { core.count(\.damagedBlocks) }
     }
 }
 

@@ -1,3 +1,5 @@
+import Synchronization
+
 extension DiskEntry {
     /// What a read that is not all verified does first.
     private enum Step {
@@ -5,7 +7,7 @@ extension DiskEntry {
         /// Copied from the end of a running fill.
         case copied(Int)
         /// Verified blocks in a row.
-        case verified(OpenFile, position: Int64, count: Int)
+        case verified(OpenFile, position: Int64, count: Int, version: UInt64)
         /// One block that has to be verified.
         case unverified(OpenFile, position: Int64, block: Int, extent: Range<Int64>)
     }
@@ -28,9 +30,10 @@ extension DiskEntry {
             return 0
         case .copied(let count):
             return count
-        case .verified(let file, let position, let count):
+        case .verified(let file, let position, let count, let version):
             let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
             let result = readCounting(file, at: position, part)
+            guard isUnchanged(since: version) else { return readStep(at: offset, into: buffer) }
             if result < count {
                 lose(BlockTable.block(at: offset + Int64(result)))
             }
@@ -49,9 +52,10 @@ extension DiskEntry {
             return .ready(0)
         case .copied(let count):
             return .ready(count)
-        case .verified(let file, let position, let count):
+        case .verified(let file, let position, let count, let version):
             let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-            return readCachedBytes(file, at: position, part)
+            let result = readCachedBytes(file, at: position, part)
+            return isUnchanged(since: version) ? result : .wouldBlock
         case .unverified(let file, let position, let block, let extent):
             return verifyWithoutBlocking(block, extent, file, at: position, offset, buffer)
         }
@@ -78,18 +82,22 @@ extension DiskEntry {
             guard offset >= 0, !buffer.isEmpty, offset < state.table.completeLength ?? .max else {
                 return .none
             }
+            // First what is in memory: a block that is being sealed may meet a disk that fails.
+            let count = state.copyTail(at: offset, into: buffer)
+            if count > 0 { return .copied(count) }
             let block = BlockTable.block(at: offset)
-            guard state.table.isHeld(block), let file = state.body else {
-                let count = state.copyTail(at: offset, into: buffer)
-                return count > 0 ? .copied(count) : .none
-            }
+            guard state.table.isHeld(block), let file = state.body else { return .none }
             let extent = state.table.extent(of: block)
-            guard state.table.isVerified(block) else {
+            guard state.isTrusted, state.table.isVerified(block) else {
                 let position = state.bodyOffset + extent.lowerBound
                 return .unverified(file, position: position, block: block, extent: extent)
             }
-            let count = state.verifiedCount(from: offset, atMost: buffer.count)
-            return .verified(file, position: state.bodyOffset + offset, count: count)
+            return .verified(
+                file,
+                position: state.bodyOffset + offset,
+                count: state.verifiedCount(from: offset, atMost: buffer.count),
+                version: givenUp.load(ordering: .acquiring)
+            )
         }
     }
 

@@ -31,6 +31,11 @@ public final class DiskEntry: Sendable {
     /// Lets a hit go without a lock.
     let hotBody = Atomic<UInt64>(0)
     let hotLength = Atomic<Int64>(0)
+    /// Where somebody has read, since it was looked at.
+    let regions = Atomic<UInt64>(0)
+    let regionShift: Int64
+    /// Counts how often held blocks were given up.
+    let givenUp = Atomic<UInt64>(0)
 
     init(core: DiskCore, name: EntryName, record: Record, state: DiskEntryState) {
         self.core = core
@@ -38,7 +43,11 @@ public final class DiskEntry: Sendable {
         key = record.key
         generation = record.generation
         created = record.created
+        regionShift = Self.regionShift(completeLength: record.completeLength)
         persistedUse = Atomic(record.lastUse)
+        var state = state
+        // The owner may give up blocks, and a guest is not told.
+        state.isTrusted = core.access.canWrite
         self.state = Guarded(state)
         refreshHotBody()
     }
@@ -52,7 +61,7 @@ public final class DiskEntry: Sendable {
             core.fileSystem.close(file)
         }
         if isOrphan { core.discardBody(name, generation) }
-        core.releaseDetached(bytes)
+        core.releaseDetached(bytes, of: name)
     }
 
     /// The bytes given by whoever stored the entry.
@@ -129,6 +138,10 @@ struct DiskEntryState: Sendable {
     var detachedBytes: Int64 = 0
     /// The ends of running fills.
     var tails: [FillTail] = []
+    /// Whether blocks stay as they were verified unless this process gives them up.
+    var isTrusted = true
+    /// The regions that were read in last.
+    var warm: UInt64 = 0
     /// Blocks that a fill is writing.
     var claims: [Range<Int>] = []
     /// The state of the body's file, for `DiskIndex.Slot.verification`.

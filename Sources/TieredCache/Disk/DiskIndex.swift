@@ -1,13 +1,15 @@
 /// What is in memory about the files of the disk tier: a hint (invariant 6), about 75 bytes per
 /// entry.
 ///
-/// Three queues in order of use: entries prefetched and never used, all others, and pinned ones,
-/// which are never evicted. A slab with links by number: no object per entry.
+/// Four queues in order of use: entries prefetched and never used, heads of huge entries, all others,
+/// and pinned ones, which are never evicted. A slab with links by number: no object per entry.
 struct DiskIndex: Sendable {
     enum Queue: UInt8, Sendable, CaseIterable {
         case prefetched
         case used
         case pinned
+        /// What is left of a huge entry that had to give up its tail.
+        case heads
     }
 
     struct Slot: Sendable {
@@ -59,6 +61,7 @@ struct DiskIndex: Sendable {
     private struct Ends {
         var oldest: Int32 = -1
         var newest: Int32 = -1
+        var bytes: Int64 = 0
     }
 
     private var slots = SlotSlab()
@@ -72,6 +75,9 @@ struct DiskIndex: Sendable {
     subscript(name: EntryName) -> Slot? {
         names.number(of: name, in: slots).map { slots[$0] }
     }
+
+    /// What the entries of a queue are allocated.
+    func bytes(in queue: Queue) -> Int64 { ends[Int(queue.rawValue)].bytes }
 
     /// Every slot, in no order.
     var all: [Slot] {
@@ -139,13 +145,14 @@ struct DiskIndex: Sendable {
         return slots[number]
     }
 
-    /// Makes an entry the one used last; what was prefetched counts as used from now on.
+    /// Makes an entry the one used last; what was prefetched, or a head, counts as used from now on.
     mutating func touch(_ name: EntryName, at time: UInt64) {
         guard let number = names.number(of: name, in: slots) else { return }
         unlink(number)
         slots[number].lastUse = time
-        if slots[number].queue == .prefetched {
-            slots[number].queue = .used
+        switch slots[number].queue {
+        case .prefetched, .heads: slots[number].queue = .used
+        case .used, .pinned: break
         }
         link(number)
     }
@@ -173,13 +180,20 @@ struct DiskIndex: Sendable {
         }
         let before = slots[number].bytes
         change(&slots[number])
-        return slots[number].bytes - before
+        let growth = slots[number].bytes - before
+        ends[Int(slots[number].queue.rawValue)].bytes += growth
+        return growth
     }
 
     /// The entries that would be evicted first, pinned ones left out.
-    func oldest(_ maximum: Int, where isWanted: (Slot) -> Bool) -> [Slot] {
+    func oldest(
+        _ maximum: Int,
+        headsFirst: Bool = false,
+        where isWanted: (Slot) -> Bool
+    ) -> [Slot] {
         var result: [Slot] = []
-        for queue in [Queue.prefetched, .used] {
+        let order: [Queue] = headsFirst ? [.heads] : [.prefetched, .used, .heads]
+        for queue in order {
             var number = ends[Int(queue.rawValue)].oldest
             while number >= 0, result.count < maximum {
                 let slot = slots[number]
@@ -196,6 +210,7 @@ struct DiskIndex: Sendable {
         slots[number].older = newest
         slots[number].newer = -1
         ends[queue].newest = number
+        ends[queue].bytes += slots[number].bytes
         if newest >= 0 {
             slots[newest].newer = number
         } else {
@@ -206,6 +221,7 @@ struct DiskIndex: Sendable {
     private mutating func unlink(_ number: Int32) {
         let slot = slots[number]
         let queue = Int(slot.queue.rawValue)
+        ends[queue].bytes -= slot.bytes
         if slot.older >= 0 {
             slots[slot.older].newer = slot.newer
         } else {

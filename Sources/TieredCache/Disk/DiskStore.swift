@@ -127,6 +127,17 @@ public final class DiskStore: Sendable {
         try core.trim(to: bytes)
     }
 
+    /// Changes the limit.
+    ///
+    /// A lower one is made true at once, as far as entries may leave: what is pinned or in use may
+    /// stay above it, and nothing is stored until it fits.
+    ///
+    /// - Parameter bytes: the most that files may be allocated; greater than 0.
+    /// - Throws: ``CacheError/Code/invalidArgument``, or ``CacheError/Code/notOwner``.
+    public func setLimit(_ bytes: Int64) throws(CacheError) {
+        try core.setLimit(bytes)
+    }
+
     /// Every entry that is on disk, in no order.
     public func list() throws(CacheError) -> [DiskEntrySummary] {
         try core.list()

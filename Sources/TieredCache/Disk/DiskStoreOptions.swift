@@ -34,6 +34,10 @@ public struct DiskStoreOptions: Sendable {
     /// From how many entries on the index is written down when the store closes: reading through
     /// fewer takes less than syncing a file.
     var minimumSnapshotEntries = 4096
+    /// Above so many allocated bytes an entry loses its tail before it leaves.
+    var hugeBody: Int64 = 16 << 20
+    /// What is kept of such an entry; whole blocks.
+    var headLength: Int64 = 1 << 20
     /// Makes the name of a key; tests force collisions with it.
     var digest: @Sendable (CacheKey) -> MD5Digest = { $0.digest }
     /// The first generation is made from it; `nil` is random.
@@ -54,6 +58,8 @@ public enum DiskEvictionReason: Hashable, Sendable {
     case leastRecentlyUsed
     /// The caller trimmed the store.
     case trimmed
+    /// Room was needed: it is still there, but gave up blocks that nobody was reading.
+    case coldBlocks
 }
 
 /// What an entry is stored as.

@@ -10,6 +10,8 @@ struct Record: Sendable {
         static let inline = Flags(rawValue: 1)
         static let pinned = Flags(rawValue: 2)
         static let prefetched = Flags(rawValue: 4)
+        /// The body's path was given away: no block of it is given up while the file is there.
+        static let handedOut = Flags(rawValue: 8)
     }
 
     /// A length that a hostile head cannot exceed.

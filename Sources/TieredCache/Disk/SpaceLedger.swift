@@ -41,9 +41,10 @@ struct SpaceLedger: Sendable {
         return .needsRoom(max(wanted - lowWatermark, 1))
     }
 
-    /// How many bytes must go before eviction stops; 0 if it need not begin.
-    var excess: Int64 {
-        bytes + reserved > highWatermark ? bytes + reserved - lowWatermark : 0
+    /// How many bytes must go before eviction stops, if `count` more are to come; 0 if it need not begin.
+    func excess(with count: Int64) -> Int64 {
+        let wanted = bytes + reserved + count
+        return wanted > highWatermark ? wanted - lowWatermark : 0
     }
 
     /// Ends a reservation.

@@ -88,6 +88,10 @@ extension Engine {
         return try await withStore { (store) throws(CacheError) in try store.trim(to: bytes) }
     }
 
+    func setDiskLimit(_ bytes: Int64) async throws(CacheError) {
+        try await withStore { (store) throws(CacheError) in try store.setLimit(bytes) }
+    }
+
     func fileURL(for key: CacheKey) async throws(CacheError) -> URL? {
         let path = try await withStore { (store) throws(CacheError) in
             try store.bodyPath(for: key)

@@ -3,10 +3,12 @@ import SystemPackage
 /// The disk tier as the engine meets it: usable, or not for now (invariant 9).
 ///
 /// States: `open` → `closed`; `unavailable` → `open` (a later attempt worked) or `closed`. An
-/// attempt to open again is made at most every ten seconds, by whoever needs the disk next.
+/// attempt to open again is made at most every ten seconds, by whoever needs the disk next. The same
+/// goes for a store that is open and cannot write, for want of room or as a guest: it serves until one
+/// that can write takes its place.
 final class DiskTier: Sendable {
-    private enum State {
-        case open(DiskStore)
+    fileprivate enum State {
+        case open(DiskStore, retryAt: MonotonicTime)
         case unavailable(CacheError, retryAt: MonotonicTime)
         case closed
     }
@@ -49,7 +51,7 @@ final class DiskTier: Sendable {
     /// The store if it is open now; never touches the disk.
     var openStore: DiskStore? {
         state.withLock { state in
-            guard case .open(let store) = state else { return nil }
+            guard case .open(let store, _) = state else { return nil }
             return store
         }
     }
@@ -69,8 +71,10 @@ final class DiskTier: Sendable {
         let now = time.monotonicTime()
         let known: Result<DiskStore, CacheError>? = state.withLock { state in
             switch state {
-            case .open(let store):
-                return .success(store)
+            case .open(let store, let retryAt):
+                guard !store.access.canWrite, now >= retryAt else { return .success(store) }
+                state = .open(store, retryAt: now.advanced(by: Self.retryInterval))
+                return nil
             case .closed:
                 return .failure(CacheError(.shutDown, "the cache has been shut down"))
             case .unavailable(let error, let retryAt):
@@ -93,23 +97,23 @@ final class DiskTier: Sendable {
             return state
         }
         // Not left to the last reference: a task that has just ended may still hold one.
-        if case .open(let store) = last { store.close() }
+        last.store?.close()
     }
 
     private func reopen() throws(CacheError) -> DiskStore {
         let attempt = Self.attempt(makeStore, time: time)
-        let surplus = state.withLock { state -> State? in
-            guard case .unavailable = state else { return attempt }
-            state = attempt
-            return nil
+        let (chosen, surplus) = state.withLock { state -> (State, State) in
+            guard attempt.isBetter(than: state) else { return (state, attempt) }
+            defer { state = attempt }
+            return (attempt, state)
         }
-        if case .open(let store) = surplus { store.close() }
-        return try result(of: surplus == nil ? attempt : state.withLock { $0 })
+        surplus.store?.close()
+        return try result(of: chosen)
     }
 
     private func result(of state: State) throws(CacheError) -> DiskStore {
         switch state {
-        case .open(let store): return store
+        case .open(let store, _): return store
         case .unavailable(let error, _): throw error
         case .closed: throw CacheError(.shutDown, "the cache has been shut down")
         }
@@ -119,10 +123,28 @@ final class DiskTier: Sendable {
         _ makeStore: () throws(CacheError) -> DiskStore,
         time: any TimeSource
     ) -> State {
+        let retryAt = time.monotonicTime().advanced(by: retryInterval)
         do throws(CacheError) {
-            return .open(try makeStore())
+            return .open(try makeStore(), retryAt: retryAt)
         } catch {
-            return .unavailable(error, retryAt: time.monotonicTime().advanced(by: retryInterval))
+            return .unavailable(error, retryAt: retryAt)
+        }
+    }
+}
+
+extension DiskTier.State {
+    fileprivate var store: DiskStore? {
+        guard case .open(let store, _) = self else { return nil }
+        return store
+    }
+
+    /// Whether this attempt is to take the place of what there was before it.
+    fileprivate func isBetter(than before: Self) -> Bool {
+        switch (before, self) {
+        case (.closed, _): false
+        case (.unavailable, _): true
+        case (.open(let old, _), .open(let new, _)): !old.access.canWrite && new.access.canWrite
+        case (.open, _): false
         }
     }
 }
@@ -137,8 +159,8 @@ extension Configuration {
         options.minimumFree = minimumFreeDisk
         // Whoever chose a limit gets it; the default must not fill a small volume.
         if chosenDiskLimit == nil { options.maximumVolumePercentage = 10 }
-        options.didEvict = { key, _, bytes in
-            counters.add(to: .entriesEvicted)
+        options.didEvict = { key, reason, bytes in
+            if reason != .coldBlocks { counters.add(to: .entriesEvicted) }
             counters.add(bytes, to: .bytesEvicted)
             events.post(CacheEvent(key: key, .evicted(.disk, .size, bytes: bytes)))
         }

@@ -16,7 +16,7 @@ struct DirectoryTests {
     @Test(
         "A FORMAT that is newer or cannot be read is refused by what manages, passed through by get",
         arguments: [
-            "tieredcache format 2\n", "tieredcache format 99999999999999999999\n", "garbage", "",
+            "tieredcache format 3\n", "tieredcache format 99999999999999999999\n", "garbage", "",
             "tieredcache format -1\n", "tieredcache format 0\n", "\u{0}\u{1}\u{2}",
         ]
     )

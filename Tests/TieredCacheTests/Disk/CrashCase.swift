@@ -18,6 +18,7 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
     private static let small = bytes(1000, seed: 1)
     private static let large = bytes(200_000, seed: 2)
     private static let other = bytes(150_000, seed: 3)
+    private static let film = bytes(1 << 20, seed: 4)
 
     static let all: [CrashCase] = making + changing + leaving
 
@@ -114,6 +115,22 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
         } act: { store in
             store.closeIdle()
             _ = try store.trim(to: 0)
+        },
+        CrashCase(name: "evict the tail", bodies: ["a": [1: large], "b": [1: other]]) { store in
+            try store.store(large, for: key("a"), metadata: [1])
+            try store.store(other, for: key("b"), metadata: [1])
+            store.closeIdle()
+        } act: { store in
+            try store.setLimit(320_000)
+            #expect(store.counters.shortened == 1)
+        },
+        CrashCase(name: "evict cold blocks in use", bodies: ["a": [1: film]]) { store in
+            try store.store(film, for: key("a"), metadata: [1])
+        } act: { store in
+            let lease = try #require(try store.entry(for: key("a")))
+            #expect(lease.read(at: 600_000, 1000).count == 1000)
+            try store.setLimit(800_000)
+            #expect(store.counters.shortened == 1 && !lease.isComplete)
         },
         CrashCase(name: "repair", bodies: ["a": [1: large]]) { store in
             try store.store(large, for: key("a"), metadata: [1])

@@ -82,6 +82,8 @@ struct CrashDisk {
     func open() throws(CacheError) -> DiskStore {
         var options = DiskStore.Options(root: "/cache", limit: 8 << 20)
         options.minimumFree = 0
+        options.hugeBody = 120_000
+        options.headLength = 65_536
         options.generationSeed = 42
         return try DiskStore(options, fileSystem: memory, timeSource: ManualTimeSource())
     }

@@ -99,7 +99,7 @@ struct DiskSpaceTests {
         var options = disk.options()
         options.minimumFree = 512 << 10
         let store = try disk.open(options)
-        try store.store(bytes(200_000), for: key("a"))
+        try store.store(bytes(200_000), for: key("a"), class: .pinned)
         let error = #expect(throws: CacheError.self) {
             try store.store(bytes(400_000), for: key("b"))
         }

@@ -7,7 +7,7 @@ import TieredCacheTesting
 @testable import TieredCache
 
 /// A directory of its own for each test, removed at the end.
-final class TemporaryDirectory {
+final class TemporaryDirectory: Sendable {
     let path: FilePath
 
     init() {
@@ -137,7 +137,7 @@ enum DiskKind: String, CaseIterable, CustomTestStringConvertible {
 }
 
 /// A disk with a cache directory, seen through a store and from outside.
-final class TestDisk {
+final class TestDisk: Sendable {
     let kind: DiskKind
     let time = ManualTimeSource()
     let memory = InMemoryFileSystem()

@@ -18,6 +18,16 @@ struct SpaceLedgerTests {
         #expect(ledger.bytes + ledger.reserved == 1000)
     }
 
+    @Test("eviction goes on to 90 %, and does not begin below 95 %")
+    func excess() {
+        var ledger = SpaceLedger(limit: 1000)
+        ledger.book(900)
+        #expect(ledger.excess(with: 50) == 0)
+        #expect(ledger.excess(with: 51) == 51)
+        ledger.limit = 500
+        #expect(ledger.excess(with: 0) == 450)
+    }
+
     @Test("what exceeds the limit by itself is too large at once")
     func tooLarge() {
         var ledger = SpaceLedger(limit: 1000)

@@ -1,0 +1,220 @@
+import SystemPackage
+
+// Who leaves, in this order, each queue by last use: entries prefetched and never used; all others,
+// of which huge ones lose their tail first and go on as a head; heads. What is pinned or leased stays,
+// except that a huge entry in use gives up cold blocks when nothing else is left.
+extension DiskCore {
+    /// What an eviction came to.
+    struct Eviction {
+        var freed: Int64 = 0
+        /// Whether nothing more could be evicted.
+        var isExhausted = false
+        fileprivate var gone: [Gone] = []
+    }
+
+    fileprivate struct Gone {
+        var key: CacheKey
+        var reason: DiskEvictionReason
+        var bytes: Int64
+    }
+
+    /// Evicts until enough is free; leaves what is pinned or leased.
+    ///
+    /// One thread at a time: others find what it freed instead of evicting as much again.
+    ///
+    /// - Parameters:
+    ///   - reason: what to report; `nil` is room that a write needs.
+    ///   - missing: gets the bytes freed so far and says how many more have to go.
+    /// - Returns: what came of it.
+    @discardableResult
+    func evict(
+        _ reason: DiskEvictionReason? = nil,
+        until missing: (_ freed: Int64) -> Int64
+    ) -> Eviction {
+        var result = Eviction()
+        evictions.takeForAll {
+            foldUses()
+            // Each entry is tried once: those that cannot be removed must not keep us here.
+            var failed: Set<EntryName> = []
+            while !result.isExhausted {
+                let count = missing(result.freed)
+                guard count > 0 else { return }
+                let victims = closedVictims(count, except: failed)
+                for victim in victims {
+                    if !evict(victim, reason, &result) { failed.insert(victim.name) }
+                }
+                guard victims.isEmpty else { continue }
+                let cold = reason == nil ? giveUpColdBlocks(count) : 0
+                result.freed += cold
+                result.isExhausted = cold <= 0
+            }
+        }
+        for gone in result.gone {
+            options.didEvict?(gone.key, gone.reason, gone.bytes)
+        }
+        return result
+    }
+
+    /// What evicting could free: neither pinned nor in use.
+    func evictableBytes() -> Int64 {
+        state.withLock { state in
+            let leased = Set(state.residents.leasedNames())
+            return state.index.all.reduce(0) { sum, slot in
+                slot.queue == .pinned || leased.contains(slot.name) ? sum : sum + slot.bytes
+            }
+        }
+    }
+
+    /// Victims whose files this store has closed: what is unlinked while open is not free.
+    private func closedVictims(
+        _ count: Int64,
+        except failed: Set<EntryName>
+    ) -> [DiskIndex.Slot] {
+        let (victims, leaving) = takeVictims(count, except: failed)
+        withExtendedLifetime(leaving) {}
+        return victims
+    }
+
+    /// Takes a batch out of the index; what is still open goes with it.
+    private func takeVictims(
+        _ count: Int64,
+        except failed: Set<EntryName>
+    ) -> ([DiskIndex.Slot], [DiskEntry]) {
+        state.withLock { state in
+            var victims: [DiskIndex.Slot] = []
+            var leaving: [DiskEntry] = []
+            var bytes: Int64 = 0
+            let leased = Set(state.residents.leasedNames())
+            // Heads go last, but old ones must not take the place of all that is new.
+            let hasManyHeads = state.index.bytes(in: .heads) > state.ledger.limit / 4
+            let candidates = state.index.oldest(64, headsFirst: hasManyHeads) { slot in
+                !leased.contains(slot.name) && !failed.contains(slot.name)
+            }
+            for slot in candidates where bytes < count {
+                bytes += slot.bytes
+                victims.append(slot)
+                state.index.remove(slot.name)
+                if let entry = state.residents.remove(slot.name) { leaving.append(entry) }
+            }
+            return (victims, leaving)
+        }
+    }
+
+    /// - Returns: false for one that could not be removed.
+    private func evict(
+        _ victim: DiskIndex.Slot,
+        _ reason: DiskEvictionReason?,
+        _ result: inout Eviction
+    ) -> Bool {
+        let key = options.didEvict == nil ? nil : record(of: victim.name)?.record.key
+        if victim.queue == .used, victim.bodyBytes >= options.hugeBody,
+            let bytes = shorten(victim)
+        {
+            result.freed += bytes
+            if let key { result.gone.append(Gone(key: key, reason: .coldBlocks, bytes: bytes)) }
+            return true
+        }
+        guard remove(victim) else { return false }
+        result.freed += victim.bytes
+        if let key {
+            let usual: DiskEvictionReason =
+                victim.queue == .prefetched ? .prefetchedUnused : .leastRecentlyUsed
+            result.gone.append(Gone(key: key, reason: reason ?? usual, bytes: victim.bytes))
+        }
+        return true
+    }
+
+    /// Removes a victim's files, and books what that frees.
+    private func remove(_ victim: DiskIndex.Slot) -> Bool {
+        turns.take(victim.name) { () -> Bool in
+            // Somebody may have stored the name anew since the victim was chosen.
+            let isTaken = state.withLock { $0.index[victim.name] != nil }
+            var left = victim
+            let isRemoved = removeFiles(&left, andRecord: !isTaken)
+            finishRemoval(of: victim, left: isRemoved ? nil : left, isTaken: isTaken)
+            return isRemoved
+        }
+    }
+
+    /// `left` is what is still there, after a failure.
+    private func finishRemoval(of victim: DiskIndex.Slot, left: DiskIndex.Slot?, isTaken: Bool) {
+        let late = state.withLock { state -> DiskEntry? in
+            state.changes[victim.name.shardNumber] &+= 1
+            if let left {
+                state.counters.housekeepingErrors += 1
+                state.ledger.book(left.bytes - victim.bytes)
+                if !isTaken { state.index.insert(left) }
+                return nil
+            }
+            state.counters.evictions += 1
+            guard let entry = state.residents[victim.name], entry.generation == victim.generation
+            else {
+                state.free(victim.bytes, of: victim.name)
+                return nil
+            }
+            return state.residents.remove(victim.name)
+        }
+        // Opened between choice and removal: lives on without a name until its lease ends.
+        late?.detach(booked: victim)
+    }
+
+    /// - Returns: whether all is gone; `victim` is what is left.
+    private func removeFiles(_ victim: inout DiskIndex.Slot, andRecord: Bool) -> Bool {
+        guard let entries else { return false }
+        do throws(FileSystemError) {
+            if andRecord {
+                try unlinkIfPresent(victim.name.record, in: entries)
+                victim.recordBytes = 0
+            }
+            if victim.hasBody {
+                try unlinkIfPresent(victim.name.body(victim.generation), in: entries)
+            }
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    func unlinkIfPresent(_ path: String, in directory: OpenFile) throws(FileSystemError) {
+        do throws(FileSystemError) {
+            try fileSystem.unlink(path, in: directory)
+        } catch  where error.errno == .noSuchFileOrDirectory {
+            return
+        }
+    }
+
+    /// Reads a record for its own sake; `nil` if there is none that can be read.
+    func record(of name: EntryName) -> RecordReader.Found? {
+        guard let entries else { return nil }
+        beginOpening(name)
+        defer { endOpening(name) }
+        var reader = RecordReader(fileSystem: fileSystem, entries: entries, blocking: true)
+        defer { reader.close() }
+        do throws(FileSystemError) {
+            guard case .ready(let found) = try reader.open(name, expecting: nil) else { return nil }
+            return found
+        } catch {
+            count(\.readErrors)
+            return nil
+        }
+    }
+}
+
+extension DiskEntry {
+    /// Whether there is a body of which no record speaks.
+    var isUnrecorded: Bool { state.withLock { $0.body != nil && !$0.isPublished } }
+
+    /// Gives up the files' names: what stays open stays booked until the lease ends.
+    func detach(booked slot: DiskIndex.Slot?) {
+        let (record, freed) = state.withLock { state -> (OpenFile?, Int64) in
+            state.isDetached = true
+            let kept = state.isInline ? slot?.recordBytes ?? 0 : slot?.bodyBytes ?? 0
+            state.detachedBytes += kept
+            let record = state.isInline ? nil : state.record
+            if record != nil { state.record = nil }
+            return (record, (slot?.bytes ?? 0) - kept)
+        }
+        if let record { core.fileSystem.close(record) }
+        core.releaseDetached(freed, of: name)
+    }
+}

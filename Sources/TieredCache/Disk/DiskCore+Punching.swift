@@ -1,0 +1,131 @@
+import SystemPackage
+
+// Part of a huge body is given back by punching holes: the table first, so that what is gone is a gap
+// for everybody who looks, then the bytes. Who reads them meanwhile finds out, see `DiskEntry.givenUp`.
+extension DiskCore {
+    /// Makes a huge entry that nobody uses a head: what lies behind is given back.
+    ///
+    /// - Returns: the bytes freed; `nil` if it has to go as a whole.
+    func shorten(_ victim: DiskIndex.Slot) -> Int64? {
+        turns.take(victim.name) { () -> Int64? in
+            guard state.withLock({ $0.index[victim.name] == nil }),
+                let found = record(of: victim.name),
+                found.record.generation == victim.generation, found.record.canBePunched
+            else { return nil }
+            do throws(FileSystemError) {
+                var left = victim
+                try giveUpTail(of: found, &left)
+                left.queue = .heads
+                left.verification = 0
+                state.withLock { state in
+                    state.index.insert(left)
+                    state.ledger.book(left.bytes - victim.bytes)
+                    state.counters.shortened += 1
+                }
+                return victim.bytes - left.bytes
+            } catch {
+                // A file system without holes, or a failing one: the entry leaves as a whole.
+                return nil
+            }
+        }
+    }
+
+    private func giveUpTail(
+        of found: RecordReader.Found,
+        _ slot: inout DiskIndex.Slot
+    ) throws(FileSystemError) {
+        guard let entries else { return }
+        let head = Int(options.headLength / BlockTable.blockSize)
+        let record = try open(found.name.record, in: entries, .readWrite)
+        defer { fileSystem.close(record) }
+        let body = try open(found.name.body(found.record.generation), in: entries, .readWrite)
+        defer { fileSystem.close(body) }
+        // A table that is cut off says that the rest is not held.
+        try fileSystem.truncate(record, to: found.record.tableOffset + 8 * Int64(head))
+        // Opened between choice and now: whoever looks from here on sees the short table.
+        let late = state.withLock { state in
+            state.changes[found.name.shardNumber] &+= 1
+            return state.residents[found.name]
+        }
+        if let late, late.generation == found.record.generation, found.checksums.count > head {
+            late.giveUp([head..<found.checksums.count])
+        }
+        let size = try fileSystem.status(of: body).size
+        if size > options.headLength { try fileSystem.punch(body, options.headLength..<size) }
+        slot.recordBytes = try fileSystem.status(of: record).allocatedBytes
+        slot.bodyBytes = try fileSystem.status(of: body).allocatedBytes
+    }
+
+    // MARK: In use
+
+    /// Gives back what nobody reads of huge entries in use: the last resort.
+    ///
+    /// - Returns: the bytes freed.
+    func giveUpColdBlocks(_ count: Int64) -> Int64 {
+        var freed: Int64 = 0
+        for entry in state.withLock({ $0.hugeResidents(options.hugeBody) }) where freed < count {
+            turns.take(entry.name) {
+                do throws(FileSystemError) {
+                    freed += try giveUpColdBlocks(of: entry, count - freed)
+                } catch {
+                    self.count(\.housekeepingErrors)
+                }
+            }
+        }
+        return freed
+    }
+
+    private func giveUpColdBlocks(
+        of entry: DiskEntry,
+        _ count: Int64
+    ) throws(FileSystemError) -> Int64 {
+        guard let entries else { return 0 }
+        let runs = entry.coldRuns(count, head: Int(options.headLength / BlockTable.blockSize))
+        guard !runs.isEmpty else { return 0 }
+        let record = try open(entry.name.record, in: entries, .readWrite)
+        defer { fileSystem.close(record) }
+        let body = try open(entry.name.body(entry.generation), in: entries, .readWrite)
+        defer { fileSystem.close(body) }
+        let before = try fileSystem.status(of: body).allocatedBytes
+        let table = entry.record.tableOffset
+        for run in runs {
+            let zeros = [UInt8](repeating: 0, count: 8 * run.count)
+            try fileSystem.write(zeros, to: record, at: table + 8 * Int64(run.lowerBound))
+        }
+        entry.giveUp(runs)
+        defer { bookQuietly(entry, record) }
+        for run in runs {
+            let start = Int64(run.lowerBound) * BlockTable.blockSize
+            try fileSystem.punch(body, start..<(Int64(run.upperBound) * BlockTable.blockSize))
+        }
+        state.withLock { $0.counters.shortened += 1 }
+        return before - (try fileSystem.status(of: body).allocatedBytes)
+    }
+
+    private func bookQuietly(_ entry: DiskEntry, _ record: OpenFile) {
+        do throws(FileSystemError) {
+            try book(entry, record)
+        } catch {
+            count(\.housekeepingErrors)
+        }
+    }
+}
+
+extension DiskCore.State {
+    /// Huge entries that are open and not pinned.
+    fileprivate func hugeResidents(_ minimum: Int64) -> [DiskEntry] {
+        residents.all.filter { entry in
+            guard let slot = index[entry.name], slot.generation == entry.generation else {
+                return false
+            }
+            return slot.queue != .pinned && slot.bodyBytes >= minimum
+        }
+    }
+}
+
+extension Record {
+    /// Whether blocks may be given back: not where somebody outside was told the path.
+    fileprivate var canBePunched: Bool {
+        !flags.contains(.inline) && !flags.contains(.handedOut) && !flags.contains(.pinned)
+    }
+}
