@@ -185,9 +185,19 @@ let package = Package(
             ],
             swiftSettings: house
         ),
+        .executableTarget(
+            name: "DiskKillWorker",
+            dependencies: [
+                "TieredCache",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            path: "Tests/DiskKillWorker",
+            swiftSettings: house
+        ),
         .testTarget(
             name: "IntegrationTests",
             dependencies: [
+                "DiskKillWorker",
                 "TieredCache",
                 "TieredCacheCLI",
                 "TieredCacheProxy",
