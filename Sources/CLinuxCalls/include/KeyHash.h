@@ -57,4 +57,18 @@ static inline bool tc_equal_keys(const uint8_t *left, const uint8_t *right, size
   return (difference[0] | difference[1]) == 0;
 }
 
+/// Copies the bytes of a key to where no other bytes of it are; inline.
+static inline void tc_copy_key(uint8_t *to, const uint8_t *from, size_t count) {
+  if (count < 16) {
+    memcpy(to, from, count);
+    return;
+  }
+  const size_t last = count - 16;
+#pragma clang loop unroll(disable) vectorize(disable)
+  for (size_t offset = 0; offset < last; offset += 16) {
+    *(tc_key_block *)(to + offset) = *(const tc_key_block *)(from + offset);
+  }
+  *(tc_key_block *)(to + last) = *(const tc_key_block *)(from + last);
+}
+
 #endif

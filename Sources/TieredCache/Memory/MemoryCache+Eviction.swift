@@ -83,10 +83,11 @@ extension MemoryCache {
         guard stamp < shard.pointee.clock,
             stamp <= floor.load(ordering: .relaxed) &+ slack || stamp <= raiseFloor() &+ slack
         else { return nil }
-        let expiry = shard.pointee.entries.content(oldest).pointee.expiry
+        let expiry = ledger.pointee.expiry
         let removal = shard.pointee.evict(
             oldest,
-            cause: expiry != .max && hasExpired(expiry) ? .expired : .size
+            cause: expiry != .max && hasExpired(expiry) ? .expired : .size,
+            namesKey: observer != nil
         )
         head(of: shard).pointee.oldest.store(shard.pointee.queue.lowestStamp, ordering: .relaxed)
         return removal
@@ -134,8 +135,12 @@ extension MemoryCache {
                 head(of: shard).pointee.oldest.store(bound, ordering: .relaxed)
                 continue
             }
-            let isExpired = hasExpired(shard.pointee.entries.content(oldest).pointee.expiry)
-            let removal = shard.pointee.evict(oldest, cause: isExpired ? .expired : cause)
+            let isExpired = hasExpired(shard.pointee.entries.ledger(oldest).pointee.expiry)
+            let removal = shard.pointee.evict(
+                oldest,
+                cause: isExpired ? .expired : cause,
+                namesKey: observer != nil
+            )
             head(of: shard).pointee.oldest
                 .store(shard.pointee.queue.lowestStamp, ordering: .relaxed)
             return removal

@@ -44,7 +44,7 @@ extension MemoryShard {
         let bounds = queue.bounds
         for entry in 0..<extent where entries.ledger(entry).pointee.isLive {
             live += 1
-            let (key, ledger) = (entries.content(entry).pointee.key, entries.ledger(entry).pointee)
+            let (key, ledger) = (entries.key(entry), entries.ledger(entry).pointee)
             let hash = MemoryKey.hash(of: key)
             let tag = UInt32(truncatingIfNeeded: hash >> 32)
             guard Int(truncatingIfNeeded: hash) & mask == shard else { return "\(key) astray" }

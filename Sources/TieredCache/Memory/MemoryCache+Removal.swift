@@ -4,7 +4,7 @@ extension MemoryCache {
     /// Whether a lookup would find a value; changes neither the order nor the statistics.
     public func contains(_ key: Key) -> Bool {
         withEntry(key) { shard, found in
-            found >= 0 && !hasExpired(shard.pointee.entries.content(found).pointee.expiry)
+            found >= 0 && !hasExpired(shard.pointee.entries.ledger(found).pointee.expiry)
         }
     }
 
@@ -16,12 +16,16 @@ extension MemoryCache {
         var removed: Removal?
         withEntry(key) { shard, found in
             guard found >= 0 else { return }
-            let isExpired = hasExpired(shard.pointee.entries.content(found).pointee.expiry)
-            removed = shard.pointee.remove(found, cause: isExpired ? .expired : .explicit)
+            let isExpired = hasExpired(shard.pointee.entries.ledger(found).pointee.expiry)
+            removed = shard.pointee.remove(
+                found,
+                cause: isExpired ? .expired : .explicit,
+                namesKey: observer != nil
+            )
         }
         guard let removed else { return nil }
         finish(removed)
-        return removed.cause == .expired ? nil : removed.content.value
+        return removed.cause == .expired ? nil : removed.value
     }
 
     /// Removes all entries.
@@ -33,14 +37,14 @@ extension MemoryCache {
     ///
     /// `predicate` is called under a shard's lock: it must be quick and not call the cache.
     public func removeAll(where predicate: (Key) -> Bool) {
-        remove(cause: .explicit) { key, _ in predicate(key) }
+        remove(cause: .explicit) { predicate($0.key($1)) }
     }
 
     /// Removes the entries whose time has passed, which otherwise stay until they are noticed.
     ///
     /// - Complexity: linear in the number of entries; a shard at a time is locked.
     public func removeExpired() {
-        remove(cause: .expired) { _, expiry in hasExpired(expiry) }
+        remove(cause: .expired) { hasExpired($0.ledger($1).pointee.expiry) }
     }
 
     /// Forgets the superseded value of a key whose new value is too large.
@@ -49,7 +53,8 @@ extension MemoryCache {
         refusals.wrappingAdd(1, ordering: .relaxed)
         var removed: Removal?
         withEntry(key) { shard, found in
-            if found >= 0 { removed = shard.pointee.remove(found, cause: .replaced) }
+            guard found >= 0 else { return }
+            removed = shard.pointee.remove(found, cause: .replaced, namesKey: observer != nil)
         }
         if let removed { finish(removed) }
     }
@@ -58,7 +63,7 @@ extension MemoryCache {
     @usableFromInline
     func finishExpiredLookup(_ found: Int, in shard: UnsafeMutablePointer<Shard>) {
         shard.pointee.misses &+= 1
-        let removed = shard.pointee.remove(found, cause: .expired)
+        let removed = shard.pointee.remove(found, cause: .expired, namesKey: observer != nil)
         lock(of: shard).pointee.unlock()
         finish(removed)
     }
@@ -77,7 +82,8 @@ extension MemoryCache {
 
     @inlinable
     func notify(_ removal: borrowing Removal) {
-        observer?(removal.content.key, removal.content.value, removal.cause)
+        guard let observer, let key = removal.key else { return }
+        observer(key, removal.value, removal.cause)
     }
 
     private func withEntry<Result>(
@@ -94,10 +100,15 @@ extension MemoryCache {
         }
     }
 
-    private func remove(cause: RemovalCause, where condition: (Key, Int64) -> Bool) {
+    private typealias Departed = (key: Key?, value: Value, cost: Int)
+
+    private func remove(
+        cause: RemovalCause,
+        where condition: (MemoryEntries<Key, Value>, Int) -> Bool
+    ) {
         for number in 0...shardMask {
-            for (content, cost) in takeAll(from: shard(number), cause: cause, where: condition) {
-                finish(Removal(content: content, cost: cost, cause: cause))
+            for left in takeAll(from: shard(number), cause: cause, where: condition) {
+                finish(Removal(key: left.key, value: left.value, cost: left.cost, cause: cause))
             }
         }
     }
@@ -105,18 +116,17 @@ extension MemoryCache {
     private func takeAll(
         from shard: UnsafeMutablePointer<Shard>,
         cause: RemovalCause,
-        where condition: (Key, Int64) -> Bool
-    ) -> [(content: Shard.Content, cost: Int)] {
+        where condition: (MemoryEntries<Key, Value>, Int) -> Bool
+    ) -> [Departed] {
         lock(of: shard).pointee.lock()
         defer { lock(of: shard).pointee.unlock() }
-        var removals: [(content: Shard.Content, cost: Int)] = []
+        var departed: [Departed] = []
         let entries = shard.pointee.entries
         for entry in 0..<shard.pointee.extent where entries.ledger(entry).pointee.isLive {
-            let candidate = entries.content(entry)
-            guard condition(candidate.pointee.key, candidate.pointee.expiry) else { continue }
-            let removal = shard.pointee.remove(entry, cause: cause)
-            removals.append((removal.content, removal.cost))
+            guard condition(entries, entry) else { continue }
+            let removal = shard.pointee.remove(entry, cause: cause, namesKey: observer != nil)
+            departed.append((removal.key, removal.value, removal.cost))
         }
-        return removals
+        return departed
     }
 }

@@ -103,13 +103,13 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
             lock(of: shard).pointee.unlock()
             return nil
         }
-        let content = shard.pointee.entries.content(found)
-        guard content.pointee.expiry == .max || !hasExpired(content.pointee.expiry) else {
+        let expiry = shard.pointee.entries.ledger(found).pointee.expiry
+        guard expiry == .max || !hasExpired(expiry) else {
             finishExpiredLookup(found, in: shard)
             return nil
         }
         // Counting the reference waits for all earlier writes, so the mark is written after it.
-        let value = content.pointee.value
+        let value = shard.pointee.entries.value(found).pointee
         shard.pointee.touch(found, epoch: epoch.load(ordering: .relaxed))
         if shard.pointee.clock & ((1 << 20) - 1) == 0 { advanceEpoch(to: shard.pointee.clock) }
         shard.pointee.hits &+= 1
@@ -169,6 +169,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         shard.pointee.add(
             value,
             forKey: key,
+            bytes,
             tag: tag,
             cost: cost,
             expiry: expiry,
@@ -223,7 +224,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
             value: value,
             cost: cost,
             expiry: expiry,
-            epoch: epoch
+            epoch: epoch,
+            namesKey: observer != nil
         )
         lock(of: shard).pointee.unlock()
         notify(replaced)

@@ -1,20 +1,3 @@
-/// What a cache keeps for its user.
-@usableFromInline
-struct MemoryContent<Key, Value> {
-    @usableFromInline let key: Key
-    @usableFromInline var value: Value
-    /// Nanoseconds of the time source; `Int64.max` where the entry does not expire.
-    @usableFromInline var expiry: Int64
-
-    @inlinable
-    @inline(__always)
-    init(key: Key, value: consuming Value, expiry: Int64) {
-        self.key = key
-        self.value = value
-        self.expiry = expiry
-    }
-}
-
 /// What a shard notes about an entry; also about a number that has none.
 @usableFromInline
 struct MemoryLedger {
@@ -22,14 +5,17 @@ struct MemoryLedger {
     @usableFromInline var stamp: UInt64
     /// The entry's cost; the number of the next free entry where there is none.
     @usableFromInline var cost: Int
+    /// Nanoseconds of the time source; `Int64.max` where the entry does not expire.
+    @usableFromInline var expiry: Int64
     @usableFromInline var tag: UInt32
     /// The ticket of the entry's record in the queue; 0 where there is no entry.
     @usableFromInline var ticket: UInt32
 
     @inlinable
-    init(stamp: UInt64, cost: Int, tag: UInt32, ticket: UInt32) {
+    init(stamp: UInt64, cost: Int, expiry: Int64, tag: UInt32, ticket: UInt32) {
         self.stamp = stamp
         self.cost = cost
+        self.expiry = expiry
         self.tag = tag
         self.ticket = ticket
     }
@@ -37,40 +23,30 @@ struct MemoryLedger {
     /// The ledger of a number that no entry has.
     @inlinable
     init(free next: Int) {
-        self.init(stamp: 0, cost: next, tag: 0, ticket: 0)
+        self.init(stamp: 0, cost: next, expiry: .max, tag: 0, ticket: 0)
     }
 
     @inlinable var isLive: Bool { ticket != 0 }
 }
 
-/// An array of entries: for each number a ledger, always initialized, and a content if it is live.
+/// An array of entries: for each number a ledger, always initialized, and a value and a key if it
+/// is live.
 ///
-/// Both lie side by side, and an entry of a `String` or ``CacheKey`` and an object fills exactly
-/// one cache line: what a hit, an insertion or an eviction touches of an entry is one line.
+/// All three lie side by side. A key that is text of up to ``inlineCapacity`` bytes is kept as a
+/// copy of its bytes, not as a `String`: a lookup then compares without a further memory access, and
+/// neither insertion nor eviction counts a reference to a string. The ledger, a value that is an
+/// object, and a key of 80 bytes (most URLs) fill exactly the two lines that a processor loads
+/// together.
 @usableFromInline
 struct MemoryEntries<Key: Hashable, Value> {
-    @usableFromInline typealias Content = MemoryContent<Key, Value>
+    @usableFromInline typealias KeyKind = MemoryKey<Key>
 
     @usableFromInline var base: UnsafeMutableRawPointer
 
-    @inlinable static var contentOffset: Int {
-        let alignment = MemoryLayout<Content>.alignment
-        return (MemoryLayout<MemoryLedger>.size + alignment - 1) / alignment * alignment
-    }
-
-    @inlinable static var stride: Int {
-        let alignment = max(8, MemoryLayout<Content>.alignment)
-        let size = contentOffset + MemoryLayout<Content>.size
-        return size <= 64 ? 64 : (size + alignment - 1) / alignment * alignment
-    }
-
     @usableFromInline
     init(capacity: Int) {
-        base = .allocate(
-            byteCount: capacity * Self.stride,
-            alignment: max(64, MemoryLayout<Content>.alignment)
-        )
-        clear(0..<capacity)
+        base = .allocate(byteCount: capacity * Self.stride, alignment: Self.alignment)
+        for number in 0..<capacity { ledger(number).initialize(to: MemoryLedger(free: -1)) }
     }
 
     /// Gives the memory back; no entry may be live.
@@ -86,26 +62,38 @@ struct MemoryEntries<Key: Hashable, Value> {
 
     @inlinable
     @inline(__always)
-    func content(_ number: Int) -> UnsafeMutablePointer<Content> {
-        (base + (number &* Self.stride &+ Self.contentOffset))
-            .assumingMemoryBound(to: Content.self)
+    func value(_ number: Int) -> UnsafeMutablePointer<Value> {
+        (base + (number &* Self.stride &+ Self.valueOffset)).assumingMemoryBound(to: Value.self)
     }
 
-    /// The addresses of what an entry's key and value point to; any number where they do not begin
-    /// with a pointer.
+    /// What the value begins with, as an address for the processor to load early; any number where
+    /// it does not begin with a pointer.
     @inlinable
     @inline(__always)
-    func hints(of number: Int) -> MemoryIndex.Hints {
-        let content = content(number)
-        let key = MemoryKey.address(of: content.pointee.key)
-        guard MemoryLayout<Value>.size >= MemoryLayout<UInt>.size else {
-            return MemoryIndex.Hints(key: key, value: 0)
-        }
-        let value = withUnsafePointer(to: &content.pointee.value) { value in
-            UnsafeRawPointer(value).loadUnaligned(as: UInt.self)
-        }
-        return MemoryIndex.Hints(key: key, value: value)
+    func hint(of number: Int) -> UInt {
+        guard MemoryLayout<Value>.size >= MemoryLayout<UInt>.size else { return 0 }
+        return UnsafeRawPointer(value(number)).loadUnaligned(as: UInt.self)
     }
+
+    /// Makes an entry of a number that has none.
+    @inlinable
+    @inline(__always)
+    func initialize(
+        _ number: Int,
+        _ key: Key,
+        _ bytes: UnsafeBufferPointer<UInt8>,
+        _ value: Value,
+        _ ledger: MemoryLedger
+    ) {
+        self.ledger(number).pointee = ledger
+        self.value(number).initialize(to: value)
+        setKey(number, key, bytes)
+    }
+
+    /// Ends an entry, but for its ledger; its value is to be released outside the lock.
+    @inlinable
+    @inline(__always)
+    func takeValue(_ number: Int) -> Value { value(number).move() }
 
     /// Moves all entries, which must be live, to a larger array.
     mutating func grow(from capacity: Int, to larger: Int) {
@@ -113,13 +101,10 @@ struct MemoryEntries<Key: Hashable, Value> {
         self = MemoryEntries(capacity: larger)
         for number in 0..<capacity {
             ledger(number).pointee = old.ledger(number).pointee
-            content(number).moveInitialize(from: old.content(number), count: 1)
+            value(number).moveInitialize(from: old.value(number), count: 1)
+            moveKey(number, from: old)
         }
         old.deallocate()
-    }
-
-    private func clear(_ numbers: Range<Int>) {
-        for number in numbers { ledger(number).initialize(to: MemoryLedger(free: -1)) }
     }
 }
 
@@ -128,14 +113,17 @@ struct MemoryEntries<Key: Hashable, Value> {
 /// Not copyable, because each copy would count references to the key and the value.
 @usableFromInline
 struct MemoryRemoval<Key, Value>: ~Copyable {
-    @usableFromInline let content: MemoryContent<Key, Value>
+    /// The key, where an observer wants to know it, or it has to be released.
+    @usableFromInline let key: Key?
+    @usableFromInline let value: Value
     @usableFromInline let cost: Int
     @usableFromInline let cause: RemovalCause
 
     @inlinable
     @inline(__always)
-    init(content: consuming MemoryContent<Key, Value>, cost: Int, cause: RemovalCause) {
-        self.content = content
+    init(key: consuming Key?, value: consuming Value, cost: Int, cause: RemovalCause) {
+        self.key = key
+        self.value = value
         self.cost = cost
         self.cause = cause
     }

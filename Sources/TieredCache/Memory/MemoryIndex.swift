@@ -6,35 +6,22 @@ public import CLinuxCalls
 /// The bits of the hash tell the home of a word without looking at its entry, so that removal can
 /// close the gap behind it and no word is ever further from home than the load makes necessary.
 ///
-/// The profile of a hit among 10,000 entries is waiting for memory: for the entry, then for the
-/// bytes of the key that the entry points to and for the object that is its value. Beside its word
-/// a slot therefore has both addresses for the processor: all loads then run at the same time.
+/// The profile of a hit among 10,000 entries is waiting for memory: for the slot, then for the entry,
+/// then for the object that is its value. Beside its word a slot therefore has the address of that
+/// object, so that the last two are loaded at the same time. Slots of 16 bytes never straddle two
+/// cache lines.
 @usableFromInline
 struct MemoryIndex {
-    /// Addresses of what an entry points to, for the processor to load early.
-    @usableFromInline
-    struct Hints {
-        /// See ``MemoryKey/address(of:)``.
-        @usableFromInline var key: UInt
-        /// Never followed.
-        @usableFromInline var value: UInt
-
-        @inlinable
-        init(key: UInt, value: UInt) {
-            self.key = key
-            self.value = value
-        }
-    }
-
     @usableFromInline
     struct Slot {
         @usableFromInline var word: UInt64
-        @usableFromInline var hints: Hints
+        /// See ``MemoryEntries/hint(of:)``; never followed.
+        @usableFromInline var hint: UInt
 
         @inlinable
-        init(word: UInt64, hints: Hints) {
+        init(word: UInt64, hint: UInt) {
             self.word = word
-            self.hints = hints
+            self.hint = hint
         }
     }
 
@@ -47,10 +34,7 @@ struct MemoryIndex {
         let bytes = capacity * MemoryLayout<Slot>.stride
         slots = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 64)
             .bindMemory(to: Slot.self, capacity: capacity)
-        slots.initialize(
-            repeating: Slot(word: 0, hints: Hints(key: 0, value: 0)),
-            count: capacity
-        )
+        slots.initialize(repeating: Slot(word: 0, hint: 0), count: capacity)
         mask = capacity - 1
     }
 
@@ -76,21 +60,17 @@ struct MemoryIndex {
         tc_prefetch((hint & ~63) &+ place &* UInt(MemoryLayout<Slot>.stride))
     }
 
-    /// The number of the entry under `tag` that `matches`, given its number and the address of its
-    /// key; or -1.
+    /// The number of the entry under `tag` that `matches`, or -1.
     @inlinable
     @inline(__always)
-    func find(tag: UInt32, where matches: (Int, UInt) -> Bool) -> Int {
+    func find(tag: UInt32, where matches: (Int) -> Bool) -> Int {
         var place = Int(tag) & mask
         while true {
             let word = slots[place].word
             if UInt32(truncatingIfNeeded: word >> 32) == tag, word != 0 {
-                let hints = slots[place].hints
-                tc_prefetch(hints.key)
-                tc_prefetch(hints.key &+ 64)
-                tc_prefetch_for_writing(hints.value)
+                tc_prefetch_for_writing(slots[place].hint)
                 let entry = Int(word & 0xffff_ffff) &- 1
-                if matches(entry, hints.key) { return entry }
+                if matches(entry) { return entry }
             } else if word == 0 {
                 return -1
             }
@@ -100,16 +80,17 @@ struct MemoryIndex {
 
     /// Adds an entry, which must not be there yet.
     @inlinable
-    mutating func insert(tag: UInt32, entry: Int, hints: Hints) {
-        if (count &+ 1) &* 4 > (mask &+ 1) &* 3 { grow() }
-        place(Slot(word: Self.word(tag, entry), hints: hints))
+    mutating func insert(tag: UInt32, entry: Int, hint: UInt) {
+        // At most half full: a search that does not end at the first slot is a branch mispredicted.
+        if (count &+ 1) &* 2 > mask { grow() }
+        place(Slot(word: Self.word(tag, entry), hint: hint))
         count &+= 1
     }
 
-    /// Replaces the hints of an entry, which must be there: any addresses are safe.
+    /// Replaces the hint of an entry, which must be there: any address is safe.
     @inlinable
-    func setHints(_ hints: Hints, tag: UInt32, entry: Int) {
-        slots[placeOf(tag, entry)].hints = hints
+    func setHint(_ hint: UInt, tag: UInt32, entry: Int) {
+        slots[placeOf(tag, entry)].hint = hint
     }
 
     /// Removes an entry, which must be there, and moves back what was pushed aside by it.

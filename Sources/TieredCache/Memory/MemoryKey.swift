@@ -1,5 +1,3 @@
-public import CLinuxCalls
-
 /// How keys are hashed and compared: by their bytes where that is faster and means the same.
 ///
 /// `String` and the keys that wrap one are recognised by type. In specialised code the comparison
@@ -77,20 +75,15 @@ enum MemoryKey<Key: Hashable> {
         } ?? 0
     }
 
-    /// Whether a key whose bytes are at `address` equals another one, whose text has these bytes.
-    @inlinable
-    @inline(__always)
-    static func areEqual(
-        _ left: Key,
-        at address: UInt,
-        _ right: Key,
-        _ bytes: UnsafeBufferPointer<UInt8>
-    ) -> Bool {
-        guard qualifier(of: left) == qualifier(of: right),
-            text(of: left).utf8.count == bytes.count,
-            let start = UnsafePointer<UInt8>(bitPattern: address), let other = bytes.baseAddress
-        else { return false }
-        return tc_equal_keys(start, other, bytes.count)
+    /// The key of a text; the opposite of ``withBytes(of:_:)`` and ``qualifier(of:)``.
+    @usableFromInline
+    static func make(_ bytes: UnsafeBufferPointer<UInt8>, qualifier: UInt32) -> Key {
+        let string = String(decoding: bytes, as: UTF8.self)
+        if Key.self == String.self { return unsafeBitCast(string, to: Key.self) }
+        let key = CacheKey(stored: string)
+        if Key.self == CacheKey.self { return unsafeBitCast(key, to: Key.self) }
+        precondition(Key.self == MemoryTierKey.self, "not a text: \(Key.self)")
+        return unsafeBitCast(MemoryTierKey(key, view: qualifier), to: Key.self)
     }
 
     /// Whether two keys are equal, however they hold their bytes.

@@ -9,7 +9,6 @@ public import CLinuxCalls
 /// other modules can see costs an exclusivity check, and holding one a reference count.
 @usableFromInline
 struct MemoryShard<Key: Hashable, Value>: ~Copyable {
-    @usableFromInline typealias Content = MemoryContent<Key, Value>
     @usableFromInline typealias Removal = MemoryRemoval<Key, Value>
 
     @usableFromInline var index = MemoryIndex()
@@ -36,7 +35,8 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
 
     deinit {
         for entry in 0..<extent where entries.ledger(entry).pointee.isLive {
-            entries.content(entry).deinitialize(count: 1)
+            _ = entries.takeValue(entry)
+            _ = entries.takeKey(entry, isWanted: false)
         }
         entries.deallocate()
         index.deallocate()
@@ -48,12 +48,7 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
     @inline(__always)
     func find(_ key: Key, _ bytes: UnsafeBufferPointer<UInt8>, tag: UInt32) -> Int {
         let entries = entries
-        return index.find(tag: tag) { number, address in
-            let held = entries.content(number)
-            return address == 0
-                ? MemoryKey.areEqual(held.pointee.key, key)
-                : MemoryKey.areEqual(held.pointee.key, at: address, key, bytes)
-        }
+        return index.find(tag: tag) { entries.has($0, key, bytes) }
     }
 
     /// Marks an entry as the most recently used: the whole of what a hit writes, but for a counter.
@@ -73,6 +68,7 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
     mutating func add(
         _ value: Value,
         forKey key: Key,
+        _ bytes: UnsafeBufferPointer<UInt8>,
         tag: UInt32,
         cost: Int,
         expiry: Int64,
@@ -82,27 +78,39 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
         if queue.isFull { makeRoomInQueue() }
         clock = max(clock &+ 1, epoch)
         let ticket = queue.append(stamp: clock, entry: number)
-        entries.ledger(number).pointee = MemoryLedger(
+        let ledger = MemoryLedger(
             stamp: clock,
             cost: cost,
+            expiry: expiry,
             tag: tag,
             ticket: ticket
         )
-        entries.content(number).initialize(to: Content(key: key, value: value, expiry: expiry))
-        index.insert(tag: tag, entry: number, hints: entries.hints(of: number))
+        entries.initialize(number, key, bytes, value, ledger)
+        index.insert(tag: tag, entry: number, hint: entries.hint(of: number))
         insertions &+= 1
     }
 
     /// Takes an entry out.
+    ///
+    /// - Parameters:
+    ///   - entry: its number.
+    ///   - cause: why.
+    ///   - namesKey: whether the removal is to have the key.
+    /// - Returns: what the caller releases outside the lock.
     @inlinable
-    mutating func remove(_ entry: Int, cause: RemovalCause) -> Removal {
+    mutating func remove(_ entry: Int, cause: RemovalCause, namesKey: Bool) -> Removal {
         let ledger = entries.ledger(entry)
         index.remove(tag: ledger.pointee.tag, entry: entry)
         let cost = ledger.pointee.cost
         ledger.pointee = MemoryLedger(free: firstFree)
         firstFree = entry
         count(cause)
-        return Removal(content: entries.content(entry).move(), cost: cost, cause: cause)
+        return Removal(
+            key: entries.takeKey(entry, isWanted: namesKey),
+            value: entries.takeValue(entry),
+            cost: cost,
+            cause: cause
+        )
     }
 
     /// Exchanges an entry's value; the entry becomes the most recently used.
@@ -112,15 +120,20 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
         value: consuming Value,
         cost: Int,
         expiry: Int64,
-        epoch: UInt64
+        epoch: UInt64,
+        namesKey: Bool
     ) -> Removal {
-        let (ledger, content) = (entries.ledger(entry), entries.content(entry))
-        let key = content.pointee.key
-        let new = Content(key: key, value: value, expiry: expiry)
-        let removal = Removal(content: content.move(), cost: ledger.pointee.cost, cause: .replaced)
-        content.initialize(to: new)
+        let (ledger, old) = (entries.ledger(entry), entries.takeValue(entry))
+        let removal = Removal(
+            key: namesKey ? entries.key(entry) : nil,
+            value: old,
+            cost: ledger.pointee.cost,
+            cause: .replaced
+        )
+        entries.value(entry).initialize(to: value)
         ledger.pointee.cost = cost
-        index.setHints(entries.hints(of: entry), tag: ledger.pointee.tag, entry: entry)
+        ledger.pointee.expiry = expiry
+        index.setHint(entries.hint(of: entry), tag: ledger.pointee.tag, entry: entry)
         touch(entry, epoch: epoch)
         insertions &+= 1
         count(.replaced)
@@ -173,10 +186,10 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
     /// The one after it is known already: what its eviction will need begins to load.
     @inlinable
     @inline(__always)
-    mutating func evict(_ oldest: Int, cause: RemovalCause) -> Removal {
+    mutating func evict(_ oldest: Int, cause: RemovalCause, namesKey: Bool) -> Removal {
         dropFirst(fromHeap: queue.isHeapFirst)
         if queue.end &- queue.first > 1 { prefetchNext() }
-        return remove(oldest, cause: cause)
+        return remove(oldest, cause: cause, namesKey: namesKey)
     }
 
     @inlinable
@@ -191,12 +204,10 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
         let next = Int(record.entry)
         let tag = entries.ledger(next).pointee.tag
         tc_prefetch_for_writing(UInt(bitPattern: index.slots + (Int(tag) & index.mask)))
-        // An entry that has left meanwhile has neither key nor value to look at.
+        // An entry that has left meanwhile has no value to look at.
         guard entries.ledger(next).pointee.ticket == record.ticket else { return }
-        // The headers of the objects that will be released; a string's is before its bytes.
-        let hints = entries.hints(of: next)
-        tc_prefetch_for_writing(hints.key &- 32)
-        tc_prefetch_for_writing(hints.value)
+        // The header of the object that will be released.
+        tc_prefetch_for_writing(entries.hint(of: next))
     }
 
     @inlinable
