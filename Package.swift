@@ -162,7 +162,12 @@ let package = Package(
         ),
         .testTarget(
             name: "TieredCacheTests",
-            dependencies: ["CZlib", "TieredCache", "TieredCacheTesting"],
+            dependencies: [
+                "CZlib",
+                "TieredCache",
+                "TieredCacheTesting",
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+            ],
             exclude: ["Disk/Fixtures"],
             swiftSettings: house
         ),

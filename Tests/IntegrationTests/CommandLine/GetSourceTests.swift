@@ -75,16 +75,28 @@ struct GetSourceTests {
         }
     }
 
+    @Test("A download that is cut goes on by itself, and fetches no byte twice but a block's")
+    func cut() async throws {
+        try await Workplace.with { place in
+            let cut = OriginBehaviour.cut(after: 1_000_000, .finish)
+            place.origin.serveFresh("/a", length: 2_000_000, .first(1, cut))
+            let outcome = try await place.get("/a", into: "a")
+            outcome.expectDone()
+            outcome.expectReport(place.origin.url("/a"), source: "origin", fromOrigin: 2_000_000)
+            #expect(try place.file("a", equals: "/a"))
+            #expect(place.exchanges("/a").map(\.status) == [200, 206])
+            let again = place.origin.log.bodyBytesWritten(for: "/a") - 2_000_000
+            #expect((0...65_536).contains(again))
+        }
+    }
+
     @Test("An interrupted download goes on where it stopped")
     func resumed() async throws {
         try await Workplace.with { place in
-            place.origin.serveFresh(
-                "/a",
-                length: 2_000_000,
-                // Silence, not a cut: a cut would also drop what has come and nobody has read.
-                .first(1, .stall(after: 1_000_000))
-            )
-            try await place.get("/a", into: "a", "--timeout", "1").expectFailure(69, "/a")
+            let cut = OriginBehaviour.cut(after: 1_000_000, .finish)
+            place.origin.serveFresh("/a", length: 2_000_000, .first(1, cut).then(.status(503)))
+            try await place.get("/a", into: "a", "--retries", "1").expectFailure(69, "/a")
+            place.origin.serveFresh("/a", length: 2_000_000)
             let again = try await place.get("/a", into: "a")
             again.expectDone()
             #expect(again.json.text("source") == "origin")

@@ -387,6 +387,34 @@ struct AsyncHTTPClientTransportTests {
         }
     }
 
+    @Test(
+        "What arrived before the connection was cut is delivered, read or not",
+        arguments: [1, 300_000, 1_500_000]
+    )
+    func cut(count: Int) async throws {
+        let sent = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+        let (closed, close) = AsyncStream<Void>.makeStream()
+        let peer = RawPeer { connection in
+            guard connection.readHead() != nil else { return }
+            connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(count + 1)\r\n\r\n")
+            connection.write(sent)
+            connection.endOutput()
+            close.finish()
+            connection.waitForClose()
+        }
+        try await withTransport { transport in
+            let response = try await transport.send(Self.request(peer.authority))
+            for await _ in closed {}
+            var received: [UInt8] = []
+            await #expect(throws: TransportError.self) {
+                while let chunk = try await response.body.next() {
+                    chunk.withUnsafeBytes { received.append(contentsOf: $0) }
+                }
+            }
+            #expect(received == sent)
+        }
+    }
+
     @Test("Cancelling the body while a pull waits ends it and closes the connection")
     func cancelBody() async throws {
         let closed = AsyncStream<Void>.makeStream()

@@ -54,6 +54,11 @@ final class RawPeer: Sendable {
             return true
         }
 
+        /// Sends nothing more; what was written arrives all the same.
+        func endOutput() {
+            Glibc.shutdown(descriptor, Int32(SHUT_WR))
+        }
+
         /// Closes with a reset instead of an orderly end.
         func reset() {
             var option = linger(l_onoff: 1, l_linger: 0)

@@ -129,7 +129,7 @@ final class AsyncHTTPClientPool: Sendable {
 }
 
 extension Channel {
-    /// Installs the target writer, and lets one read take up to 256 KiB from the socket.
+    /// Installs our handlers, and lets one read take up to 256 KiB from the socket.
     fileprivate func prepareForOurRequests() -> EventLoopFuture<Void> {
         let channel = self
         return eventLoop.submit {
@@ -140,6 +140,9 @@ extension Channel {
                 type: ByteToMessageHandler<HTTPResponseDecoder>.self
             )
             try pipeline.addHandler(InterimResponseReader(), position: .after(decoder))
+            try pipeline.addHandler(UnaskedBytes(), position: .before(decoder))
+        }.flatMap {
+            channel.setOption(.allowRemoteHalfClosure, value: true)
         }.flatMap {
             channel.setOption(
                 .recvAllocator,
