@@ -1,3 +1,4 @@
+import HTTPTypes
 import Testing
 import TieredCacheTesting
 
@@ -24,6 +25,7 @@ struct KillTests {
             // Slow enough that the sockets hold little that the program has not read.
             let slow = OriginBehaviour.throttled(bytesPerSecond: 24 << 20)
             place.origin.serveFresh("/a", length: length, OriginScript(slow))
+            var held: Int64 = 0
             for point in points {
                 let outcome = try await place.get("/a", into: "a") { running in
                     await place.origin.waitUntil { $0.bodyBytesWritten >= point }
@@ -32,9 +34,12 @@ struct KillTests {
                 }
                 #expect(outcome.exitCode == nil, "seed \(seed)")
                 #expect(place.files.names == ["cache"], "seed \(seed)")
+                #expect(place.lastStart("/a") == held, "seed \(seed)")
+                held = try await place.run("list", "--json").json.integer("held") ?? 0
             }
             let last = try await place.get("/a", into: "a")
             last.expectDone()
+            #expect(place.lastStart("/a") == held, "seed \(seed)")
             #expect(try place.file("a", equals: "/a"), "seed \(seed)")
             // Less than a block and what the two sockets and the pipe between them can hold.
             let again = place.origin.log.bodyBytesWritten(for: "/a") - length
@@ -47,6 +52,14 @@ struct KillTests {
 
     /// What the origin's kernel took and the program had not written: send and receive buffer.
     private static let socketBuffers: Int64 = 2 << 20
+}
+
+extension Workplace {
+    /// The first byte that the last request for a target asked for.
+    fileprivate func lastStart(_ target: String) -> Int64? {
+        guard let range = exchanges(target).last?.fields[.range] else { return 0 }
+        return Int64(range.dropFirst("bytes=".count).prefix { $0 != "-" })
+    }
 }
 
 /// Steele, Lea and Flood's generator, for tests that name their seed.
