@@ -11,10 +11,20 @@ extension Engine {
         _ decision: ReuseDecision,
         bytes: Int
     ) {
-        counters.add(to: tier == .memory ? .memoryHits : .diskHits)
-        counters.add(Int64(bytes), to: tier == .memory ? .bytesFromMemory : .bytesFromDisk)
+        guard tier == .disk else {
+            return didHitMemory(request.key, bytes: bytes, isStale: decision.isStale)
+        }
+        counters.add(to: .diskHits)
+        counters.add(Int64(bytes), to: .bytesFromDisk)
         if decision.isStale { counters.add(to: .staleServed) }
-        events.post(CacheEvent(key: request.key, .hit(tier, isStale: decision.isStale)))
+        events.post(CacheEvent(key: request.key, .hit(.disk, isStale: decision.isStale)))
+    }
+
+    @inline(__always)
+    func didHitMemory(_ key: CacheKey, bytes: Int, isStale: Bool) {
+        counters.addMemoryHit(bytes: Int64(bytes))
+        if isStale { counters.add(to: .staleServed) }
+        events.post(CacheEvent(key: key, .hit(.memory, isStale: isStale)))
     }
 
     func didMiss(_ request: CacheRequest, _ reason: CacheEvent.MissReason) {

@@ -35,12 +35,24 @@ extension Engine {
     // MARK: Memory
 
     /// The bytes, if the memory tier may answer; synchronous.
+    ///
+    /// The usual hit, a plain request for a fresh entry, asks no rule: what they said at an earlier
+    /// one holds until an instant that the entry knows.
     func memoryHit(_ request: CacheRequest) -> Data? {
-        guard let (entry, decision) = memoryLookup(request), entry.head.status < 400 else {
-            return nil
+        guard let entry = memoryEntry(request) else { return nil }
+        if request.isPlainGet, entry.isFresh(at: time.coarseWallTime()) {
+            didHitMemory(request.key, bytes: entry.body.count, isStale: false)
+            return entry.body
         }
+        return memoryHit(entry, request)
+    }
+
+    private func memoryHit(_ entry: MemoryEntry, _ request: CacheRequest) -> Data? {
+        let now = time.wallTime()
+        guard entry.head.status < 400, let decision = reuse(entry, request, now) else { return nil }
         guard let spec = request.range else {
             didHit(request, .memory, decision, bytes: entry.body.count)
+            if request.isPlainGet { entry.noteFresh(at: now, for: decision.timeToLive) }
             return entry.body
         }
         guard let range = spec.resolved(completeLength: Int64(entry.body.count)) else { return nil }
@@ -68,17 +80,34 @@ extension Engine {
     }
 
     private func memoryLookup(_ request: CacheRequest) -> (MemoryEntry, ReuseDecision)? {
+        guard let entry = memoryEntry(request),
+            let decision = reuse(entry, request, time.wallTime())
+        else { return nil }
+        return (entry, decision)
+    }
+
+    /// What memory holds for a request that it may answer.
+    @inline(__always)
+    private func memoryEntry(_ request: CacheRequest) -> MemoryEntry? {
         guard request.isCacheable, request.policy != .reload, !request.isPinned,
             let entry = memory.entry(forKey: request.key), !entry.isForClientsOnly
         else { return nil }
+        return entry
+    }
+
+    /// What the rules say, if it is to use the entry; anything else takes the long way.
+    private func reuse(
+        _ entry: MemoryEntry,
+        _ request: CacheRequest,
+        _ now: WallTime
+    ) -> ReuseDecision? {
         let decision = entry.head.reuse(
             for: request.facts,
             requestFields: request.fields,
             rules: rules,
-            now: time.wallTime()
+            now: now
         )
-        // Anything else than plain use takes the long way.
-        return decision.action == .use ? (entry, decision) : nil
+        return decision.action == .use ? decision : nil
     }
 
     // MARK: Whole bodies

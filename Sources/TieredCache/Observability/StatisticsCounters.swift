@@ -63,6 +63,14 @@ package final class StatisticsCounters: Sendable {
         cells[Self.row() * Self.stride + counter.rawValue].wrappingAdd(amount, ordering: .relaxed)
     }
 
+    /// Counts a hit in memory and its bytes: the two lie in one cache line.
+    @inline(__always)
+    package func addMemoryHit(bytes: Int64) {
+        let row = cells + Self.row() * Self.stride
+        row[Counter.memoryHits.rawValue].wrappingAdd(1, ordering: .relaxed)
+        row[Counter.bytesFromMemory.rawValue].wrappingAdd(bytes, ordering: .relaxed)
+    }
+
     /// One counter's present value.
     package func value(of counter: Counter) -> Int64 {
         (0..<Self.rows).reduce(0) { sum, row in

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import Synchronization
 
 /// A whole response in the memory tier.
 ///
@@ -16,6 +17,11 @@ final class MemoryEntry: Sendable {
     /// sees; looked at by every hit.
     let isForClientsOnly: Bool
 
+    /// Between these instants, in nanoseconds, a plain request may use the entry; see
+    /// ``isFresh(at:)``.
+    private let freshFrom = Atomic<Int64>(.max)
+    private let freshUntil = Atomic<Int64>(.min)
+
     init(head: StoredResponse, body: Data, generation: UInt64? = nil) {
         self.generation = generation
         self.head = head
@@ -24,6 +30,25 @@ final class MemoryEntry: Sendable {
         isForClientsOnly =
             head.flags.contains(.relayed)
             && ((300...399).contains(head.status) || ContentCoding(in: head.fields) != .identity)
+    }
+
+    /// Whether a request that has no word about caching may use the entry without a further look.
+    ///
+    /// The rules were asked once, see ``noteFresh(at:for:)``, and their answer stays the same until
+    /// the lifetime ends. An entry never changes; what is freshened or invalidated is a new one.
+    @inline(__always)
+    func isFresh(at now: WallTime) -> Bool {
+        now.nanoseconds >= freshFrom.load(ordering: .relaxed)
+            && now.nanoseconds < freshUntil.load(ordering: .relaxed)
+    }
+
+    /// Notes what the rules said about a plain request.
+    ///
+    /// Two threads may note at once, and a third may see one word of each: every beginning noted is
+    /// an instant of the same lifetime, and every end is its end.
+    func noteFresh(at now: WallTime, for timeToLive: Duration) {
+        freshUntil.store(now.advanced(by: timeToLive).nanoseconds, ordering: .relaxed)
+        freshFrom.store(now.nanoseconds, ordering: .relaxed)
     }
 
     /// What the entry counts against the limit: its bytes and an estimate of everything else.

@@ -47,6 +47,8 @@ public struct CacheRequest: Sendable {
     public var onProgress: (@Sendable (DownloadProgress) -> Void)?
     /// What the fields and the policy say about caching, parsed when they are set.
     private(set) var facts: RequestFacts
+    /// Whether method, fields and policy are what they are by default.
+    private var isPlain: Bool
     /// Whether an answer may be kept at all as far as the request says.
     let isCacheable: Bool
 
@@ -106,6 +108,7 @@ public struct CacheRequest: Sendable {
         isCacheable = method == .get || (key != nil && method != .head)
         fields = [:]
         facts = RequestFacts(method: method)
+        isPlain = method == .get
         if let authorization = target.basicAuthorization {
             fields[.authorization] = authorization
             updateFacts()
@@ -114,7 +117,12 @@ public struct CacheRequest: Sendable {
 
     private mutating func updateFacts() {
         facts = RequestFacts(method: method, fields: fields, policy: policy)
+        isPlain = method == .get && fields.isEmpty && policy == .protocolDefault
     }
+
+    /// Whether this is a GET of the whole that leaves everything to the cache, as nearly all are.
+    @inline(__always)
+    var isPlainGet: Bool { isPlain && range == nil && !isPinned }
 
     /// Whether the application chose the key, and so answers for what it stands for.
     var hasExplicitKey: Bool { keyName != nil && isCacheable }

@@ -41,11 +41,19 @@ public struct MonotonicTime: Hashable, Comparable, Sendable {
 public protocol TimeSource: Sendable {
     /// The present date. May jump when the machine's clock is set.
     func wallTime() -> WallTime
+    /// The present date or a few milliseconds less, for who asks at every hit; by default the same
+    /// as ``wallTime()``.
+    func coarseWallTime() -> WallTime
     /// The present instant; never runs backwards.
     func monotonicTime() -> MonotonicTime
     /// Returns after `duration` of monotonic time, or throws `CancellationError` at once when the
     /// task is cancelled.
     func sleep(for duration: Duration) async throws
+}
+
+extension TimeSource {
+    /// The same as ``wallTime()``.
+    public func coarseWallTime() -> WallTime { wallTime() }
 }
 
 /// The machine's clocks.
@@ -56,6 +64,15 @@ public struct SystemTimeSource: TimeSource {
     /// `CLOCK_REALTIME`.
     public func wallTime() -> WallTime {
         WallTime(nanoseconds: Self.read(CLOCK_REALTIME))
+    }
+
+    /// `CLOCK_REALTIME_COARSE` on Linux: the kernel's last tick, read without asking the processor.
+    public func coarseWallTime() -> WallTime {
+        #if os(Linux)
+        WallTime(nanoseconds: Self.read(CLOCK_REALTIME_COARSE))
+        #else
+        wallTime()
+        #endif
     }
 
     /// `CLOCK_MONOTONIC`.
