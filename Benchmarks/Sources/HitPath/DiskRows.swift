@@ -76,10 +76,31 @@ enum DiskRows {
     ) {
         var next = 0
         for _ in 0..<count {
-            guard case .ready(let entry?) = store.entryWithoutBlocking(for: keys[next]),
+            if case .ready(let entry?) = store.entryWithoutBlocking(for: keys[next]),
                 entry.readWithoutBlocking(at: 0, into: buffer.bytes) == .ready(buffer.bytes.count)
-            else { fatalError("a warm hit would block or is a miss") }
+            {
+                // The usual way.
+            } else {
+                lookUpBlocking(store, keys[next], buffer)
+            }
             next = next + 1 == keys.count ? 0 : next + 1
+        }
+    }
+
+    /// What the engine does on a thread that may wait.
+    ///
+    /// The kernel refuses to open or read without blocking whenever it would have to wait, if only
+    /// for somebody else's rename or page: on a busy machine that is no failure, but now and then.
+    @inline(never)
+    private static func lookUpBlocking(_ store: DiskStore, _ key: CacheKey, _ buffer: Buffer) {
+        do {
+            guard let entry = try store.entry(for: key) else {
+                fatalError("a hit is a miss: \(key)")
+            }
+            let count = entry.read(at: 0, into: buffer.bytes)
+            guard count == buffer.bytes.count else { fatalError("\(key): \(count) bytes") }
+        } catch {
+            fatalError("\(error)")
         }
     }
 
