@@ -5,7 +5,7 @@ import TieredCache
 
 /// The disk tier's rows: hits and stores beside plain files, pages warm.
 enum DiskRows {
-    /// - Parameter isWanted: tells by its name whether a row is made; each writes files.
+    /// Makes the rows whose names are wanted; each writes files.
     static func make(where isWanted: (String) -> Bool) throws -> [Row] {
         let directory = try BenchDirectory()
         var rows: [Row] = []
