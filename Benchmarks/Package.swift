@@ -12,6 +12,14 @@ let package = Package(
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
     targets: [
+        .executableTarget(
+            name: "DiskScale",
+            dependencies: [
+                .product(name: "SystemPackage", package: "swift-system"),
+                .product(name: "TieredCache", package: "TieredCache"),
+            ],
+            swiftSettings: [.treatAllWarnings(as: .error)]
+        ),
         .systemLibrary(
             name: "CBenchCrypto",
             pkgConfig: "libcrypto",

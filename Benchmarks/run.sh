@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds the benchmarks and prints the table of ratios. Arguments are passed on: parts of row names,
-# --rounds N, --strict.
+# Builds the benchmarks and prints the table of ratios, and then what many entries on disk cost.
+# Arguments are passed on: parts of row names, --rounds N, --strict; with any, the table alone is
+# printed. BENCHMARK_ENTRIES is how many entries the second part makes, by default 100,000.
 set -eu
 cd "$(dirname "$0")"
 
@@ -19,4 +20,7 @@ fi
 
 scratch=${BENCHMARK_SCRATCH:-.build}
 swift build -c release --scratch-path "$scratch" >&2
-exec "$scratch/release/HitPath" "$@"
+[ $# -eq 0 ] || exec "$scratch/release/HitPath" "$@"
+"$scratch/release/HitPath"
+echo
+exec "$scratch/release/DiskScale" --entries "${BENCHMARK_ENTRIES:-100000}"

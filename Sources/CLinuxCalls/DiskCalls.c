@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/types.h>
@@ -52,7 +53,15 @@ static inline int tc_openat2(int directory, const char *path, int flags,
 }
 #endif
 
-int tc_open_beneath(int directory, const char *path, int flags, unsigned mode, bool cached) {
+// An odd umask can take the owner's own bits, and so make a file that nobody can open again.
+static void restore_mode(int file, unsigned mode) {
+  struct stat status;
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+      (status.st_mode & 0777) != mode)
+    (void)fchmod(file, mode);
+}
+
+static int open_beneath(int directory, const char *path, int flags, unsigned mode, bool cached) {
   // Our reads must not cost a write of the inode.
   if ((flags & (O_CREAT | O_DIRECTORY)) == 0)
     flags |= O_NOATIME;
@@ -71,6 +80,13 @@ int tc_open_beneath(int directory, const char *path, int flags, unsigned mode, b
   if (cached)
     return -EAGAIN;
   return tc_openat_plain(directory, path, flags | O_NOFOLLOW, mode);
+}
+
+int tc_open_beneath(int directory, const char *path, int flags, unsigned mode, bool cached) {
+  int file = open_beneath(directory, path, flags, mode, cached);
+  if (file >= 0 && (flags & O_CREAT) != 0)
+    restore_mode(file, mode);
+  return file;
 }
 
 int64_t tc_pread_nowait(int file, void *buffer, size_t count,
@@ -146,17 +162,70 @@ int tc_lock(int file) {
 #endif
 }
 
+void tc_unlock(int file) {
+#if defined(F_OFD_SETLK)
+  struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_len = 1};
+  (void)fcntl(file, F_OFD_SETLK, &lock);
+#endif
+}
+
+// Calls that take a name follow links in all of it but the last component: the directory before that
+// is opened first, as files are. `*last` becomes the last component; the result is `directory` itself
+// where the name has no other, and is to be closed where it is not.
+static int open_parent(int directory, const char *path, const char **last) {
+  const char *slash = strrchr(path, '/');
+  *last = path;
+  if (slash == NULL)
+    return directory;
+  char name[64];
+  size_t length = (size_t)(slash - path);
+  if (length >= sizeof name)
+    return -ENAMETOOLONG;
+  memcpy(name, path, length);
+  name[length] = '\0';
+  *last = slash + 1;
+  return tc_open_beneath(directory, name, O_RDONLY | O_DIRECTORY, 0, false);
+}
+
+static void close_parent(int parent, int directory) {
+  if (parent != directory)
+    (void)close(parent);
+}
+
 int tc_renameat(int from, const char *old_path, int to,
                               const char *new_path) {
-  return renameat(from, old_path, to, new_path) < 0 ? -errno : 0;
+  const char *old_name, *new_name;
+  int old_parent = open_parent(from, old_path, &old_name);
+  if (old_parent < 0)
+    return old_parent;
+  int new_parent = open_parent(to, new_path, &new_name);
+  int result = new_parent;
+  if (new_parent >= 0) {
+    result = renameat(old_parent, old_name, new_parent, new_name) < 0 ? -errno : 0;
+    close_parent(new_parent, to);
+  }
+  close_parent(old_parent, from);
+  return result;
 }
 
 int tc_unlinkat(int directory, const char *path, bool is_directory) {
-  return unlinkat(directory, path, is_directory ? AT_REMOVEDIR : 0) < 0 ? -errno : 0;
+  const char *name;
+  int parent = open_parent(directory, path, &name);
+  if (parent < 0)
+    return parent;
+  int result = unlinkat(parent, name, is_directory ? AT_REMOVEDIR : 0) < 0 ? -errno : 0;
+  close_parent(parent, directory);
+  return result;
 }
 
 int tc_mkdirat(int directory, const char *path) {
-  return mkdirat(directory, path, 0700) < 0 ? -errno : 0;
+  if (mkdirat(directory, path, 0700) < 0)
+    return -errno;
+  struct stat status;
+  if (fstatat(directory, path, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISDIR(status.st_mode) && (status.st_mode & 0777) != 0700)
+    (void)fchmodat(directory, path, 0700, 0);
+  return 0;
 }
 
 static void describe(const struct stat *from, struct tc_file_status *to) {

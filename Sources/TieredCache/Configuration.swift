@@ -57,6 +57,9 @@ public struct Configuration: Sendable {
     /// Where time comes from.
     public var timeSource: any TimeSource = SystemTimeSource()
 
+    /// Whether the directory is read through, and swept, as soon as the cache is opened; otherwise
+    /// the first call that needs it does.
+    package var readsDirectoryOnOpening = true
     /// The limit that was set, or nil where the default is to follow the size of the volume.
     package private(set) var chosenDiskLimit: Int64?
 

@@ -303,10 +303,16 @@ extension TieredCache {
 
     /// Reads every block that is held and compares it with its checksum.
     ///
-    /// - Parameter repair: whether to give up what is damaged, so that it is fetched again.
+    /// - Parameters:
+    ///   - repair: whether to give up what is damaged, so that it is fetched again.
+    ///   - report: gets each finding as it is made, on a thread of the cache's; also files that are
+    ///     not the cache's, which are left alone and not counted.
     /// - Returns: what was found.
     /// - Throws: `.localStorage`, and `.notOwner` for a repair.
-    public func verify(repair: Bool = false) async throws(CacheError) -> DiskVerification {
-        try await engine.verify(repair: repair)
+    public func verify(
+        repair: Bool = false,
+        report: @Sendable (DiskFinding) -> Void = { _ in }
+    ) async throws(CacheError) -> DiskVerification {
+        try await engine.verify(repair: repair, report: report)
     }
 }

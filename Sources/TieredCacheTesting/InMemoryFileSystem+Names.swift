@@ -89,6 +89,16 @@ extension InMemoryFileSystem {
         }
     }
 
+    /// Gives the lock up.
+    public func unlock(_ file: OpenFile) {
+        state.withLock { state in
+            guard case .file(let number) = state.handles[file.number],
+                state.locks[number] == file.number
+            else { return }
+            state.locks[number] = nil
+        }
+    }
+
     /// Takes the lock that belongs to the open file.
     public func lock(_ file: OpenFile) throws(FileSystemError) -> Bool {
         try state.withLock { state throws(FileSystemError) in

@@ -156,4 +156,7 @@ public final class WatchedFileSystem: FileSystem {
         watch(.lock, "")
         return try base.lock(file)
     }
+
+    /// Gives the lock up.
+    public func unlock(_ file: OpenFile) { base.unlock(file) }
 }

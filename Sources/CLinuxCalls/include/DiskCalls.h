@@ -47,6 +47,9 @@ int tc_sync(int file, bool data_only);
 /// another holds it.
 int tc_lock(int file);
 
+/// Gives that lock up, for all who share the open file.
+void tc_unlock(int file);
+
 int tc_renameat(int from, const char *old_path, int to, const char *new_path);
 
 int tc_unlinkat(int directory, const char *path, bool is_directory);

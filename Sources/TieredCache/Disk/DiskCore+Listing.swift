@@ -11,6 +11,8 @@ public struct DiskEntrySummary: Sendable {
     public var completeLength: Int64?
     /// How many bytes of the body are held.
     public var heldBytes: Int64
+    /// Which.
+    public var heldRanges: [Range<Int64>]
     /// Whether all of them are.
     public var isComplete: Bool
     /// Whether it is protected from eviction.
@@ -47,6 +49,7 @@ extension DiskCore {
             metadata: found.record.metadata,
             completeLength: table.completeLength,
             heldBytes: table.heldBytes,
+            heldRanges: table.heldRanges.ranges,
             isComplete: table.isComplete,
             isPinned: found.record.flags.contains(.pinned),
             isPrefetched: slot.queue == .prefetched,

@@ -25,6 +25,8 @@ extension DiskCore {
                 count(\.readErrors)
                 return nil
             }
+            // Opened, but no file: a directory, or a pipe.
+            if error.isAbsence { return nil }
             throw entryError(error, name)
         }
     }

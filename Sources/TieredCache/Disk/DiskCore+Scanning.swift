@@ -27,6 +27,7 @@ extension DiskCore {
     ///   - shard: the number of the directory.
     ///   - result: gets what is found.
     ///   - upgrading: whether records of older versions are made current ones.
+    /// - Throws: ``CacheError/Code/localStorage`` if the directory cannot be read.
     func scan(
         _ shard: Int,
         into result: inout Scan,

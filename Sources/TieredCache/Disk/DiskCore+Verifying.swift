@@ -16,7 +16,10 @@ extension DiskCore {
     /// Reads every block that is held, and compares it with its checksum.
     ///
     /// `repair` makes damaged blocks gaps, on disk too, and removes what cannot be read.
-    func verify(repair: Bool) throws(CacheError) -> DiskVerification {
+    func verify(
+        repair: Bool,
+        _ report: (DiskFinding) -> Void
+    ) throws(CacheError) -> DiskVerification {
         if repair { try beginWriting() }
         defer { if repair { endWriting() } }
         // Before the index is loaded, since that sweeps.
@@ -24,25 +27,30 @@ extension DiskCore {
         if repair { try loadIndex() }
         var result = DiskVerification()
         for name in scan.damaged {
-            try verifyDamaged(name, repair, &result)
+            try verifyDamaged(name, repair, &result, report)
         }
         for body in scan.orphans where !isKnown(body) {
             result.damaged += 1
-            if repair, try removeOrphan(body) { result.repaired += 1 }
+            let isRemoved = repair ? try removeOrphan(body) : false
+            if isRemoved { result.repaired += 1 }
+            report(finding(.orphanedBody, body.path, isRepaired: isRemoved))
         }
         for slot in scan.slots {
             guard let found = record(of: slot.name) else { continue }  // Removed meanwhile.
-            try verify(found, repair, &result)
+            try verify(found, repair, &result, report)
         }
+        try reportUnaccounted(report)
         return result
     }
 
     private func verifyDamaged(
         _ name: EntryName,
         _ repair: Bool,
-        _ result: inout DiskVerification
+        _ result: inout DiskVerification,
+        _ report: (DiskFinding) -> Void
     ) throws(CacheError) {
         result.damaged += 1
+        defer { report(finding(.damagedRecord, name.record, isRepaired: repair)) }
         guard repair else { return }
         try turns.take(name) { () throws(CacheError) in
             guard record(of: name) == nil else { return }  // Stored anew meanwhile.
@@ -72,22 +80,45 @@ extension DiskCore {
     private func verify(
         _ found: RecordReader.Found,
         _ repair: Bool,
-        _ result: inout DiskVerification
+        _ result: inout DiskVerification,
+        _ report: (DiskFinding) -> Void
     ) throws(CacheError) {
         result.entries += 1
-        let damaged = damagedBlocks(found, &result.blocks)
+        let (damaged, isMissing) = damagedBlocks(found, &result.blocks)
+        guard !damaged.isEmpty else { return }
         result.damaged += damaged.count
-        guard repair, !damaged.isEmpty else { return }
+        let isInline = found.record.flags.contains(.inline)
+        var finding = finding(
+            isMissing ? .missingBody : .damagedBlocks,
+            isInline ? found.name.record : found.name.body(found.record.generation),
+            isRepaired: repair
+        )
+        finding.key = found.record.key
+        finding.blocks = damaged
+        defer { report(finding) }
+        guard repair else { return }
         try turns.take(found.name) { () throws(CacheError) in
             try clear(damaged, of: found)
         }
         result.repaired += damaged.count
     }
 
+    private func finding(
+        _ kind: DiskFinding.Kind,
+        _ path: String,
+        isRepaired: Bool
+    ) -> DiskFinding {
+        DiskFinding(
+            kind: kind,
+            path: options.root.appending("entries").appending(path),
+            isRepaired: isRepaired
+        )
+    }
+
     private func damagedBlocks(
         _ found: RecordReader.Found,
         _ count: inout Int
-    ) -> [Int] {
+    ) -> (blocks: [Int], isFileMissing: Bool) {
         let table = BlockTable(
             completeLength: found.record.completeLength,
             checksums: found.checksums
@@ -110,7 +141,7 @@ extension DiskCore {
             }
             if checksum != table.checksums[block] { damaged.append(block) }
         }
-        return damaged
+        return (damaged, file == nil)
     }
 
     private func openToVerify(_ path: String) -> OpenFile? {

@@ -64,7 +64,8 @@ final class DiskCore: Sendable {
     }
 
     deinit {
-        for file in [lock.close(), root, entries, staging].compactMap({ $0 }) {
+        if let file = lock.close() { giveUp(file) }
+        for file in [root, entries, staging].compactMap({ $0 }) {
             fileSystem.close(file)
         }
     }
@@ -83,7 +84,12 @@ final class DiskCore: Sendable {
         withExtendedLifetime(residents) {}  // Closes files, so outside the lock.
         guard let file = lock.close() else { return }
         writeSnapshot()
-        fileSystem.close(file)
+        giveUp(file)
+    }
+
+    private func giveUp(_ lockFile: OpenFile) {
+        fileSystem.unlock(lockFile)
+        fileSystem.close(lockFile)
     }
 
     /// Says that something is about to be written; ``endWriting()`` has to follow.
@@ -97,7 +103,7 @@ final class DiskCore: Sendable {
     }
 
     func endWriting() {
-        if let file = lock.endWrite() { fileSystem.close(file) }
+        if let file = lock.endWrite() { giveUp(file) }
     }
 
     private func requireOwner() throws(CacheError) {

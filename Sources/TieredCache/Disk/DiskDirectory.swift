@@ -176,7 +176,11 @@ struct DiskDirectory {
         }
     }
 
-    private static func isOurs(_ staged: String) -> Bool {
+    /// What the root holds.
+    static let names: Set<String> = ["FORMAT", "LOCK", IndexSnapshot.name, "entries", "staging"]
+
+    /// Whether a name in `staging` is one that we give.
+    static func isOurs(_ staged: String) -> Bool {
         staged == "FORMAT" || staged == IndexSnapshot.name || EntryFileName(staged) != nil
     }
 

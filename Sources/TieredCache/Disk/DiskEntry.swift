@@ -76,6 +76,18 @@ public final class DiskEntry: Sendable {
     /// Whether the entry is protected from eviction.
     public var isPinned: Bool { state.withLock { $0.flags.contains(.pinned) } }
 
+    /// Whether it was fetched before anybody asked.
+    ///
+    /// It stays true; a use moves the entry out of the class that is evicted first.
+    public var isPrefetched: Bool { state.withLock { $0.flags.contains(.prefetched) } }
+
+    /// When it was last used as far as that was written down, in seconds since 1970; `nil` if it was
+    /// not.
+    public var writtenUse: Int64? {
+        let use = persistedUse.load(ordering: .relaxed)
+        return use > 0 ? Int64(clamping: use / 1_000_000_000) : nil
+    }
+
     /// Whether this generation was replaced or removed since the lease was taken.
     public var isSuperseded: Bool { state.withLock { $0.isDetached } }
 

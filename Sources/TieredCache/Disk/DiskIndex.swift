@@ -83,19 +83,19 @@ struct DiskIndex: Sendable {
     var all: [Slot] {
         var result: [Slot] = []
         result.reserveCapacity(count)
-        forEach { result.append($0) }
+        visit { result.append($0) }
         return result
     }
 
     /// Visits every slot, in no order.
-    func forEach(_ body: (Slot) -> Void) {
-        names.forEach { body(slots[$0]) }
+    func visit(_ body: (Slot) -> Void) {
+        names.visit { body(slots[$0]) }
     }
 
     /// The numbers of all slots, by directory.
     var numbersByShard: [[Int32]] {
         var result = [[Int32]](repeating: [], count: 256)
-        names.forEach { result[slots[$0].name.shardNumber].append($0) }
+        names.visit { result[slots[$0].name.shardNumber].append($0) }
         return result
     }
 
@@ -114,7 +114,7 @@ struct DiskIndex: Sendable {
     mutating func orderByUse() {
         var numbers: [Int32] = []
         numbers.reserveCapacity(count)
-        names.forEach { numbers.append($0) }
+        names.visit { numbers.append($0) }
         numbers.sort { slots[$0].lastUse < slots[$1].lastUse }
         ends = [Ends](repeating: Ends(), count: Queue.allCases.count)
         for number in numbers {

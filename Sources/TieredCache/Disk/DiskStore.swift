@@ -150,11 +150,17 @@ public final class DiskStore: Sendable {
 
     /// Reads everything that is held and compares it with its checksums.
     ///
-    /// - Parameter repair: makes damaged blocks gaps, on disk too, and removes what cannot be read.
+    /// - Parameters:
+    ///   - repair: makes damaged blocks gaps, on disk too, and removes what cannot be read.
+    ///   - report: gets each finding as it is made, on the calling thread; also files that are not
+    ///     the cache's, which are left alone and not counted.
     /// - Returns: what was found and done.
     /// - Throws: ``CacheError/Code/notOwner`` where a guest would repair.
-    public func verify(repair: Bool) throws(CacheError) -> DiskVerification {
-        try core.verify(repair: repair)
+    public func verify(
+        repair: Bool,
+        report: (DiskFinding) -> Void = { _ in }
+    ) throws(CacheError) -> DiskVerification {
+        try core.verify(repair: repair, report)
     }
 
     /// A file that equals the complete body of an entry.

@@ -56,7 +56,7 @@ struct NameTable {
     }
 
     /// Every number, in no order.
-    func forEach(_ body: (Int32) -> Void) {
+    func visit(_ body: (Int32) -> Void) {
         for number in places where number >= 0 {
             body(number)
         }

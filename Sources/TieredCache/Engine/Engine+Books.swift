@@ -30,6 +30,10 @@ extension Engine {
     func didMiss(_ request: CacheRequest, _ reason: CacheEvent.MissReason) {
         counters.add(to: .misses)
         events.post(CacheEvent(key: request.key, .missed(reason)))
+        logger.debug(
+            "lookup missed",
+            metadata: [LogKeys.key: "\(request.key.redacted)", LogKeys.reason: "\(reason)"]
+        )
     }
 
     func didServeStale(_ request: CacheRequest) {

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import Logging
 import SystemPackage
 
 // What the application does with entries without the origin.
@@ -57,7 +58,10 @@ extension Engine {
         // A reader may have promoted it before it was gone from the disk.
         for variant in variantKeys(of: key) { memory.remove(variant) }
         memory.remove(key)
-        if wasInMemory || wasOnDisk { events.post(CacheEvent(key: key, .removed)) }
+        if wasInMemory || wasOnDisk {
+            events.post(CacheEvent(key: key, .removed))
+            logger.debug("entry removed", metadata: [LogKeys.key: "\(key.redacted)"])
+        }
         return wasInMemory || wasOnDisk
     }
 
@@ -114,8 +118,13 @@ extension Engine {
         try await withStore { (store) throws(CacheError) in try store.usage() }
     }
 
-    func verify(repair: Bool) async throws(CacheError) -> DiskVerification {
-        try await withStore { (store) throws(CacheError) in try store.verify(repair: repair) }
+    func verify(
+        repair: Bool,
+        report: @Sendable (DiskFinding) -> Void
+    ) async throws(CacheError) -> DiskVerification {
+        try await withStore { (store) throws(CacheError) in
+            try store.verify(repair: repair, report: report)
+        }
     }
 
     var storageTrouble: CacheError? {

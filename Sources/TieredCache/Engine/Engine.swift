@@ -62,7 +62,8 @@ final class Engine: Sendable {
             events: events,
             counters: counters
         )
-        indexing = disk.openStore.map { [io] store in
+        let reads = configuration.readsDirectoryOnOpening
+        indexing = (reads ? disk.openStore : nil).map { [io] store in
             Task(executorPreference: io) {
                 do throws(CacheError) {
                     try store.loadIndex { Task.isCancelled }

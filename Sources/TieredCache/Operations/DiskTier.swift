@@ -1,3 +1,4 @@
+import Logging
 import SystemPackage
 
 /// The disk tier as the engine meets it: usable, or not for now (invariant 9).
@@ -159,7 +160,15 @@ extension Configuration {
         options.minimumFree = minimumFreeDisk
         // Whoever chose a limit gets it; the default must not fill a small volume.
         if chosenDiskLimit == nil { options.maximumVolumePercentage = 10 }
-        options.didEvict = { key, reason, bytes in
+        options.didEvict = { [logger] key, reason, bytes in
+            logger.debug(
+                "entry evicted",
+                metadata: [
+                    LogKeys.key: "\(key.redacted)",
+                    LogKeys.reason: "\(reason)",
+                    LogKeys.bytes: "\(bytes)",
+                ]
+            )
             if reason != .coldBlocks { counters.add(to: .entriesEvicted) }
             counters.add(bytes, to: .bytesEvicted)
             events.post(CacheEvent(key: key, .evicted(.disk, .size, bytes: bytes)))

@@ -1,4 +1,4 @@
-import HTTPCaching
+public import HTTPCaching
 public import HTTPTypes
 
 /// What is known about one entry of the disk tier.
@@ -19,17 +19,36 @@ public struct EntrySummary: Sendable {
     public let heldBytes: Int64
     /// Whether all of the body is held.
     public let isComplete: Bool
+    /// Which.
+    public let heldRanges: [Range<Int64>]
     /// Whether eviction spares the entry.
     public let isPinned: Bool
+    /// Whether it was prefetched and not used since: evicted first.
+    public let isPrefetched: Bool
+    /// When it was last used, in seconds since 1970; nil if that was not written down yet.
+    public let lastUse: Int64?
+    /// How long it is fresh, counted as ``age(at:)`` is; nil if the entry's head cannot be read.
+    public let freshnessLifetime: Duration?
+    /// The strong validator by which an interrupted download goes on; nil if there is none.
+    public let validator: String?
+    private let facts: ResponseFacts?
+
+    /// How long ago the origin made or confirmed it (RFC 9111 §4.2.3); nil if the entry's head
+    /// cannot be read.
+    public func age(at now: WallTime) -> Duration? {
+        facts.map { CurrentAge.of($0, at: now) }
+    }
 
     init(_ summary: DiskEntrySummary) {
         self.init(
             summary.key,
             metadata: summary.metadata,
             length: summary.completeLength,
-            held: summary.heldBytes,
+            held: summary.heldRanges,
             isComplete: summary.isComplete,
-            isPinned: summary.isPinned
+            isPinned: summary.isPinned,
+            isPrefetched: summary.isPrefetched,
+            lastUse: summary.lastUse
         )
     }
 
@@ -38,9 +57,11 @@ public struct EntrySummary: Sendable {
             entry.key,
             metadata: entry.metadata,
             length: entry.completeLength,
-            held: entry.heldRanges.count,
+            held: entry.heldRanges.ranges,
             isComplete: entry.isComplete,
-            isPinned: entry.isPinned
+            isPinned: entry.isPinned,
+            isPrefetched: entry.isPrefetched && entry.writtenUse == nil,
+            lastUse: entry.writtenUse
         )
     }
 
@@ -48,9 +69,11 @@ public struct EntrySummary: Sendable {
         _ key: CacheKey,
         metadata: [UInt8],
         length: Int64?,
-        held: Int64,
+        held: [Range<Int64>],
         isComplete: Bool,
-        isPinned: Bool
+        isPinned: Bool,
+        isPrefetched: Bool,
+        lastUse: Int64?
     ) {
         let head = StoredResponse(encoded: metadata)
         self.key = key
@@ -59,8 +82,16 @@ public struct EntrySummary: Sendable {
         status = head?.status ?? 0
         fields = head?.fields ?? [:]
         self.length = length
-        heldBytes = held
+        heldRanges = held
+        heldBytes = held.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) }
         self.isComplete = isComplete
         self.isPinned = isPinned
+        self.isPrefetched = isPrefetched
+        self.lastUse = lastUse
+        validator = head?.validator?.fieldValue
+        facts = head?.facts
+        freshnessLifetime = head.map {
+            FreshnessLifetime(of: $0.facts, rules: CacheRules()).duration
+        }
     }
 }

@@ -6,16 +6,21 @@ import TieredCache
 extension CacheOptions {
     /// Opens the cache for a command that manages the directory, and closes it afterwards.
     ///
-    /// - Parameter body: what is done with the cache.
+    /// - Parameters:
+    ///   - isSwept: whether what a crash left is removed meanwhile.
+    ///   - body: what is done with the cache.
     /// - Returns: what `body` returns.
     /// - Throws: what `body` throws; what is wrong with the directory, for those who cannot do
     ///   without it. A directory that another process owns can still be read.
     func withCache<Result: Sendable>(
+        isSwept: Bool = true,
         _ body: @escaping @Sendable (TieredCache) async throws -> Result
     ) async throws -> Result {
-        let configuration = configuration()
+        var configuration = configuration()
+        configuration.readsDirectoryOnOpening = isSwept
+        let chosen = configuration
         return try await Interruption.guarding {
-            let cache = try TieredCache(configuration)
+            let cache = try TieredCache(chosen)
             do {
                 if let trouble = cache.storageTrouble, trouble.code != .notOwner { throw trouble }
                 let result = try await body(cache)
@@ -32,7 +37,7 @@ extension CacheOptions {
 extension ListCommand {
     func run() async throws {
         let entries = try await cache.withCache { try await $0.entries() }
-        for entry in entries.map({ EntryReport($0) }).sorted(by: { $0.url < $1.url }) {
+        for entry in selection.apply(to: entries).map({ EntryReport($0) }) {
             try StandardOutput.writeLine(json ? entry.json.text : entry.line)
         }
     }
@@ -53,7 +58,9 @@ extension StatsCommand {
 extension ShowCommand {
     func run() async throws {
         let request = try CacheRequest(url, key: key)
-        let entry = try await cache.withCache { try await $0.entry(for: request) }
+        let (entry, owner) = try await cache.withCache { cache in
+            (try await cache.entry(for: request), cache.storageTrouble?.message)
+        }
         guard let entry else {
             throw CommandFailure(.notCached, "\(request.target.string) is not in the cache")
         }
@@ -61,6 +68,10 @@ extension ShowCommand {
         report.headers = entry.fields.map { (name: $0.name.rawName, value: $0.value) }
         guard !json else { return try StandardOutput.writeLine(report.json.text) }
         try StandardOutput.writeLine(report.line)
+        let now = SystemTimeSource().wallTime()
+        for line in EntryExplanation(entry: entry, now: now, owner: owner).lines {
+            try StandardOutput.writeLine(line.asOneLine)
+        }
         for header in report.headers ?? [] {
             try StandardOutput.writeLine("\(header.name): \(header.value)")
         }
@@ -82,7 +93,14 @@ extension PathCommand {
 extension VerifyCommand {
     func run() async throws {
         let repair = repair
-        let found = try await cache.withCache { try await $0.verify(repair: repair) }
+        let isSilent = json
+        // What is swept could not be told of any more.
+        let found = try await cache.withCache(isSwept: false) { cache in
+            try await cache.verify(repair: repair) { finding in
+                // A closed pipe shows when the sum is written.
+                if !isSilent { try? StandardOutput.writeLine(finding.line) }
+            }
+        }
         let report = VerifyReport(
             entries: Int64(found.entries),
             blocks: Int64(found.blocks),

@@ -10,6 +10,25 @@ struct ListCommand: AsyncParsableCommand {
     @Flag(help: "Print one JSON object for each entry, one per line.")
     var json = false
 
+    @Option(help: "Sort by url, length, held (bytes) or used (least recently first).")
+    var sort = EntrySelection.Order.url
+
+    @Flag(help: "Sort the other way round.")
+    var reverse = false
+
+    @Option(
+        name: .customLong("filter"),
+        help: "Show only complete, partial, pinned or prefetched entries; several must all hold."
+    )
+    var filters: [EntrySelection.Filter] = []
+
+    @Option(help: ArgumentHelp("Show only entries whose URL has this in it.", valueName: "text"))
+    var contains: String?
+
+    var selection: EntrySelection {
+        EntrySelection(order: sort, isReversed: reverse, filters: filters, text: contains)
+    }
+
     @OptionGroup(title: "Cache options")
     var cache: CacheOptions
 }
@@ -33,7 +52,7 @@ struct StatsCommand: AsyncParsableCommand {
 struct ShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
-        abstract: "Show one entry with its header fields.",
+        abstract: "Explain one entry, and show its header fields.",
         discussion: "Exits with 66 if it is not held."
     )
 

@@ -1,4 +1,5 @@
 import HTTPTypes
+import SystemPackage
 import TieredCache
 
 /// The reports for people; programs read `--json`.
@@ -30,6 +31,23 @@ extension StatsReport {
     var line: String {
         let count = entries == 1 ? "1 entry" : "\(entries) entries"
         return "\(count), \(ProgressLine.size(bytes)) of \(ProgressLine.size(limit))"
+    }
+}
+
+extension DiskFinding {
+    /// `damaged  /…/a.body  blocks 1, 5  https://…  repaired`.
+    var line: String {
+        let what =
+            switch kind {
+            case .damagedBlocks, .damagedRecord: "damaged "
+            case .missingBody: "missing "
+            case .orphanedBody: "orphaned"
+            case .unaccounted: "not ours"
+            }
+        let shown = blocks.prefix(8).map(String.init).joined(separator: ", ")
+        let blocks = blocks.isEmpty ? "" : "blocks \(shown)\(blocks.count > 8 ? ", …" : "")"
+        return [what, path.string, blocks, key?.string ?? "", isRepaired ? "repaired" : ""]
+            .filter { !$0.isEmpty }.joined(separator: "  ").asOneLine
     }
 }
 

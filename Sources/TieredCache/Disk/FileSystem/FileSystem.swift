@@ -89,6 +89,12 @@ public protocol FileSystem: Sendable {
     ///
     /// - Returns: whether it was taken; false means that another open file holds it.
     func lock(_ file: OpenFile) throws(FileSystemError) -> Bool
+
+    /// Gives the lock up that this open file holds.
+    ///
+    /// Closing does it as well, but not while a process that was forked meanwhile, and has not begun
+    /// its own program yet, has the file open too.
+    func unlock(_ file: OpenFile)
 }
 
 extension FileSystem {

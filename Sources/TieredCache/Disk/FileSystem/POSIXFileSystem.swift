@@ -88,6 +88,12 @@ public struct POSIXFileSystem: FileSystem {
         return result == 1
     }
 
+    /// `fcntl(2)` with `F_OFD_SETLK` and `F_UNLCK`.
+    public func unlock(_ file: OpenFile) {
+        // Cannot fail for an open file; closing follows anyway.
+        tc_unlock(file.number)
+    }
+
     private static func flags(_ mode: OpenMode) -> Int32 {
         switch mode {
         case .read: O_RDONLY | O_NONBLOCK

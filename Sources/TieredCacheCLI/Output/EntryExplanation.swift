@@ -1,0 +1,56 @@
+import HTTPCaching
+import TieredCache
+
+/// What `show` says about an entry besides its header fields.
+struct EntryExplanation {
+    let entry: EntrySummary
+    let now: WallTime
+    /// Which other process owns the directory, in words; it may be using the entry.
+    var owner: String?
+
+    var lines: [String] {
+        [
+            "blocks      \(BlockMap.text(held: entry.heldRanges, length: entry.length))",
+            "validator   \(validator)",
+            entry.age(at: now).map { "age         \(Self.text($0))" },
+            "freshness   \(freshness)",
+            "class       \(entryClass)",
+            lastUse.map { "last use    \($0)" },
+            owner.map { "in use      maybe: \($0)" },
+        ].compactMap { $0 }
+    }
+
+    private var validator: String {
+        entry.validator.map { "\($0), strong" } ?? "none that is strong: a part cannot be resumed"
+    }
+
+    private var freshness: String {
+        guard let age = entry.age(at: now), let lifetime = entry.freshnessLifetime else {
+            return "unknown"
+        }
+        let rest = lifetime - age
+        if rest > .zero { return "fresh for \(Self.text(rest))" }
+        return "stale for \(Self.text(.zero - rest)): validated before it is used"
+    }
+
+    private var entryClass: String {
+        if entry.isPinned { return "pinned: never evicted" }
+        return entry.isPrefetched ? "prefetched and not used: evicted first" : "used"
+    }
+
+    private var lastUse: String? {
+        guard let use = entry.lastUse else { return nil }
+        return "\(Self.text(max(.zero, .seconds(now.seconds - use)))) ago"
+    }
+
+    /// `3 d 4 h`, `5 h 6 min`, `7 min 8 s`, `9 s`.
+    static func text(_ duration: Duration) -> String {
+        let seconds = duration.components.seconds
+        switch seconds {
+        case 86_400...: return "\(seconds / 86_400) d \(seconds % 86_400 / 3600) h"
+        case 3600...: return "\(seconds / 3600) h \(seconds % 3600 / 60) min"
+        case 60...: return "\(seconds / 60) min \(seconds % 60) s"
+        default: return "\(seconds) s"
+        }
+    }
+}

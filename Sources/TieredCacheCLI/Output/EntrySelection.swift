@@ -1,0 +1,59 @@
+import ArgumentParser
+import TieredCache
+
+/// What `list` shows, and in which order.
+struct EntrySelection {
+    /// By what entries are sorted.
+    enum Order: String, CaseIterable, ExpressibleByArgument {
+        case url
+        case length
+        case held
+        case used
+    }
+
+    /// Which entries are shown.
+    enum Filter: String, CaseIterable, ExpressibleByArgument {
+        case complete
+        case partial
+        case pinned
+        case prefetched
+    }
+
+    var order = Order.url
+    var isReversed = false
+    var filters: [Filter] = []
+    var text: String?
+
+    /// The entries to show.
+    func apply(to entries: [EntrySummary]) -> [EntrySummary] {
+        let wanted = entries.filter(isWanted).sorted(by: precedes)
+        return isReversed ? wanted.reversed() : wanted
+    }
+
+    private func isWanted(_ entry: EntrySummary) -> Bool {
+        if let text, !entry.url.contains(text) { return false }
+        return filters.allSatisfy { filter in
+            switch filter {
+            case .complete: entry.isComplete
+            case .partial: !entry.isComplete
+            case .pinned: entry.isPinned
+            case .prefetched: entry.isPrefetched
+            }
+        }
+    }
+
+    /// The URL decides between equals, so that two runs print the same.
+    private func precedes(_ left: EntrySummary, _ right: EntrySummary) -> Bool {
+        let (first, second) = (rank(left), rank(right))
+        return first == second ? left.url < right.url : first < second
+    }
+
+    private func rank(_ entry: EntrySummary) -> Int64 {
+        switch order {
+        case .url: 0
+        case .length: entry.length ?? entry.heldBytes
+        case .held: entry.heldBytes
+        case .used: entry.lastUse ?? 0
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import FoundationEssentials
+import SystemPackage
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+@testable import TieredCacheCLI
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Processes that want to own one directory.
+@Suite("Ownership", .timeLimit(.minutes(10)))
+struct OwnershipTests {
+    private final class Alive: Sendable {
+        let processes = Guarded<[Int: Workplace.Running]>([:])
+    }
+
+    /// Three processes begin at once; the one that owns the directory waits for the origin.
+    ///
+    /// - Returns: how those that do not own it ended, and how the one that does.
+    private func race(
+        _ place: Workplace,
+        _ path: String,
+        gate: OriginGate,
+        kills: Bool
+    ) async throws -> (losers: [ProgramOutcome], owner: ProgramOutcome?) {
+        let alive = Alive()
+        return try await withThrowingTaskGroup(of: (Int, ProgramOutcome).self) { group in
+            for number in 0..<3 {
+                group.addTask {
+                    let outcome = try await place.run("prefetch", place.origin.url(path)) { run in
+                        alive.processes.withLock { $0[number] = run }
+                    }
+                    return (number, outcome)
+                }
+            }
+            var outcomes: [ProgramOutcome] = []
+            for _ in 0..<2 {
+                guard let (number, outcome) = try await group.next() else { break }
+                alive.processes.withLock { $0[number] = nil }
+                outcomes.append(outcome)
+            }
+            if kills {
+                alive.processes.withLock { $0.values.first }?.send(SIGKILL)
+            }
+            gate.open()
+            return (outcomes, try await group.next()?.1)
+        }
+    }
+
+    @Test("in fifty races one process owns the directory, also where the one before was killed")
+    func races() async throws {
+        try await Workplace.with { place in
+            for round in 0..<50 {
+                let gate = OriginGate()
+                let path = "/\(round)"
+                place.origin.serveFresh(
+                    path,
+                    length: 200_000,
+                    .first(1, .wait(for: gate, after: 1000))
+                )
+                let kills = round % 2 == 1
+                let (losers, owner) = try await race(place, path, gate: gate, kills: kills)
+                for loser in losers { loser.expectFailure(75, "owns the cache directory") }
+                let asked = place.exchanges(path).count
+                // It may have been killed before it could ask.
+                #expect(kills ? asked <= 1 : asked == 1, "round \(round)")
+                if !kills { #expect(owner?.exitCode == 0, "round \(round)") }
+            }
+            let verified = try await place.run("verify", "--json")
+            verified.expectDone()
+            #expect(verified.json.integer("damaged") == 0)
+        }
+    }
+
+    @Test("with the oddest umask, the owner can still open its own files")
+    func umask() async throws {
+        try await Workplace.with { place in
+            place.origin.serveFresh("/film", length: 200_000)
+            let program = try Workplace.program.string
+            let command = """
+                umask 0777; exec "\(program)" prefetch "\(place.origin.url("/film"))" \
+                --directory "\(place.cache.string)"
+                """
+            try await place.runPlain(["-c", command], program: "/bin/sh").expectDone()
+            for path in try FileManager.default.subpathsOfDirectory(atPath: place.cache.string) {
+                var status = stat()
+                try #require(lstat(place.cache.appending(path).string, &status) == 0)
+                let isDirectory = status.st_mode & S_IFMT == S_IFDIR
+                #expect(status.st_mode & 0o777 == (isDirectory ? 0o700 : 0o600), "\(path)")
+            }
+            try await place.get("/film", into: "film", "--policy", "cache-only").expectDone()
+        }
+    }
+}

@@ -1,0 +1,169 @@
+import FoundationEssentials
+import Synchronization
+import SystemPackage
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Invariant 7: a hit never blocks a shared thread.
+@Suite("Slow disk", .timeLimit(.minutes(10)))
+struct SlowDiskTests {
+    /// Where calls of a slow disk wait while it is shut.
+    private final class Gate: @unchecked Sendable {
+        // Unchecked: the condition variable guards what changes, and never moves.
+        private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+        private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+        private var isShut = false
+        private var waiting = 0
+        private var threads: Set<String> = []
+        private let continuation: AsyncStream<Int>.Continuation
+        /// How many wait, each time one more does.
+        let arrivals: AsyncStream<Int>
+
+        init() {
+            (arrivals, continuation) = AsyncStream.makeStream(of: Int.self)
+            mutex.initialize(to: pthread_mutex_t())
+            condition.initialize(to: pthread_cond_t())
+            pthread_mutex_init(mutex, nil)
+            pthread_cond_init(condition, nil)
+        }
+
+        deinit {
+            pthread_cond_destroy(condition)
+            pthread_mutex_destroy(mutex)
+            condition.deallocate()
+            mutex.deallocate()
+        }
+
+        private func locked<Value>(_ body: () -> Value) -> Value {
+            pthread_mutex_lock(mutex)
+            defer { pthread_mutex_unlock(mutex) }
+            return body()
+        }
+
+        /// The names of the threads that ever waited.
+        var waiters: Set<String> { locked { threads } }
+
+        func shut() { locked { isShut = true } }
+
+        func open() {
+            locked { isShut = false }
+            pthread_cond_broadcast(condition)
+        }
+
+        func pass() {
+            locked {
+                guard isShut else { return }
+                waiting += 1
+                threads.insert(Self.threadName)
+                continuation.yield(waiting)
+                while isShut { pthread_cond_wait(condition, mutex) }
+                waiting -= 1
+            }
+        }
+
+        private static var threadName: String {
+            var name = [UInt8](repeating: 0, count: 64)
+            guard let file = try? FileDescriptor.open("/proc/thread-self/comm", .readOnly),
+                let count = try? file.closeAfter({
+                    try name.withUnsafeMutableBytes { try file.read(into: $0) }
+                })
+            else { return "unknown" }
+            return String(decoding: name[..<count], as: UTF8.self)
+        }
+    }
+
+    private func requests(_ names: Range<Int>) throws -> [CacheRequest] {
+        try names.map { try CacheRequest("http://example.com/\($0)") }
+    }
+
+    private func body(_ number: Int) -> Data { Data(repeating: UInt8(number), count: 100 + number) }
+
+    @Test("ten thousand reads of a stuck disk leave the cooperative pool and the memory tier free")
+    func stuck() async throws {
+        let place = TestDisk(.posix)
+        var configuration = Configuration(directory: place.root)
+        configuration.minimumFreeDisk = 0
+        configuration.respondsToMemoryPressure = false
+        configuration.transport = ScriptedTransport { _, _ in ScriptedResponse(failure: .connect) }
+        let cold = try requests(0..<100)
+        let filled = try TieredCache(configuration)
+        for (number, request) in cold.enumerated() {
+            try await filled.store(body(number), for: request)
+        }
+        await filled.shutdown()
+
+        let gate = Gate()
+        let disk = WatchedFileSystem(POSIXFileSystem(), isCold: true) { _, _ in gate.pass() }
+        let cache = try TieredCache(configuration, fileSystem: disk)
+        let hot = try CacheRequest("http://example.com/hot")
+        try await cache.store(body(50), for: hot)
+        #expect(try await cache.usage().entries == 101)
+        gate.shut()
+
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<10_000 {
+                group.addTask {
+                    let bytes = try await cache.data(for: cold[number % 100])
+                    #expect(bytes == body(number % 100))
+                }
+            }
+            // All threads that may block do.
+            for await waiting in gate.arrivals where waiting == 8 { break }
+            // More tasks than the pool has threads, each handing its thread on many times: they
+            // would never end if reads of the disk held the pool's threads.
+            try await withThrowingTaskGroup(of: Void.self) { heartbeats in
+                for _ in 0..<16 {
+                    heartbeats.addTask {
+                        for _ in 0..<500 {
+                            let bytes = try await cache.data(for: hot)
+                            #expect(bytes.count == 150)
+                            await Task.yield()
+                        }
+                    }
+                }
+                try await heartbeats.waitForAll()
+            }
+            #expect(cache.statistics.diskHits == 0)
+            gate.open()
+            try await group.waitForAll()
+        }
+        #expect(gate.waiters.count == 8)
+        #expect(gate.waiters.allSatisfy { $0.hasPrefix("tc-io-") }, "\(gate.waiters)")
+        await cache.shutdown()
+    }
+
+    @Test(
+        "a hit whose pages are warm makes no call that may block",
+        arguments: [100, 65_536, 200_000]
+    )
+    func warm(size: Int) throws {
+        let place = TestDisk(.posix)
+        try place.open().store(bytes(size), for: key("a"))
+        let calls = Atomic(0)
+        let disk = WatchedFileSystem(POSIXFileSystem()) { _, _ in
+            calls.wrappingAdd(1, ordering: .relaxed)
+        }
+        let store = try DiskStore(place.options(), fileSystem: disk)
+        let before = calls.load(ordering: .relaxed)
+        guard case .ready(let entry?) = store.entryWithoutBlocking(for: key("a")) else {
+            Issue.record("not warm")
+            return
+        }
+        var read: [UInt8] = []
+        while case .ready(let part) = entry.readCached(at: Int64(read.count), size - read.count),
+            !part.isEmpty
+        {
+            read += part
+        }
+        #expect(read == bytes(size))
+        #expect(calls.load(ordering: .relaxed) == before)
+    }
+}
