@@ -8,12 +8,18 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
         private enum Kind: String {
             case invalidArgument, invalidURL, notCached, originFailed, httpStatus, timedOut
             case representationChanged, rangeNotSatisfiable, localStorage, formatTooNew
-            case notOwner, notStorable, cancelled, interrupted, shutDown
+            case notOwner, notStorable, integrityFailed, cancelled, interrupted, shutDown
         }
 
         private let kind: Kind
 
         private init(_ kind: Kind) {
+            self.kind = kind
+        }
+
+        /// The code with a name that ``description`` gave; nil for a name of another version.
+        init?(_ name: String) {
+            guard let kind = Kind(rawValue: name) else { return nil }
             self.kind = kind
         }
 
@@ -44,6 +50,8 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
         public static let notOwner = Code(.notOwner)
         /// The response may not or cannot be stored, and storing was the purpose.
         public static let notStorable = Code(.notStorable)
+        /// The bytes do not have the digest that was expected of them, also when fetched again.
+        public static let integrityFailed = Code(.integrityFailed)
         /// The caller cancelled.
         public static let cancelled = Code(.cancelled)
         /// A reader was interrupted; it can go on after ``CacheReader/resume()``.

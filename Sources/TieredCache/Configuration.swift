@@ -44,6 +44,26 @@ public struct Configuration: Sendable {
     public var timeout: Duration = .seconds(30)
     /// How long to wait for a connection; 10 s by default.
     public var connectTimeout: Duration = .seconds(10)
+    /// How fast downloads may be; without limits by default.
+    public var bandwidth = BandwidthLimits()
+    /// The most bytes that one request asks for; nil, the default, for all that is missing.
+    ///
+    /// For origins that throttle long answers. A body without a strong validator is fetched whole.
+    public var maximumRequestLength: Int64?
+    /// How many requests bring one large body at the same time, for download jobs; 1 by default.
+    ///
+    /// Parts are at least 16 MiB long. Origins without ranges or strong validators get one request.
+    public var maximumSegments = 1
+    /// What watches the network; nil for nothing.
+    ///
+    /// By default ``RouteMonitor`` on Linux. It is asked from the first download on that leaves
+    /// this machine.
+    public var networkMonitor: (any NetworkMonitor)? = Configuration.defaultNetworkMonitor
+    /// Asked for a fresh URL where the origin answers 401, 403 or 410: signatures expire.
+    ///
+    /// Gets the request and the status, gives an absolute URL, or nil where there is none. The
+    /// bytes that are held are kept if the fresh URL leads to the same representation.
+    public var urlResolver: (@Sendable (CacheRequest, Int) async -> String?)?
     /// How long a response is fresh whose origin does not say; nil for the heuristic of RFC 9111.
     public var applicationLifetime: Duration?
     /// Whether the memory tier shrinks while the machine is short of memory; true by default.
@@ -107,6 +127,13 @@ extension Configuration {
         try Self.requirePositive(retries, "retries")
         try Self.requirePositive(timeout, "timeout")
         try Self.requirePositive(connectTimeout, "connectTimeout")
+        try Self.requirePositive(maximumSegments, "maximumSegments")
+        if let maximumRequestLength {
+            try Self.requirePositive(maximumRequestLength, "maximumRequestLength")
+        }
+        for rate in bandwidth.byPriority.values + (bandwidth.total.map { [$0] } ?? []) {
+            try Self.requirePositive(rate, "bandwidth")
+        }
         if let applicationLifetime {
             try Self.requirePositive(applicationLifetime, "applicationLifetime")
         }

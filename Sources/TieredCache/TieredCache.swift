@@ -15,6 +15,8 @@ public import FoundationEssentials
 /// ```
 public final class TieredCache: Sendable {
     let engine: Engine
+    /// The download jobs.
+    let center: DownloadCenter
 
     /// Opens the cache.
     ///
@@ -27,6 +29,7 @@ public final class TieredCache: Sendable {
     /// - Throws: `.invalidArgument` for limits that make no sense.
     public init(_ configuration: Configuration = Configuration()) throws(CacheError) {
         engine = try Engine(configuration)
+        center = DownloadCenter(engine)
     }
 
     /// Opens the cache on a test's own file system.
@@ -35,6 +38,7 @@ public final class TieredCache: Sendable {
         fileSystem: any FileSystem
     ) throws(CacheError) {
         engine = try Engine(configuration, fileSystem: fileSystem)
+        center = DownloadCenter(engine)
     }
 
     /// Why the disk tier cannot be used or written at present; nil if it can.

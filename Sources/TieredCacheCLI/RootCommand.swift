@@ -14,8 +14,9 @@ struct RootCommand: AsyncParsableCommand {
             """,
         version: "0.1.0",
         subcommands: [
-            GetCommand.self, PrefetchCommand.self, ListCommand.self, StatsCommand.self,
-            ServeCommand.self, ShowCommand.self, PathCommand.self, VerifyCommand.self,
+            GetCommand.self, PrefetchCommand.self, DownloadsCommand.self, ResumeCommand.self,
+            PauseCommand.self, CancelCommand.self, ServeCommand.self, ListCommand.self,
+            StatsCommand.self, ShowCommand.self, PathCommand.self, VerifyCommand.self,
             RemoveCommand.self,
             ClearCommand.self, TrimCommand.self, DemoCommand.self,
         ]

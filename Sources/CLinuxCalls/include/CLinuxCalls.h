@@ -5,6 +5,7 @@
 #include "Descriptors.h"
 #include "DiskCalls.h"
 #include "KeyHash.h"
+#include "RouteEvents.h"
 #include "Terminal.h"
 #include "UnnamedFiles.h"
 

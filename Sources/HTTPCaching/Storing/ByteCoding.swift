@@ -1,21 +1,23 @@
 /// Appends integers and texts to bytes.
-struct ByteWriter {
-    private(set) var bytes: [UInt8] = []
+package struct ByteWriter {
+    package private(set) var bytes: [UInt8] = []
 
-    mutating func write(_ number: some FixedWidthInteger) {
+    package init() {}
+
+    package mutating func write(_ number: some FixedWidthInteger) {
         withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
     }
 
-    mutating func write(bytes content: some Collection<UInt8>) {
+    package mutating func write(bytes content: some Collection<UInt8>) {
         write(UInt32(clamping: content.count))
         bytes.append(contentsOf: content.prefix(Int(UInt32.max)))
     }
 
-    mutating func write(text: String) {
+    package mutating func write(text: String) {
         write(bytes: text.utf8)
     }
 
-    mutating func write(optionalText text: String?) {
+    package mutating func write(optionalText text: String?) {
         write(UInt8(text == nil ? 0 : 1))
         if let text {
             write(text: text)
@@ -24,16 +26,16 @@ struct ByteWriter {
 }
 
 /// Takes integers and texts from bytes that may be anything; nil at the first that is not there.
-struct ByteReader {
+package struct ByteReader {
     private var rest: ArraySlice<UInt8>
 
-    init(_ bytes: some Collection<UInt8>) {
+    package init(_ bytes: some Collection<UInt8>) {
         rest = Array(bytes)[...]
     }
 
-    var isAtEnd: Bool { rest.isEmpty }
+    package var isAtEnd: Bool { rest.isEmpty }
 
-    mutating func read<Number: FixedWidthInteger>(_ type: Number.Type) -> Number? {
+    package mutating func read<Number: FixedWidthInteger>(_ type: Number.Type) -> Number? {
         let width = Number.bitWidth / 8
         guard rest.count >= width else { return nil }
         var number: Number = 0
@@ -45,7 +47,7 @@ struct ByteReader {
         return number
     }
 
-    mutating func readBytes() -> ArraySlice<UInt8>? {
+    package mutating func readBytes() -> ArraySlice<UInt8>? {
         guard let count = read(UInt32.self), rest.count >= Int(count) else { return nil }
         let bytes = rest.prefix(Int(count))
         rest = rest.dropFirst(Int(count))
@@ -53,12 +55,12 @@ struct ByteReader {
     }
 
     /// nil also where the bytes are not UTF-8.
-    mutating func readText() -> String? {
+    package mutating func readText() -> String? {
         readBytes().flatMap { String(validating: $0, as: UTF8.self) }
     }
 
     /// The outer nil is damage, the inner one an absent text.
-    mutating func readOptionalText() -> String?? {
+    package mutating func readOptionalText() -> String?? {
         switch read(UInt8.self) {
         case 0: .some(nil)
         case 1: readText().map(Optional.some)

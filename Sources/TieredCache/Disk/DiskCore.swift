@@ -45,6 +45,8 @@ final class DiskCore: Sendable {
     let evictions = WriteTurns()
     /// Taken for loading the index.
     let loading = WriteTurns()
+    /// Taken for writing the record of a job; the name is made from the job's number.
+    let jobTurns = WriteTurns()
     let state: Guarded<State>
 
     init(_ opened: DiskDirectory, _ options: DiskStoreOptions, timeSource: any TimeSource) {
@@ -106,7 +108,7 @@ final class DiskCore: Sendable {
         if let file = lock.endWrite() { giveUp(file) }
     }
 
-    private func requireOwner() throws(CacheError) {
+    func requireOwner() throws(CacheError) {
         switch access {
         case .owner:
             return

@@ -19,7 +19,7 @@ struct DiskDirectory {
     private(set) var minimumFree: Int64 = 0
     /// The limit, after a look at the volume.
     private(set) var limit: Int64
-    /// What FORMAT and LOCK are allocated.
+    /// What FORMAT, LOCK and the records of jobs are allocated.
     private(set) var fixedBytes: Int64 = 0
 
     private let path: FilePath
@@ -54,7 +54,9 @@ struct DiskDirectory {
             entries = try optional { () throws(FileSystemError) in
                 try fileSystem.open("entries", in: root, .directory)
             }
-            fixedBytes = allocated("FORMAT") + allocated("LOCK") + allocated(IndexSnapshot.name)
+            fixedBytes =
+                allocated("FORMAT") + allocated("LOCK") + allocated(IndexSnapshot.name)
+                + allocatedByJobs()
             let volume = try fileSystem.volume(of: root)
             minimumFree = options.minimumFree ?? min(256 << 20, volume.total / 20)
             if let percentage = options.maximumVolumePercentage {
@@ -190,6 +192,18 @@ struct DiskDirectory {
         } catch {
             // A guest may be there before the owner has written it.
             return 0
+        }
+    }
+
+    /// What the records of jobs are allocated; see docs/jobs-format.md.
+    private func allocatedByJobs() -> Int64 {
+        do throws(FileSystemError) {
+            let jobs = try fileSystem.open("jobs", in: root, .directory)
+            defer { fileSystem.close(jobs) }
+            return try fileSystem.list(jobs).filter { $0.kind == .file }
+                .reduce(0) { $0 + allocated("jobs/\($1.name)") }
+        } catch {
+            return 0  // There are none.
         }
     }
 

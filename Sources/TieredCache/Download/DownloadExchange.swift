@@ -6,6 +6,7 @@ struct DownloadExchange: Sendable {
     let transport: any Transport
     let time: any TimeSource
     let watchdog: DownloadWatchdog
+    let network: NetworkGate
     let request: DownloadRequest
 
     /// What an exchange leaves behind.
@@ -37,6 +38,8 @@ struct DownloadExchange: Sendable {
             return didFail(error, &run)
         }
         watchdog.disarm()
+        watchdog.didLearn(localAddress: response.localAddress)
+        network.didReceiveBytes()
         defer { response.body.cancel() }
         let responseTime = time.wallTime()
         let sink = run.sink
@@ -140,13 +143,40 @@ struct DownloadExchange: Sendable {
         case .write(let offset):
             try await run.sink.write(chunk, at: offset)
             run.didReceive(chunk.count, at: offset, now: now)
+        case .compare(let offset, let count):
+            if let end = try await compare(chunk, count, at: offset, now, &run) { return end }
         case .instead(let action):
             return action
+        }
+        let policy = run.machine.plan.policy
+        if policy.metered == .forbidden, network.status.isMetered == true {
+            return run.machine.waitForNetwork("can be reached only over a metered network")
         }
         guard run.machine.isMidBody, run.sink.shouldStop(at: run.machine.position) else {
             return nil
         }
         return run.machine.didStop()
+    }
+
+    /// Bytes that are held must come again; the first new ones go to the sink (row 28).
+    private func compare(
+        _ chunk: BodyChunk,
+        _ count: Int,
+        at offset: Int64,
+        _ now: MonotonicTime,
+        _ run: inout DownloadRun<some DownloadSink>
+    ) async throws(CacheError) -> DownloadStateMachine.Action? {
+        let sink = run.sink
+        let isSame = chunk.withUnsafeBytes { bytes in
+            sink.holds(UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: offset)
+        }
+        guard isSame else { return run.machine.didMismatch() }
+        run.didReceive(count, at: offset, now: now)
+        guard count < chunk.count else { return nil }
+        let rest = BodyChunk(chunk.withUnsafeBytes { [UInt8]($0[count...]) })
+        try await run.sink.write(rest, at: offset + Int64(count))
+        run.didReceive(rest.count, at: offset + Int64(count), now: now)
+        return nil
     }
 
     /// Reads a short body that nobody wants, so that the connection can be used again.
@@ -170,8 +200,15 @@ struct DownloadExchange: Sendable {
         _ error: TransportError,
         _ run: inout DownloadRun<some DownloadSink>
     ) -> DownloadStateMachine.Action {
+        let isOffline = network.isOffline(for: run.machine.finalTarget)
         // The watchdog ends an exchange by cancelling it; that is no cancel of the caller's.
-        error.kind == .cancelled && watchdog.hasFired
-            ? run.machine.didTimeOut() : run.machine.didFail(error)
+        guard error.kind == .cancelled else {
+            return run.machine.didFail(error, isOffline: isOffline)
+        }
+        switch watchdog.verdict {
+        case .silent: return run.machine.didTimeOut(isOffline: isOffline)
+        case .addressLost: return run.machine.didLoseAddress()
+        case nil: return run.machine.didFail(error)
+        }
     }
 }

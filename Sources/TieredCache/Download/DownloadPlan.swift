@@ -23,6 +23,14 @@ package struct DownloadPlan: Sendable {
     package var conditionalFields: HTTPFields
     /// How patient and how trusting the download is.
     package var policy: DownloadPolicy
+    /// Whether caches on the way must not answer from what they hold.
+    package var bypassesCaches = false
+    /// Where permanent redirects are known to lead, so that the way need not be gone again.
+    package var permanentTarget: TargetURI?
+    /// Whether ranges carry `If-Match`: one of several requests that fetch one body at a time.
+    package var isSegment = false
+    /// Gives a fresh URL where the present one is refused with this status; nil where nobody does.
+    package var resolve: (@Sendable (Int) async -> TargetURI?)?
 
     package init(
         target: TargetURI,
@@ -118,6 +126,15 @@ package struct DownloadPolicy: Hashable, Sendable {
     package var isLenient = true
     /// Whether coded bytes are kept as they are: whoever asked said which codings it takes.
     package var keepsCoding = false
+    /// The most bytes that one request asks for; nil for all that is missing.
+    ///
+    /// For origins that throttle long answers, and for fairness among those that share a line.
+    package var maximumRequestLength: Int64?
+    /// How many held bytes are fetched again and compared where a fresh URL has no strong
+    /// validator to go on with (row 28).
+    package var overlap: Int64 = 64 << 10
+    /// Whether the download may use a network whose bytes cost money.
+    package var metered = MeteredPolicy.allowed
 
     package init() {}
 }

@@ -9,14 +9,34 @@ package enum RequestKind: Hashable, Sendable {
     case initialRange(Range<Int64>)
     /// More of the generation held: `Range` with `If-Range` ("R" in the table).
     case resume(Range<Int64>, Generation)
+    /// More of the generation held, beside other requests for it: `Range` with `If-Match`, so that
+    /// a change brings no body ("S" in the table).
+    case segment(Range<Int64>, Generation)
+    /// More of a generation without a strong validator, from so many bytes before the first
+    /// missing one, which must be the same as those held ("U" in the table).
+    case overlap(Range<Int64>, Generation, held: Int64)
     /// Whether what is held is still current; carries the conditional fields.
     case revalidation
 
     /// The range asked for, or nil.
     package var range: Range<Int64>? {
         switch self {
-        case .initialRange(let range), .resume(let range, _): range
+        case .initialRange(let range), .resume(let range, _), .segment(let range, _),
+            .overlap(let range, _, _):
+            range
         case .full, .revalidation: nil
+        }
+    }
+}
+
+extension RequestKind {
+    /// What the bytes are to be joined to, or nil where they begin something.
+    package var generation: Generation? {
+        switch self {
+        case .resume(_, let generation), .segment(_, let generation),
+            .overlap(_, let generation, _):
+            generation
+        case .full, .initialRange, .revalidation: nil
         }
     }
 }
@@ -127,9 +147,13 @@ package struct DownloadRequest: Hashable, Sendable {
         switch kind {
         case .resume(_, let generation):
             fields[.ifRange] = generation.validator?.ifRangeValue
+        case .segment(_, let generation):
+            guard let validator = generation.validator else { break }
+            let isDate = validator.kind == .lastModified
+            fields[isDate ? .ifUnmodifiedSince : .ifMatch] = validator.ifRangeValue
         case .revalidation:
             fields.append(contentsOf: plan.conditionalFields)
-        case .full, .initialRange:
+        case .full, .initialRange, .overlap:
             break
         }
     }

@@ -26,6 +26,9 @@ package protocol DownloadSink: Sendable {
     /// with ``CacheError/Code/representationChanged``.
     func canReplaceGeneration() -> Bool
 
+    /// Whether the bytes held at `offset` are these.
+    func holds(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool
+
     /// Reports progress, at most ten times a second and once at the end.
     func didProgress(_ progress: DownloadProgress)
 
@@ -36,6 +39,7 @@ package protocol DownloadSink: Sendable {
 extension DownloadSink {
     package func shouldStop(at offset: Int64) -> Bool { false }
     package func canReplaceGeneration() -> Bool { true }
+    package func holds(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool { false }
     package func didProgress(_ progress: DownloadProgress) {}
     package func willRetry(_ retry: DownloadRetry) {}
 }
@@ -64,18 +68,6 @@ package struct DownloadHead: Sendable {
     package let responseTime: WallTime
 }
 
-/// An attempt that failed and will be followed by another.
-package struct DownloadRetry: Hashable, Sendable {
-    /// The wait before the next attempt.
-    package let delay: Duration
-    /// How many attempts in a row brought no byte.
-    package let attempts: Int
-    /// How many are allowed.
-    package let maximumAttempts: Int
-    /// What failed, in words for people.
-    package let reason: String
-}
-
 /// How a download ended without an error.
 package struct DownloadOutcome: Hashable, Sendable {
     /// The ways to end.
@@ -100,6 +92,10 @@ package struct DownloadOutcome: Hashable, Sendable {
     package var requests = 0
     /// Whether the origin was caught at answering ranges wrongly.
     package var areRangesUntrusted = false
+    /// Whether the origin sent all of the same representation for a part of it.
+    package var hasIgnoredRange = false
+    /// Where redirects that hold for good led; nil where there were none.
+    package var permanentTarget: TargetURI?
     /// The URL behind all redirects.
     package var finalTarget: TargetURI
 }

@@ -5,7 +5,10 @@ extension DownloadStateMachine {
     /// Makes the next request at the URL that was asked for: what its redirects lead to may have
     /// expired.
     mutating func sendFromStart() -> Action {
-        chain = RedirectChain(target: plan.target, method: plan.method)
+        chain = RedirectChain(target: target, method: plan.method, home: plan.target.origin)
+        if let known = plan.permanentTarget, !isResolved, !distrustsPermanentTarget {
+            chain.skip(to: known)
+        }
         return send()
     }
 
@@ -26,9 +29,11 @@ extension DownloadStateMachine {
         if isRevalidating { return .revalidation }
         guard plan.method == .get, !areRangesUntrusted else { return .full }
         guard hasGeneration else {
-            return plan.range == 0..<Int64.max ? .full : .initialRange(plan.range)
+            let range = bounded(plan.range)
+            return range == 0..<Int64.max ? .full : .initialRange(range)
         }
-        guard let generation, let validator = generation.validator else { return .full }
+        guard let generation else { return .full }
+        guard let validator = generation.validator else { return overlap(generation) ?? .full }
         // A date identifies bytes at the origin that gave it, not at another one.
         if validator.kind == .lastModified, let origin = generation.origin, chain.count > 0,
             origin != chain.target.origin
@@ -36,7 +41,26 @@ extension DownloadStateMachine {
             return .full
         }
         let end = min(plan.range.upperBound, generation.completeLength ?? .max)
-        return position < end ? .resume(position..<end, generation) : .full
+        guard position < end else { return .full }
+        let range = bounded(position..<end)
+        return plan.isSegment ? .segment(range, generation) : .resume(range, generation)
+    }
+
+    /// Row 28: a fresh URL without a validator goes on only where bytes that are held come again.
+    private func overlap(_ generation: Generation) -> RequestKind? {
+        let held = min(position - plan.range.lowerBound, plan.policy.overlap)
+        guard isResolved, let length = generation.completeLength, held > 0 else { return nil }
+        let end = min(plan.range.upperBound, length)
+        guard position < end else { return nil }
+        return .overlap(position - held..<end, generation, held: held)
+    }
+
+    /// A range, cut to what one request may ask for.
+    private func bounded(_ range: Range<Int64>) -> Range<Int64> {
+        guard let limit = plan.policy.maximumRequestLength, limit > 0, !isUnbounded,
+            range.upperBound - range.lowerBound > limit
+        else { return range }
+        return range.lowerBound..<range.lowerBound + limit
     }
 
     /// An attempt brought an error; what is held stays.

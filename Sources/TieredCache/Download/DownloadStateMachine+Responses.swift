@@ -24,6 +24,7 @@ extension DownloadStateMachine {
             case .none: break
             }
         }
+        if distrustPermanentTarget(response) { return sendFromStart() }
         let context = ResponseContext(
             method: request.head.method,
             generation: generation,
@@ -45,6 +46,10 @@ extension DownloadStateMachine {
     ) -> Action {
         switch disposition {
         case .newGeneration(let start):
+            if isPartOfUnjoinable(start) {
+                isUnbounded = true
+                return send()
+            }
             guard !hasGeneration || canReplaceGeneration() else {
                 return fail(.representationChanged)
             }
@@ -52,7 +57,14 @@ extension DownloadStateMachine {
         case .continuing(let range, let length):
             generation?.completeLength = length
             return go(on: range.lowerBound, limit: range.upperBound)
+        case .comparing(let range, let end):
+            position = range.lowerBound
+            state = .receiving(
+                Reception(limit: range.upperBound, isWhole: false, compareUntil: end)
+            )
+            return .receive(.continuing(from: end, completeLength: completeLength))
         case .repeating(let length):
+            hasIgnoredRange = true
             return go(on: 0, limit: length)
         case .notModified:
             _ = finish(.notModified)
@@ -74,6 +86,23 @@ extension DownloadStateMachine {
         case .unusable(let reason):
             return fail(.unusable(reason))
         }
+    }
+
+    /// Whether a bounded request has brought a part that no further part can be joined to.
+    private func isPartOfUnjoinable(_ start: GenerationStart) -> Bool {
+        guard case .awaitingHead(let request) = state, case .initialRange(let range) = request.kind,
+            range != plan.range, start.validator == nil, let end = start.end
+        else { return false }
+        return end < min(plan.range.upperBound, start.completeLength ?? .max)
+    }
+
+    /// What permanent redirects led to before may have moved on: the requested URL knows.
+    private mutating func distrustPermanentTarget(_ response: HTTPResponse) -> Bool {
+        guard plan.permanentTarget != nil, !distrustsPermanentTarget, !isResolved,
+            response.status.code >= 400, response.status.code != 416, response.status.code != 412
+        else { return false }
+        distrustsPermanentTarget = true
+        return true
     }
 
     private mutating func begin(_ start: GenerationStart, _ response: HTTPResponse) -> Action {
@@ -108,11 +137,20 @@ extension DownloadStateMachine {
             hasRefreshedRedirect = true
             return sendFromStart()
         }
-        return finish(.unsuccessful(response))
+        guard [401, 403, 410].contains(response.status.code), plan.resolve != nil, !hasResolved
+        else { return finish(.unsuccessful(response)) }
+        hasResolved = true
+        state = .resolving(response)
+        return .resolve(status: response.status.code)
     }
 
     /// The exchange failed, before or in its body; what arrived is a valid prefix (row 24).
-    package mutating func didFail(_ error: TransportError) -> Action {
+    ///
+    /// - Parameters:
+    ///   - error: how it failed.
+    ///   - isOffline: whether the machine has no network.
+    /// - Returns: what to do.
+    package mutating func didFail(_ error: TransportError, isOffline: Bool = false) -> Action {
         let hadHead = if case .receiving = state { true } else { false }
         switch error.kind {
         case .cancelled: return fail(.cancelled)
@@ -130,6 +168,7 @@ extension DownloadStateMachine {
         if plan.relay != nil, hadHead, generation?.validator == nil {
             return fail(.transport(error))
         }
+        if isOffline { return waitForNetwork(error.phrase) }
         // A kept-alive connection that the origin was just closing: nobody's fault.
         let isImmediate = error.kind == .closedEarly && !hadHead && attemptsWithoutProgress == 0
         return attemptFailed(

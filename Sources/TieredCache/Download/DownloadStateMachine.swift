@@ -11,6 +11,7 @@ import HTTPTypes
 /// | `send` | `didReceiveHead`, `didFail`, `didTimeOut` |
 /// | `receive` | `didReceive`, `didEndBody`, `didFail`, `didTimeOut`, `didStop` |
 /// | `wait` | `didWait` |
+/// | `resolve` | `didResolve` |
 /// | `finish`, `fail` | none |
 package struct DownloadStateMachine: Sendable {
     /// What the runner does.
@@ -21,6 +22,8 @@ package struct DownloadStateMachine: Sendable {
         case receive(DownloadHead.Kind)
         /// Close the exchange, wait, go on.
         case wait(PendingRetry)
+        /// Close the exchange, ask the application for a fresh URL; the present one gave this status.
+        case resolve(status: Int)
         /// Close the exchange: done.
         case finish(DownloadOutcome.End)
         /// Close the exchange and throw.
@@ -37,21 +40,27 @@ package struct DownloadStateMachine: Sendable {
         package let isImmediate: Bool
         /// What failed, in words that fit after `the origin `.
         package let reason: String
+        /// Whether to wait for the network; the attempt then does not count.
+        package var isForNetwork = false
     }
 
     /// What to do with bytes that arrived.
     package enum ChunkAction: Hashable, Sendable {
         /// They are part of the body.
         case write(at: Int64)
+        /// The first `count` of them must be the same as those held at `at`; the others are part of
+        /// the body and follow them.
+        case compare(at: Int64, count: Int)
         /// They are not; go on with this action.
         case instead(Action)
     }
 
     enum State: Hashable {
         case idle  // → awaitingHead
-        case awaitingHead(DownloadRequest)  // → awaitingHead, receiving, waiting, finished
+        case awaitingHead(DownloadRequest)  // → receiving, waiting, resolving, finished
         case receiving(Reception)  // → awaitingHead, waiting, finished
         case waiting  // → awaitingHead
+        case resolving(HTTPResponse)  // → awaitingHead, finished
         case finished
     }
 
@@ -61,9 +70,23 @@ package struct DownloadStateMachine: Sendable {
         var limit: Int64?
         /// Whether the end of the body is the end of the representation.
         var isWhole: Bool
+        /// Up to here the bytes are held and must be the same.
+        var compareUntil: Int64 = 0
     }
 
     private(set) var plan: DownloadPlan
+    /// The requested URL, or the fresh one that the application has given instead.
+    var target: TargetURI
+    /// Whether a fresh URL was asked for since the last byte that arrived.
+    var hasResolved = false
+    /// Whether any fresh URL is in use, so that it has to show that it leads to the same bytes.
+    var isResolved = false
+    /// Whether what permanent redirects led to before was no good.
+    var distrustsPermanentTarget = false
+    /// Whether the origin gives nothing to join bounded requests by.
+    var isUnbounded = false
+    /// Whether an origin with the same representation sent all of it for a part.
+    package internal(set) var hasIgnoredRange = false
     var state = State.idle
     var chain: RedirectChain
     /// What bytes may be joined to; that of the plan until a response begins another.
@@ -85,12 +108,14 @@ package struct DownloadStateMachine: Sendable {
 
     package init(_ plan: DownloadPlan) {
         self.plan = plan
+        target = plan.target
         chain = RedirectChain(target: plan.target, method: plan.method)
         generation = plan.generation
         hasGeneration = plan.generation != nil
         isRevalidating = !plan.conditionalFields.isEmpty
         position = plan.range.lowerBound
         areRangesUntrusted = plan.policy.areRangesUntrusted
+        bypassesCaches = plan.bypassesCaches
     }
 
     /// The URL behind the redirects followed so far.
@@ -128,7 +153,14 @@ package struct DownloadStateMachine: Sendable {
             return .instead(restart(.rangesUntrusted("sent more bytes than it announced")))
         }
         defer { position = end }
-        (attemptsWithoutProgress, hasProgressed) = (0, true)
+        // Bytes that are only compared are no progress: they might come for ever.
+        if end > reception.compareUntil {
+            (attemptsWithoutProgress, hasProgressed, hasResolved) = (0, true, false)
+        }
+        guard position >= reception.compareUntil else {
+            let compared = min(end, reception.compareUntil) - position
+            return .compare(at: position, count: Int(compared))
+        }
         return .write(at: position)
     }
 
@@ -148,7 +180,24 @@ package struct DownloadStateMachine: Sendable {
         guard position < wanted else {
             return finish(.completed(completeLength: completeLength))
         }
-        // Row 5: a legal subset, or row 6: more may follow.
+        // Row 5: a legal subset, or row 6: more may follow. What the redirects led to has just
+        // answered.
+        return plan.policy.maximumRequestLength == nil ? sendFromStart() : send()
+    }
+
+    /// The bytes that came again are not those that are held (row 28).
+    package mutating func didMismatch() -> Action {
+        restart(.representationChanged)
+    }
+
+    /// The application has given a fresh URL, or has none.
+    package mutating func didResolve(_ fresh: TargetURI?) -> Action {
+        guard case .resolving(let response) = state else {
+            preconditionFailure("resolved in \(state)")
+        }
+        guard let fresh else { return finish(.unsuccessful(response)) }
+        target = fresh
+        isResolved = true
         return sendFromStart()
     }
 
@@ -163,7 +212,11 @@ package struct DownloadStateMachine: Sendable {
     }
 
     /// Nothing arrived for the time allowed.
-    package mutating func didTimeOut() -> Action {
+    ///
+    /// - Parameter isOffline: whether the machine has no network.
+    /// - Returns: what to do.
+    package mutating func didTimeOut(isOffline: Bool = false) -> Action {
+        if isOffline { return waitForNetwork("sent nothing in time") }
         guard plan.policy.isTimeoutFinal else { return attemptFailed("sent nothing in time") }
         return fail(.timedOut(after: plan.policy.timeout))
     }
@@ -171,6 +224,35 @@ package struct DownloadStateMachine: Sendable {
     /// Wants the rest of the body as well from now on.
     mutating func extendToEnd() {
         plan.range = plan.range.lowerBound..<Int64.max
+    }
+
+    /// The address that the exchange went out from is gone: nobody's fault, and worth another try.
+    package mutating func didLoseAddress() -> Action {
+        hasProgressed = false
+        state = .waiting
+        return .wait(
+            PendingRetry(
+                attempts: max(1, attemptsWithoutProgress),
+                retryAfter: nil,
+                isImmediate: true,
+                reason: "can no longer be reached from this address"
+            )
+        )
+    }
+
+    /// The machine has no network: what failed does not count.
+    package mutating func waitForNetwork(_ reason: String) -> Action {
+        hasProgressed = false
+        state = .waiting
+        return .wait(
+            PendingRetry(
+                attempts: max(1, attemptsWithoutProgress),
+                retryAfter: nil,
+                isImmediate: false,
+                reason: reason,
+                isForNetwork: true
+            )
+        )
     }
 
     mutating func finish(_ end: DownloadOutcome.End) -> Action {

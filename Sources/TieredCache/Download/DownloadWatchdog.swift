@@ -1,26 +1,37 @@
 import HTTPCaching
 
-/// Ends an exchange when no byte came for some time while one was being waited for.
+/// Ends an exchange when no byte came for some time while one was being waited for, or when the
+/// address that it goes out from is gone.
 ///
 /// The time counts only while armed: a sink that writes slowly, or a reader that pauses, is not
 /// the origin's silence. Arming costs one lock, so it is done around every pull.
 final class DownloadWatchdog: Sendable {
+    /// Why the exchange was ended.
+    enum Verdict: Hashable, Sendable {
+        /// No byte came for the time allowed.
+        case silent
+        /// This machine no longer has the address.
+        case addressLost
+    }
+
     private struct State {
         var armedAt: MonotonicTime?
-        var hasFired = false
+        var verdict: Verdict?
+        var localAddress: String?
     }
 
     private let timeout: Duration
     private let time: any TimeSource
     private let state = Guarded(State())
+    private let lost = ProgressSignal()
 
     init(timeout: Duration, time: any TimeSource) {
         self.timeout = timeout
         self.time = time
     }
 
-    /// Whether the time ran out.
-    var hasFired: Bool { state.withLock { $0.hasFired } }
+    /// Why the exchange was ended; nil if it was not by this object.
+    var verdict: Verdict? { state.withLock { $0.verdict } }
 
     /// From now on the origin is expected to send.
     func arm() {
@@ -35,7 +46,25 @@ final class DownloadWatchdog: Sendable {
         return time.monotonicTime()
     }
 
-    /// Runs `body` and cancels it when the time runs out.
+    /// The address that the exchange goes out from, if the transport knows it.
+    func didLearn(localAddress: String?) {
+        state.withLock { $0.localAddress = localAddress }
+    }
+
+    /// The machine has lost an address; ends the exchange unless it uses another one.
+    func didLoseAddress(_ address: String, _ target: TargetURI) {
+        guard !target.isLoopback else { return }
+        let isOurs = state.withLock { state in
+            guard state.localAddress ?? address == address, state.verdict == nil else {
+                return false
+            }
+            state.verdict = .addressLost
+            return true
+        }
+        if isOurs { lost.bump() }
+    }
+
+    /// Runs `body` and cancels it when the time runs out or the address is lost.
     func watch<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) async -> Value {
         await withTaskGroup(of: Value?.self) { group in
             group.addTask { await body() }
@@ -43,7 +72,11 @@ final class DownloadWatchdog: Sendable {
                 await self.waitForSilence()
                 return nil
             }
-            // The first to end ends the other; the value comes from the body in any case.
+            group.addTask {
+                await self.waitForLoss()
+                return nil
+            }
+            // The first to end ends the others; the value comes from the body in any case.
             var value: Value?
             for await result in group {
                 group.cancelAll()
@@ -68,11 +101,20 @@ final class DownloadWatchdog: Sendable {
                 // Not armed: the next arming cannot run out before a whole timeout has passed.
                 guard let armedAt = state.armedAt else { return timeout }
                 let remaining = timeout - armedAt.duration(to: now)
-                state.hasFired = remaining <= .zero
+                if remaining <= .zero { state.verdict = state.verdict ?? .silent }
                 return remaining > .zero ? remaining : nil
             }
             guard let remaining else { return }
             wait = remaining
+        }
+    }
+
+    /// Returns when the address is lost, or when cancelled.
+    private func waitForLoss() async {
+        while !Task.isCancelled {
+            let seen = lost.version
+            guard verdict != .addressLost else { return }
+            await lost.wait(after: seen)
         }
     }
 }

@@ -8,18 +8,22 @@ package struct Downloader: Sendable {
     private let transport: any Transport
     private let time: any TimeSource
     private let jitter: @Sendable () -> Double
+    private let network: NetworkGate
 
     /// Creates a downloader; it has no state of its own and can run many downloads.
     ///
     /// - Parameters:
     ///   - transport: What sends requests.
     ///   - time: What measures time.
+    ///   - network: What is known of the network; nil for nothing.
     ///   - jitter: Draws the number from 0 to 1 that places a wait under its ceiling.
-    package init(
+    init(
         transport: any Transport,
         time: any TimeSource,
+        network: NetworkGate? = nil,
         jitter: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
     ) {
+        self.network = network ?? NetworkGate(nil)
         self.transport = transport
         self.time = time
         self.jitter = jitter
@@ -44,7 +48,12 @@ package struct Downloader: Sendable {
         while true {
             switch action {
             case .send(let request):
-                action = try await exchange(request, &run)
+                action =
+                    isForbidden(run.machine.plan.policy)
+                    ? run.machine.waitForNetwork("can be reached only over a metered network")
+                    : try await exchange(request, &run)
+            case .resolve(let status):
+                action = run.machine.didResolve(await plan.resolve?(status))
             case .wait(let retry):
                 action = await wait(retry, &run)
             case .finish(let end):
@@ -62,8 +71,9 @@ package struct Downloader: Sendable {
         _ run: inout DownloadRun<some DownloadSink>
     ) async -> DownloadStateMachine.Action {
         let policy = run.machine.plan.policy
+        let target = run.machine.finalTarget
         let delay =
-            retry.isImmediate
+            retry.isImmediate || retry.isForNetwork
             ? .zero
             : policy.backoff.delay(
                 after: retry.attempts,
@@ -75,16 +85,30 @@ package struct Downloader: Sendable {
                 delay: delay,
                 attempts: retry.attempts,
                 maximumAttempts: policy.maximumAttempts,
-                reason: "the origin \(retry.reason)"
+                reason: "the origin \(retry.reason)",
+                isForNetwork: retry.isForNetwork
             )
         )
         do {
-            try await time.sleep(for: delay)
+            if retry.isForNetwork {
+                try await network.waitUntilUsable(
+                    for: target,
+                    policy.metered,
+                    time: time,
+                    jitter: jitter()
+                )
+            } else {
+                try await time.sleep(for: delay)
+            }
         } catch {
             // Only cancellation ends a sleep early.
             return .fail(.cancelled)
         }
         return run.machine.didWait()
+    }
+
+    private func isForbidden(_ policy: DownloadPolicy) -> Bool {
+        policy.metered == .forbidden && network.status.isMetered == true
     }
 
     /// One exchange under the eyes of a watchdog that ends it when no byte comes.
@@ -97,9 +121,12 @@ package struct Downloader: Sendable {
             transport: transport,
             time: time,
             watchdog: watchdog,
+            network: network,
             request: request
         )
         let before = run
+        let handler = network.onLostAddress { watchdog.didLoseAddress($0, request.target) }
+        defer { network.removeHandler(handler) }
         let result = await watchdog.watch { await exchange.perform(before) }
         run = result.run
         return try result.action.get()
@@ -166,6 +193,8 @@ struct DownloadRun<Sink: DownloadSink>: Sendable {
             bytesRefetched: bytesRefetched,
             requests: requests,
             areRangesUntrusted: machine.areRangesUntrusted,
+            hasIgnoredRange: machine.hasIgnoredRange,
+            permanentTarget: machine.chain.permanentTarget,
             finalTarget: machine.finalTarget
         )
     }

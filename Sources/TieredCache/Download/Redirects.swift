@@ -21,6 +21,10 @@ package struct RedirectChain: Hashable, Sendable {
     package private(set) var keepsBody = true
     /// Whether the way has left the first origin once; credentials then stay at home for good.
     package private(set) var dropsCredentials = false
+    /// Where the redirects so far lead that hold for good (301, 308); nil where the first one does
+    /// not.
+    package private(set) var permanentTarget: TargetURI?
+    private var isPermanentSoFar = true
     /// How many redirects were followed.
     package var count: Int { visited.count - 1 }
 
@@ -31,10 +35,29 @@ package struct RedirectChain: Hashable, Sendable {
         let target: TargetURI
     }
 
-    package init(target: TargetURI, method: HTTPRequest.Method) {
+    /// Begins a way.
+    ///
+    /// - Parameters:
+    ///   - target: where it begins.
+    ///   - method: the method of the first request.
+    ///   - home: the origin that credentials are for; nil for that of `target`.
+    package init(
+        target: TargetURI,
+        method: HTTPRequest.Method,
+        home: TargetURI.Origin? = nil
+    ) {
         self.target = target.withoutUserinfo
         self.method = method
         visited = [Hop(method: method, target: target.withoutUserinfo)]
+        if let home, home != target.origin { dropsCredentials = true }
+    }
+
+    /// Goes on where permanent redirects were found to lead before; refuses what a redirect could
+    /// not do either.
+    package mutating func skip(to known: TargetURI) {
+        guard !(target.scheme == .https && known.scheme == .http), known != target else { return }
+        go(to: Hop(method: method, target: known.withoutUserinfo))
+        permanentTarget = target
     }
 
     /// Goes one step where `response` is a redirect that may be followed.
@@ -61,6 +84,11 @@ package struct RedirectChain: Hashable, Sendable {
         let hop = Hop(method: Self.rewritten(method, status: response.status.code), target: next)
         guard !visited.contains(hop) else { return .refuse("in a circle") }
         go(to: hop)
+        let mayBeKept =
+            !(response.headerFields[.cacheControl] ?? "").lowercased().contains("no-store")
+        isPermanentSoFar =
+            isPermanentSoFar && mayBeKept && [301, 308].contains(response.status.code)
+        if isPermanentSoFar { permanentTarget = target }
         return .follow
     }
 

@@ -28,7 +28,7 @@ extension ResponseDisposition {
             // Row 12: offsets count coded bytes, so nothing can be joined.
             return .restart(.rangesUntrusted("sent a coded range"))
         }
-        guard case .resume(_, let generation) = kind else {
+        guard let generation = kind.generation else {
             return .newGeneration(
                 GenerationStart(
                     offset: part.lowerBound,
@@ -43,6 +43,13 @@ extension ResponseDisposition {
         }
         if let known = generation.completeLength, part.upperBound > known {
             return .restart(.representationChanged)  // Row 8, with '*' for the length.
+        }
+        if case .overlap(_, _, let held) = kind {
+            // Row 28: without a validator the length and the bytes themselves must agree.
+            guard generation.completeLength == completeLength, completeLength != nil else {
+                return .restart(.representationChanged)
+            }
+            return .comparing(part, until: asked.lowerBound + held)
         }
         switch generation.validator?.comparison(with: fields) {
         case .same:

@@ -104,7 +104,9 @@ extension ResponseDisposition {
             // Row 16. A field that cannot be read says as much as none.
             return .restart(.rangesUntrusted("answered 416 without the complete length"))
         }
-        if case .resume(_, let generation) = kind {
+        // Row 28: there is nothing to compare.
+        if case .overlap = kind { return .restart(.representationChanged) }
+        if let generation = kind.generation {
             if let known = generation.completeLength, known != length {
                 return .restart(.representationChanged)
             }

@@ -10,6 +10,9 @@ package enum ResponseDisposition: Hashable, Sendable {
     case newGeneration(GenerationStart)
     /// The body is more of the generation held: bytes `range`, and not one more.
     case continuing(Range<Int64>, completeLength: Int64?)
+    /// The body repeats bytes that are held up to `end`, then is more of the generation held, if
+    /// the repeated ones are the same.
+    case comparing(Range<Int64>, until: Int64)
     /// The body is all of the generation held, from its first byte.
     case repeating(completeLength: Int64?)
     /// What is held is current.

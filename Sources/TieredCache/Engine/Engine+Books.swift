@@ -61,6 +61,7 @@ extension Engine {
     func didStart(_ operation: DownloadOperation) {
         counters.add(to: .downloadsStarted)
         let offset = operation.plan.range.lowerBound
+        operation.request.onNotice?(.started(offset: offset))
         events.post(CacheEvent(key: operation.request.key, .downloadStarted(offset: offset)))
         logger.debug(
             "download started",
@@ -85,6 +86,7 @@ extension Engine {
     }
 
     func willRetry(_ retry: DownloadRetry, of request: CacheRequest) {
+        request.onNotice?(retry.isForNetwork ? .waitingForNetwork : .retrying(retry))
         let error = CacheError(.originFailed, "\(request.target.redacted): \(retry.reason)")
         events.post(
             CacheEvent(

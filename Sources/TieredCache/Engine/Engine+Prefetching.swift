@@ -17,7 +17,7 @@ extension Engine {
         request.isPrefetch = true
         if request.priority == .normal { request.priority = .prefetch }
         request.range = bytes.map { .bounded(0..<$0) }
-        let response = try await response(for: request)
+        let response = try await head(of: request)
         try response.requireSuccess(of: request)
         var result = PrefetchResult(response)
         try await drain(response.body)
@@ -28,6 +28,17 @@ extension Engine {
             try await prefetchMovieBox(request, beyond: bytes, length: length, &result)
         }
         return result
+    }
+
+    /// The answer to a request for the first bytes; an empty body has none, and is all there is.
+    private func head(of request: CacheRequest) async throws(CacheError) -> CacheResponse {
+        do throws(CacheError) {
+            return try await response(for: request)
+        } catch  where error.code == .rangeNotSatisfiable && request.range != nil {
+            var whole = request
+            whole.range = nil
+            return try await response(for: whole)
+        }
     }
 
     /// Reads a body to its end without keeping it.

@@ -19,6 +19,15 @@ final class Engine: Sendable {
 
     /// The keys whose responses are being validated in the background.
     let revalidations = Guarded<Set<CacheKey>>([])
+    /// What is known of the network.
+    let network: NetworkGate
+    let bandwidth: BandwidthLimiter
+    /// What origins were found to be unable to do.
+    let hosts = Guarded(HostMemory())
+    let redirects = Guarded(PermanentRedirects())
+    /// Whose bytes were not what they should be.
+    let integrity = Guarded(IntegrityLedger())
+
     private let fills = Guarded<[FlightGroup: WeakFill]>([:])
     /// Reads the directory through, so that the first write need not.
     private let indexing: Task<Void, Never>?
@@ -47,6 +56,8 @@ final class Engine: Sendable {
             applicationLifetime: configuration.applicationLifetime
         )
         transport = try configuration.makeTransport()
+        network = NetworkGate(configuration.networkMonitor)
+        bandwidth = BandwidthLimiter(configuration.bandwidth, time: configuration.timeSource)
         io = IOExecutor(threads: 8)
         queue = RequestQueue(
             limits: RequestQueueStateMachine.Limits(
@@ -84,6 +95,7 @@ final class Engine: Sendable {
     /// Ends downloads, closes the store and the connections; waits for all of it.
     func shutdown() async {
         await queue.shutdown()
+        network.stop()
         await transport.shutdown()
         indexing?.cancel()
         await indexing?.value
@@ -147,8 +159,55 @@ final class Engine: Sendable {
             plan.policy.keepsCoding = true
             // Another client waits and can try again itself.
             plan.policy.maximumAttempts = min(2, configuration.retries)
+            return plan
+        }
+        let now = time.monotonicTime()
+        learn(from: request, now, into: &plan)
+        if integrity.withLock({ $0.isSecondTry(request.key, now: now) }) {
+            // Row 27: in one piece, and from the origin itself.
+            plan.bypassesCaches = true
+            plan.policy.areRangesUntrusted = true
         }
         return plan
+    }
+
+    /// What earlier downloads and the application know about the way.
+    private func learn(
+        from request: CacheRequest,
+        _ now: MonotonicTime,
+        into plan: inout DownloadPlan
+    ) {
+        let limits = hosts.withLock { $0.limits(of: request.target.origin, now: now) }
+        plan.policy.areRangesUntrusted = limits.contains(.withoutRanges)
+        plan.policy.maximumRequestLength = configuration.maximumRequestLength
+        plan.policy.metered = request.metered
+        plan.isSegment = request.isSegment && !limits.contains(.withoutSegments)
+        if request.method == .get {
+            plan.permanentTarget = redirects.withLock { $0.target(of: request.target, now: now) }
+        }
+        guard let resolver = configuration.urlResolver else { return }
+        let logger = logger
+        plan.resolve = { status in
+            guard let url = await resolver(request, status) else { return nil }
+            do throws(TargetURIError) {
+                return try TargetURI(url)
+            } catch {
+                logger.warning("the resolver gave no URL for \(request.target.redacted): \(error)")
+                return nil
+            }
+        }
+    }
+
+    /// Takes in what a download has found out about the way.
+    func didLearn(from outcome: DownloadOutcome, of request: CacheRequest) {
+        let now = time.monotonicTime()
+        var limits: HostMemory.Limits = outcome.areRangesUntrusted ? [.withoutRanges] : []
+        if outcome.hasIgnoredRange { limits.insert(.withoutSegments) }
+        hosts.withLock { $0.remember(limits, of: request.target.origin, now: now) }
+        guard request.method == .get else { return }
+        redirects.withLock {
+            $0.remember(outcome.permanentTarget, of: request.target, now: now)
+        }
     }
 
     /// Joins the flight that will bring the byte at `offset`, or makes one that does `operation`.
@@ -168,7 +227,9 @@ final class Engine: Sendable {
             didEnd: { fill.signal.bump() },
             work: { context in await operation.run(context) }
         )
-        if !subscription.isFirst {
+        if subscription.isFirst {
+            operation.request.onNotice?(.queued)
+        } else {
             counters.add(to: .downloadsShared)
         }
         return subscription

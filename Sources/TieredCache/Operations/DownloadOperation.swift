@@ -38,12 +38,18 @@ struct DownloadOperation: Sendable {
             return .success(())
         }
         let sink = FillSink(self, context: context)
+        defer { fill.didEnd(context.id) }
         engine.didStart(self)
-        let result = await download(into: sink)
+        var result = await download(into: sink)
         do throws(CacheError) {
             try sink.finish(result)
         } catch {
             engine.didFailToStore(request, error)
+        }
+        if case .success(let outcome) = result, case .completed = outcome.end,
+            let failure = integrityFailure(of: sink.generation)
+        {
+            result = .failure(failure)
         }
         didEnd(result, sink, flight: context.id)
         engine.didFinish(
@@ -74,6 +80,7 @@ struct DownloadOperation: Sendable {
         flight: FlightID
     ) {
         guard case .success(let outcome) = result else { return }
+        if request.relay == nil { engine.didLearn(from: outcome, of: request) }
         if case .unsuccessful(let response) = outcome.end {
             didEnd(with: response, outcome, flight: flight)
         }
@@ -88,7 +95,12 @@ struct DownloadOperation: Sendable {
 
     private func download(into sink: FillSink) async -> Result<DownloadOutcome, CacheError> {
         do throws(CacheError) {
-            let downloader = Downloader(transport: engine.transport, time: engine.time)
+            if !request.target.isLoopback { engine.network.start() }
+            let downloader = Downloader(
+                transport: engine.transport,
+                time: engine.time,
+                network: engine.network
+            )
             return .success(try await downloader.run(plan, into: sink))
         } catch {
             return .failure(error)
@@ -122,7 +134,7 @@ struct DownloadOperation: Sendable {
         )
     }
 
-    private func storedResponse(
+    func storedResponse(
         status: Int,
         fields: HTTPFields,
         of response: HTTPResponse,
@@ -316,51 +328,6 @@ struct DownloadOperation: Sendable {
             try entry.updateMetadata(head.encoded(), completeLength: completeLength)
         } catch {
             engine.didFailToStore(request, error)
-        }
-    }
-
-    // MARK: Errors that are answers
-
-    /// A final status without a body that was wanted; kept where the rules say so.
-    private func didEnd(with response: HTTPResponse, _ outcome: DownloadOutcome, flight: FlightID) {
-        let now = engine.time.wallTime()
-        let stored = storedResponse(
-            status: response.status.code,
-            fields: StoredFields.of(response.headerFields, rules: engine.rules),
-            of: response,
-            finalTarget: outcome.finalTarget,
-            times: (now, now)
-        )
-        let storability = Storability.decide(
-            response: stored.facts,
-            request: facts,
-            hasExplicitKey: request.hasExplicitKey,
-            rules: engine.rules
-        )
-        // What stands in for an error is not replaced by it.
-        let isKept =
-            storability == .storable && request.isCacheable && plan.relay == nil && keep(stored)
-        fill.didReceiveHead(
-            .unsuccessful(stored, isStored: isKept),
-            flight: flight,
-            group: group
-        )
-    }
-
-    /// Stores a head without a body: what an error says is not kept, only that it was one.
-    private func keep(_ stored: StoredResponse) -> Bool {
-        do throws(CacheError) {
-            defer { engine.memory.remove(request.key) }
-            try engine.disk.store().store(
-                UnsafeRawBufferPointer(start: nil, count: 0),
-                for: request.key,
-                metadata: stored.encoded(),
-                class: request.entryClass
-            )
-            return true
-        } catch {
-            engine.didFailToStore(request, error)
-            return false
         }
     }
 }

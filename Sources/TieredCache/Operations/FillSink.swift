@@ -22,12 +22,12 @@ final class FillSink: DownloadSink {
 
     let operation: DownloadOperation
     let context: FlightContext
-    private let mode = Guarded(Mode.idle)
+    let mode = Guarded(Mode.idle)
     /// Body bytes accepted so far.
     private let received = Guarded<Int64>(0)
     private let stored = Guarded<Int64>(0)
     /// Where the bytes end that somebody wants.
-    private let end: Guarded<Int64>
+    let end: Guarded<Int64>
 
     init(_ operation: DownloadOperation, context: FlightContext) {
         self.operation = operation
@@ -35,7 +35,7 @@ final class FillSink: DownloadSink {
         end = Guarded(operation.plan.range.upperBound)
     }
 
-    private var engine: Engine { operation.engine }
+    var engine: Engine { operation.engine }
 
     /// Body bytes accepted so far.
     var bytesReceived: Int64 { received.withLock { $0 } }
@@ -62,6 +62,7 @@ final class FillSink: DownloadSink {
 
     func write(_ chunk: BodyChunk, at offset: Int64) async throws(CacheError) {
         received.withLock { $0 += Int64(chunk.count) }
+        try await engine.bandwidth.take(chunk.count, context.priority)
         switch mode.withLock({ $0 }) {
         case .idle:
             throw CacheError(.originFailed, "body bytes without a representation")
@@ -96,6 +97,14 @@ final class FillSink: DownloadSink {
         return !channel.hasDelivered
     }
 
+    func holds(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
+        let entry = generation?.entry ?? operation.base?.entry
+        guard let entry else { return false }
+        let end = offset + Int64(bytes.count)
+        let held = Self.readAll(entry, from: offset, to: end)
+        return held.count == bytes.count && held.elementsEqual(bytes)
+    }
+
     func didProgress(_ progress: DownloadProgress) {
         engine.didProgress(progress, of: operation.request)
     }
@@ -117,90 +126,6 @@ final class FillSink: DownloadSink {
         case .storing(let generation, let fill):
             try finishStoring(generation, fill, result)
         }
-    }
-
-    // MARK: Heads
-
-    private func beginGeneration(
-        _ head: DownloadHead,
-        _ start: GenerationStart
-    ) async throws(CacheError) {
-        var stored = operation.storedResponse(head, start)
-        if operation.plan.wantsWhole(after: start, head.response) {
-            // A reader takes all, in order, from an origin that does not know ranges.
-            end.withLock { $0 = .max }
-            context.extendCoverage(to: .max)
-            if head.response.headerFields[.acceptRanges]?.lowercased() != "bytes" {
-                stored.flags.insert(.withoutRanges)
-            }
-        }
-        if case .passing(let channel, let known) = mode.withLock({ $0 }), !channel.withdraw() {
-            // Its reader knows a head already, so only the same body from its start can follow.
-            guard stored.isSameShape(as: known),
-                channel.restart(start: start.offset, completeLength: start.completeLength)
-            else { throw operation.changed() }
-            return
-        }
-        if operation.held != nil { engine.didRevalidate(operation.request, isUnchanged: false) }
-        try await operation.fill.takeTurnToMakeEntry()
-        defer { operation.fill.endTurnToMakeEntry() }
-        switch operation.makeEntry(stored, head, start) {
-        case .success(let entry):
-            let generation = Fill.Generation(
-                head: stored,
-                entry: entry,
-                received: operation.receivedResponse(head, start)
-            )
-            mode.withLock { $0 = .storing(generation, nil) }
-            publish(.storing(generation))
-        case .failure(let reason):
-            beginPassing(
-                operation.receivedResponse(head, start) ?? stored,
-                from: start.offset,
-                length: start.completeLength,
-                isVerbatim: start.isVerbatim,
-                reason
-            )
-        }
-    }
-
-    private func beginPassing(
-        _ head: StoredResponse,
-        from offset: Int64,
-        length: Int64?,
-        isVerbatim: Bool,
-        _ reason: DownloadOperation.NotStored
-    ) {
-        // Nobody else can use what is not stored, so nobody is to join any more.
-        context.shrinkCoverage(to: 0)
-        let channel = PassThroughChannel(
-            start: offset,
-            end: isVerbatim ? .max : end.withLock { $0 },
-            completeLength: length
-        )
-        mode.withLock { $0 = .passing(channel, head) }
-        publish(.passing(head, channel, reason))
-    }
-
-    private func continueGeneration(
-        _ head: DownloadHead,
-        from offset: Int64,
-        length: Int64?
-    ) throws(CacheError) {
-        guard case .idle = mode.withLock({ $0 }) else { return }
-        guard let base = operation.base else {
-            throw CacheError(.originFailed, "a part of a representation that is not held")
-        }
-        let generation = Fill.Generation(
-            head: operation.freshened(base, by: head, completeLength: length),
-            entry: base.entry
-        )
-        mode.withLock { $0 = .storing(generation, nil) }
-        publish(.storing(generation))
-    }
-
-    private func publish(_ answer: Fill.Answer) {
-        operation.fill.didReceiveHead(answer, flight: context.id, group: operation.group)
     }
 
     // MARK: Bytes
@@ -250,72 +175,6 @@ final class FillSink: DownloadSink {
         context.stall()
         await operation.fill.waitForReader(of: context.id, at: offset, time: engine.time)
         try await context.unstall()
-    }
-
-    private func pass(
-        _ chunk: BodyChunk,
-        to channel: PassThroughChannel
-    ) async throws(CacheError) {
-        guard channel.isFull else { return try await channel.push(chunk) }
-        // A reader that has stopped reading must not hold a slot (invariant 12).
-        let time = engine.time
-        let context = context
-        let patience = Task {
-            do {
-                try await time.sleep(for: .seconds(1))
-                context.stall()
-            } catch {
-                // Cancelled: there was room in time.
-            }
-        }
-        defer { patience.cancel() }
-        try await channel.push(chunk)
-        patience.cancel()
-        // It must not stall the flight after the slot was asked for again.
-        await patience.value
-        try await context.unstall()
-    }
-
-    /// The disk refused: what it did not take, and all that follows, goes past it (invariant 9).
-    private func bypassDisk(
-        _ chunk: BodyChunk,
-        at offset: Int64,
-        _ generation: Fill.Generation,
-        _ error: CacheError
-    ) async throws(CacheError) {
-        guard case .storing(_, let fill) = mode.withLock({ $0 }) else { throw error }
-        engine.didFailToStore(operation.request, error)
-        let entry = generation.entry
-        let position = max(offset, min(fill?.position ?? offset, offset + Int64(chunk.count)))
-        let start = min(fill?.sealedEnd ?? offset, position)
-        // The unsealed end is readable only while its fill is open.
-        let tail = Self.readAll(entry, from: start, to: position)
-        let channel = PassThroughChannel(
-            start: start,
-            end: end.withLock { $0 },
-            completeLength: entry.completeLength
-        )
-        mode.withLock { $0 = .passing(channel, generation.head) }
-        context.shrinkCoverage(to: 0)
-        if !tail.isEmpty {
-            try await channel.push(BodyChunk(tail))
-        }
-        fill?.end()
-        operation.fill.didBypassDisk(
-            Fill.Bypass(channel: channel, reason: .disk(error)),
-            flight: context.id
-        )
-        let rest = chunk.withUnsafeBytes { [UInt8]($0[Int(position - offset)...]) }
-        if !rest.isEmpty {
-            try await pass(BodyChunk(rest), to: channel)
-        }
-    }
-
-    private static func readAll(_ entry: DiskEntry, from start: Int64, to end: Int64) -> [UInt8] {
-        guard start < end else { return [] }
-        return [UInt8](unsafeUninitializedCapacity: Int(end - start)) { buffer, count in
-            count = entry.read(at: start, into: UnsafeMutableRawBufferPointer(buffer))
-        }
     }
 
     // MARK: The end

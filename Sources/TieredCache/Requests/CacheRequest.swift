@@ -45,6 +45,19 @@ public struct CacheRequest: Sendable {
     ///
     /// Of several requests that share a download, the one that began it is told.
     public var onProgress: (@Sendable (DownloadProgress) -> Void)?
+    /// Told what a download does besides bringing bytes, on a thread that must not wait.
+    ///
+    /// Of several requests that share a download, the one that began it is told.
+    public var onNotice: (@Sendable (DownloadNotice) -> Void)?
+    /// What the whole body must digest to; checked when the last missing byte has arrived.
+    ///
+    /// A body that does not is dropped and fetched once more; then the request fails with
+    /// `.integrityFailed`. `Repr-Digest` and `Content-MD5` of the response are checked as well.
+    public var expectedDigests: [ContentDigest] = []
+    /// Whether it may use a network whose bytes cost money; by default it may.
+    public var metered = MeteredPolicy.allowed
+    /// Whether its ranges are some of several that fetch one body at the same time.
+    var isSegment = false
     /// What the fields and the policy say about caching, parsed when they are set.
     private(set) var facts: RequestFacts
     /// Whether method, fields and policy are what they are by default.

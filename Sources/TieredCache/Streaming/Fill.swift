@@ -42,6 +42,8 @@ final class Fill: Sendable {
     private struct State {
         var generation: Generation?
         var answers: [FlightID: Answer] = [:]
+        /// Flights that have ended and whose answers are still kept, oldest first.
+        var ended: [FlightID] = []
         var bypasses: [FlightID: Bypass] = [:]
         /// Which group the flights that write into an entry belong to, by generation.
         var writers: [UInt64: FlightGroup] = [:]
@@ -94,6 +96,29 @@ final class Fill: Sendable {
         }
         signal.bump()
     }
+
+    /// A flight has ended; what it answered is kept for those who have not asked yet.
+    ///
+    /// Without an end to that, a reader that stays for hours would keep an answer for each of its
+    /// flights.
+    func didEnd(_ flight: FlightID) {
+        let dropped = state.withLock { state -> [Answer?] in
+            state.ended.append(flight)
+            guard state.ended.count > Self.answersKept else { return [] }
+            let isRead = state.roll.flights
+            let old = state.ended.dropLast(Self.answersKept).filter { !isRead.contains($0) }
+            state.ended.removeAll { old.contains($0) }
+            return old.map { flight in
+                state.bypasses[flight] = nil
+                return state.answers.removeValue(forKey: flight)
+            }
+        }
+        // Answers may own entries and channels, so they are let go of outside the lock.
+        withExtendedLifetime(dropped) {}
+    }
+
+    /// How many answers of ended flights are kept though no reader is on their flight.
+    static let answersKept = 32
 
     /// Where the flight's bytes go since the disk refused; nil while it stores.
     func bypass(of flight: FlightID) -> Bypass? {

@@ -23,6 +23,11 @@ final class Filler: Sendable {
         facts = RequestFacts(method: request.method, fields: request.fields)
     }
 
+    /// Whether a flight that completes the body compares it with a digest before it ends.
+    var awaitsVerdict: Bool {
+        !request.expectedDigests.isEmpty || !ContentDigest.promised(in: head.fields).isEmpty
+    }
+
     /// Whether the origin is known to have another representation than the one of `entry`.
     ///
     /// An entry that was replaced by one with the same strong validator can still be filled.
@@ -112,7 +117,7 @@ final class Filler: Sendable {
             completeLength: entry.completeLength,
             origin: head.finalTarget?.origin
         )
-        plan.policy.areRangesUntrusted = head.flags.contains(.withoutRanges)
+        if head.flags.contains(.withoutRanges) { plan.policy.areRangesUntrusted = true }
         var operation = DownloadOperation(
             engine: engine,
             fill: fill,
@@ -125,7 +130,7 @@ final class Filler: Sendable {
         )
         operation.firstMissing = position
         // Without ranges everything comes in sequence, and is waited for however far it is.
-        let isSequential = head.validator == nil || head.flags.contains(.withoutRanges)
+        let isSequential = head.validator == nil || plan.policy.areRangesUntrusted
         return engine.join(
             operation,
             at: max(position, range.lowerBound),

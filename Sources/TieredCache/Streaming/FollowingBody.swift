@@ -137,11 +137,15 @@ final class FollowingBody: BodySource {
     /// So that the block is held and the connection can be used again. An origin that does not
     /// come to an end is waited for no longer than two seconds.
     private func linger() async {
-        guard let fill = filler?.fill, let flight = state.withLock({ $0.flight }), flight.isFirst,
-            flight.outcome == nil
+        guard let filler, let flight = state.withLock({ $0.flight }), flight.outcome == nil,
+            flight.isFirst || filler.awaitsVerdict
         else { return }
+        let fill = filler.fill
         let time = engine.time
+        let awaitsVerdict = filler.awaitsVerdict && entry.isComplete
         let patience = Task {
+            // Comparing digests takes as long as the body is long.
+            guard !awaitsVerdict else { return }
             do {
                 try await time.sleep(for: .seconds(2))
                 flight.cancel()
@@ -160,6 +164,12 @@ final class FollowingBody: BodySource {
     /// The end, or, of a body whose length was not known at first, nothing where bytes were wanted.
     private func finish(_ position: Int64, _ limit: Int64) throws(CacheError) {
         let flight = state.withLock { $0.flight.take() }
+        // All bytes are out, but the flight found that they are not those that were promised.
+        if case .failure(let error) = flight?.outcome,
+            [.representationChanged, .integrityFailed].contains(error.code)
+        {
+            throw error
+        }
         flight?.cancel()
         guard position > limit else { return }
         throw CacheError(

@@ -49,11 +49,17 @@ public struct TransportResponse: Sendable {
     public var head: HTTPResponse
     /// The body, to be pulled.
     public var body: any TransportBody
+    /// The address of this machine that the exchange uses, such as `192.0.2.1`; nil if unknown.
+    ///
+    /// When the machine loses it, the exchange is ended at once; one whose address is not known is
+    /// ended with any.
+    public var localAddress: String?
 
     /// Creates a response.
-    public init(head: HTTPResponse, body: any TransportBody) {
+    public init(head: HTTPResponse, body: any TransportBody, localAddress: String? = nil) {
         self.head = head
         self.body = body
+        self.localAddress = localAddress
     }
 }
 

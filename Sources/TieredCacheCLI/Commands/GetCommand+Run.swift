@@ -1,6 +1,10 @@
 extension GetCommand {
     func run() async throws {
         let order = try GetOrder(self)
-        try await Interruption.guarding { try await order.run() }
+        try await Interruption.guarding(
+            hint: "go on with the same command, or 'tieredcache resume'"
+        ) {
+            try await order.run()
+        }
     }
 }

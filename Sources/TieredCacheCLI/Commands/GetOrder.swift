@@ -96,10 +96,36 @@ struct GetOrder: Sendable {
         to output: OutputFile?,
         start: MonotonicTime
     ) async throws -> CacheResponse {
-        let response = try await cache.response(for: request)
-        guard response.status.code < 400 else { throw CommandFailure(response.status, request) }
         var progress = ProgressBar(isWanted: !isQuiet, start: start)
         defer { progress.clear() }
+        let job = await UnfinishedGet(request, in: cache)
+        do {
+            let response = try await cache.response(for: request(telling: progress))
+            guard response.status.code < 400 else { throw CommandFailure(response.status, request) }
+            try await deliver(response, to: output, &progress)
+            await job?.didFinish()
+            return response
+        } catch {
+            await job?.didEnd(with: error)
+            throw error
+        }
+    }
+
+    /// The request, with plain words on the terminal for what holds it up.
+    private func request(telling bar: ProgressBar) -> CacheRequest {
+        var request = request
+        let name = name
+        request.onNotice = { notice in
+            NoticeLine(notice, name: name).map { bar.say($0.text) }
+        }
+        return request
+    }
+
+    private func deliver(
+        _ response: CacheResponse,
+        to output: OutputFile?,
+        _ progress: inout ProgressBar
+    ) async throws {
         let total = response.range.upperBound.map { $0 - response.range.lowerBound }
         var bytes: Int64 = 0
         for try await chunk in response.body {
@@ -109,7 +135,6 @@ struct GetOrder: Sendable {
             bytes += Int64(chunk.count)
             progress.update(name: name, bytes: bytes, total: total, now: time.monotonicTime())
         }
-        return response
     }
 
     private func say(_ report: GetReport) throws {

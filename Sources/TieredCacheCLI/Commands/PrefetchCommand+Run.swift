@@ -12,7 +12,10 @@ extension PrefetchCommand {
         let cache = try TieredCache(configuration)
         // Or the first download to end would make room for one that waits.
         let suspend = { @Sendable in cache.suspendDownloads() }
-        try await Interruption.guarding(prepare: suspend) {
+        try await Interruption.guarding(
+            hint: "go on with the same command, or 'tieredcache resume'",
+            prepare: suspend
+        ) {
             let order = PrefetchOrder(
                 requests: requests,
                 bytes: bytes,
@@ -71,8 +74,11 @@ struct PrefetchOrder: Sendable {
     ) async -> (CacheRequest, CacheError)? {
         let time = SystemTimeSource()
         let start = time.monotonicTime()
+        // A head alone is not an unfinished whole.
+        let job = bytes == nil ? await cache.noteUnfinished(request) : nil
         do throws(CacheError) {
             let result = try await cache.prefetch(request, bytes: bytes)
+            await job?.remove()
             let parts = try await presentation(request, with: cache)
             let report = GetReport(
                 url: request.target.string,
@@ -84,6 +90,7 @@ struct PrefetchOrder: Sendable {
             )
             return say(report, request)
         } catch {
+            await job?.didEnd(with: error)
             return (request, error)
         }
     }

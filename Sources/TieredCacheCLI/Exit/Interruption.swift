@@ -16,12 +16,14 @@ enum Interruption {
     /// Runs `body` and cancels it when a signal arrives.
     ///
     /// - Parameters:
+    ///   - hint: how to go on, for the message.
     ///   - prepare: called when a signal arrives, before anything is cancelled.
     ///   - body: what can be interrupted.
     /// - Returns: what `body` returns.
     /// - Throws: what `body` throws; ``CommandFailure`` with ``ExitStatus/interrupted`` if a signal
     ///   came, whatever `body` made of its cancellation.
     static func guarding<Result: Sendable>(
+        hint: String? = nil,
         prepare: @escaping @Sendable () -> Void = {},
         _ body: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {
@@ -40,11 +42,14 @@ enum Interruption {
         } onCancel: {
             task.cancel()
         }
-        guard !received.isRaised else { throw interrupted }
+        guard !received.isRaised else { throw interrupted(hint) }
         return try result.get()
     }
 
-    static let interrupted = CommandFailure(.interrupted, "interrupted; what arrived is kept")
+    private static func interrupted(_ hint: String?) -> CommandFailure {
+        let words = "interrupted; what arrived is kept"
+        return CommandFailure(.interrupted, hint.map { "\(words), \($0)" } ?? words)
+    }
 
     private static func watch(
         _ number: Int32,

@@ -77,6 +77,15 @@ struct ProgressBar {
         isDrawn = false
     }
 
+    /// Says something in a line of its own, above the bar; only where there is a bar.
+    ///
+    /// One write, so that it may come from another thread than the bar's; the bar is drawn again
+    /// with the next bytes.
+    func say(_ text: String) {
+        guard isEnabled else { return }
+        draw("\r\u{1B}[2K\(text)\n")
+    }
+
     private func draw(_ text: String) {
         do {
             try descriptor.writeAll(text.utf8)

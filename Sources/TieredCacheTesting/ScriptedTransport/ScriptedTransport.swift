@@ -10,6 +10,7 @@ public final class ScriptedTransport: Transport {
         var uploads: [[UInt8]] = []
         var isShutDown = false
         var bytesPulled = 0
+        var waiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
     private let script: Script
@@ -46,6 +47,18 @@ public final class ScriptedTransport: Transport {
     /// The streamed request bodies so far, each read to its end before its request is answered.
     public var uploads: [[UInt8]] { state.withLock { $0.uploads } }
 
+    /// Returns when so many requests have come.
+    public func waitForRequests(_ count: Int) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                guard state.requests.count < count else { return true }
+                state.waiters.append((count, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+
     /// Body bytes that were pulled so far, of all exchanges.
     public var bytesPulled: Int { state.withLock { $0.bytesPulled } }
 
@@ -53,11 +66,15 @@ public final class ScriptedTransport: Transport {
     public func send(
         _ request: TransportRequest
     ) async throws(TransportError) -> TransportResponse {
-        let index = try state.withLock { state throws(TransportError) in
+        let (index, arrived) = try state.withLock { state throws(TransportError) in
             guard !state.isShutDown else { throw TransportError(.shutDown, "scripted") }
             state.requests.append(request)
-            return state.requests.count - 1
+            let count = state.requests.count
+            let arrived = state.waiters.filter { $0.count <= count }.map(\.continuation)
+            state.waiters.removeAll { $0.count <= count }
+            return (count - 1, arrived)
         }
+        for waiter in arrived { waiter.resume() }
         if let upload = request.upload { try await receive(upload) }
         let response = script(request, index)
         let latch = CancellationLatch()

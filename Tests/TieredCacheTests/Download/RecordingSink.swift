@@ -19,6 +19,7 @@ final class RecordingSink: DownloadSink {
     let stopAt: Int64
     let canReplace: Bool
     let failAt: Int64?
+    private let changed = ProgressSignal()
 
     /// - Parameter held: bytes of the generation that the plan names, from offset 0.
     init(
@@ -68,6 +69,21 @@ final class RecordingSink: DownloadSink {
             }
             state.nextOffset = offset + Int64(chunk.count)
         }
+        changed.bump()
+    }
+
+    /// Returns when so many bytes are held.
+    func waitForBytes(_ count: Int) async {
+        while true {
+            let seen = changed.version
+            if snapshot.bytes.count >= count { return }
+            await changed.wait(after: seen)
+        }
+    }
+
+    func holds(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
+        let held = snapshot.bytes
+        return bytes.enumerated().allSatisfy { held[offset + Int64($0.offset)] == $0.element }
     }
 
     func shouldStop(at offset: Int64) -> Bool { offset >= stopAt }

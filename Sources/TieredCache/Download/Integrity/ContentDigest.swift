@@ -1,0 +1,108 @@
+import FoundationEssentials
+public import HTTPTypes
+
+/// What the bytes of a whole representation digest to.
+public struct ContentDigest: Hashable, Sendable, CustomStringConvertible {
+    /// The algorithms that are checked; the names are those of RFC 9530 §5.
+    public enum Algorithm: String, Hashable, Sendable, CaseIterable {
+        /// MD5: finds accidents, not attacks.
+        case md5
+        /// SHA-256.
+        case sha256 = "sha-256"
+
+        /// The length of a digest in bytes.
+        public var length: Int { self == .md5 ? 16 : 32 }
+    }
+
+    /// The algorithm.
+    public let algorithm: Algorithm
+    /// The digest.
+    public let bytes: [UInt8]
+
+    /// Creates a digest; nil if the number of bytes is not the algorithm's.
+    public init?(_ algorithm: Algorithm, _ bytes: [UInt8]) {
+        guard bytes.count == algorithm.length else { return nil }
+        self.algorithm = algorithm
+        self.bytes = bytes
+    }
+
+    /// Creates a digest from hexadecimal digits of either case; nil for anything else.
+    public init?(_ algorithm: Algorithm, hexadecimal text: String) {
+        let digits = text.utf8.map { Character(UnicodeScalar($0)).hexDigitValue }
+        guard digits.count == 2 * algorithm.length, !digits.contains(nil) else { return nil }
+        let values = digits.compactMap { $0 }
+        self.init(
+            algorithm,
+            stride(from: 0, to: values.count, by: 2).map {
+                UInt8(values[$0] << 4 | values[$0 + 1])
+            }
+        )
+    }
+
+    /// `sha-256=` and hexadecimal digits.
+    public var description: String {
+        let digits = bytes.map { byte in
+            let text = String(byte, radix: 16)
+            return text.utf8.count < 2 ? "0" + text : text
+        }
+        return "\(algorithm.rawValue)=" + digits.joined()
+    }
+
+    /// What an origin says about the representation: `Repr-Digest` (RFC 9530 §3) and the older
+    /// `Content-MD5` (RFC 1864).
+    ///
+    /// Empty where the representation is coded, since it is the coded bytes that they digest.
+    /// Members that cannot be read, or name other algorithms, say nothing.
+    ///
+    /// - Parameters:
+    ///   - fields: the fields of the response.
+    ///   - isPart: whether it is a 206: `Content-MD5` then speaks of the part alone.
+    /// - Returns: the digests, at most one of each algorithm and field.
+    public static func promised(in fields: HTTPFields, isPart: Bool = false) -> [ContentDigest] {
+        let coding = fields[.contentEncoding]?.lowercased() ?? "identity"
+        guard coding == "identity" else { return [] }
+        var result: [ContentDigest] = []
+        for text in (fields[.reprDigest] ?? "").split(separator: ",") {
+            guard let digest = member(text), !result.contains(digest) else { continue }
+            result.append(digest)
+        }
+        guard !isPart, let text = fields[.contentMD5],
+            let digest = ContentDigest(.md5, base64: text)
+        else { return result }
+        if !result.contains(digest) { result.append(digest) }
+        return result
+    }
+
+    /// One member of `Repr-Digest`: a name and a byte sequence (RFC 9651 §3.3.5).
+    private static func member(_ text: Substring) -> ContentDigest? {
+        guard let equals = text.firstIndex(of: "=") else { return nil }
+        let name = text[..<equals].trimmed.lowercased()
+        let value = text[text.index(after: equals)...].trimmed
+        // Parameters may follow the second colon.
+        let parts = value.split(separator: ":", omittingEmptySubsequences: false)
+        guard let algorithm = Algorithm(rawValue: name), parts.count >= 3, parts[0].isEmpty else {
+            return nil
+        }
+        return ContentDigest(algorithm, base64: String(parts[1]))
+    }
+
+    private init?(_ algorithm: Algorithm, base64 text: String) {
+        guard let data = Data(base64Encoded: text) else { return nil }
+        self.init(algorithm, Array(data))
+    }
+}
+
+extension HTTPField.Name {
+    // Valid tokens: the fallbacks are never used.
+    fileprivate static let reprDigest = HTTPField.Name("Repr-Digest") ?? .contentLocation
+    fileprivate static let contentMD5 = HTTPField.Name("Content-MD5") ?? .contentLocation
+}
+
+extension Substring {
+    fileprivate var trimmed: String {
+        var rest = self
+        while let first = rest.first, first == " " || first == "\t" { rest.removeFirst() }
+        while let last = rest.last, last == " " || last == "\t" { rest.removeLast() }
+        return String(rest)
+    }
+}

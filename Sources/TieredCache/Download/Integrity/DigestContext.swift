@@ -1,0 +1,46 @@
+import CLibcrypto
+
+/// A digest over bytes that come piece by piece; for one thread at a time.
+struct DigestContext: ~Copyable {
+    private let context: OpaquePointer
+    private let algorithm: ContentDigest.Algorithm
+
+    /// - Returns: nil where libcrypto does not offer the algorithm, as MD5 in a FIPS process.
+    init?(_ algorithm: ContentDigest.Algorithm) {
+        ERR_set_mark()
+        defer { ERR_pop_to_mark() }
+        let name = algorithm == .md5 ? "MD5" : "SHA256"
+        guard let type = EVP_MD_fetch(nil, name, algorithm == .md5 ? "fips=no" : nil) else {
+            return nil
+        }
+        // The context keeps its own reference.
+        defer { EVP_MD_free(type) }
+        guard let context = EVP_MD_CTX_new() else { return nil }
+        guard EVP_DigestInit_ex2(context, type, nil) == 1 else {
+            EVP_MD_CTX_free(context)
+            return nil
+        }
+        self.context = context
+        self.algorithm = algorithm
+    }
+
+    deinit {
+        EVP_MD_CTX_free(context)
+    }
+
+    /// - Returns: whether libcrypto took the bytes.
+    func update(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) == 1
+    }
+
+    /// The digest of all bytes so far; nil if libcrypto failed.
+    ///
+    /// To be called once.
+    func finish() -> ContentDigest? {
+        var bytes = [UInt8](repeating: 0, count: algorithm.length)
+        let isDone = bytes.withUnsafeMutableBufferPointer {
+            EVP_DigestFinal_ex(context, $0.baseAddress, nil) == 1
+        }
+        return isDone ? ContentDigest(algorithm, bytes) : nil
+    }
+}

@@ -1,0 +1,100 @@
+import HTTPCaching
+import Logging
+
+/// The jobs of one cache: finds them again after a restart, and keeps one per key.
+final class DownloadCenter: Sendable {
+    fileprivate struct State {
+        var jobs: [DownloadID: DownloadJob] = [:]
+        var byKey: [CacheKey: DownloadID] = [:]
+        var order: [DownloadID] = []
+        var isLoaded = false
+    }
+
+    let engine: Engine
+    private let state = Guarded(State())
+
+    init(_ engine: Engine) {
+        self.engine = engine
+    }
+
+    /// Every job that is not forgotten, in the order of submission.
+    func all() async throws(CacheError) -> [DownloadJob] {
+        try await load()
+        return state.withLock { state in
+            state.order.compactMap { state.jobs[$0] }.filter { !$0.isForgotten }
+        }
+    }
+
+    func job(_ id: DownloadID) async throws(CacheError) -> DownloadJob? {
+        try await all().first { $0.id == id }
+    }
+
+    func job(for key: CacheKey) async throws(CacheError) -> DownloadJob? {
+        try await all().first { $0.request.key == key }
+    }
+
+    /// The job for a request: the one that there is for its key, or a new one.
+    ///
+    /// Starts nothing.
+    ///
+    /// - Throws: `.notOwner` where another process runs the jobs; `.invalidArgument` for a request
+    ///   whose answer is never kept.
+    func submit(_ request: CacheRequest) async throws(CacheError) -> DownloadJob {
+        guard request.isCacheable else {
+            throw CacheError(
+                .invalidArgument,
+                "\(request.target.redacted) cannot be a download: only GET, or a request with a "
+                    + "key of its own, is kept"
+            )
+        }
+        try requireOwnership()
+        try await load()
+        var request = request
+        request.range = nil
+        let record = JobRecord(id: .random(), request: request, created: engine.time.wallTime())
+        let job = DownloadJob(record, request: request, engine: engine)
+        return state.withLock { $0.insert(job, for: request.key) }
+    }
+
+    func requireOwnership() throws(CacheError) {
+        guard let store = engine.disk.openStore, case .guest = store.access else { return }
+        try store.core.requireOwner()
+    }
+
+    private func load() async throws(CacheError) {
+        if state.withLock({ $0.isLoaded }) { return }
+        guard let store = engine.disk.openStore else { return }
+        let records = try await engine.io.run { () throws(CacheError) in
+            try JobStore(store).load()
+        }
+        var found: [(DownloadJob, CacheKey)] = []
+        for record in records {
+            do throws(CacheError) {
+                let request = try record.request()
+                found.append((DownloadJob(record, request: request, engine: engine), request.key))
+            } catch {
+                // Made by hand, or by a version that knew more: left alone on disk.
+                engine.logger.warning("job \(record.id) cannot be read: \(error)")
+            }
+        }
+        state.withLock { state in
+            guard !state.isLoaded else { return }
+            state.isLoaded = true
+            for (job, key) in found { _ = state.insert(job, for: key) }
+        }
+        for (job, _) in found { await job.lookAtEntry() }
+    }
+}
+
+extension DownloadCenter.State {
+    /// One job per key; a forgotten one gives way.
+    fileprivate mutating func insert(_ job: DownloadJob, for key: CacheKey) -> DownloadJob {
+        if let id = byKey[key], let known = jobs[id], !known.isForgotten { return known }
+        jobs[job.id] = job
+        byKey[key] = job.id
+        order.append(job.id)
+        for id in order where jobs[id]?.isForgotten ?? true { jobs[id] = nil }
+        order.removeAll { jobs[$0] == nil }
+        return job
+    }
+}

@@ -1,0 +1,331 @@
+import HTTPCaching
+
+/// One job: asks ``JobStateMachine`` and does what it says; keeps its record and its watchers.
+final class DownloadJob: Sendable {
+    private struct State {
+        var machine: JobStateMachine
+        var record: JobRecord
+        /// With the credentials that the record does not have.
+        var request: CacheRequest
+        var status: DownloadStatus
+        /// The tasks of runs, by their number; more than one only while one ends.
+        var tasks: [Int: Task<Void, Never>] = [:]
+        var operation: CombinedOperation<CacheResponse, LookupOperation.Remainder>?
+        var lastReport: MonotonicTime
+        /// Whether a report is due though no byte comes any more.
+        var hasLateReport = false
+        var watchers: [UInt64: AsyncStream<DownloadStatus>.Continuation] = [:]
+        var nextWatcher: UInt64 = 0
+    }
+
+    private static let reportInterval = Duration.milliseconds(100)
+
+    let id: DownloadID
+    let engine: Engine
+    private let state: Guarded<State>
+
+    /// Makes a job that nothing has been done for yet; `request` has its credentials, if they are
+    /// known.
+    init(_ record: JobRecord, request: CacheRequest, engine: Engine) {
+        id = record.id
+        self.engine = engine
+        var status = DownloadStatus(
+            id: record.id,
+            url: record.url,
+            state: record.state,
+            priority: record.priority
+        )
+        status.attempts = record.attempts
+        status.bytesFromOrigin = record.bytesFromOrigin
+        status.lacksCredentials = record.lacksCredentials && request.fields == record.fields
+        state = Guarded(
+            State(
+                machine: JobStateMachine(state: record.state),
+                record: record,
+                request: request,
+                status: status,
+                lastReport: engine.time.monotonicTime()
+            )
+        )
+    }
+
+    deinit {
+        // Watchers hold the job, except those whose stream nobody reads any more.
+        for watcher in state.withLock({ $0.watchers.values.map { $0 } }) { watcher.finish() }
+    }
+
+    var status: DownloadStatus { state.withLock { $0.status } }
+    var request: CacheRequest { state.withLock { $0.request } }
+    var isForgotten: Bool { state.withLock { $0.machine.isForgotten } }
+
+    // MARK: Orders
+
+    /// Begins a run unless one is under way; the record is on disk when this returns.
+    func start(with request: CacheRequest? = nil) async {
+        state.withLock { state in
+            guard let request, !state.machine.hasDriver else { return }
+            state.request.fields = request.fields
+            state.status.lacksCredentials = false
+        }
+        await decide { $0.didAsk() }
+    }
+
+    /// Writes the record of a job that somebody else carries out.
+    func note() async { await save() }
+
+    /// Somebody else's run has given up.
+    func noteFailure(_ error: CacheError) async { await decide { $0.didFailElsewhere(error) } }
+
+    func pause() async { await decide { $0.didPause() } }
+
+    func cancel(keepsBytes: Bool) async { await decide { $0.didCancel(keepsBytes: keepsBytes) } }
+
+    func acknowledge() async { await decide { $0.didAcknowledge() } }
+
+    func remove() async { await decide { $0.didRemove() } }
+
+    /// Takes effect at once, while the job waits for a slot as well as while it runs.
+    func setPriority(_ priority: RequestPriority) async {
+        let operation = state.withLock { state in
+            state.request.priority = priority
+            state.record.priority = priority
+            state.status.priority = priority
+            return state.operation
+        }
+        operation?.priority = priority
+        report(isForced: true)
+        await save()
+    }
+
+    /// What is on disk already, for a job that no process has run yet.
+    func lookAtEntry() async {
+        let key = request.key
+        do throws(CacheError) {
+            guard let entry = try await engine.entry(for: key) else { return }
+            state.withLock { state in
+                guard !state.machine.hasDriver else { return }
+                state.status.bytes = entry.heldBytes
+                state.status.total = entry.length
+            }
+        } catch {
+            engine.didFailToLookUp(key, error)
+        }
+    }
+
+    // MARK: Watching
+
+    /// The present status at once, then every change, at most ten times a second while bytes come;
+    /// ends with the job.
+    func statuses() -> AsyncStream<DownloadStatus> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            let number = state.withLock { state -> UInt64? in
+                continuation.yield(state.status)
+                guard !state.machine.isForgotten else { return nil }
+                state.nextWatcher += 1
+                state.watchers[state.nextWatcher] = continuation
+                return state.nextWatcher
+            }
+            guard let number else { return continuation.finish() }
+            continuation.onTermination = { [weak self] _ in
+                self?.state.withLock { _ = $0.watchers.removeValue(forKey: number) }
+            }
+        }
+    }
+
+    /// At most ten reports a second, and never a last one that is left out.
+    private func report(isForced: Bool = false) {
+        let now = engine.time.monotonicTime()
+        let isLater = state.withLock { state -> Bool in
+            guard isForced || state.lastReport.duration(to: now) >= Self.reportInterval else {
+                defer { state.hasLateReport = true }
+                return !state.hasLateReport
+            }
+            state.lastReport = now
+            // Yielding resumes nobody on this thread, so it may be done under the lock, which
+            // keeps the order.
+            for watcher in state.watchers.values { watcher.yield(state.status) }
+            return false
+        }
+        guard isLater else { return }
+        Task { [weak self, time = engine.time] in
+            do {
+                try await time.sleep(for: Self.reportInterval)
+            } catch {
+                // Nobody cancels this task; the report is made in any case.
+            }
+            self?.state.withLock { $0.hasLateReport = false }
+            self?.report(isForced: true)
+        }
+    }
+
+    // MARK: Acting
+
+    private func decide(_ input: (inout JobStateMachine) -> [JobStateMachine.Action]) async {
+        let actions = state.withLock { state in
+            let actions = input(&state.machine)
+            state.record.state = state.machine.state
+            state.status.state = state.machine.state
+            return actions
+        }
+        for action in actions { await perform(action) }
+        guard !actions.isEmpty else { return }
+        report(isForced: true)
+        guard isForgotten else { return }
+        let watchers = state.withLock { state in
+            defer { state.watchers = [:] }
+            return state.watchers
+        }
+        for watcher in watchers.values { watcher.finish() }
+    }
+
+    private func perform(_ action: JobStateMachine.Action) async {
+        switch action {
+        case .start(let run):
+            start(run)
+        case .stop(let run):
+            let task = state.withLock { $0.tasks[run] }
+            task?.cancel()
+            // Its last byte is on disk before anybody is told that it has stopped.
+            await task?.value
+        case .save:
+            await save()
+        case .dropBytes:
+            await dropBytes()
+        }
+    }
+
+    /// A record that cannot be written costs the job its memory, not its bytes.
+    private func save() async {
+        await engine.io.run { [self] in
+            guard let store = engine.disk.openStore else { return }
+            do throws(CacheError) {
+                try JobStore(store).save(id) {
+                    state.withLock { $0.machine.isForgotten ? nil : $0.record }
+                }
+            } catch {
+                engine.didFailToStore(request, error)
+            }
+        }
+    }
+
+    private func dropBytes() async {
+        do throws(CacheError) {
+            _ = try await engine.remove(request.key)
+        } catch {
+            engine.didFailToStore(request, error)
+        }
+    }
+
+    // MARK: Runs
+
+    private func start(_ run: Int) {
+        let task = Task { await drive(run) }
+        let isLate = state.withLock { state in
+            guard state.machine.hasDriver, state.machine.run == run else { return true }
+            state.tasks[run] = task
+            return false
+        }
+        if isLate { task.cancel() }
+    }
+
+    private func drive(_ run: Int) async {
+        var outcome: CacheError?
+        var changes = 0
+        repeat {
+            do throws(CacheError) {
+                try await fetch(run)
+                outcome = nil
+            } catch {
+                outcome = error
+                changes += 1
+            }
+            // What changed under way, or did not match its digest, begins again a few times.
+        } while outcome?.code == .representationChanged && changes <= 3
+        await didEnd(run, outcome)
+    }
+
+    private func didEnd(_ run: Int, _ error: CacheError?) async {
+        state.withLock { state in
+            state.tasks[run] = nil
+            if state.machine.run == run { state.operation = nil }
+        }
+        await decide { $0.didEnd(run: run, error) }
+    }
+
+    private func fetch(_ run: Int) async throws(CacheError) {
+        var request = request
+        let told = request.onNotice
+        request.onNotice = { [weak self] notice in
+            self?.didNotice(notice, run)
+            told?(notice)
+        }
+        let operation = engine.operation(for: request)
+        state.withLock { $0.operation = operation }
+        let response = try await operation.value()
+        try response.requireSuccess(of: request)
+        var books = JobBooks(start: response.range.lowerBound, now: engine.time.monotonicTime())
+        await note(response, &books, run)
+        let segments = JobSegments(engine, request, response)
+        defer { segments.cancel() }
+        while let chunk = try await response.body.source.next() {
+            books.position += Int64(chunk.count)
+            await note(response, &books, run)
+        }
+        await note(response, &books, run)
+        // Storing was the purpose.
+        if let trouble = response.storageTrouble { throw trouble }
+    }
+
+    private func note(_ response: CacheResponse, _ books: inout JobBooks, _ run: Int) async {
+        let now = engine.time.monotonicTime()
+        let news = books.didReach(fromOrigin: response.bytesFromOrigin, now: now)
+        state.withLock { state in
+            state.record.bytesFromOrigin += news
+            state.status.bytesFromOrigin = state.record.bytesFromOrigin
+            state.status.bytesFromCache = response.bytesFromCache
+            state.status.bytes = books.position
+            state.status.total = response.completeLength ?? state.status.total
+            state.status.bytesPerSecond = books.rate.bytesPerSecond
+        }
+        if news > 0 { await decide { $0.didBegin(run: run) } }
+        report()
+    }
+
+    /// Told by the flight, on a thread that must not wait.
+    private func didNotice(_ notice: DownloadNotice, _ run: Int) {
+        switch notice {
+        case .started:
+            Task { await decide { $0.didBegin(run: run) } }
+        case .waitingForNetwork:
+            Task { await decide { $0.didLoseNetwork(run: run) } }
+        case .retrying:
+            state.withLock { state in
+                state.record.attempts += 1
+                state.status.attempts = state.record.attempts
+            }
+            report(isForced: true)
+        case .queued, .restarted:
+            break
+        }
+    }
+}
+
+/// What one run of a job has read so far.
+private struct JobBooks {
+    var position: Int64 = 0
+    var rate: RateEstimator
+    private var fromOrigin: Int64 = 0
+
+    init(start: Int64, now: MonotonicTime) {
+        position = start
+        rate = RateEstimator(now: now)
+    }
+
+    /// - Returns: bytes from the origin since the last call.
+    mutating func didReach(fromOrigin total: Int64, now: MonotonicTime) -> Int64 {
+        defer { fromOrigin = total }
+        let news = total - fromOrigin
+        rate.didReceive(Int(clamping: news), now: now)
+        return news
+    }
+}

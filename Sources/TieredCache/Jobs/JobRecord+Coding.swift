@@ -1,0 +1,135 @@
+import HTTPCaching
+import HTTPTypes
+
+/// The bytes of a record; see docs/jobs-format.md, which comes first.
+extension JobRecord {
+    static let magic: [UInt8] = [0x89, 0x54, 0x43, 0x6A, 0x6F, 0x62, 0x01, 0x0A]
+    /// A record beyond this is not written, and not read.
+    static let maximumSize = 4 << 20
+
+    var encoded: [UInt8] {
+        var payload = ByteWriter()
+        payload.write(id.number)
+        payload.write(created.nanoseconds)
+        payload.write(text: url)
+        payload.write(optionalText: keyName)
+        payload.write(text: method)
+        payload.write(UInt8(priority.rawValue))
+        payload.write(flags)
+        payload.write(Int64(attempts))
+        payload.write(bytesFromOrigin)
+        payload.write(UInt32(clamping: fields.count))
+        for field in fields {
+            payload.write(text: field.name.rawName)
+            payload.write(text: field.value)
+        }
+        if let body { payload.write(bytes: body) }
+        payload.write(UInt8(clamping: digests.count))
+        for digest in digests {
+            payload.write(text: digest.algorithm.rawValue)
+            payload.write(bytes: digest.bytes)
+        }
+        encode(state, to: &payload)
+        var head = ByteWriter()
+        head.write(payload.bytes.withUnsafeBytes { checksumOf($0) })
+        return Self.magic + head.bytes + payload.bytes
+    }
+
+    /// - Returns: nil for anything that is not a record of this version with its checksum.
+    init?(encoded bytes: [UInt8]) {
+        guard bytes.count > 16, bytes.count <= Self.maximumSize, bytes.starts(with: Self.magic)
+        else { return nil }
+        var head = ByteReader(bytes[8..<16])
+        let payload = bytes[16...]
+        guard head.read(UInt64.self) == payload.withUnsafeBytes({ checksumOf($0) }) else {
+            return nil
+        }
+        var reader = ByteReader(payload)
+        self.init(&reader)
+    }
+
+    private var flags: UInt8 {
+        (isPinned ? 1 : 0) | (lacksCredentials ? 2 : 0) | (body == nil ? 0 : 4)
+    }
+
+    private init?(_ reader: inout ByteReader) {
+        guard let number = reader.read(UInt64.self), let created = reader.read(Int64.self),
+            let url = reader.readText(), let keyName = reader.readOptionalText(),
+            let method = reader.readText(),
+            let priority = reader.read(UInt8.self).flatMap({ RequestPriority(rawValue: Int($0)) }),
+            let flags = reader.read(UInt8.self), let attempts = reader.read(Int64.self),
+            let bytes = reader.read(Int64.self), let fieldCount = reader.read(UInt32.self)
+        else { return nil }
+        self.init(
+            id: DownloadID(number: number),
+            created: WallTime(nanoseconds: created),
+            url: url,
+            method: method
+        )
+        self.keyName = keyName
+        self.priority = priority
+        isPinned = flags & 1 != 0
+        lacksCredentials = flags & 2 != 0
+        self.attempts = Int(clamping: max(0, attempts))
+        bytesFromOrigin = max(0, bytes)
+        for _ in 0..<fieldCount {
+            guard let name = reader.readText().flatMap({ HTTPField.Name($0) }),
+                let value = reader.readText()
+            else { return nil }
+            fields.append(HTTPField(name: name, value: value))
+        }
+        if flags & 4 != 0 {
+            guard let body = reader.readBytes() else { return nil }
+            self.body = Array(body)
+        }
+        guard readDigests(&reader), let state = Self.state(&reader), reader.isAtEnd else {
+            return nil
+        }
+        self.state = state
+    }
+
+    private mutating func readDigests(_ reader: inout ByteReader) -> Bool {
+        guard let count = reader.read(UInt8.self) else { return false }
+        for _ in 0..<count {
+            guard let name = reader.readText(), let bytes = reader.readBytes() else { return false }
+            // An algorithm of a later version: nothing to compare with here.
+            guard let algorithm = ContentDigest.Algorithm(rawValue: name),
+                let digest = ContentDigest(algorithm, Array(bytes))
+            else { continue }
+            digests.append(digest)
+        }
+        return true
+    }
+
+    // MARK: State
+
+    private func encode(_ state: DownloadState, to payload: inout ByteWriter) {
+        payload.write(text: state.name)
+        guard case .failed(let problem) = state else { return }
+        payload.write(text: problem.code.description)
+        payload.write(text: problem.message)
+        payload.write(Int64(problem.status ?? 0))
+    }
+
+    private static func state(_ reader: inout ByteReader) -> DownloadState? {
+        switch reader.readText() {
+        case "queued", "running": return .queued
+        case "waitingForNetwork": return .waitingForNetwork
+        case "paused": return .paused
+        case "cancelled": return .cancelled
+        case "finished": return .finished
+        case "failed":
+            guard let name = reader.readText(), let message = reader.readText(),
+                let status = reader.read(Int64.self)
+            else { return nil }
+            return .failed(
+                DownloadProblem(
+                    code: CacheError.Code(name) ?? .originFailed,
+                    message: message,
+                    status: status == 0 ? nil : Int(clamping: status)
+                )
+            )
+        default: return nil
+        }
+    }
+}

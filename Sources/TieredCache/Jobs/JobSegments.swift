@@ -1,0 +1,57 @@
+import HTTPCaching
+import Logging
+
+/// Further requests that bring later parts of one large body while its beginning comes.
+///
+/// Each is a reader of its own far enough ahead to get a flight of its own; the job's reader finds
+/// their bytes held when it gets there, and fetches what they did not bring.
+struct JobSegments: Sendable {
+    /// Shorter ones would be waited for rather than fetched beside each other.
+    static let minimumLength = 2 * Filler.worthWaiting
+
+    private let tasks: [Task<Void, Never>]
+
+    /// Begins what is worth it: nothing without a length, a strong validator and an entry.
+    init(_ engine: Engine, _ request: CacheRequest, _ response: CacheResponse) {
+        guard response.isStored, response.head.validator != nil, response.source == .origin,
+            let length = response.completeLength
+        else {
+            tasks = []
+            return
+        }
+        let count = engine.configuration.maximumSegments
+        tasks = Self.ranges(length: length, count: count).map { range in
+            var part = request
+            part.range = .bounded(range)
+            part.isSegment = true
+            part.onNotice = nil
+            part.onProgress = nil
+            return Task { [part] in await Self.bring(part, engine) }
+        }
+    }
+
+    /// The parts after the first one, of equal lengths as far as whole blocks allow.
+    static func ranges(length: Int64, count: Int) -> [Range<Int64>] {
+        let count = min(Int64(count), length / minimumLength)
+        guard count > 1 else { return [] }
+        let size = length / count / BlockTable.blockSize * BlockTable.blockSize
+        return (1..<count).map { index in
+            index * size..<(index == count - 1 ? length : (index + 1) * size)
+        }
+    }
+
+    func cancel() {
+        for task in tasks { task.cancel() }
+    }
+
+    private static func bring(_ request: CacheRequest, _ engine: Engine) async {
+        do throws(CacheError) {
+            let response = try await engine.response(for: request)
+            try response.requireSuccess(of: request)
+            while try await response.body.source.next() != nil {}
+        } catch {
+            // The job's own reader fetches what this one did not.
+            engine.logger.debug("a segment was not brought: \(error)")
+        }
+    }
+}

@@ -1,0 +1,159 @@
+import HTTPCaching
+import SystemPackage
+
+/// The job records of one cache directory: `jobs/<16 hex>.job`, each replaced as a whole.
+///
+/// Calls block on the disk. One writer at a time per job; the newest record wins.
+struct JobStore: Sendable {
+    private static let directory = "jobs"
+    private static let suffix = ".job"
+    private static let temporarySuffix = ".job.new"
+
+    private let core: DiskCore
+
+    init(_ store: DiskStore) {
+        core = store.core
+    }
+
+    /// Every record that can be read, in the order of submission; what cannot is left alone.
+    ///
+    /// - Throws: `.localStorage` if the directory cannot be listed.
+    func load() throws(CacheError) -> [JobRecord] {
+        do throws(FileSystemError) {
+            let names = try inDirectory(creating: false) { (jobs) throws(FileSystemError) in
+                try core.fileSystem.list(jobs).filter { $0.kind == .file }.map(\.name)
+            }
+            let ids = (names ?? []).compactMap(Self.id)
+            return ids.compactMap(record).sorted {
+                ($0.created.nanoseconds, $0.id.number) < ($1.created.nanoseconds, $1.id.number)
+            }
+        } catch {
+            throw core.error(error, Self.directory)
+        }
+    }
+
+    /// Writes what `latest` gives by then, or removes the record where it gives nil.
+    ///
+    /// - Throws: `.notOwner`, `.localStorage`; the record on disk is then the one before.
+    func save(_ id: DownloadID, _ latest: () -> JobRecord?) throws(CacheError) {
+        try core.beginWriting()
+        defer { core.endWriting() }
+        let turn = EntryName(digest: MD5Digest(high: 0, low: id.number))
+        try core.jobTurns.take(turn) { () throws(CacheError) in
+            guard let record = latest() else { return try remove(id) }
+            let bytes = record.encoded
+            guard bytes.count <= JobRecord.maximumSize else {
+                throw CacheError(.invalidArgument, "the request is too large for a job's record")
+            }
+            let cost = DiskCore.cost(bytes.count)
+            try core.reserve(cost)
+            defer { core.endReservation(cost) }
+            try replace(id, with: bytes)
+        }
+    }
+
+    // MARK: Files
+
+    private func record(_ id: DownloadID) -> JobRecord? {
+        do throws(FileSystemError) {
+            let bytes = try inDirectory(creating: false) { (jobs) throws(FileSystemError) in
+                try read("\(id)\(Self.suffix)", in: jobs)
+            }
+            guard let record = bytes.flatMap({ JobRecord(encoded: $0) }), record.id == id else {
+                core.count(\.damagedRecords)
+                return nil
+            }
+            return record
+        } catch {
+            core.count(\.readErrors)
+            return nil
+        }
+    }
+
+    private func read(_ name: String, in jobs: OpenFile) throws(FileSystemError) -> [UInt8] {
+        let file = try core.fileSystem.open(name, in: jobs, .read)
+        defer { core.fileSystem.close(file) }
+        let size = Int(min(try core.fileSystem.status(of: file).size, 4 << 20))
+        var bytes = [UInt8](repeating: 0, count: size)
+        let count = try bytes.withUnsafeMutableBytesThrowing { (buffer) throws(FileSystemError) in
+            try core.fileSystem.read(file, into: buffer, at: 0)
+        }
+        return Array(bytes[..<count])
+    }
+
+    private func replace(_ id: DownloadID, with bytes: [UInt8]) throws(CacheError) {
+        let (name, temporary) = ("\(id)\(Self.suffix)", "\(id)\(Self.temporarySuffix)")
+        do throws(FileSystemError) {
+            try inDirectory(creating: true) { (jobs) throws(FileSystemError) in
+                let before = allocated(name, in: jobs)
+                let file = try core.fileSystem.open(temporary, in: jobs, .openOrCreate)
+                defer { core.fileSystem.close(file) }
+                try core.fileSystem.truncate(file, to: 0)
+                try core.fileSystem.write(bytes, to: file, at: 0)
+                try core.fileSystem.rename(temporary, in: jobs, to: name, in: jobs)
+                book(allocated(name, in: jobs) - before)
+            }
+        } catch {
+            throw core.error(error, "\(Self.directory)/\(name)")
+        }
+    }
+
+    private func remove(_ id: DownloadID) throws(CacheError) {
+        let name = "\(id)\(Self.suffix)"
+        do throws(FileSystemError) {
+            try inDirectory(creating: false) { (jobs) throws(FileSystemError) in
+                let before = allocated(name, in: jobs)
+                do throws(FileSystemError) {
+                    try core.fileSystem.unlink(name, in: jobs)
+                } catch  where error.errno == .noSuchFileOrDirectory {
+                    return
+                }
+                book(-before)
+            }
+        } catch {
+            throw core.error(error, "\(Self.directory)/\(name)")
+        }
+    }
+
+    private func book(_ delta: Int64) {
+        core.state.withLock { $0.ledger.book(delta) }
+    }
+
+    private func allocated(_ name: String, in jobs: OpenFile) -> Int64 {
+        do throws(FileSystemError) {
+            return try core.fileSystem.status(of: name, in: jobs).allocatedBytes
+        } catch {
+            return 0  // There is none.
+        }
+    }
+
+    /// - Returns: nil where there is no directory and none is made.
+    @discardableResult
+    private func inDirectory<Result>(
+        creating: Bool,
+        _ body: (OpenFile) throws(FileSystemError) -> Result
+    ) throws(FileSystemError) -> Result? {
+        guard let jobs = try openDirectory(creating: creating) else { return nil }
+        defer { core.fileSystem.close(jobs) }
+        return try body(jobs)
+    }
+
+    private func openDirectory(creating: Bool) throws(FileSystemError) -> OpenFile? {
+        do throws(FileSystemError) {
+            return try core.fileSystem.open(Self.directory, in: core.root, .directory)
+        } catch  where error.errno == .noSuchFileOrDirectory {
+            guard creating else { return nil }
+        }
+        do throws(FileSystemError) {
+            try core.fileSystem.makeDirectory(Self.directory, in: core.root)
+        } catch  where error.errno == .fileExists {
+            // Another job was first.
+        }
+        return try core.fileSystem.open(Self.directory, in: core.root, .directory)
+    }
+
+    private static func id(_ name: String) -> DownloadID? {
+        guard name.hasSuffix(suffix) else { return nil }
+        return DownloadID(String(name.dropLast(suffix.count)))
+    }
+}

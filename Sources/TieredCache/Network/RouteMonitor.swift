@@ -1,0 +1,133 @@
+#if os(Linux)
+import CLinuxCalls
+import Glibc
+#endif
+
+/// Watches links and addresses by rtnetlink(7).
+///
+/// Needs no privilege. Where the kernel refuses, the stream ends at once, which counts as online.
+/// One thread per stream, which looks up once a second whether anybody still listens. On other
+/// systems than Linux it knows nothing.
+public struct RouteMonitor: NetworkMonitor {
+    /// Creates a monitor; nothing is watched yet.
+    public init() {}
+
+    /// The present status, then every change of it and every address that is lost.
+    public func events() -> AsyncStream<NetworkEvent> {
+        #if os(Linux)
+        AsyncStream(bufferingPolicy: .bufferingNewest(256)) { continuation in
+            let executor = IOExecutor(threads: 1)
+            let task = Task(executorPreference: executor) {
+                RouteWatch(continuation).run()
+                continuation.finish()
+            }
+            continuation.onTermination = { _ in task.cancel() }
+        }
+        #else
+        AsyncStream { $0.finish() }
+        #endif
+    }
+}
+
+extension Configuration {
+    /// ``RouteMonitor`` where there is something that it can watch.
+    public static var defaultNetworkMonitor: (any NetworkMonitor)? {
+        #if os(Linux)
+        RouteMonitor()
+        #else
+        nil
+        #endif
+    }
+}
+
+#if os(Linux)
+/// One thread's watch over the kernel's messages.
+private struct RouteWatch {
+    private let continuation: AsyncStream<NetworkEvent>.Continuation
+    private var table = RouteTable()
+    private var isComplete = false
+    private var lastStatus: NetworkStatus?
+
+    init(_ continuation: AsyncStream<NetworkEvent>.Continuation) {
+        self.continuation = continuation
+    }
+
+    /// Returns when the task is cancelled or the kernel refuses.
+    consuming func run() {
+        var watch = self
+        let socket = tc_route_open()
+        guard socket >= 0 else { return }
+        defer { close(socket) }
+        guard watch.askAll(socket) else { return }
+        let capacity = 256
+        let events = UnsafeMutablePointer<tc_route_event>.allocate(capacity: capacity)
+        defer { events.deallocate() }
+        while !Task.isCancelled {
+            let count = tc_route_read(socket, 1000, events, Int32(capacity))
+            guard count >= 0,
+                watch.take(UnsafeBufferPointer(start: events, count: Int(count)), socket)
+            else { return }
+        }
+    }
+
+    /// Asks for links; their end asks for addresses, since one answer must be read before the next.
+    private mutating func askAll(_ socket: Int32) -> Bool {
+        isComplete = false
+        asked = 0
+        return tc_route_ask(socket, 0) == 0
+    }
+
+    private var asked = 0
+
+    private mutating func take(
+        _ events: UnsafeBufferPointer<tc_route_event>,
+        _ socket: Int32
+    ) -> Bool {
+        for event in events {
+            switch event.kind {
+            case TC_ROUTE_OVERRUN:
+                // Some were lost: what is known is old.
+                table = RouteTable()
+                guard askAll(socket) else { return false }
+            case TC_ROUTE_DONE:
+                asked += 1
+                if asked == 1 {
+                    guard tc_route_ask(socket, 1) == 0 else { return false }
+                } else {
+                    isComplete = true
+                }
+            default:
+                guard let message = RouteTable.Message(event) else { continue }
+                for address in table.didReceive(message) {
+                    continuation.yield(.lostAddress(address))
+                }
+            }
+        }
+        report()
+        return true
+    }
+
+    private mutating func report() {
+        let status = NetworkStatus(isOnline: table.isOnline)
+        guard isComplete, status != lastStatus else { return }
+        lastStatus = status
+        continuation.yield(.status(status))
+    }
+}
+
+extension RouteTable.Message {
+    fileprivate init?(_ event: tc_route_event) {
+        let (link, isUsable) = (Int(event.link), event.usable != 0)
+        let text = withUnsafeBytes(of: event.address) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        switch event.kind {
+        case TC_ROUTE_LINK: self = .link(link, isUsable: isUsable)
+        case TC_ROUTE_LINK_GONE: self = .linkGone(link)
+        case TC_ROUTE_ADDRESS: self = .address(text, link: link, isUsable: isUsable)
+        case TC_ROUTE_ADDRESS_GONE: self = .addressGone(text, link: link)
+        default: return nil
+        }
+    }
+}
+#endif

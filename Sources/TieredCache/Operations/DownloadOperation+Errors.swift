@@ -1,0 +1,48 @@
+import HTTPCaching
+import HTTPTypes
+
+// Errors that are answers.
+extension DownloadOperation {
+    /// A final status without a body that was wanted; kept where the rules say so.
+    func didEnd(with response: HTTPResponse, _ outcome: DownloadOutcome, flight: FlightID) {
+        let now = engine.time.wallTime()
+        let stored = storedResponse(
+            status: response.status.code,
+            fields: StoredFields.of(response.headerFields, rules: engine.rules),
+            of: response,
+            finalTarget: outcome.finalTarget,
+            times: (now, now)
+        )
+        let storability = Storability.decide(
+            response: stored.facts,
+            request: facts,
+            hasExplicitKey: request.hasExplicitKey,
+            rules: engine.rules
+        )
+        // What stands in for an error is not replaced by it.
+        let isKept =
+            storability == .storable && request.isCacheable && plan.relay == nil && keep(stored)
+        fill.didReceiveHead(
+            .unsuccessful(stored, isStored: isKept),
+            flight: flight,
+            group: group
+        )
+    }
+
+    /// Stores a head without a body: what an error says is not kept, only that it was one.
+    private func keep(_ stored: StoredResponse) -> Bool {
+        do throws(CacheError) {
+            defer { engine.memory.remove(request.key) }
+            try engine.disk.store().store(
+                UnsafeRawBufferPointer(start: nil, count: 0),
+                for: request.key,
+                metadata: stored.encoded(),
+                class: request.entryClass
+            )
+            return true
+        } catch {
+            engine.didFailToStore(request, error)
+            return false
+        }
+    }
+}

@@ -1,0 +1,76 @@
+import HTTPCaching
+import Logging
+
+// Row 27: what is complete is compared with the digests that were promised.
+extension DownloadOperation {
+    /// Checks a body that this flight has completed.
+    ///
+    /// A body that does not match is quarantined: nobody finds it any more, and its space is freed
+    /// when its last reader leaves.
+    ///
+    /// - Parameter generation: what the flight has stored into; nil where it stored nothing.
+    /// - Returns: nil if there is nothing to object to.
+    func integrityFailure(of generation: Fill.Generation?) -> CacheError? {
+        guard let generation, generation.entry.isComplete else { return nil }
+        let expected = expectedDigests(of: generation.head)
+        guard !expected.isEmpty else { return nil }
+        for digest in expected {
+            guard let found = Self.digest(digest.algorithm, of: generation.entry) else {
+                // Damaged blocks are gaps by now, or this machine has no such algorithm.
+                continue
+            }
+            guard found == digest else { return quarantine(generation.entry, digest, found) }
+        }
+        engine.integrity.withLock { $0.didMatch(request.key) }
+        return nil
+    }
+
+    /// What a body is to be compared with: what the caller knows, and what the origin says.
+    private func expectedDigests(of head: StoredResponse) -> [ContentDigest] {
+        let isTransformed = head.status == 203
+        let promised = isTransformed ? [] : ContentDigest.promised(in: head.fields)
+        return request.expectedDigests + promised.filter { !request.expectedDigests.contains($0) }
+    }
+
+    private func quarantine(
+        _ entry: DiskEntry,
+        _ expected: ContentDigest,
+        _ found: ContentDigest
+    ) -> CacheError {
+        if !entry.isSuperseded { engine.forget(request.key) }
+        let now = engine.time.monotonicTime()
+        let verdict = engine.integrity.withLock { $0.didMismatch(request.key, now: now) }
+        let words = "\(request.target.redacted) has \(found) instead of \(expected)"
+        engine.logger.warning("a body was dropped: \(words)")
+        switch verdict {
+        case .refetch:
+            request.onNotice?(.restarted)
+            return CacheError(.representationChanged, "\(words); it was dropped, fetch it again")
+        case .giveUp:
+            return CacheError(
+                .integrityFailed,
+                "\(words), also when fetched again; the origin or the expectation is wrong"
+            )
+        }
+    }
+
+    private static func digest(
+        _ algorithm: ContentDigest.Algorithm,
+        of entry: DiskEntry
+    ) -> ContentDigest? {
+        guard let length = entry.completeLength, let context = DigestContext(algorithm) else {
+            return nil
+        }
+        let size = 256 << 10
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
+        defer { buffer.deallocate() }
+        var position: Int64 = 0
+        while position < length {
+            let count = entry.read(at: position, into: buffer)
+            guard count > 0, context.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            else { return nil }
+            position += Int64(count)
+        }
+        return context.finish()
+    }
+}

@@ -1,0 +1,87 @@
+import HTTPCaching
+import HTTPTypes
+
+// What a head makes of the sink: a new entry, the one that is held, or a channel past the disk.
+extension FillSink {
+    func beginGeneration(
+        _ head: DownloadHead,
+        _ start: GenerationStart
+    ) async throws(CacheError) {
+        var stored = operation.storedResponse(head, start)
+        if operation.plan.wantsWhole(after: start, head.response) {
+            // A reader takes all, in order, from an origin that does not know ranges.
+            end.withLock { $0 = .max }
+            context.extendCoverage(to: .max)
+            if head.response.headerFields[.acceptRanges]?.lowercased() != "bytes" {
+                stored.flags.insert(.withoutRanges)
+            }
+        }
+        if case .passing(let channel, let known) = mode.withLock({ $0 }), !channel.withdraw() {
+            // Its reader knows a head already, so only the same body from its start can follow.
+            guard stored.isSameShape(as: known),
+                channel.restart(start: start.offset, completeLength: start.completeLength)
+            else { throw operation.changed() }
+            return
+        }
+        if operation.held != nil { engine.didRevalidate(operation.request, isUnchanged: false) }
+        try await operation.fill.takeTurnToMakeEntry()
+        defer { operation.fill.endTurnToMakeEntry() }
+        switch operation.makeEntry(stored, head, start) {
+        case .success(let entry):
+            let generation = Fill.Generation(
+                head: stored,
+                entry: entry,
+                received: operation.receivedResponse(head, start)
+            )
+            mode.withLock { $0 = .storing(generation, nil) }
+            publish(.storing(generation))
+        case .failure(let reason):
+            beginPassing(
+                operation.receivedResponse(head, start) ?? stored,
+                from: start.offset,
+                length: start.completeLength,
+                isVerbatim: start.isVerbatim,
+                reason
+            )
+        }
+    }
+
+    private func beginPassing(
+        _ head: StoredResponse,
+        from offset: Int64,
+        length: Int64?,
+        isVerbatim: Bool,
+        _ reason: DownloadOperation.NotStored
+    ) {
+        // Nobody else can use what is not stored, so nobody is to join any more.
+        context.shrinkCoverage(to: 0)
+        let channel = PassThroughChannel(
+            start: offset,
+            end: isVerbatim ? .max : end.withLock { $0 },
+            completeLength: length
+        )
+        mode.withLock { $0 = .passing(channel, head) }
+        publish(.passing(head, channel, reason))
+    }
+
+    func continueGeneration(
+        _ head: DownloadHead,
+        from offset: Int64,
+        length: Int64?
+    ) throws(CacheError) {
+        guard case .idle = mode.withLock({ $0 }) else { return }
+        guard let base = operation.base else {
+            throw CacheError(.originFailed, "a part of a representation that is not held")
+        }
+        let generation = Fill.Generation(
+            head: operation.freshened(base, by: head, completeLength: length),
+            entry: base.entry
+        )
+        mode.withLock { $0 = .storing(generation, nil) }
+        publish(.storing(generation))
+    }
+
+    private func publish(_ answer: Fill.Answer) {
+        operation.fill.didReceiveHead(answer, flight: context.id, group: operation.group)
+    }
+}

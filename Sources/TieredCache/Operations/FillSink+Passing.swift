@@ -1,0 +1,70 @@
+import HTTPCaching
+
+// The way past the disk, for bytes that must not or cannot be stored (invariant 9).
+extension FillSink {
+    func pass(
+        _ chunk: BodyChunk,
+        to channel: PassThroughChannel
+    ) async throws(CacheError) {
+        guard channel.isFull else { return try await channel.push(chunk) }
+        // A reader that has stopped reading must not hold a slot (invariant 12).
+        let time = engine.time
+        let context = context
+        let patience = Task {
+            do {
+                try await time.sleep(for: .seconds(1))
+                context.stall()
+            } catch {
+                // Cancelled: there was room in time.
+            }
+        }
+        defer { patience.cancel() }
+        try await channel.push(chunk)
+        patience.cancel()
+        // It must not stall the flight after the slot was asked for again.
+        await patience.value
+        try await context.unstall()
+    }
+
+    /// The disk refused: what it did not take, and all that follows, goes past it (invariant 9).
+    func bypassDisk(
+        _ chunk: BodyChunk,
+        at offset: Int64,
+        _ generation: Fill.Generation,
+        _ error: CacheError
+    ) async throws(CacheError) {
+        guard case .storing(_, let fill) = mode.withLock({ $0 }) else { throw error }
+        engine.didFailToStore(operation.request, error)
+        let entry = generation.entry
+        let position = max(offset, min(fill?.position ?? offset, offset + Int64(chunk.count)))
+        let start = min(fill?.sealedEnd ?? offset, position)
+        // The unsealed end is readable only while its fill is open.
+        let tail = Self.readAll(entry, from: start, to: position)
+        let channel = PassThroughChannel(
+            start: start,
+            end: end.withLock { $0 },
+            completeLength: entry.completeLength
+        )
+        mode.withLock { $0 = .passing(channel, generation.head) }
+        context.shrinkCoverage(to: 0)
+        if !tail.isEmpty {
+            try await channel.push(BodyChunk(tail))
+        }
+        fill?.end()
+        operation.fill.didBypassDisk(
+            Fill.Bypass(channel: channel, reason: .disk(error)),
+            flight: context.id
+        )
+        let rest = chunk.withUnsafeBytes { [UInt8]($0[Int(position - offset)...]) }
+        if !rest.isEmpty {
+            try await pass(BodyChunk(rest), to: channel)
+        }
+    }
+
+    static func readAll(_ entry: DiskEntry, from start: Int64, to end: Int64) -> [UInt8] {
+        guard start < end else { return [] }
+        return [UInt8](unsafeUninitializedCapacity: Int(end - start)) { buffer, count in
+            count = entry.read(at: start, into: UnsafeMutableRawBufferPointer(buffer))
+        }
+    }
+}

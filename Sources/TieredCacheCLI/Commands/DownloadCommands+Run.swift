@@ -1,0 +1,154 @@
+import HTTPCaching
+import TieredCache
+
+extension DownloadsCommand {
+    func run() async throws {
+        let downloads = try await cache.withCache { try await $0.downloads().map(\.status) }
+        for download in downloads where download.state != .finished {
+            let report = DownloadReport(download)
+            try StandardOutput.writeLine(json ? report.json.text : report.line)
+        }
+    }
+}
+
+extension PauseCommand {
+    func run() async throws {
+        let urls = urls
+        try await cache.withCache { cache in
+            try cache.requireOwnership()
+            for download in try await cache.unfinished(urls) { await download.pause() }
+        }
+    }
+}
+
+extension CancelCommand {
+    func run() async throws {
+        let (urls, drop) = (urls, drop)
+        try await cache.withCache { cache in
+            try cache.requireOwnership()
+            for download in try await cache.unfinished(urls) {
+                await download.cancel(keepingBytes: !drop)
+                // Whoever drops the bytes has no further use for the job.
+                if drop { await download.remove() }
+            }
+        }
+    }
+}
+
+extension ResumeCommand {
+    func run() async throws {
+        let order = ResumeOrder(urls: urls, printsJSON: json, isQuiet: quiet)
+        let configuration = cache.configuration(origin: origin)
+        let cache = try TieredCache(configuration)
+        // Or the first download to end would make room for one that waits.
+        let suspend = { @Sendable in cache.suspendDownloads() }
+        try await Interruption.guarding(
+            hint: "go on with 'tieredcache resume'",
+            prepare: suspend
+        ) {
+            do {
+                try await order.run(with: cache)
+            } catch {
+                await cache.shutdown()
+                throw error
+            }
+            await cache.shutdown()
+        }
+    }
+}
+
+/// What `resume` was asked to do, apart from the parser.
+struct ResumeOrder: Sendable {
+    let urls: [String]
+    let printsJSON: Bool
+    let isQuiet: Bool
+
+    func run(with cache: TieredCache) async throws {
+        if let trouble = cache.storageTrouble { throw trouble }
+        try cache.requireOwnership()
+        let downloads = try await start(in: cache)
+        await show(downloads)
+        try Task.checkCancellation()
+        try await finish(downloads)
+    }
+
+    private func start(in cache: TieredCache) async throws -> [DownloadHandle] {
+        guard urls.isEmpty else {
+            let downloads = try await cache.unfinished(urls)
+            for (url, download) in zip(urls, downloads) {
+                // Userinfo is never written down; it comes with the URL again.
+                let request = try CacheRequest(url)
+                await download.resume(with: request.fields.isEmpty ? nil : request)
+            }
+            return downloads
+        }
+        let downloads = try await cache.downloads().filter {
+            $0.status.state.isMeantToContinue || $0.status.state == .paused
+        }
+        for download in downloads { await download.resume() }
+        return downloads
+    }
+
+    /// One line for all of them, until all have ended.
+    private func show(_ downloads: [DownloadHandle]) async {
+        let batch = DownloadBatch(downloads)
+        let time = SystemTimeSource()
+        var bar = ProgressBar(isWanted: !isQuiet, start: time.monotonicTime())
+        defer { bar.clear() }
+        for await status in batch.progress {
+            let name =
+                status.downloads == 1
+                ? "1 download" : "\(status.finished) of \(status.downloads) downloads"
+            bar.update(
+                name: name,
+                bytes: status.bytes,
+                total: status.total,
+                now: time.monotonicTime()
+            )
+        }
+    }
+
+    /// Says how each ended, and forgets those that have finished.
+    private func finish(_ downloads: [DownloadHandle]) async throws {
+        var failures: [String] = []
+        for download in downloads {
+            let report = DownloadReport(download.status)
+            if printsJSON { try StandardOutput.writeLine(report.json.text) }
+            guard download.status.state != .finished else {
+                await download.acknowledge()
+                continue
+            }
+            failures.append("\(report.url): \(report.error ?? report.state)")
+        }
+        guard let first = failures.first else { return }
+        guard failures.count > 1 else { throw CommandFailure(.originFailed, first) }
+        for failure in failures { StandardError.write("tieredcache: \(failure)".asOneLine) }
+        throw CommandFailure(
+            .originFailed,
+            "\(failures.count) of \(downloads.count) downloads failed; the others are stored"
+        )
+    }
+}
+
+extension TieredCache {
+    /// The unfinished downloads of these URLs.
+    ///
+    /// - Throws: ``CommandFailure`` for the first URL that has none.
+    fileprivate func unfinished(_ urls: [String]) async throws -> [DownloadHandle] {
+        let all = try await downloads().filter { $0.status.state != .finished }
+        return try urls.map { url in
+            let key = try CacheRequest(url).key
+            guard let download = all.first(where: { $0.request.key == key }) else {
+                let shown = try CacheRequest(url).target.string
+                throw CommandFailure(.notCached, "\(shown) has no unfinished download")
+            }
+            return download
+        }
+    }
+
+    /// - Throws: `.notOwner`: whoever owns the directory runs its downloads.
+    fileprivate func requireOwnership() throws(CacheError) {
+        guard let owner = ownerTrouble else { return }
+        throw owner
+    }
+}

@@ -1,0 +1,47 @@
+public import TieredCache
+
+/// A network that the test switches on and off.
+public final class ScriptedNetworkMonitor: NetworkMonitor {
+    private struct State {
+        var status: NetworkStatus
+        var listeners: [Int: AsyncStream<NetworkEvent>.Continuation] = [:]
+        var nextListener = 0
+    }
+
+    private let state: Guarded<State>
+
+    /// Creates a monitor that reports `status` to everybody who begins to listen.
+    public init(_ status: NetworkStatus = NetworkStatus(isOnline: true)) {
+        state = Guarded(State(status: status))
+    }
+
+    /// The present status, then what the test reports.
+    public func events() -> AsyncStream<NetworkEvent> {
+        AsyncStream { continuation in
+            let number = state.withLock { state in
+                state.nextListener += 1
+                state.listeners[state.nextListener] = continuation
+                continuation.yield(.status(state.status))
+                return state.nextListener
+            }
+            continuation.onTermination = { [weak self] _ in
+                self?.state.withLock { _ = $0.listeners.removeValue(forKey: number) }
+            }
+        }
+    }
+
+    /// Reports another status.
+    public func report(_ status: NetworkStatus) {
+        state.withLock { state in
+            state.status = status
+            for listener in state.listeners.values { listener.yield(.status(status)) }
+        }
+    }
+
+    /// Reports that the machine has lost an address.
+    public func loseAddress(_ address: String) {
+        state.withLock { state in
+            for listener in state.listeners.values { listener.yield(.lostAddress(address)) }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import HTTPCaching
+import HTTPTypes
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+@Suite(.timeLimit(.minutes(3)))
+struct JobSegmentsTests {
+    @Test("Parts are long enough, begin at blocks, and cover all but the first")
+    func ranges() {
+        let minimum = JobSegments.minimumLength
+        #expect(JobSegments.ranges(length: minimum, count: 4).isEmpty)
+        #expect(JobSegments.ranges(length: 10 * minimum, count: 1).isEmpty)
+        for extra in [0, 1, 70_000] as [Int64] {
+            let length = 3 * minimum + extra
+            let ranges = JobSegments.ranges(length: length, count: 8)
+            #expect(ranges.count == 2)
+            #expect(ranges.last?.upperBound == length)
+            #expect(ranges[0].upperBound == ranges[1].lowerBound)
+            #expect(ranges.allSatisfy { $0.lowerBound % 65_536 == 0 })
+        }
+    }
+
+    @Test("A large body comes by two requests at once, with If-Match")
+    func parallel() async throws {
+        try await CacheFixture.run { fixture in
+            let length = 2 * JobSegments.minimumLength + 5
+            let film = OriginResource.generated(length: length, cacheControl: "max-age=60")
+            let gate = OriginGate()
+            // The first answer waits until the second request has come.
+            fixture.origin.serve("/film", film, .first(1, .wait(for: gate, after: 1 << 20)))
+            let request = try fixture.request("/film")
+            try await fixture.withCache {
+                $0.maximumSegments = 2
+            } _: { cache in
+                let handle = try await cache.download(request)
+                await fixture.origin.waitUntil { $0.exchanges.count == 2 }
+                gate.open()
+                try await handle.wait()
+                let entry = try #require(try await cache.entry(for: request))
+                #expect(entry.isComplete)
+                let data = try await cache.data(for: request)
+                #expect(data == film.allBytes)
+            }
+            let second = fixture.origin.log.exchanges[1]
+            #expect(second.fields[.ifMatch] == film.entityTagValue)
+            #expect(second.fields[.range] == "bytes=\(length / 2 / 65_536 * 65_536)-\(length - 1)")
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import HTTPCaching
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+@Suite(.timeLimit(.minutes(2)))
+struct NetworkGateTests {
+    private func target() throws -> TargetURI { try TargetURI("https://far.example/a") }
+
+    private func started(_ monitor: ScriptedNetworkMonitor) -> NetworkGate {
+        let gate = NetworkGate(monitor)
+        gate.start()
+        return gate
+    }
+
+    @Test("Nothing is known: online; offline never holds back what is on this machine")
+    func failsOpen() async throws {
+        let target = try target()
+        #expect(!NetworkGate(nil).isOffline(for: target))
+        let gate = started(ScriptedNetworkMonitor(NetworkStatus(isOnline: false)))
+        await gate.waitUntil { $0.isOnline == false }
+        #expect(gate.isOffline(for: target))
+        for text in ["http://127.0.0.1:80/", "http://[::1]/", "http://localhost:8080/"] {
+            #expect(!gate.isOffline(for: try TargetURI(text)))
+        }
+        gate.didReceiveBytes()
+        #expect(!gate.isOffline(for: target))
+    }
+
+    @Test("Who waits goes on with the network, after a jitter; or after a minute, to try")
+    func waits() async throws {
+        let monitor = ScriptedNetworkMonitor(NetworkStatus(isOnline: false))
+        let (gate, time, target) = (started(monitor), ManualTimeSource(), try target())
+        await gate.waitUntil { $0.isOnline == false }
+        let first = Task { try await gate.waitUntilUsable(for: target, time: time, jitter: 0.5) }
+        await time.waitForSleepers(1)
+        let start = time.monotonicTime()
+        monitor.report(NetworkStatus(isOnline: true))
+        // The jitter's sleep comes before the probe's, which is cancelled on the way out.
+        await time.waitForSleepers(2)
+        #expect(time.advanceToNextDeadline() == .seconds(1))
+        try await first.value
+        #expect(start.duration(to: time.monotonicTime()) == .seconds(1))
+
+        monitor.report(NetworkStatus(isOnline: false))
+        await gate.waitUntil { $0.isOnline == false }
+        let second = Task { try await gate.waitUntilUsable(for: target, time: time, jitter: 0.5) }
+        await time.waitForSleepers(1)
+        time.advance(by: NetworkGate.probeInterval)
+        try await second.value
+    }
+
+    @Test("A metered network is no network to whoever forbids it")
+    func metered() async throws {
+        let monitor = ScriptedNetworkMonitor(NetworkStatus(isOnline: true, isMetered: true))
+        let (gate, time, target) = (started(monitor), ManualTimeSource(), try target())
+        await gate.waitUntil { $0.isMetered == true }
+        try await gate.waitUntilUsable(for: target, .allowed, time: time, jitter: 0)
+        let waiting = Task {
+            try await gate.waitUntilUsable(for: target, .forbidden, time: time, jitter: 0)
+        }
+        await time.waitForSleepers(1)
+        monitor.report(NetworkStatus(isOnline: true, isMetered: false))
+        try await waiting.value
+    }
+}
+
+extension NetworkGate {
+    /// Waits until the monitor's report has arrived.
+    func waitUntil(_ condition: (NetworkStatus) -> Bool) async {
+        while true {
+            let seen = changes.version
+            if condition(status) { return }
+            await changes.wait(after: seen)
+        }
+    }
+}

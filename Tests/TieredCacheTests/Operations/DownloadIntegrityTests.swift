@@ -1,0 +1,85 @@
+import FoundationEssentials
+import HTTPTypes
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+@Suite(.timeLimit(.minutes(3)))
+struct DownloadIntegrityTests {
+    private let field = HTTPField.Name("Repr-Digest") ?? .contentLocation
+    private static let length: Int64 = 1_500_000
+
+    private func digest(of data: Data) throws -> ContentDigest {
+        var digest: ContentDigest?
+        if let context = DigestContext(.sha256) {
+            let isTaken = data.withUnsafeBytes { context.update($0) }
+            if isTaken { digest = context.finish() }
+        }
+        return try #require(digest)
+    }
+
+    private func film(version: Int = 1) -> OriginResource {
+        var film = OriginResource.generated(length: Self.length, cacheControl: "max-age=3600")
+        film.version = version
+        return film
+    }
+
+    @Test("Row 27: a body that is not what was expected is dropped and fetched once more, whole")
+    func refetched() async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", film(), .first(1, .changeVersion(after: Self.length)))
+            var request = try fixture.request("/film")
+            // The origin has the right bytes only from its second answer on.
+            request.expectedDigests = [try digest(of: film(version: 2).allBytes)]
+            let wanted = request
+            try await fixture.withCache { cache in
+                let data = try await cache.data(for: wanted)
+                #expect(data == film(version: 2).allBytes)
+                let entry = try await cache.entry(for: wanted)
+                #expect(entry?.isComplete == true)
+            }
+            let exchanges = fixture.origin.log.exchanges
+            #expect(exchanges.map(\.status) == [200, 200])
+            #expect(exchanges.last?.fields[.cacheControl] == "no-cache")
+            #expect(exchanges.last?.fields[.range] == nil)
+        }
+    }
+
+    @Test("Row 27: wrong twice is an error, nothing of it stays, and a job says why it failed")
+    func givesUp() async throws {
+        try await CacheFixture.run { fixture in
+            var lying = film()
+            lying.fields[field] = "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"
+            fixture.origin.serve("/film", lying)
+            let request = try fixture.request("/film")
+            try await fixture.withCache { cache in
+                let error = await #expect(throws: CacheError.self) {
+                    try await cache.data(for: request)
+                }
+                #expect(error?.code == .integrityFailed)
+                #expect(try await cache.entry(for: request) == nil)
+                #expect(cache.cachedData(for: request) == nil)
+                let handle = try await cache.download(request)
+                let failure = await #expect(throws: CacheError.self) { try await handle.wait() }
+                #expect(failure?.code == .integrityFailed)
+                #expect(!handle.status.state.isMeantToContinue)
+            }
+            #expect(fixture.origin.log.exchanges.count == 4)
+        }
+    }
+
+    @Test("A right digest is checked over resumed parts, and costs no request")
+    func matches() async throws {
+        try await CacheFixture.run { fixture in
+            var film = film()
+            let bytes = Data(try digest(of: film.allBytes).bytes).base64EncodedString()
+            film.fields[field] = "sha-256=:\(bytes):"
+            fixture.origin.serve("/film", film, .first(1, .cut(after: 700_000)))
+            let request = try fixture.request("/film")
+            let data = try await fixture.withCache { try await $0.data(for: request) }
+            #expect(data == film.allBytes)
+            #expect(fixture.origin.log.exchanges.map(\.status) == [200, 206])
+        }
+    }
+}
