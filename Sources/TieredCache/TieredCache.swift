@@ -75,7 +75,10 @@ public final class TieredCache: Sendable {
     /// Ends all downloads, keeping what arrived, and closes directory and connections.
     ///
     /// Later calls throw `.shutDown`. Returns when all of it is done.
-    public func shutdown() async { await engine.shutdown() }
+    public func shutdown() async {
+        await center.stop()
+        await engine.shutdown()
+    }
 }
 
 // MARK: - Getting

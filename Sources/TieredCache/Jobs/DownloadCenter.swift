@@ -56,6 +56,14 @@ final class DownloadCenter: Sendable {
         return state.withLock { $0.insert(job, for: request.key) }
     }
 
+    /// Ends all runs and all writing; what ran was meant to continue.
+    func stop() async {
+        let jobs = state.withLock { Array($0.jobs.values) }
+        await withTaskGroup { group in
+            for job in jobs { group.addTask { await job.stop() } }
+        }
+    }
+
     func requireOwnership() throws(CacheError) {
         guard let store = engine.disk.openStore, case .guest = store.access else { return }
         try store.core.requireOwner()

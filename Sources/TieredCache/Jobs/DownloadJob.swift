@@ -12,6 +12,9 @@ final class DownloadJob: Sendable {
         var tasks: [Int: Task<Void, Never>] = [:]
         var operation: CombinedOperation<CacheResponse, LookupOperation.Remainder>?
         var lastReport: MonotonicTime
+        /// What flights have reported and is not written down yet, by number.
+        var notes: [UInt64: Task<Void, Never>] = [:]
+        var nextNote: UInt64 = 0
         /// Whether a report is due though no byte comes any more.
         var hasLateReport = false
         var watchers: [UInt64: AsyncStream<DownloadStatus>.Continuation] = [:]
@@ -75,6 +78,14 @@ final class DownloadJob: Sendable {
 
     /// Somebody else's run has given up.
     func noteFailure(_ error: CacheError) async { await decide { $0.didFailElsewhere(error) } }
+
+    /// Ends the run under way, which was meant to continue, and all writing: the cache is closed.
+    func stop() async {
+        let tasks = state.withLock { Array($0.tasks.values) }
+        for task in tasks { task.cancel() }
+        for task in tasks { await task.value }
+        for note in state.withLock({ Array($0.notes.values) }) { await note.value }
+    }
 
     func pause() async { await decide { $0.didPause() } }
 
@@ -159,6 +170,20 @@ final class DownloadJob: Sendable {
     }
 
     // MARK: Acting
+
+    private func decideLater(
+        _ input: @escaping @Sendable (inout JobStateMachine) -> [JobStateMachine.Action]
+    ) {
+        // Under the lock, so that the task, which takes it to end, finds itself on the list.
+        state.withLock { state in
+            state.nextNote += 1
+            let number = state.nextNote
+            state.notes[number] = Task { [self] in
+                await decide(input)
+                self.state.withLock { _ = $0.notes.removeValue(forKey: number) }
+            }
+        }
+    }
 
     private func decide(_ input: (inout JobStateMachine) -> [JobStateMachine.Action]) async {
         let actions = state.withLock { state in
@@ -295,9 +320,9 @@ final class DownloadJob: Sendable {
     private func didNotice(_ notice: DownloadNotice, _ run: Int) {
         switch notice {
         case .started:
-            Task { await decide { $0.didBegin(run: run) } }
+            decideLater { $0.didBegin(run: run) }
         case .waitingForNetwork:
-            Task { await decide { $0.didLoseNetwork(run: run) } }
+            decideLater { $0.didLoseNetwork(run: run) }
         case .retrying:
             state.withLock { state in
                 state.record.attempts += 1
