@@ -21,12 +21,16 @@ struct MediaPump: Sendable {
 
     /// Sends what `response` brings, to its end.
     ///
+    /// Without a byte for the time of a stall it gives up.
+    ///
     /// - Throws: what makes it impossible; the connection is to be dropped then.
     func run(_ response: CacheResponse) async throws {
         var response = response
         var position = response.range.lowerBound
         let end = response.range.upperBound
+        var retry = OpenRetry(source.settings)
         while true {
+            let start = position
             do throws(PumpFailure) {
                 try await send(response, &position)
                 return
@@ -34,6 +38,11 @@ struct MediaPump: Sendable {
                 guard case .cache(let failure) = error, failure.isWorthAnotherTry else {
                     throw error
                 }
+                if position > start { retry = OpenRetry(source.settings) }
+                guard let delay = retry.delay(after: .unavailable, isKnown: true) else {
+                    throw error
+                }
+                try await source.settings.timeSource.sleep(for: delay)
                 let rest: ByteRangeSpec =
                     end.map { .bounded(position..<$0) }
                     ?? .openEnded(from: position)
@@ -86,7 +95,9 @@ enum PumpFailure: Error {
 
 extension CacheError {
     /// Whether the rest may still be had.
-    fileprivate var isWorthAnotherTry: Bool { code == .originFailed || code == .timedOut }
+    fileprivate var isWorthAnotherTry: Bool {
+        code == .originFailed || code == .timedOut || code == .httpStatus
+    }
 }
 
 extension ByteRangeSpec {

@@ -22,10 +22,12 @@ struct ProxyIdentity: Hashable, Sendable {
         guard lines.first.map(String.init) == Self.firstLine else { return }
         for line in lines.dropFirst() {
             let words = line.split(separator: " ", maxSplits: 1).map(String.init)
-            switch (words.first, words.last) {
-            case ("port", let value?):
+            guard words.count == 2 else { continue }
+            let value = words[1]
+            switch words[0] {
+            case "port":
                 port = Int(value).flatMap { (1...65_535).contains($0) ? $0 : nil }
-            case ("token", let value?):
+            case "token":
                 token = ProxyAddress.isToken(value) ? value : nil
             default:
                 continue

@@ -1,0 +1,50 @@
+import SystemPackage
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCacheProxy
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+@Suite(.timeLimit(.minutes(1)))
+struct ProxyIdentityTests {
+    @Test func textIsReadBack() {
+        for identity in [
+            ProxyIdentity(), ProxyIdentity(port: 80), ProxyIdentity(token: "a"),
+            ProxyIdentity(port: 65_535, token: "a-b.c_d~"),
+        ] {
+            #expect(ProxyIdentity(text: identity.text) == identity)
+        }
+    }
+
+    @Test(arguments: [
+        "", "tieredcache-proxy 2\nport 80\ntoken a\n", "port 80\ntoken a\n", "\0\0\0",
+        "tieredcache-proxy 1\nport 0\nport 65536\nport x\ntoken a/b\ntoken\nport\n",
+    ])
+    func whatIsNotOursIsIgnored(text: String) {
+        #expect(ProxyIdentity(text: text) == ProxyIdentity())
+    }
+
+    @Test func onlyTheOwnerMayReadTheFile() throws {
+        let files = try TemporaryDirectory("proxy-identity")
+        let identity = ProxyIdentity(port: 1, token: "secret")
+        try identity.write(to: files.path)
+        #expect(ProxyIdentity.read(from: files.path) == identity)
+        let path = files.path.appending(ProxyIdentity.fileName)
+        #expect(try Self.permissions(of: path) & 0o077 == 0)
+        // Shorter than what was there.
+        try ProxyIdentity(port: 2).write(to: files.path)
+        #expect(ProxyIdentity.read(from: files.path) == ProxyIdentity(port: 2))
+        #expect(ProxyIdentity.read(from: files.path.appending("none")) == ProxyIdentity())
+    }
+
+    private static func permissions(of path: FilePath) throws -> mode_t {
+        var status = stat()
+        try #require(stat(path.string, &status) == 0)
+        return status.st_mode
+    }
+}
