@@ -29,6 +29,11 @@ enum GenerationTag {
 
     /// 32 hexadecimal digits.
     static func digest(_ text: String) -> String {
-        Array(text.utf8).withUnsafeBytes { MD5.digest(of: $0).hexadecimal }
+        digest(of: Array(text.utf8))
+    }
+
+    /// 32 hexadecimal digits.
+    static func digest(of bytes: [UInt8]) -> String {
+        bytes.withUnsafeBytes { MD5.digest(of: $0).hexadecimal }
     }
 }

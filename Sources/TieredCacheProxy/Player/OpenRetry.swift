@@ -38,8 +38,10 @@ struct OpenRetry {
         let limit =
             isKnown
             ? max(settings.originTimeout, settings.stallTimeout) : settings.originTimeout
-        guard elapsed + pause < limit else { return nil }
+        let left = limit - elapsed
+        // What is known is asked for to the last moment: its player has no other way.
+        guard left > (isKnown ? .zero : pause) else { return nil }
         defer { pause = min(pause * 2, .seconds(4)) }
-        return pause
+        return min(pause, left)
     }
 }

@@ -10,8 +10,16 @@ struct PlayerResponder: Responder {
     let cache: TieredCache
     let settings: ProxySettings
     let token: String
+    let page: StatusPage
     /// Set as soon as the server listens; nobody can connect before.
     let address = LateValue<ProxyAddress>()
+
+    init(cache: TieredCache, settings: ProxySettings, token: String) {
+        self.cache = cache
+        self.settings = settings
+        self.token = token
+        page = StatusPage(cache: cache, time: settings.timeSource)
+    }
 
     func respond(
         to request: ServerRequest,
@@ -36,12 +44,29 @@ struct PlayerResponder: Responder {
                 var answer = WholeAnswer.text(308)
                 answer.head.fields[.location] = address.base
                 try await writer.send(answer)
-            case .statusPage, .metrics, .form:
-                try await writer.send(.text(404))
+            case .statusPage:
+                try await writer.send(try await page.answer(base: address.base))
+            case .metrics:
+                try await writer.send(MetricsPage.answer(cache.statistics, try await cache.usage()))
+            case .form(let action):
+                let form = try await PageForm.read(body)
+                try await writer.send(try await page.perform(action, form, base: address.base))
             }
+        } catch let error as CacheError {
+            settings.logger.warning("page failed", metadata: ["error": "\(error)"])
+            await fail(writer)
         } catch {
             // The client has left before it had the answer; there is nobody to tell.
             settings.logger.debug("client left", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Tells that the disk could not be asked.
+    private func fail(_ writer: ResponseWriter) async {
+        do {
+            try await writer.send(.text(500))
+        } catch {
+            // The client has left; the log has it.
         }
     }
 

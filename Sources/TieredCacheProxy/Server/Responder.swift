@@ -22,7 +22,7 @@ extension Responder {
 /// A head and all of its body.
 struct WholeAnswer: Sendable {
     var head: ResponseHead
-    var body: ByteBuffer
+    var body = ByteBuffer()
 }
 
 /// The body of a request: pulled piece by piece, what is not pulled stays in the socket.

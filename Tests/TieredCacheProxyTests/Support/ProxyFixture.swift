@@ -84,6 +84,24 @@ final class ProxyFixture: Sendable {
         }
     }
 
+    /// Asks for one of the proxy's own pages.
+    func request(
+        _ method: String,
+        _ page: String,
+        _ body: String = ""
+    ) async throws -> RawAnswer {
+        let port = proxy.port
+        let target = String(proxy.base.dropFirst("http://127.0.0.1:\(port)".count)) + page
+        return try await onThread {
+            let connection = try RawConnection(port: port)
+            try connection.send(
+                "\(method) \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n"
+                    + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+            )
+            return try connection.receiveAnswer()
+        }
+    }
+
     /// How often the origin was asked for a path.
     func requests(_ path: String) -> Int { origin.log.exchanges(for: path).count }
 }

@@ -1,0 +1,69 @@
+import HTTPTypes
+import NIOCore
+import TieredCache
+
+/// What the cache has done, in the text format of Prometheus.
+enum MetricsPage {
+    /// The answer to a scrape.
+    static func answer(_ statistics: Statistics, _ usage: DiskUsage) -> WholeAnswer {
+        let text = text(statistics, usage)
+        return WholeAnswer(
+            head: ResponseHead(
+                status: 200,
+                fields: [
+                    .contentType: "text/plain; version=0.0.4; charset=utf-8",
+                    .cacheControl: "no-store",
+                ],
+                framing: .length(Int64(text.utf8.count))
+            ),
+            body: ByteBuffer(string: text)
+        )
+    }
+
+    /// The text itself.
+    static func text(_ statistics: Statistics, _ usage: DiskUsage) -> String {
+        var text = ""
+        for (name, help, value) in counters(statistics) {
+            text += "# HELP tieredcache_\(name) \(help)\n# TYPE tieredcache_\(name) counter\n"
+            text += "tieredcache_\(name) \(value)\n"
+        }
+        for (name, help, value) in gauges(usage) {
+            text += "# HELP tieredcache_\(name) \(help)\n# TYPE tieredcache_\(name) gauge\n"
+            text += "tieredcache_\(name) \(value)\n"
+        }
+        return text
+    }
+
+    private static func counters(_ statistics: Statistics) -> [(String, String, Int64)] {
+        [
+            ("memory_hits_total", "Lookups answered by the memory tier.", statistics.memoryHits),
+            ("disk_hits_total", "Lookups answered by the disk tier.", statistics.diskHits),
+            ("misses_total", "Lookups that needed the origin.", statistics.misses),
+            ("revalidations_total", "Stored responses asked about.", statistics.revalidations),
+            (
+                "revalidations_unchanged_total", "Revalidations answered with 304.",
+                statistics.revalidationsUnchanged
+            ),
+            ("stale_served_total", "Hits that were stale.", statistics.staleServed),
+            ("memory_bytes_total", "Body bytes from memory.", statistics.bytesFromMemory),
+            ("disk_bytes_total", "Body bytes from disk.", statistics.bytesFromDisk),
+            ("origin_bytes_total", "Body bytes received from origins.", statistics.bytesFromOrigin),
+            ("stored_bytes_total", "Body bytes written to disk.", statistics.bytesStored),
+            ("evicted_bytes_total", "Bytes that eviction freed.", statistics.bytesEvicted),
+            ("evicted_entries_total", "Entries evicted.", statistics.entriesEvicted),
+            ("downloads_started_total", "Downloads started.", statistics.downloadsStarted),
+            ("downloads_finished_total", "Downloads finished.", statistics.downloadsFinished),
+            ("downloads_failed_total", "Downloads that gave up.", statistics.downloadsFailed),
+            ("downloads_shared_total", "Requests that joined one.", statistics.downloadsShared),
+            ("storage_failures_total", "Refusals of the disk.", statistics.storageFailures),
+        ]
+    }
+
+    private static func gauges(_ usage: DiskUsage) -> [(String, String, Int64)] {
+        [
+            ("entries", "Entries on disk.", Int64(usage.entries)),
+            ("disk_bytes", "Bytes allocated on disk.", usage.bytes),
+            ("disk_limit_bytes", "The most that the disk tier may occupy.", usage.limit),
+        ]
+    }
+}

@@ -1,0 +1,37 @@
+import TieredCache
+
+/// How fast entries grow, from one look at the page to the next.
+final class ProgressRates: Sendable {
+    private struct Look {
+        var time: MonotonicTime
+        var held: [String: Int64] = [:]
+    }
+
+    private let time: any TimeSource
+    private let last: Guarded<Look>
+
+    init(time: any TimeSource) {
+        self.time = time
+        last = Guarded(Look(time: time.monotonicTime()))
+    }
+
+    /// Takes in what is held now.
+    ///
+    /// - Parameter entries: keys and bytes held.
+    /// - Returns: bytes per second since the last look, for entries that have grown.
+    func update(_ entries: [(key: String, held: Int64)]) -> [String: Int64] {
+        let now = time.monotonicTime()
+        let held = Dictionary(entries.map { ($0.key, $0.held) }) { max($0, $1) }
+        let look = Look(time: now, held: held)
+        let before = last.withLock { last in
+            defer { last = look }
+            return last
+        }
+        let milliseconds = max(1, before.time.duration(to: now) / .milliseconds(1))
+        return held.reduce(into: [:]) { rates, entry in
+            let grown = entry.value - (before.held[entry.key] ?? 0)
+            guard grown > 0 else { return }
+            rates[entry.key] = Int64(Double(grown) * 1000 / milliseconds)
+        }
+    }
+}

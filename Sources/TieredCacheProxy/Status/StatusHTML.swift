@@ -1,0 +1,108 @@
+import TieredCache
+
+/// One entry on the page.
+struct StatusRow: Hashable, Sendable {
+    let url: String
+    let status: Int
+    let length: Int64?
+    let held: Int64
+    let isComplete: Bool
+    let isPinned: Bool
+    /// Bytes per second since the last look.
+    let rate: Int64
+    /// Whether its URL alone names it, so that a form can.
+    let hasForms: Bool
+
+    init(_ entry: EntrySummary, rate: Int64) {
+        url = entry.url.isEmpty ? entry.key.string : entry.url
+        status = entry.status
+        length = entry.length
+        held = entry.heldBytes
+        isComplete = entry.isComplete
+        isPinned = entry.isPinned
+        self.rate = entry.isComplete ? 0 : rate
+        hasForms = entry.keyName == nil && !entry.url.isEmpty
+    }
+}
+
+/// Writes the status page; everything that comes from outside is escaped.
+enum StatusHTML {
+    private static let style = """
+        body{font:15px system-ui,sans-serif;margin:2em auto;max-width:70em;padding:0 1em}
+        table{border-collapse:collapse;width:100%}td,th{padding:.3em .6em;text-align:left}
+        tr:nth-child(even){background:#8881}td.url{word-break:break-all}progress{width:8em}
+        form{display:inline}dl{display:grid;grid-template-columns:repeat(auto-fill,12em)}
+        dd{margin:0 0 .8em;font-weight:600}
+        """
+
+    /// The whole page; it loads itself anew every two seconds.
+    static func page(
+        _ rows: [StatusRow],
+        _ usage: DiskUsage,
+        _ statistics: Statistics
+    ) -> String {
+        """
+        <!doctype html><html lang="en"><head><meta charset="utf-8"><title>TieredCache</title>
+        <meta name="viewport" content="width=device-width,initial-scale=1">
+        <meta http-equiv="refresh" content="2"><style>\(style)</style></head><body>
+        <h1>TieredCache</h1><dl>\(figures(usage, statistics))</dl>
+        <table><thead><tr><th>URL<th>Status<th>Held<th>Rate<th></tr></thead><tbody>
+        \(rows.map(row).joined(separator: "\n"))
+        </tbody></table>\(rows.isEmpty ? "<p>Nothing is cached yet.</p>" : "")
+        <p><a href="metrics">Metrics</a></p></body></html>
+
+        """
+    }
+
+    private static func figures(_ usage: DiskUsage, _ statistics: Statistics) -> String {
+        let figures = [
+            ("On disk", "\(size(usage.bytes)) of \(size(usage.limit))"),
+            ("Entries", "\(usage.entries)"),
+            ("Hit ratio", percent(statistics.hitRatio)),
+            ("Byte hit ratio", percent(statistics.byteHitRatio)),
+            ("From the origin", size(statistics.bytesFromOrigin)),
+            ("From the cache", size(statistics.bytesFromCache)),
+            ("Downloads", "\(statistics.downloadsStarted)"),
+            ("Failed", "\(statistics.downloadsFailed)"),
+        ]
+        return figures.map { "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>" }.joined()
+    }
+
+    private static func row(_ row: StatusRow) -> String {
+        let all = row.length.map(size) ?? "?"
+        let amount = row.isComplete ? all : "\(size(row.held)) of \(all)"
+        let bar = "<progress max=\"\(max(1, row.length ?? 1))\" value=\"\(row.held)\"></progress>"
+        let rate = row.rate > 0 ? "\(size(row.rate))/s" : ""
+        let url = escaped(row.url)
+        let pin = row.isPinned ? "pinned" : row.hasForms ? form("pin", url, "Pin") : ""
+        let remove = row.hasForms ? form("remove", url, "Remove") : ""
+        return "<tr><td class=\"url\">\(url)<td>\(row.status)<td>\(bar) \(amount)"
+            + "<td>\(rate)<td>\(pin) \(remove)</tr>"
+    }
+
+    private static func form(_ action: String, _ url: String, _ label: String) -> String {
+        "<form method=\"post\" action=\"\(action)\">"
+            + "<input type=\"hidden\" name=\"url\" value=\"\(url)\"><button>\(label)</button></form>"
+    }
+
+    private static func percent(_ ratio: Double?) -> String {
+        ratio.map { "\(Int(($0 * 100).rounded())) %" } ?? "–"
+    }
+
+    private static func size(_ bytes: Int64) -> String { ByteCountFormat.format(bytes) }
+
+    /// Text that is nothing but text in an element or a quoted attribute.
+    static func escaped(_ text: String) -> String {
+        // By scalars: a combining mark would hide the character before it.
+        text.unicodeScalars.reduce(into: "") { result, scalar in
+            switch scalar {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            case "\"": result += "&quot;"
+            case "'": result += "&#39;"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import HTTPCaching
+import HTTPTypes
+import NIOCore
+import TieredCache
+
+/// The page at the base: what is cached and what is on its way, for people.
+struct StatusPage: Sendable {
+    private let cache: TieredCache
+    private let rates: ProgressRates
+
+    init(cache: TieredCache, time: any TimeSource) {
+        self.cache = cache
+        rates = ProgressRates(time: time)
+    }
+
+    /// The page as it is now.
+    ///
+    /// - Parameter base: the proxy's own URL.
+    /// - Returns: the page; it may not be kept, framed, or load anything from elsewhere.
+    /// - Throws: `.localStorage`.
+    func answer(base: String) async throws -> WholeAnswer {
+        let entries = try await cache.entries().sorted { $0.url < $1.url }
+        let usage = try await cache.usage()
+        let speeds = rates.update(entries.map { ($0.key.string, $0.heldBytes) })
+        let rows = entries.map { StatusRow($0, rate: speeds[$0.key.string] ?? 0) }
+        let html = StatusHTML.page(rows, usage, cache.statistics)
+        return Self.html(html)
+    }
+
+    /// Does what a form asks for, and leads back to the page.
+    ///
+    /// - Parameters:
+    ///   - action: which button.
+    ///   - form: what was sent with it.
+    ///   - base: the proxy's own URL.
+    /// - Returns: the redirect.
+    /// - Throws: what the cache says.
+    func perform(
+        _ action: PlayerRoute.PageAction,
+        _ form: PageForm,
+        base: String
+    ) async throws -> WholeAnswer {
+        guard let url = form["url"], var request = Self.request(url) else { return .text(400) }
+        switch action {
+        case .remove:
+            try await cache.remove(request)
+        case .pin:
+            request.isPinned = true
+            request.policy = .cacheOnly
+            request.range = .bounded(0..<1)
+            // The answer pins; its bytes are not wanted.
+            _ = try await cache.response(for: request)
+        }
+        return WholeAnswer(
+            head: ResponseHead(status: 303, fields: [.location: base], framing: .length(0))
+        )
+    }
+
+    private static func request(_ url: String) -> CacheRequest? {
+        do {
+            return try CacheRequest(url)
+        } catch {
+            // The client gets 400.
+            return nil
+        }
+    }
+
+    private static func html(_ text: String) -> WholeAnswer {
+        var fields: HTTPFields = [
+            .contentType: "text/html; charset=utf-8", .cacheControl: "no-store",
+            .contentSecurityPolicy: "default-src 'none'; style-src 'unsafe-inline'; "
+                + "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+            .xContentTypeOptions: "nosniff",
+        ]
+        // The token is in the address: no link may carry it elsewhere.
+        if let name = HTTPField.Name("Referrer-Policy") { fields[name] = "no-referrer" }
+        return WholeAnswer(
+            head: ResponseHead(
+                status: 200,
+                fields: fields,
+                framing: .length(Int64(text.utf8.count))
+            ),
+            body: ByteBuffer(string: text)
+        )
+    }
+}

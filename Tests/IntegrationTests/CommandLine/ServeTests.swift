@@ -1,0 +1,178 @@
+import Subprocess
+import SystemPackage
+import Testing
+import TieredCache
+import TieredCacheTesting
+
+@testable import TieredCacheCLI
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// `tieredcache serve`, the real program, spoken to with curl and by hand.
+@Suite(.timeLimit(.minutes(5)))
+struct ServeTests {
+    /// What a serving program said when it was ready.
+    private struct Server {
+        let line: String
+        let base: String
+        let port: Int
+        let processIdentifier: pid_t
+    }
+
+    /// Runs `tieredcache serve --json`, and ends it with a signal after `body`.
+    ///
+    /// - Returns: how it ended.
+    @discardableResult
+    private func serve(
+        _ place: Workplace,
+        _ arguments: String...,
+        signal: Int32 = SIGTERM,
+        _ body: (Server) async throws -> Void
+    ) async throws -> TerminationStatus {
+        let all = ["serve", "--json", "--directory", place.cache.string] + arguments
+        let result = try await Subprocess.run(
+            .path(try Workplace.program),
+            arguments: Arguments(all),
+            input: .none,
+            output: .sequence,
+            error: .string(limit: 1 << 20)
+        ) { execution in
+            let identifier = execution.processIdentifier.value
+            for try await line in execution.standardOutput.strings() {
+                do {
+                    try await body(try Self.server(line, identifier))
+                } catch {
+                    kill(identifier, SIGKILL)
+                    throw error
+                }
+                kill(identifier, signal)
+            }
+        }
+        return result.terminationStatus
+    }
+
+    private static func server(_ line: String, _ identifier: pid_t) throws -> Server {
+        let text = line.filter { $0 != "\n" }
+        let fields = JSONFields(text.filter { $0 != " " })
+        return Server(
+            line: text,
+            base: try #require(fields.text("base")),
+            port: Int(try #require(fields.integer("port"))),
+            processIdentifier: identifier
+        )
+    }
+
+    private func curl(_ arguments: String...) async throws -> String {
+        let result = try await Subprocess.run(
+            .name("curl"),
+            arguments: Arguments(["-sS", "--noproxy", "*"] + arguments),
+            output: .string(limit: 64 << 20),
+            error: .string(limit: 1 << 20)
+        )
+        #expect(result.terminationStatus == .exited(0), "\(result.standardError)")
+        return result.standardOutput
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT])
+    func itTellsItsAddressServesAndEndsInOrder(signal: Int32) async throws {
+        try await Workplace.with { place in
+            place.origin.serveFresh("/a.bin", length: 100_000)
+            let status = try await serve(place, signal: signal) { server in
+                let expected = #"{"base": "\#(server.base)", "port": \#(server.port)}"#
+                #expect(server.line == expected)
+                #expect(server.base.hasPrefix("http://127.0.0.1:\(server.port)/"))
+                #expect(server.base.hasSuffix("/"))
+                let url = server.base + "http/127.0.0.1:\(place.origin.port)/a.bin"
+                let output = place.files.appending("out").string
+                let told = try await curl("-o", output, "-w", "%{http_code} %{size_download}", url)
+                #expect(told == "200 100000")
+                #expect(try place.file("out", equals: "/a.bin"))
+                let part = try await curl(
+                    "-r",
+                    "5-9",
+                    "-o",
+                    output,
+                    "-w",
+                    "%{http_code} %{size_download}",
+                    url
+                )
+                #expect(part == "206 5")
+            }
+            #expect(status == .exited(0))
+            #expect(place.exchanges("/a.bin").count == 1)
+        }
+    }
+
+    @Test func portAndTokenStayWithTheDirectory() async throws {
+        try await Workplace.with { place in
+            var bases: [String] = []
+            for signal in [SIGTERM, SIGKILL, SIGTERM] {
+                try await serve(place, signal: signal) { bases.append($0.base) }
+            }
+            #expect(Set(bases).count == 1, "\(bases)")
+            try await serve(place, "--token", "mine") { server in
+                #expect(server.base.hasSuffix("/mine/"))
+            }
+        }
+    }
+
+    @Test func tagsSurviveAKill() async throws {
+        try await Workplace.with { place in
+            place.origin.serveFresh("/a.bin", length: 300_000)
+            var tags: [String] = []
+            for signal in [SIGKILL, SIGTERM] {
+                try await serve(place, signal: signal) { server in
+                    let url = server.base + "http/127.0.0.1:\(place.origin.port)/a.bin"
+                    let output = place.files.appending("out").string
+                    tags.append(try await curl("-o", output, "-w", "%header{etag}", url))
+                }
+            }
+            #expect(Set(tags).count == 1 && tags.first?.isEmpty == false, "\(tags)")
+        }
+    }
+
+    @Test func aTakenPortIsALocalFailure() async throws {
+        try await Workplace.with { place in
+            let port = place.origin.port
+            try await place.run("serve", "--port", "\(port)").expectFailure(74, "\(port)")
+        }
+    }
+
+    @Test func badArgumentsAreUsage() async throws {
+        try await Workplace.with { place in
+            try await place.run("serve", "--port", "65536").expectFailure(64, "--port")
+            try await place.run("serve", "--token", "a/b").expectFailure(64, "token")
+            try await place.run("serve", "--origin", "ftp://h/").expectFailure(64, "origin")
+        }
+    }
+
+    @Test func aReverseProxyForwardsAndCaches() async throws {
+        try await Workplace.with { place in
+            place.origin.serveFresh("/a.bin", length: 100_000)
+            let origin = "http://127.0.0.1:\(place.origin.port)"
+            let status = try await serve(place, "--origin", origin) { server in
+                #expect(server.base == "http://127.0.0.1:\(server.port)/")
+                let output = place.files.appending("out").string
+                for _ in 0..<2 {
+                    let told = try await curl(
+                        "-o",
+                        output,
+                        "-w",
+                        "%{http_code} %header{via} %header{cache-status}",
+                        server.base + "a.bin"
+                    )
+                    #expect(told.hasPrefix("200 1.1 tieredcache TieredCache; "), "\(told)")
+                }
+                #expect(try place.file("out", equals: "/a.bin"))
+                let none = try await curl("-o", output, "-w", "%{http_code}", server.base + "none")
+                #expect(none == "404")
+            }
+            #expect(status == .exited(0))
+            #expect(place.exchanges("/a.bin").count == 1)
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import HTTPTypes
+import Testing
+import TieredCache
+import TieredCacheTesting
+
+@testable import TieredCacheProxy
+
+@Suite(.timeLimit(.minutes(2)))
+struct PlaylistAnswerTests {
+    private func playlist(_ text: String, _ control: String? = nil) -> OriginResource {
+        var resource = OriginResource(
+            .bytes(Array(text.utf8)),
+            contentType: "application/vnd.apple.mpegurl"
+        )
+        resource.fields[.cacheControl] = control
+        return resource
+    }
+
+    @Test func addressesLeadThroughTheProxy() async throws {
+        try await ProxyFixture.run { fixture in
+            let text = "#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI=\"/key\"\nhttps://h/1.ts\n2.ts\n"
+            fixture.origin.serve("/a/list.m3u8", playlist(text, "max-age=60"))
+            let answer = try await fixture.ask("/a/list.m3u8")
+            #expect(answer.status == 200)
+            #expect(answer["content-type"] == "application/vnd.apple.mpegurl")
+            let origin = "http://127.0.0.1:\(fixture.proxy.port)"
+            let base = fixture.proxy.base.dropFirst(origin.count)
+            let key = "\(base)http/127.0.0.1:\(fixture.origin.port)/key"
+            #expect(
+                answer.text
+                    == "#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI=\"\(key)\"\n"
+                    + "\(base)https/h/1.ts\n2.ts\n"
+            )
+            let tag = try #require(answer["etag"])
+            #expect(try await fixture.ask("/a/list.m3u8", "If-None-Match: \(tag)").status == 304)
+            let part = try await fixture.ask("/a/list.m3u8", "Range: bytes=0-6")
+            #expect(part.status == 206)
+            #expect(part.text == "#EXTM3U")
+            let head = try await fixture.ask("/a/list.m3u8", method: "HEAD")
+            #expect(head["content-length"] == answer["content-length"])
+            #expect(head["etag"] == tag)
+        }
+    }
+
+    @Test func withoutExplicitFreshnessItIsAskedForEachTime() async throws {
+        try await ProxyFixture.run { fixture in
+            var old = playlist("#EXTM3U\n#EXT-X-TARGETDURATION:4\n1.ts\n")
+            old.lastModified = "Wed, 21 Oct 2015 07:28:00 GMT"
+            fixture.origin.serve("/live.m3u8", old)
+            _ = try await fixture.ask("/live.m3u8")
+            let before = fixture.requests("/live.m3u8")
+            var new = playlist("#EXTM3U\n#EXT-X-TARGETDURATION:4\n2.ts\n")
+            new.entityTag = .custom("\"new\"")
+            fixture.origin.serve("/live.m3u8", new)
+            let answer = try await fixture.ask("/live.m3u8")
+            #expect(answer.text.hasSuffix("2.ts\n"))
+            #expect(fixture.requests("/live.m3u8") > before)
+        }
+    }
+
+    @Test func whatIsNoPlaylistIsLeftAlone() async throws {
+        try await ProxyFixture.run { fixture in
+            fixture.origin.serve("/a.m3u8", .fresh(100_000))
+            let answer = try await fixture.ask("/a.m3u8", "Range: bytes=5-9")
+            #expect(answer.status == 206)
+            #expect(answer["content-range"] == "bytes 5-9/100000")
+        }
+    }
+}

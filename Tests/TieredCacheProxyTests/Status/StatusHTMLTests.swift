@@ -1,0 +1,73 @@
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+@testable import TieredCacheProxy
+
+@Suite(.timeLimit(.minutes(2)))
+struct StatusHTMLTests {
+    @Test func foreignTextIsOnlyText() {
+        let text = "<script>\"'&</script>"
+        let escaped = StatusHTML.escaped(text)
+        #expect(escaped == "&lt;script&gt;&quot;&#39;&amp;&lt;/script&gt;")
+        // A combining mark makes one character of itself and what stands before it.
+        #expect(!StatusHTML.escaped("<\u{338}b>").unicodeScalars.contains("<"))
+    }
+
+    @Test func formsAreDecoded() {
+        let form = PageForm("url=http%3A%2F%2Fh%2Fa%20b&x=a+b&bad=%zz&=y&alone&cut=%4")
+        #expect(form["url"] == "http://h/a b")
+        #expect(form["x"] == "a b")
+        #expect(form["bad"] == nil)
+        #expect(form["alone"] == nil)
+        #expect(form["cut"] == nil)
+    }
+
+    @Test func ratesAreOfWhatHasGrown() async throws {
+        let time = ManualTimeSource()
+        let rates = ProgressRates(time: time)
+        #expect(rates.update([("a", 0), ("b", 5)])["a"] == nil)
+        time.advance(by: .seconds(2))
+        #expect(rates.update([("a", 4096), ("b", 5)]) == ["a": 2048])
+        time.advance(by: .seconds(2))
+        #expect(rates.update([("a", 4000), ("b", 5)]).isEmpty)
+    }
+
+    @Test func metricsNameEverything() {
+        var statistics = Statistics()
+        statistics.memoryHits = 7
+        let text = MetricsPage.text(statistics, DiskUsage(entries: 3, bytes: 4096, limit: 1 << 20))
+        #expect(text.contains("\ntieredcache_memory_hits_total 7\n"))
+        #expect(text.contains("\ntieredcache_entries 3\n"))
+        #expect(text.contains("# TYPE tieredcache_disk_bytes gauge\n"))
+        for line in text.split(separator: "\n") where !line.hasPrefix("#") {
+            #expect(line.split(separator: " ").count == 2, "\(line)")
+        }
+    }
+
+    @Test func thePageShowsPinsAndRemoves() async throws {
+        try await ProxyFixture.run { fixture in
+            fixture.origin.serve("/a'<b>.mp4", .fresh(1000))
+            fixture.origin.serve("/a.mp4", .fresh(1000))
+            _ = try await fixture.ask("/a.mp4")
+            let page = try await fixture.request("GET", "")
+            #expect(page.status == 200)
+            #expect(page["content-type"] == "text/html; charset=utf-8")
+            #expect(page.text.contains(fixture.origin.url("/a.mp4")))
+            let form = "url=" + fixture.origin.url("/a.mp4")
+            let pinned = try await fixture.request("POST", "pin", form)
+            #expect(pinned.status == 303)
+            #expect(pinned["location"] == fixture.proxy.base)
+            let request = try CacheRequest(fixture.origin.url("/a.mp4"))
+            let entry = try await fixture.cache.entry(for: request)
+            #expect(entry?.isPinned == true)
+            #expect(try await fixture.request("GET", "").text.contains("pinned"))
+            #expect(try await fixture.request("POST", "remove", form).status == 303)
+            let removed = try await fixture.cache.entry(for: request)
+            #expect(removed == nil)
+            #expect(try await fixture.request("POST", "remove", "url=nonsense").status == 400)
+            let metrics = try await fixture.request("GET", "metrics")
+            #expect(metrics.text.contains("tieredcache_entries 0\n"))
+        }
+    }
+}
