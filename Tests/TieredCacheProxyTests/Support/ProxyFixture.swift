@@ -73,14 +73,18 @@ final class ProxyFixture: Sendable {
     func ask(
         _ path: String,
         _ fields: String...,
-        method: String = "GET"
+        method: String = "GET",
+        didReceiveHead: @escaping @Sendable () -> Void = {}
     ) async throws -> RawAnswer {
         let (port, target) = (proxy.port, try target(path))
         return try await onThread {
             let connection = try RawConnection(port: port)
             let lines = ["\(method) \(target) HTTP/1.1", "Host: 127.0.0.1:\(port)"] + fields
             try connection.send(lines.joined(separator: "\r\n") + "\r\n\r\n")
-            return try connection.receiveAnswer(toHead: method == "HEAD")
+            return try connection.receiveAnswer(
+                toHead: method == "HEAD",
+                didReceiveHead: didReceiveHead
+            )
         }
     }
 

@@ -46,8 +46,14 @@ extension String {
 
 extension RawConnection {
     /// Reads one answer, framed as its head says.
-    func receiveAnswer(toHead: Bool = false) throws -> RawAnswer {
+    ///
+    /// - Parameter didReceiveHead: called between head and body.
+    func receiveAnswer(
+        toHead: Bool = false,
+        didReceiveHead: () -> Void = {}
+    ) throws -> RawAnswer {
         var answer = try RawAnswer(head: try receiveHead())
+        didReceiveHead()
         if toHead || answer.status == 304 || answer.status == 204 || answer.status < 200 {
             return answer
         }
