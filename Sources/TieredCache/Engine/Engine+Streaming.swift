@@ -6,7 +6,10 @@ extension Engine {
     /// Answers like ``response(for:)``, but asks the origin in pieces of our own shape.
     ///
     /// A consumer that leaves in the middle, as players do, has then cost little more than it read.
-    func streamedResponse(for request: CacheRequest) async throws(CacheError) -> CacheResponse {
+    func streamedResponse(
+        for request: CacheRequest,
+        deadline: Duration
+    ) async throws(CacheError) -> CacheResponse {
         guard let opening = Self.opening(of: request.range), request.method == .get else {
             return try await response(for: request)
         }
@@ -29,7 +32,8 @@ extension Engine {
         }
         var certainEnd: Int64?
         if case .bounded(let range) = request.range { certainEnd = range.upperBound }
-        let options = ReaderOptions()
+        var options = ReaderOptions()
+        options.deadline = deadline
         let medium = EntryMedium(body, opening: opening, options: options.planner)
         return response.reading(
             ReaderBody(medium, wanted, certainTo: certainEnd, options),

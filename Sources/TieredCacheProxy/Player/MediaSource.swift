@@ -88,7 +88,8 @@ struct MediaSource: Sendable {
     ) async throws -> Result<Opened, OpenRetry.Failure> {
         do {
             let response = try await Deadline.run(within: time, settings.timeSource) {
-                [cache] in try await cache.streamedResponse(for: request)
+                [cache, settings] in
+                try await cache.streamedResponse(for: request, deadline: settings.stallTimeout)
             }
             guard let response else { return .failure(.timedOut) }
             return .success(try opened(response, request))

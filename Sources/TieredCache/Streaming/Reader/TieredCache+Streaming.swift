@@ -4,13 +4,16 @@ extension TieredCache {
     /// For players, which leave in the middle and come back elsewhere: the body costs little more
     /// than what is read of it, and a transfer that is under way lingers for the next request.
     ///
-    /// - Parameter request: what is wanted.
+    /// - Parameters:
+    ///   - request: what is wanted.
+    ///   - deadline: how long its body waits for a byte.
     /// - Returns: the answer.
     /// - Throws: what ``response(for:)`` throws.
     package func streamedResponse(
-        for request: CacheRequest
+        for request: CacheRequest,
+        deadline: Duration = .seconds(30)
     ) async throws(CacheError) -> CacheResponse {
-        try await engine.streamedResponse(for: request)
+        try await engine.streamedResponse(for: request, deadline: deadline)
     }
 
     /// Opens a reader over an entry that is held, by its key alone.
