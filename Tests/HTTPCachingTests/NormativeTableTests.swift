@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The table of RFC 9111's sentences must name tests that exist.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct NormativeTableTests {
     private static var root: URL {
         URL(fileURLWithPath: #filePath).deletingLastPathComponent()

@@ -1,7 +1,7 @@
 import HTTPCaching
 import Testing
 
-@Suite("TargetURI resolving", .timeLimit(.minutes(1)))
+@Suite("TargetURI resolving", .timeLimit(.minutes(10)))
 struct TargetURIResolvingTests {
     /// RFC 3986 §5.4, fragments dropped.
     @Test(
@@ -69,7 +69,7 @@ struct TargetURIResolvingTests {
     }
 }
 
-@Suite("TargetURI Basic authorization", .timeLimit(.minutes(1)))
+@Suite("TargetURI Basic authorization", .timeLimit(.minutes(10)))
 struct TargetURIBasicAuthorizationTests {
     @Test(
         "Worked values",

@@ -1,7 +1,7 @@
 import HTTPCaching
 import Testing
 
-@Suite("TargetURI", .timeLimit(.minutes(1)))
+@Suite("TargetURI", .timeLimit(.minutes(10)))
 struct TargetURITests {
     @Test(
         "What is equivalent becomes equal, everything else stays",

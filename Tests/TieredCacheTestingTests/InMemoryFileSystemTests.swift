@@ -4,7 +4,7 @@ import TieredCache
 import TieredCacheTesting
 
 /// The disk in memory behaves as a disk does, up to the power cut.
-@Suite("InMemoryFileSystem", .timeLimit(.minutes(5)))
+@Suite("InMemoryFileSystem", .timeLimit(.minutes(10)))
 struct InMemoryFileSystemTests {
     private let disk = InMemoryFileSystem(remembersUnsynced: true)
 

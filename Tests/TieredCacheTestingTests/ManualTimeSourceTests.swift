@@ -3,7 +3,7 @@ import Testing
 import TieredCache
 import TieredCacheTesting
 
-@Suite("ManualTimeSource", .timeLimit(.minutes(1)))
+@Suite("ManualTimeSource", .timeLimit(.minutes(10)))
 struct ManualTimeSourceTests {
     @Test
     func `Both times advance together and only when told`() {

@@ -3,7 +3,7 @@ import Testing
 import TieredCache
 import TieredCacheTesting
 
-@Suite("Scripted transport", .timeLimit(.minutes(1)))
+@Suite("Scripted transport", .timeLimit(.minutes(10)))
 struct ScriptedTransportTests {
     private let request = TransportRequest(
         head: HTTPRequest(method: .get, scheme: "http", authority: "a.example", path: "/")

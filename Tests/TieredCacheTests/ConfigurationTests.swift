@@ -3,7 +3,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Configuration", .timeLimit(.minutes(1)))
+@Suite("Configuration", .timeLimit(.minutes(10)))
 struct ConfigurationTests {
     @Test
     func `Limits are on by default`() throws {

@@ -5,7 +5,7 @@ import Testing
 import TieredCache
 
 /// The code of README and documentation, compiled; and the proof that it is the same code.
-@Suite("Code in the documentation", .timeLimit(.minutes(1)))
+@Suite("Code in the documentation", .timeLimit(.minutes(10)))
 struct DocumentationTests {
     private static let root = FilePath(#filePath)
         .removingLastComponent().removingLastComponent().removingLastComponent()

@@ -4,21 +4,21 @@ import SystemPackage
 extension DiskCore {
     /// An entry that is open already: no disk, no digest.
     @inline(__always)
-    func resident(_ key: CacheKey) -> ResidentTable.Found? {
+    func resident(_ key: CacheKey, isUse: Bool = true) -> ResidentTable.Found? {
         guard let found = state.withLock({ $0.residents.find(key) }) else { return nil }
-        found.entry.markUsed()
+        if isUse { found.entry.markUsed() }
         return found
     }
 
     /// Looks in the file that has the key's name, whatever the index says (invariant 6).
-    func lookup(_ key: CacheKey) throws(CacheError) -> DiskEntry? {
-        let resident = resident(key)
+    func lookup(_ key: CacheKey, isUse: Bool = true) throws(CacheError) -> DiskEntry? {
+        let resident = resident(key, isUse: isUse)
         if let resident, !resident.isResting { return resident.entry }
         foldUsesIfDue()
         let name = name(of: key)
         do throws(FileSystemError) {
             return try sparingDescriptors { () throws(FileSystemError) in
-                try lookupOnDisk(key, name, resident)
+                try lookupOnDisk(key, name, resident, isUse: isUse)
             }
         } catch {
             if error.errno == .ioError {
@@ -34,33 +34,34 @@ extension DiskCore {
     private func lookupOnDisk(
         _ key: CacheKey,
         _ name: EntryName,
-        _ resident: ResidentTable.Found?
+        _ resident: ResidentTable.Found?,
+        isUse: Bool
     ) throws(FileSystemError) -> DiskEntry? {
         if let resident, case .ready(let entry?) = try wake(resident, blocking: true) {
             return entry
         }
         for _ in 0..<3 {
-            if case .ready(let found) = try openEntry(key, name, blocking: true) {
+            if case .ready(let found) = try openEntry(key, name, blocking: true, isUse: isUse) {
                 return found
             }
         }
         // Writers of this name got in between each time: let them wait for once.
         return try turns.take(name) { () throws(FileSystemError) in
-            let found = try openEntry(key, name, blocking: true)
+            let found = try openEntry(key, name, blocking: true, isUse: isUse)
             if case .ready(let entry) = found { return entry }
             return nil
         }
     }
 
-    func lookupWithoutBlocking(_ key: CacheKey) -> NonBlocking<DiskEntry?> {
-        let resident = resident(key)
+    func lookupWithoutBlocking(_ key: CacheKey, isUse: Bool) -> NonBlocking<DiskEntry?> {
+        let resident = resident(key, isUse: isUse)
         if let resident, !resident.isResting { return .ready(resident.entry) }
         do throws(FileSystemError) {
             if let resident {
                 let woken = try wake(resident, blocking: false)
                 guard case .ready(nil) = woken else { return woken }
             }
-            return try openEntry(key, name(of: key), blocking: false)
+            return try openEntry(key, name(of: key), blocking: false, isUse: isUse)
         } catch {
             // The blocking form meets the same error and reports it.
             return .wouldBlock
@@ -71,7 +72,8 @@ extension DiskCore {
     private func openEntry(
         _ key: CacheKey,
         _ name: EntryName,
-        blocking: Bool
+        blocking: Bool,
+        isUse: Bool
     ) throws(FileSystemError) -> NonBlocking<DiskEntry?> {
         guard let entries else { return .ready(nil) }
         let changes = state.withLock { state in
@@ -90,7 +92,7 @@ extension DiskCore {
         }
         guard let opened = try body(of: found, &reader) else { return .wouldBlock }
         let entry = DiskEntry(core: self, name: name, record: found.record, state: opened)
-        entry.isUsed.store(true, ordering: .relaxed)
+        entry.isUsed.store(isUse, ordering: .relaxed)
         return admit(entry, ifUnchangedSince: changes, blocking: blocking)
     }
 

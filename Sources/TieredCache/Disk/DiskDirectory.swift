@@ -56,7 +56,7 @@ struct DiskDirectory {
             }
             fixedBytes =
                 allocated("FORMAT") + allocated("LOCK") + allocated(IndexSnapshot.name)
-                + allocatedByJobs()
+                + allocated("PROXY") + allocatedByJobs()
             let volume = try fileSystem.volume(of: root)
             minimumFree = options.minimumFree ?? min(256 << 20, volume.total / 20)
             if let percentage = options.maximumVolumePercentage {
@@ -179,7 +179,11 @@ struct DiskDirectory {
     }
 
     /// What the root holds.
-    static let names: Set<String> = ["FORMAT", "LOCK", IndexSnapshot.name, "entries", "staging"]
+    ///
+    /// `jobs` and `PROXY` belong to the downloads and to the proxy; the disk tier never touches them.
+    static let names: Set<String> = [
+        "FORMAT", "LOCK", IndexSnapshot.name, "entries", "staging", "jobs", "PROXY",
+    ]
 
     /// Whether a name in `staging` is one that we give.
     static func isOurs(_ staged: String) -> Bool {

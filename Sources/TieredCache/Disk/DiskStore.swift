@@ -48,16 +48,34 @@ public final class DiskStore: Sendable {
 
     /// A lease on a key's entry; `nil` if there is none.
     ///
-    /// Goes straight to the file by name: needs no index. Counts as a use.
-    public func entry(for key: CacheKey) throws(CacheError) -> DiskEntry? {
-        try core.lookup(key)
+    /// Goes straight to the file by name: needs no index.
+    ///
+    /// - Parameters:
+    ///   - key: whose entry it is.
+    ///   - isUse: whether the entry is wanted for its bytes, which moves it away from eviction and ends
+    ///     its time as a prefetched one. Looking at what is held, and prefetching, is none.
+    /// - Returns: the lease.
+    /// - Throws: ``CacheError/Code/localStorage`` if the disk fails.
+    public func entry(
+        for key: CacheKey,
+        isUse: Bool = true
+    ) throws(CacheError) -> DiskEntry? {
+        try core.lookup(key, isUse: isUse)
     }
 
     /// Looks up a key if that needs no disk.
     ///
     /// Never blocks: open entries answer from memory, others if kernel caches have what is needed.
-    public func entryWithoutBlocking(for key: CacheKey) -> NonBlocking<DiskEntry?> {
-        core.lookupWithoutBlocking(key)
+    ///
+    /// - Parameters:
+    ///   - key: whose entry it is.
+    ///   - isUse: as in ``entry(for:isUse:)``.
+    /// - Returns: the lease, or that the disk has to be waited for.
+    public func entryWithoutBlocking(
+        for key: CacheKey,
+        isUse: Bool = true
+    ) -> NonBlocking<DiskEntry?> {
+        core.lookupWithoutBlocking(key, isUse: isUse)
     }
 
     /// Starts a new entry, which takes the key from what is stored under it.

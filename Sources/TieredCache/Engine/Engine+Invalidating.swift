@@ -32,7 +32,7 @@ extension Engine {
 
     private func markInvalid(_ key: CacheKey) {
         do throws(CacheError) {
-            guard let entry = try disk.openStore?.entry(for: key),
+            guard let entry = try disk.openStore?.entry(for: key, isUse: false),
                 var head = StoredResponse(encoded: entry.metadata)
             else { return }
             head.flags.insert(.invalidated)

@@ -110,7 +110,7 @@ extension Engine {
 
     func entry(for key: CacheKey) async throws(CacheError) -> EntrySummary? {
         try await withStore { (store) throws(CacheError) in
-            try store.entry(for: key).map(EntrySummary.init)
+            try store.entry(for: key, isUse: false).map(EntrySummary.init)
         }
     }
 

@@ -10,7 +10,8 @@ extension Engine {
         let disk = disk
         await io.run { [self] in
             do throws(CacheError) {
-                guard let entry = try disk.store().entry(for: request.key), !entry.isPinned
+                guard let entry = try disk.store().entry(for: request.key, isUse: false),
+                    !entry.isPinned
                 else { return }
                 try entry.setPinned(true)
             } catch {

@@ -114,7 +114,7 @@ extension Engine {
         guard let store = disk.openStore else { return }
         await io.run { [self] in
             do throws(CacheError) {
-                guard let entry = try store.entry(for: held.key),
+                guard let entry = try store.entry(for: held.key, isUse: false),
                     StoredResponse(encoded: entry.metadata) == held.head
                 else { return }
                 update(entry, head)

@@ -42,7 +42,7 @@ extension Engine {
 
     private func storedHead(under key: CacheKey) -> StoredResponse? {
         do throws(CacheError) {
-            return try disk.openStore?.entry(for: key)
+            return try disk.openStore?.entry(for: key, isUse: false)
                 .flatMap { StoredResponse(encoded: $0.metadata) }
         } catch {
             didFailToLookUp(key, error)

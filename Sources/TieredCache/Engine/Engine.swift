@@ -264,8 +264,12 @@ final class Engine: Sendable {
     /// The entry under a key, looked up on this thread if that needs no disk.
     ///
     /// That the disk fails is a miss: the origin may still answer (invariant 9).
-    func diskEntry(for key: CacheKey) async throws(CacheError) -> DiskEntry? {
-        if let store = disk.openStore, case .ready(let entry) = store.entryWithoutBlocking(for: key)
+    func diskEntry(
+        for key: CacheKey,
+        isUse: Bool
+    ) async throws(CacheError) -> DiskEntry? {
+        if let store = disk.openStore,
+            case .ready(let entry) = store.entryWithoutBlocking(for: key, isUse: isUse)
         {
             return entry
         }
@@ -273,7 +277,7 @@ final class Engine: Sendable {
         let disk = disk
         return await io.run { [self] in
             do throws(CacheError) {
-                return try disk.store().entry(for: key)
+                return try disk.store().entry(for: key, isUse: isUse)
             } catch {
                 didFailToLookUp(key, error)
                 return nil

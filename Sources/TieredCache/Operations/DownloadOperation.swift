@@ -309,7 +309,7 @@ struct DownloadOperation: Sendable {
     ) {
         guard let store = engine.disk.openStore else { return }
         do throws(CacheError) {
-            guard let entry = try store.entry(for: key),
+            guard let entry = try store.entry(for: key, isUse: false),
                 let stored = StoredResponse(encoded: entry.metadata),
                 stored.hasValidators(of: old)
             else { return }

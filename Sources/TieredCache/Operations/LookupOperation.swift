@@ -115,7 +115,7 @@ struct LookupOperation: Sendable {
         if !request.isPinned, let entry = engine.memory.entry(forKey: key) {
             return entry.head.mayAnswer(request) ? HeldResponse(entry, key: key) : nil
         }
-        guard let entry = try await engine.diskEntry(for: key),
+        guard let entry = try await engine.diskEntry(for: key, isUse: !request.isPrefetch),
             let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request)
         else { return nil }
         return HeldResponse(head: head, entry: entry)

@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Testing
 
-@Suite("ContentLength", .timeLimit(.minutes(1)))
+@Suite("ContentLength", .timeLimit(.minutes(10)))
 struct ContentLengthTests {
     @Test(
         "Valid values",

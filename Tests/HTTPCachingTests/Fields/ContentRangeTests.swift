@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Testing
 
-@Suite("ContentRange", .timeLimit(.minutes(1)))
+@Suite("ContentRange", .timeLimit(.minutes(10)))
 struct ContentRangeTests {
     @Test(
         "Valid values",

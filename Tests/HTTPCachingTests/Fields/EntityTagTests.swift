@@ -1,7 +1,7 @@
 import HTTPCaching
 import Testing
 
-@Suite("EntityTag", .timeLimit(.minutes(1)))
+@Suite("EntityTag", .timeLimit(.minutes(10)))
 struct EntityTagTests {
     @Test("Reading", arguments: ["\"\"", "\"a\"", "W/\"a b\"", "\"é\"", "\"!#$%~\"", "\"a,b\""])
     func reading(text: String) {
@@ -54,7 +54,7 @@ struct EntityTagTests {
     }
 }
 
-@Suite("EntityTagList", .timeLimit(.minutes(1)))
+@Suite("EntityTagList", .timeLimit(.minutes(10)))
 struct EntityTagListTests {
     @Test(
         "Reading",

@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Testing
 
-@Suite("ResponseCacheControl", .timeLimit(.minutes(1)))
+@Suite("ResponseCacheControl", .timeLimit(.minutes(10)))
 struct ResponseCacheControlTests {
     /// nil: no lifetime; zero: stale at once, which RFC 9111 §4.2.1 asks for where it is invalid.
     @Test(
@@ -87,7 +87,7 @@ struct ResponseCacheControlTests {
     }
 }
 
-@Suite("RequestCacheControl", .timeLimit(.minutes(1)))
+@Suite("RequestCacheControl", .timeLimit(.minutes(10)))
 struct RequestCacheControlTests {
     @Test("All directives")
     func all() {

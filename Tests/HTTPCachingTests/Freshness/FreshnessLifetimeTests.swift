@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Testing
 
-@Suite("FreshnessLifetime", .timeLimit(.minutes(1)))
+@Suite("FreshnessLifetime", .timeLimit(.minutes(10)))
 struct FreshnessLifetimeTests {
     private struct Case {
         var control: String?

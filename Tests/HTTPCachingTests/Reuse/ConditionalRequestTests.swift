@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Testing
 
-@Suite("ConditionalRequest", .timeLimit(.minutes(1)))
+@Suite("ConditionalRequest", .timeLimit(.minutes(10)))
 struct ConditionalRequestTests {
     @Test("Validators are sent back verbatim")
     func verbatim() {
@@ -24,7 +24,7 @@ struct ConditionalRequestTests {
     }
 }
 
-@Suite("Precondition", .timeLimit(.minutes(1)))
+@Suite("Precondition", .timeLimit(.minutes(10)))
 struct PreconditionTests {
     private let stored: HTTPFields = [
         .eTag: "W/\"a\"", .lastModified: WallTime.date(-100), .date: WallTime.date(0),

@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Testing
 
-@Suite("ReuseDecision", .timeLimit(.minutes(1)))
+@Suite("ReuseDecision", .timeLimit(.minutes(10)))
 struct ReuseDecisionTests {
     private typealias Expected = (ReuseDecision.Action, ReuseDecision.Reason)
 

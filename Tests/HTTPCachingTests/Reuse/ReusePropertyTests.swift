@@ -3,7 +3,7 @@ import HTTPTypes
 import Testing
 
 /// Laws that hold for every response and request, over seeded random ones.
-@Suite("Caching properties", .timeLimit(.minutes(1)))
+@Suite("Caching properties", .timeLimit(.minutes(10)))
 struct ReusePropertyTests {
     private static let responseDirectives = [
         "max-age=0", "max-age=10", "max-age=100", "max-age=x", "s-maxage=50", "no-cache",

@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Testing
 
-@Suite("VaryMatch", .timeLimit(.minutes(1)))
+@Suite("VaryMatch", .timeLimit(.minutes(10)))
 struct VaryMatchTests {
     private func fields(_ name: String, _ values: String...) throws -> HTTPFields {
         var fields = HTTPFields()

@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Testing
 
-@Suite("Freshening", .timeLimit(.minutes(1)))
+@Suite("Freshening", .timeLimit(.minutes(10)))
 struct FresheningTests {
     @Test(
         "What a 304 is about",

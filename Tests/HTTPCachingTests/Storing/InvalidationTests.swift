@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Testing
 
-@Suite("Invalidation", .timeLimit(.minutes(1)))
+@Suite("Invalidation", .timeLimit(.minutes(10)))
 struct InvalidationTests {
     private func targets(
         _ method: String,

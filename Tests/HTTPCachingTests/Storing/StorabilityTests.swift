@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Testing
 
-@Suite("Storability", .timeLimit(.minutes(1)))
+@Suite("Storability", .timeLimit(.minutes(10)))
 struct StorabilityTests {
     private func decide(
         _ status: Int = 200,

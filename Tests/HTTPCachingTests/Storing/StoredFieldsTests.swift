@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Testing
 
-@Suite("StoredFields", .timeLimit(.minutes(1)))
+@Suite("StoredFields", .timeLimit(.minutes(10)))
 struct StoredFieldsTests {
     private func name(_ text: String) throws -> HTTPField.Name {
         try #require(HTTPField.Name(text))

@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Testing
 
-@Suite("StoredResponse", .timeLimit(.minutes(1)))
+@Suite("StoredResponse", .timeLimit(.minutes(10)))
 struct StoredResponseTests {
     static func make(
         _ fields: HTTPFields,
@@ -79,7 +79,7 @@ struct StoredResponseTests {
     }
 }
 
-@Suite("StoredResponse coding", .timeLimit(.minutes(1)))
+@Suite("StoredResponse coding", .timeLimit(.minutes(10)))
 struct StoredResponseCodingTests {
     private var sample: StoredResponse {
         var fields: HTTPFields = [.contentType: "video/mp4", .cacheControl: "max-age=60"]

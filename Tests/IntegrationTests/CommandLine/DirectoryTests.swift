@@ -6,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCacheCLI
 
 /// Cache directories that cannot be used, and where the directory is by default.
-@Suite("The cache directory", .timeLimit(.minutes(2)))
+@Suite("The cache directory", .timeLimit(.minutes(10)))
 struct DirectoryTests {
     private static let managing: [[String]] = [
         ["list"], ["stats", "--json"], ["clear"], ["trim", "--to", "0"], ["verify"],

@@ -11,7 +11,7 @@ import Darwin
 #endif
 
 /// `downloads`, `resume`, `pause` and `cancel`, after a program that was interrupted.
-@Suite("Unfinished downloads", .timeLimit(.minutes(5)))
+@Suite("Unfinished downloads", .timeLimit(.minutes(10)))
 struct DownloadsTests {
     private static let length: Int64 = 2_000_000
 

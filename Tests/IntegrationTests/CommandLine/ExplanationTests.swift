@@ -37,6 +37,7 @@ struct ExplanationTests {
                 (["--sort", "held", "--reverse"], ["/film", "/head", "/page"]),
                 (["--filter", "pinned"], ["/film"]),
                 (["--filter", "partial"], ["/head"]),
+                (["--filter", "prefetched"], ["/page"]),
                 (["--filter", "complete", "--sort", "length"], ["/page", "/film"]),
                 (["--filter", "complete", "--filter", "pinned"], ["/film"]),
                 (["--contains", "/fi"], ["/film"]),

@@ -4,7 +4,7 @@ import TieredCacheTesting
 @testable import TieredCacheCLI
 
 /// A representation that changes while it is delivered.
-@Suite("get: change", .timeLimit(.minutes(2)))
+@Suite("get: change", .timeLimit(.minutes(10)))
 struct GetChangeTests {
     /// Ends the first answer early, after which the origin has another version.
     private static let changing = OriginScript.first(

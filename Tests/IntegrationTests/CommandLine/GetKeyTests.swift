@@ -5,7 +5,7 @@ import TieredCacheTesting
 @testable import TieredCacheCLI
 
 /// `--key`, `--method`, `--data`, `--header`.
-@Suite("get: keys, methods and fields", .timeLimit(.minutes(2)))
+@Suite("get: keys, methods and fields", .timeLimit(.minutes(10)))
 struct GetKeyTests {
     @Test("A key names the entry whatever the URL's signature is")
     func rotating() async throws {

@@ -7,7 +7,7 @@ import TieredCacheTesting
 @testable import TieredCacheCLI
 
 /// Where the body goes, and what becomes of FILE.
-@Suite("get: output", .timeLimit(.minutes(2)))
+@Suite("get: output", .timeLimit(.minutes(10)))
 struct GetOutputTests {
     @Test("The body goes to standard output, and JSON to standard error", arguments: [true, false])
     func standardOutput(named: Bool) async throws {

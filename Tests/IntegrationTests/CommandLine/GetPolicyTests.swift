@@ -4,7 +4,7 @@ import TieredCacheTesting
 @testable import TieredCacheCLI
 
 /// `--policy`.
-@Suite("get: policies", .timeLimit(.minutes(2)))
+@Suite("get: policies", .timeLimit(.minutes(10)))
 struct GetPolicyTests {
     @Test("cache-only never asks: 66 for what is not held")
     func cacheOnlyMiss() async throws {

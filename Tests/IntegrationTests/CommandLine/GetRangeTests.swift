@@ -4,7 +4,7 @@ import TieredCacheTesting
 @testable import TieredCacheCLI
 
 /// `--range A-B`, `A-`, `--range=-N`.
-@Suite("get: ranges", .timeLimit(.minutes(2)))
+@Suite("get: ranges", .timeLimit(.minutes(10)))
 struct GetRangeTests {
     private static let length: Int64 = 300_000
 

@@ -5,7 +5,7 @@ import TieredCacheTesting
 @testable import TieredCacheCLI
 
 /// The words and counts of `get --json`.
-@Suite("get: sources", .timeLimit(.minutes(2)))
+@Suite("get: sources", .timeLimit(.minutes(10)))
 struct GetSourceTests {
     @Test("origin, then disk without a request")
     func disk() async throws {

@@ -7,7 +7,7 @@ import TieredCacheTesting
 @testable import TieredCacheCLI
 
 /// Which URL is asked for and under which key it is held.
-@Suite("get: targets", .timeLimit(.minutes(2)))
+@Suite("get: targets", .timeLimit(.minutes(10)))
 struct GetTargetTests {
     @Test("A fragment is neither sent nor part of the key")
     func fragment() async throws {

@@ -11,7 +11,7 @@ import Darwin
 #endif
 
 /// A second process in a directory that a living one owns.
-@Suite("Guests", .timeLimit(.minutes(2)))
+@Suite("Guests", .timeLimit(.minutes(10)))
 struct GuestTests {
     /// Holds `/held`, and a get of `/slow` that owns the directory while `body` runs.
     private func withOwner(

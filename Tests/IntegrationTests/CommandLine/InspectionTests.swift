@@ -13,7 +13,7 @@ import Darwin
 #endif
 
 /// `list`, `stats`, `show`, `path`.
-@Suite("list, stats, show, path", .timeLimit(.minutes(2)))
+@Suite("list, stats, show, path", .timeLimit(.minutes(10)))
 struct InspectionTests {
     /// One object of `list --json`.
     private func entry(

@@ -11,7 +11,7 @@ import Darwin
 #endif
 
 /// SIGKILL at any moment: no wrong byte, and hardly one fetched twice.
-@Suite("SIGKILL", .timeLimit(.minutes(2)))
+@Suite("SIGKILL", .timeLimit(.minutes(10)))
 struct KillTests {
     @Test("Killed again and again at random points, resumed, and equal in the end")
     func killed() async throws {

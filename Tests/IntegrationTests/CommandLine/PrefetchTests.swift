@@ -5,7 +5,7 @@ import TieredCacheTesting
 @testable import TieredCacheCLI
 
 /// `prefetch`.
-@Suite("prefetch", .timeLimit(.minutes(2)))
+@Suite("prefetch", .timeLimit(.minutes(10)))
 struct PrefetchTests {
     @Test("Fetches for later; --json prints get's line for each URL")
     func whole() async throws {

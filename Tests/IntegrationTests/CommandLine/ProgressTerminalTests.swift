@@ -12,7 +12,7 @@ import Darwin
 #endif
 
 /// What a person at a terminal sees; the terminal is that of script(1).
-@Suite("get on a terminal", .timeLimit(.minutes(3)))
+@Suite("get on a terminal", .timeLimit(.minutes(10)))
 struct ProgressTerminalTests {
     /// Runs `get` with a terminal for standard error.
     private func watch(

@@ -5,7 +5,7 @@ import TieredCacheTesting
 @testable import TieredCacheCLI
 
 /// `remove`, `clear`, `trim`.
-@Suite("remove, clear, trim", .timeLimit(.minutes(2)))
+@Suite("remove, clear, trim", .timeLimit(.minutes(10)))
 struct RemovalTests {
     private func urls(_ place: Workplace) async throws -> [String] {
         try await place.run("list", "--json").lines.compactMap { JSONFields($0).text("url") }

@@ -13,7 +13,7 @@ import Darwin
 #endif
 
 /// `tieredcache serve`, the real program, spoken to with curl and by hand.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct ServeTests {
     /// What a serving program said when it was ready.
     private struct Server {

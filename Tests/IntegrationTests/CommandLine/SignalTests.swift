@@ -10,7 +10,7 @@ import Darwin
 #endif
 
 /// SIGINT and SIGTERM: 130, what arrived is kept, the origin's connections are closed.
-@Suite("Signals", .timeLimit(.minutes(2)))
+@Suite("Signals", .timeLimit(.minutes(10)))
 struct SignalTests {
     @Test("get keeps what arrived and goes on there", arguments: [SIGINT, SIGTERM])
     func get(signal: Int32) async throws {

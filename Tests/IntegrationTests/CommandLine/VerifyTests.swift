@@ -5,7 +5,7 @@ import TieredCacheTesting
 @testable import TieredCacheCLI
 
 /// `verify`, and what `get` does about damage.
-@Suite("verify", .timeLimit(.minutes(2)))
+@Suite("verify", .timeLimit(.minutes(10)))
 struct VerifyTests {
     private func json(_ entries: Int, _ blocks: Int, _ damaged: Int, _ repaired: Int) -> String {
         #"{"entries":\#(entries),"blocks":\#(blocks),"damaged":\#(damaged),"repaired":\#(repaired)}"#

@@ -7,7 +7,7 @@ import TieredCacheTesting
 /// Invariant 10: no body is held whole on its way through.
 ///
 /// In a process of its own, whose peak is not that of other tests.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct BoundedMemoryTests {
     private static let length: Int64 = 256 << 20
     /// What a stream may add to the process, and what an unoptimised build adds on top.

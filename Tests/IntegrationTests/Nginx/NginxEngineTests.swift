@@ -5,7 +5,7 @@ import TieredCache
 import TieredCacheTesting
 
 /// The whole engine against a server that nobody here wrote.
-@Suite("The engine and nginx", .timeLimit(.minutes(2)))
+@Suite("The engine and nginx", .timeLimit(.minutes(10)))
 struct NginxEngineTests {
     /// Reads a body piece by piece, compares every byte, and returns where the bytes came from.
     private func read(

@@ -4,7 +4,7 @@ import TieredCache
 import TieredCacheTesting
 
 /// The transport against a server that nobody here wrote.
-@Suite("The transport and nginx", .timeLimit(.minutes(2)))
+@Suite("The transport and nginx", .timeLimit(.minutes(10)))
 struct NginxTransportTests {
     /// Pulls `target` to its end and compares every byte.
     private func fetch(

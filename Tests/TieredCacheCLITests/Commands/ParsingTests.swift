@@ -4,7 +4,7 @@ import Testing
 
 @testable import TieredCacheCLI
 
-@Suite("Parsing of commands", .timeLimit(.minutes(1)))
+@Suite("Parsing of commands", .timeLimit(.minutes(10)))
 struct ParsingTests {
     private func get(_ arguments: String...) throws -> GetCommand {
         let parsed = try RootCommand.parseAsRoot(["get"] + arguments)

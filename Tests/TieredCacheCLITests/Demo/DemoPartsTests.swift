@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCacheCLI
 
-@Suite("Parts of the demo", .timeLimit(.minutes(1)))
+@Suite("Parts of the demo", .timeLimit(.minutes(10)))
 struct DemoPartsTests {
     @Test("A claim that fails is said, counted and repeated at the end")
     func claims() {

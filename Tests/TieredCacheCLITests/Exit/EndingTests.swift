@@ -3,7 +3,7 @@ import TieredCache
 
 @testable import TieredCacheCLI
 
-@Suite("Endings", .timeLimit(.minutes(1)))
+@Suite("Endings", .timeLimit(.minutes(10)))
 struct EndingTests {
     @Test(
         "Exit codes of the engine's errors",

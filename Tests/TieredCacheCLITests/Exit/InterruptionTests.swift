@@ -3,7 +3,7 @@ import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
-@Suite("Interruption", .timeLimit(.minutes(1)))
+@Suite("Interruption", .timeLimit(.minutes(10)))
 struct InterruptionTests {
     @Test("Without a signal the result is the body's")
     func undisturbed() async throws {

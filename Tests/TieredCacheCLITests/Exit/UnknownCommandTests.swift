@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCacheCLI
 
-@Suite("Unknown commands", .timeLimit(.minutes(1)))
+@Suite("Unknown commands", .timeLimit(.minutes(10)))
 struct UnknownCommandTests {
     @Test("Known commands, help and options pass")
     func known() throws {

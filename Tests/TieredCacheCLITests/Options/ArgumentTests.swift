@@ -4,7 +4,7 @@ import Testing
 
 @testable import TieredCacheCLI
 
-@Suite("Argument values", .timeLimit(.minutes(1)))
+@Suite("Argument values", .timeLimit(.minutes(10)))
 struct ArgumentTests {
     @Test(
         "Ranges",

@@ -6,7 +6,7 @@ import TieredCache
 
 @testable import TieredCacheCLI
 
-@Suite("Options become a configuration", .timeLimit(.minutes(1)))
+@Suite("Options become a configuration", .timeLimit(.minutes(10)))
 struct ConfigurationTests {
     @Test("What is given counts, the rest keeps its default")
     func configuration() throws {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCacheCLI
 
-@Suite("JSON lines", .timeLimit(.minutes(1)))
+@Suite("JSON lines", .timeLimit(.minutes(10)))
 struct JSONValueTests {
     @Test(
         "Scalars",

@@ -3,7 +3,7 @@ import Testing
 @testable import TieredCache
 @testable import TieredCacheCLI
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct NoticeLineTests {
     private func text(_ notice: DownloadNotice) -> String? {
         NoticeLine(notice, name: "film.mp4")?.text

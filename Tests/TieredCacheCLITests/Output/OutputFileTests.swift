@@ -9,7 +9,7 @@ import Glibc
 import Darwin
 #endif
 
-@Suite("The user's file", .serialized, .timeLimit(.minutes(1)))
+@Suite("The user's file", .serialized, .timeLimit(.minutes(10)))
 struct OutputFileTests {
     /// A directory of its own for each test, removed with its files.
     private final class Directory {

@@ -3,7 +3,7 @@ import TieredCache
 
 @testable import TieredCacheCLI
 
-@Suite("Progress", .timeLimit(.minutes(1)))
+@Suite("Progress", .timeLimit(.minutes(10)))
 struct ProgressTests {
     private let line = ProgressLine(
         name: "film.mp4",

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct GenerationTagTests {
     private func tag(
         _ fields: HTTPFields,

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct PlayerConditionsTests {
     private static let tag = EntityTag(opaque: "g1")
     private static let modified = "Wed, 21 Oct 2015 07:28:00 GMT"

@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct PlayerProxyTests {
     private let length: Int64 = 300_000
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct PlayerRouteTests {
     private let address = ProxyAddress(port: 8080, token: "t0ken")
 

@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct PlaylistAnswerTests {
     private func playlist(_ text: String, _ control: String? = nil) -> OriginResource {
         var resource = OriginResource(

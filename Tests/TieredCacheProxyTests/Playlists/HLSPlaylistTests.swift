@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct HLSPlaylistTests {
     private let master = HLSPlaylist(
         Array(

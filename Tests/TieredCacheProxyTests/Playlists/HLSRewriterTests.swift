@@ -3,7 +3,7 @@ import Testing
 
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct HLSRewriterTests {
     private func rewrite(
         _ text: String,

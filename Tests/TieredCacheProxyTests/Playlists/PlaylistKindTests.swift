@@ -3,7 +3,7 @@ import Testing
 
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct PlaylistKindTests {
     @Test("Type or extension let expect a playlist, and its first bytes decide")
     func detection() {

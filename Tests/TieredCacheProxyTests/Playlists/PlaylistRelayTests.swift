@@ -8,7 +8,7 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct PlaylistRelayTests {
     private static let running = """
         #EXTM3U

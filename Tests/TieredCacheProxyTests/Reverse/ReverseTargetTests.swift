@@ -4,7 +4,7 @@ import Testing
 
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct ReverseTargetTests {
     @Test(arguments: [
         ("http://h", "/a?b", "http://h/a?b"), ("http://h/", "/", "http://h/"),

@@ -58,7 +58,7 @@ private struct EchoResponder: Responder {
     }
 }
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct HTTPServerTests {
     private func withServer(
         _ change: (inout ServerLimits) -> Void = { _ in },

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct RequestGuardTests {
     /// Feeds text in pieces of `size` bytes; returns what was passed on for each request, whole
     /// ones first, and the refusal that ended it.

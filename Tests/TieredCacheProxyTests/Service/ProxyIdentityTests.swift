@@ -10,7 +10,7 @@ import Glibc
 import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct ProxyIdentityTests {
     @Test func textIsReadBack() {
         for identity in [

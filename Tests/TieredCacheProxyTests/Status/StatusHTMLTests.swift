@@ -4,7 +4,7 @@ import TieredCacheTesting
 @testable import TieredCache
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct StatusHTMLTests {
     @Test func foreignTextIsOnlyText() {
         let text = "<script>\"'&</script>"

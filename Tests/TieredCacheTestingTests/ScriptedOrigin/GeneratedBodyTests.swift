@@ -1,7 +1,7 @@
 import Testing
 import TieredCacheTesting
 
-@Suite("Generated bodies", .timeLimit(.minutes(1)))
+@Suite("Generated bodies", .timeLimit(.minutes(10)))
 struct GeneratedBodyTests {
     @Test("Any part equals the same part of the whole")
     func parts() {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TieredCacheTesting
 
-@Suite("The origin's conditional rules", .timeLimit(.minutes(1)))
+@Suite("The origin's conditional rules", .timeLimit(.minutes(10)))
 struct OriginConditionsTests {
     private let resource: OriginResource = {
         var resource = OriginResource.generated(length: 100)

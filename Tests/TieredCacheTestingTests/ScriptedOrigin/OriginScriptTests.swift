@@ -1,7 +1,7 @@
 import Testing
 import TieredCacheTesting
 
-@Suite("Scripts", .timeLimit(.minutes(1)))
+@Suite("Scripts", .timeLimit(.minutes(10)))
 struct OriginScriptTests {
     private func statuses(_ script: OriginScript, _ count: Int) -> [Int?] {
         (0..<count).map { index in

@@ -6,7 +6,7 @@ import TieredCache
 @testable import TieredCacheTesting
 
 /// Speaks to the origin byte by byte, so that no client's leniency hides a mistake.
-@Suite("The scripted origin on the wire", .timeLimit(.minutes(2)))
+@Suite("The scripted origin on the wire", .timeLimit(.minutes(10)))
 struct ScriptedOriginTests {
     private let io = IOExecutor(threads: 4)
 

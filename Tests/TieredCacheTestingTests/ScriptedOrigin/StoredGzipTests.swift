@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCacheTesting
 
-@Suite("Stored gzip", .timeLimit(.minutes(1)))
+@Suite("Stored gzip", .timeLimit(.minutes(10)))
 struct StoredGzipTests {
     @Test("The check value of CRC-32")
     func checksum() {

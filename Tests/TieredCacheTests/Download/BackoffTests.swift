@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Waits between attempts", .timeLimit(.minutes(1)))
+@Suite("Waits between attempts", .timeLimit(.minutes(10)))
 struct BackoffTests {
     @Test("The ceiling doubles up to its cap")
     func ceilings() {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Rate and progress", .timeLimit(.minutes(1)))
+@Suite("Rate and progress", .timeLimit(.minutes(10)))
 struct DownloadProgressTests {
     private func instant(_ seconds: Double) -> MonotonicTime {
         MonotonicTime(nanoseconds: Int64(seconds * 1e9))

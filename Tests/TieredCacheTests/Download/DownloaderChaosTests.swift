@@ -6,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCache
 
 /// Downloads from an origin that cuts, fails, lies and changes, drawn from a seed.
-@Suite("Downloader in chaos", .timeLimit(.minutes(2)))
+@Suite("Downloader in chaos", .timeLimit(.minutes(10)))
 struct DownloaderChaosTests {
     /// The origin's moods; the representation may change between any two requests.
     private struct Chaos {

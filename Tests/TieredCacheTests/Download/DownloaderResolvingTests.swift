@@ -6,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCache
 
 /// Signed URLs that expire, bounded requests, permanent redirects.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct DownloaderResolvingTests {
     private static let length = 200_000
 

@@ -6,7 +6,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("Downloader over sockets", .timeLimit(.minutes(1)))
+@Suite("Downloader over sockets", .timeLimit(.minutes(10)))
 struct DownloaderSocketTests {
     @Test(
         "A redirect, a cut and the rest: two connections, no byte twice"

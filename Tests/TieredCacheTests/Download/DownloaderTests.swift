@@ -6,7 +6,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("Downloader", .timeLimit(.minutes(1)))
+@Suite("Downloader", .timeLimit(.minutes(10)))
 struct DownloaderTests {
     private static let length = 5000
 

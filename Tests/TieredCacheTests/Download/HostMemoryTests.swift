@@ -3,7 +3,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct HostMemoryTests {
     private func at(_ seconds: Int64) -> MonotonicTime {
         MonotonicTime(nanoseconds: seconds * 1_000_000_000)

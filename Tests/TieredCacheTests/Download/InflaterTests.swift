@@ -3,7 +3,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Inflater", .timeLimit(.minutes(1)))
+@Suite("Inflater", .timeLimit(.minutes(10)))
 struct InflaterTests {
     /// What zlib makes of `bytes`: 31 is gzip, 15 is zlib, -15 is bare deflate.
     static func coded(_ bytes: [UInt8], windowBits: Int32) -> [UInt8] {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Redirects", .timeLimit(.minutes(1)))
+@Suite("Redirects", .timeLimit(.minutes(10)))
 struct RedirectsTests {
     private func response(_ status: Int, _ location: String?) -> HTTPResponse {
         var fields = HTTPFields()

@@ -5,7 +5,7 @@ import Testing
 @testable import TieredCache
 
 /// One test per row of the table of request kind and response.
-@Suite("What a response means", .timeLimit(.minutes(1)))
+@Suite("What a response means", .timeLimit(.minutes(10)))
 struct ResponseDispositionTests {
     private static let now = WallTime(seconds: 1_767_225_600)
     private static let tagged: HTTPFields = [.eTag: "\"v1\""]

@@ -5,7 +5,7 @@ import Testing
 @testable import TieredCache
 
 /// The rows of the table for requests with `If-Match` ("S") and without a validator ("U").
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct SegmentRowsTests {
     private static let tag: HTTPFields = [.eTag: "\"v1\""]
     private let generation = Generation(

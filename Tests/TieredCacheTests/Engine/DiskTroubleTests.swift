@@ -6,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCache
 
 /// Invariant 9: disk trouble never fails what the origin can serve.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct DiskTroubleTests {
     private func withCache(
         _ fixture: CacheFixture,

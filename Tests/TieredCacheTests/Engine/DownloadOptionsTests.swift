@@ -7,7 +7,7 @@ import TieredCacheTesting
 @testable import TieredCache
 
 /// What the configuration says about downloads, seen from the origin.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct DownloadOptionsTests {
     private let film = OriginResource.generated(length: 3 << 20, cacheControl: "max-age=60")
 

@@ -4,7 +4,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct PassingTests {
     @Test("A body that breaks off before its first byte was read begins anew for the same reader")
     func aBrokenBodyBeginsAnew() async throws {

@@ -3,7 +3,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("Pins and prefetches", .timeLimit(.minutes(1)))
+@Suite("Pins and prefetches", .timeLimit(.minutes(10)))
 struct PinningTests {
     @Test("A request with a pin pins what is held, from memory or disk", arguments: [true, false])
     func held(isInMemory: Bool) async throws {

@@ -6,7 +6,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct RangeAnswerTests {
     @Test("The end of what is not stored is fetched where it is, not where it was looked for")
     func aSuffixOfWhatIsNotStored() async throws {

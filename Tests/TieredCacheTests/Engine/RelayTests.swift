@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct RelayTests {
     @Test("A fresh answer comes from the cache with its age, and says so")
     func freshAnswersAreReused() async throws {

@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct RelayedConditionTests {
     private static let fresh: HTTPFields = [
         .cacheControl: "max-age=60", .eTag: "\"one\"",

@@ -4,7 +4,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct RequestOperationTests {
     @Test func aCancelBeforeTheStartWins() async throws {
         try await CacheFixture.run { fixture in

@@ -6,7 +6,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct SharedFlightTests {
     private static let length: Int64 = 12 << 20
 

@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct StaleWhileRevalidateTests {
     private static let control = "max-age=1, stale-while-revalidate=60"
 

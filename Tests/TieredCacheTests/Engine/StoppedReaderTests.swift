@@ -5,7 +5,7 @@ import TieredCacheTesting
 @testable import TieredCache
 
 /// Invariant 12: a consumer that has stopped reading holds no slot.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct StoppedReaderTests {
     @Test(
         "One that has stopped gives its slot up and goes on where it was",

@@ -7,7 +7,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct TieredCacheTests {
     private static let fresh = "max-age=3600"
 

@@ -6,7 +6,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct VariantTests {
     private static func vary(_ names: String) -> HTTPFields {
         [.cacheControl: "max-age=60", .vary: names]

@@ -7,7 +7,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct DownloadJobTests {
     private static let length: Int64 = 3 << 20
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct JobRecordTests {
     private func record() throws -> JobRecord {
         var request = try CacheRequest("https://a.example/film.mp4?sig=1", key: "film")

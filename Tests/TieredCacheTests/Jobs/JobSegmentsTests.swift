@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct JobSegmentsTests {
     @Test("Parts are long enough, begin at blocks, and cover all but the first")
     func ranges() {

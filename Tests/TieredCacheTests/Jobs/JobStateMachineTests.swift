@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct JobStateMachineTests {
     private static let failure = CacheError(.httpStatus, "gone", status: 410)
     private static let trouble = CacheError(.originFailed, "closed")

@@ -5,7 +5,7 @@ import TieredCacheTesting
 @testable import TieredCache
 
 /// Invariant 12 seen from the origin.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct SixSlotsTests {
     @Test("Thirty wait: six are busy")
     func busy() async throws {

@@ -3,7 +3,7 @@ import Testing
 
 @_spi(Benchmarks) @testable import TieredCache
 
-@Suite("CacheKey", .timeLimit(.minutes(1)))
+@Suite("CacheKey", .timeLimit(.minutes(10)))
 struct CacheKeyTests {
     @Test
     func `Canonically equivalent strings are different keys`() {

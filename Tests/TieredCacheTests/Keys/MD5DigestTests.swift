@@ -2,7 +2,7 @@ import Testing
 
 @_spi(Benchmarks) @testable import TieredCache
 
-@Suite("MD5Digest", .timeLimit(.minutes(1)))
+@Suite("MD5Digest", .timeLimit(.minutes(10)))
 struct MD5DigestTests {
     @Test
     func `The text is that of the bytes in order`() {

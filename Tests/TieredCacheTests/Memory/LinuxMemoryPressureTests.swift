@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("Linux memory pressure", .timeLimit(.minutes(1)))
+@Suite("Linux memory pressure", .timeLimit(.minutes(10)))
 struct LinuxMemoryPressureTests {
     static let calm = "some avg10=0.00 avg60=9.00 avg300=9.00 total=1\nfull avg10=0.00 avg60=9.00\n"
 

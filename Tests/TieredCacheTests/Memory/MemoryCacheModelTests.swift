@@ -3,7 +3,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("MemoryCache against its model", .timeLimit(.minutes(2)))
+@Suite("MemoryCache against its model", .timeLimit(.minutes(10)))
 struct MemoryCacheModelTests {
     struct Shape: Sendable, CustomStringConvertible {
         let shards: Int

@@ -3,7 +3,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("MemoryCache under many threads", .timeLimit(.minutes(2)))
+@Suite("MemoryCache under many threads", .timeLimit(.minutes(10)))
 struct MemoryCacheStressTests {
     /// A value that knows its key: a lookup that returns another's value is found out.
     final class Value: Sendable {

@@ -3,7 +3,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("MemoryCache", .timeLimit(.minutes(1)))
+@Suite("MemoryCache", .timeLimit(.minutes(10)))
 struct MemoryCacheTests {
     @Test
     func `The least recently used leaves first`() throws {

@@ -3,7 +3,7 @@ import Testing
 @testable import TieredCache
 
 /// Keys of every length and kind, values of every layout: entries keep both in raw memory.
-@Suite("Memory entries", .timeLimit(.minutes(2)))
+@Suite("Memory entries", .timeLimit(.minutes(10)))
 struct MemoryEntriesTests {
     /// Lengths around all that is special: none, a small string, the entry's room, a line.
     private static let lengths = Array(0...200) + [1000, 70_000]

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("MemoryLimits", .timeLimit(.minutes(1)))
+@Suite("MemoryLimits", .timeLimit(.minutes(10)))
 struct MemoryLimitsTests {
     @Test(arguments: [0, -1, Int.min, Int.max])
     func `A cost limit that makes no sense is refused`(cost: Int) {

@@ -3,7 +3,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("Memory pressure", .timeLimit(.minutes(1)))
+@Suite("Memory pressure", .timeLimit(.minutes(10)))
 struct MemoryPressureTests {
     @Test
     func `Warnings shrink in steps down to a quarter`() {

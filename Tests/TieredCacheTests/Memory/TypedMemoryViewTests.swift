@@ -3,7 +3,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("TypedMemoryView", .timeLimit(.minutes(1)))
+@Suite("TypedMemoryView", .timeLimit(.minutes(10)))
 struct TypedMemoryViewTests {
     struct Image: Hashable, Sendable {
         let width: Int

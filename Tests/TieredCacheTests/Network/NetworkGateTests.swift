@@ -4,7 +4,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct NetworkGateTests {
     private func target() throws -> TargetURI { try TargetURI("https://far.example/a") }
 

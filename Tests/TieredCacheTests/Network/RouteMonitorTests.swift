@@ -3,7 +3,7 @@ import Testing
 @testable import TieredCache
 
 /// The kernel of this machine; whether it is online is not for a test to say.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct RouteMonitorTests {
     @Test("The present status comes first, and watching ends with the consumer")
     func status() async throws {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct RouteTableTests {
     @Test("Online is an address that leads out, on a link that is up")
     func online() {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Event hub", .timeLimit(.minutes(1)))
+@Suite("Event hub", .timeLimit(.minutes(10)))
 struct EventHubTests {
     private let hub = EventHub()
 

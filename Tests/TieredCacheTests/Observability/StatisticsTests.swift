@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Statistics", .timeLimit(.minutes(1)))
+@Suite("Statistics", .timeLimit(.minutes(10)))
 struct StatisticsTests {
     @Test
     func `Ratios are of hits among lookups and of cached among delivered bytes`() throws {
@@ -22,7 +22,7 @@ struct StatisticsTests {
     }
 }
 
-@Suite("Statistics counters", .timeLimit(.minutes(1)))
+@Suite("Statistics counters", .timeLimit(.minutes(10)))
 struct StatisticsCountersTests {
     @Test(arguments: StatisticsCounters.Counter.allCases)
     func `Each counter shows in one field and in no other`(

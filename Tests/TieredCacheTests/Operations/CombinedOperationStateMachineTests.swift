@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Combined operation, decisions", .timeLimit(.minutes(1)))
+@Suite("Combined operation, decisions", .timeLimit(.minutes(10)))
 struct CombinedOperationStateMachineTests {
     @Test
     func `A lookup that answers completes`() {

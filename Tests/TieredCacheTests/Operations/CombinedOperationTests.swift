@@ -3,7 +3,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Combined operation", .timeLimit(.minutes(1)))
+@Suite("Combined operation", .timeLimit(.minutes(10)))
 struct CombinedOperationTests {
     private typealias Operation = CombinedOperation<String, Int>
 

@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct DownloadIntegrityTests {
     private let field = HTTPField.Name("Repr-Digest") ?? .contentLocation
     private static let length: Int64 = 1_500_000

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Host line", .timeLimit(.minutes(1)))
+@Suite("Host line", .timeLimit(.minutes(10)))
 struct HostLineTests {
     /// A line kept as a plain list.
     private struct Model {

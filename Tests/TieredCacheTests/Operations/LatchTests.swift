@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Latch", .timeLimit(.minutes(1)))
+@Suite("Latch", .timeLimit(.minutes(10)))
 struct LatchTests {
     @Test
     func `The first outcome wins and stays`() async throws {

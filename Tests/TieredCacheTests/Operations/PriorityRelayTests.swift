@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Priority relay", .timeLimit(.minutes(1)))
+@Suite("Priority relay", .timeLimit(.minutes(10)))
 struct PriorityRelayTests {
     private final class Listener: Sendable {
         private let heard = Guarded<[RequestPriority]>([])

@@ -3,7 +3,7 @@ import Testing
 @testable import TieredCache
 
 /// Random inputs, in any order, judged by `RequestQueueModel` after every step.
-@Suite("Request queue, seeded interleavings", .timeLimit(.minutes(2)))
+@Suite("Request queue, seeded interleavings", .timeLimit(.minutes(10)))
 struct RequestQueueInterleavingTests {
     @Test("every input has exactly the effects of the model", arguments: 0..<40)
     func interleavings(seed: UInt64) {

@@ -3,7 +3,7 @@ import Testing
 @testable import TieredCache
 
 /// Many tasks at once; worth most under the thread sanitizer.
-@Suite("Request queue under load", .timeLimit(.minutes(2)))
+@Suite("Request queue under load", .timeLimit(.minutes(10)))
 struct RequestQueueStressTests {
     /// Counts what runs, and the most that ever ran at once.
     private final class Gauge: Sendable {

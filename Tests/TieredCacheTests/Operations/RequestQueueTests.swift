@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Request queue", .timeLimit(.minutes(2)))
+@Suite("Request queue", .timeLimit(.minutes(10)))
 struct RequestQueueTests {
     private let queue = RequestQueue(executor: IOExecutor(threads: 2))
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Waiting flights", .timeLimit(.minutes(1)))
+@Suite("Waiting flights", .timeLimit(.minutes(10)))
 struct WaitingFlightsTests {
     private func flight(_ number: UInt64) -> FlightID { FlightID(number: number) }
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct PrefetchPlannerTests {
     private typealias Action = PrefetchPlanner.Action
     private let keys = (0..<6).map { CacheKey(explicit: "item \($0)", method: "GET") }

@@ -4,7 +4,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct PrefetcherTests {
     @Test("The heads of the next items are held when they are played")
     func heads() async throws {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct MovieBoxLocatorTests {
     /// A file of boxes that are given by type and size; sizes above 32 bits are written large.
     private struct File {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Byte counts", .timeLimit(.minutes(1)))
+@Suite("Byte counts", .timeLimit(.minutes(10)))
 struct ByteCountFormatTests {
     static let sizes: [(String, Int64)] = [
         ("0", 0), ("500000", 500_000), ("7B", 7), ("64MiB", 67_108_864), ("2GiB", 2_147_483_648),

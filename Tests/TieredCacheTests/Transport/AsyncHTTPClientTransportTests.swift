@@ -6,7 +6,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Transport on AsyncHTTPClient", .timeLimit(.minutes(2)))
+@Suite("Transport on AsyncHTTPClient", .timeLimit(.minutes(10)))
 struct AsyncHTTPClientTransportTests {
     private static func request(
         _ authority: String,

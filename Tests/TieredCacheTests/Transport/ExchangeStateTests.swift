@@ -4,7 +4,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Exchange state", .timeLimit(.minutes(1)))
+@Suite("Exchange state", .timeLimit(.minutes(10)))
 struct ExchangeStateTests {
     private func head(
         of state: ExchangeState

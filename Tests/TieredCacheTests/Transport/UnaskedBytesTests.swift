@@ -7,7 +7,7 @@ import Testing
 @testable import TieredCache
 
 /// The handler between what a socket brings and who asks for it.
-@Suite("Bytes that came unasked", .timeLimit(.minutes(1)))
+@Suite("Bytes that came unasked", .timeLimit(.minutes(10)))
 struct UnaskedBytesTests {
     /// Passes a read on only when told to, as a consumer that takes its time; notes what comes.
     private final class Consumer: ChannelDuplexHandler {

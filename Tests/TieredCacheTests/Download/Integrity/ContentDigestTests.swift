@@ -3,7 +3,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct ContentDigestTests {
     private let name = HTTPField.Name("Repr-Digest") ?? .contentLocation
     private let older = HTTPField.Name("Content-MD5") ?? .contentLocation

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct IntegrityLedgerTests {
     private func at(_ seconds: Int64) -> MonotonicTime {
         MonotonicTime(nanoseconds: seconds * 1_000_000_000)

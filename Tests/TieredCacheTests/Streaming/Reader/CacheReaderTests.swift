@@ -6,7 +6,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct CacheReaderTests {
     private static let length: Int64 = 8 << 20 + 12_345
     private static let film = OriginResource.generated(

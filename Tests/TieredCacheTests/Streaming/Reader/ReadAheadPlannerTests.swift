@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct ReadAheadPlannerTests {
     private let start = MonotonicTime(nanoseconds: 0)
 

@@ -7,7 +7,7 @@ import TieredCacheTesting
 @testable import TieredCache
 
 /// Origins that cannot do what a reader would like, or change, or fail.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct ReaderDegradationTests {
     private static let length: Int64 = 3 << 20 + 777
 

@@ -6,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCache
 
 /// Cancelling, interrupting, deadlines, and leaving.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct ReaderStoppingTests {
     private static let film = OriginResource.generated(
         length: 4 << 20,
