@@ -167,7 +167,8 @@ struct ReaderStoppingTests {
                 let all = try await cache.streamedResponse(for: request).body.collect()
                 #expect(all == Self.film.allBytes)
             }
-            #expect(fixture.origin.log.bodyBytesWritten <= 4 << 20)
+            // A transfer that ends with its reader may leave a piece on its way unread.
+            #expect(fixture.origin.log.bodyBytesWritten <= (4 << 20) + (512 << 10))
         }
     }
 }
