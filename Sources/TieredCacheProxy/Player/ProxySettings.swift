@@ -14,9 +14,9 @@ public struct ProxySettings: Sendable {
     /// By default 30 s; the origin is asked again and again meanwhile.
     public var stallTimeout: Duration = .seconds(30)
     /// How long a download goes on after its last client has left, by default 1.5 s.
+    ///
+    /// What it may take in that time is bounded by the engine's readers.
     public var lingerTime: Duration = .milliseconds(1500)
-    /// How many bytes it may take in that time, by default 512 KiB.
-    public var lingerBytes: Int64 = 512 << 10
     /// How much and how long a client may ask.
     public var limits = ServerLimits()
     /// Where log messages go; nowhere by default.
