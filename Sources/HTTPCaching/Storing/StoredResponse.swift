@@ -23,6 +23,8 @@ public struct StoredResponse: Hashable, Sendable {
         public static let storedByApplication = Flags(rawValue: 1 << 2)
         /// Came through as the origin sent it: redirects not followed, codings not decoded.
         public static let relayed = Flags(rawValue: 1 << 3)
+        /// Came without a strong validator; what a 304 says later is not about its bytes.
+        public static let withoutValidator = Flags(rawValue: 1 << 4)
     }
 
     /// The request that the response answered, as far as it must be remembered.
@@ -108,7 +110,10 @@ public struct StoredResponse: Hashable, Sendable {
     }
 
     /// The strong validator by which parts of the body may be joined, or nil.
-    public var validator: Validator? { Validator(of: fields, responseTime: responseTime) }
+    public var validator: Validator? {
+        guard !flags.contains(.withoutValidator) else { return nil }
+        return Validator(of: fields, responseTime: responseTime)
+    }
 
     /// Decides whether the response may answer a request; see ``ReuseDecision``.
     ///
@@ -158,14 +163,18 @@ public struct StoredResponse: Hashable, Sendable {
         responseTime: WallTime,
         rules: CacheRules
     ) -> StoredResponse {
-        StoredResponse(
+        var flags = flags.subtracting(.invalidated)
+        // A date that was too young for the bytes held is older at the time of the answer, and
+        // still says nothing about what was written within that second.
+        if validator == nil { flags.insert(.withoutValidator) }
+        return StoredResponse(
             status: status,
             fields: Freshening.updated(fields, with: answer, rules: rules),
             requestTime: requestTime,
             responseTime: responseTime,
             origin: origin,
             selectingFields: selectingFields,
-            flags: flags.subtracting(.invalidated)
+            flags: flags
         )
     }
 }

@@ -74,6 +74,14 @@ extension DownloadPlan {
         policy.takesWholeAnswers && range.upperBound < .max && start.offset == 0
             && response.status == .ok
     }
+
+    /// Whether a whole body shows, or lets fear, that a request for the bytes behind some that are
+    /// held would bring all of it again.
+    package func hasIgnoredRanges(_ start: GenerationStart, _ response: HTTPResponse) -> Bool {
+        guard start.offset == 0, response.status == .ok else { return false }
+        return range != 0..<Int64.max
+            || response.headerFields[.acceptRanges]?.lowercased() != "bytes"
+    }
 }
 
 /// What identifies the bytes held, and with it every response that may be joined to them.

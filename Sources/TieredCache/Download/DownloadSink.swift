@@ -50,7 +50,8 @@ package struct DownloadHead: Sendable {
     package enum Kind: Hashable, Sendable {
         /// The first bytes of a representation of its own, from `start.offset`.
         case newGeneration(GenerationStart)
-        /// More of the present generation. The length is what is known now.
+        /// More of the present generation, or with status 200 all of it once more, because the
+        /// origin does not know ranges. The length is what is known now.
         case continuing(from: Int64, completeLength: Int64?)
         /// No body: what is held is current, and its fields are to be freshened.
         case notModified

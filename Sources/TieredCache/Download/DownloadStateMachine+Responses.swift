@@ -25,12 +25,13 @@ extension DownloadStateMachine {
             }
         }
         if distrustPermanentTarget(response) { return sendFromStart() }
-        let context = ResponseContext(
+        var context = ResponseContext(
             method: request.head.method,
             generation: generation,
             responseTime: responseTime,
             policy: plan.policy
         )
+        context.isFromSameOrigin = generation?.origin.map { $0 == chain.target.origin } ?? true
         let relayed = plan.relay.flatMap {
             ResponseDisposition(relaying: response, to: request.kind, by: $0, in: context)
         }
@@ -65,7 +66,11 @@ extension DownloadStateMachine {
             return .receive(.continuing(from: end, completeLength: completeLength))
         case .repeating(let length):
             hasIgnoredRange = true
-            return go(on: 0, limit: length)
+            // Asking again for what follows would bring all of it once more.
+            if plan.policy.takesWholeAnswers { extendToEnd() }
+            let end = length ?? generation?.completeLength
+            generation?.completeLength = end
+            return go(on: 0, limit: end, isWhole: true)
         case .notModified:
             _ = finish(.notModified)
             return .receive(.notModified)
@@ -124,9 +129,13 @@ extension DownloadStateMachine {
         return .receive(.newGeneration(start))
     }
 
-    private mutating func go(on offset: Int64, limit: Int64?) -> Action {
+    private mutating func go(
+        on offset: Int64,
+        limit: Int64?,
+        isWhole: Bool = false
+    ) -> Action {
         position = offset
-        state = .receiving(Reception(limit: limit, isWhole: false))
+        state = .receiving(Reception(limit: limit, isWhole: isWhole))
         return .receive(.continuing(from: offset, completeLength: completeLength))
     }
 

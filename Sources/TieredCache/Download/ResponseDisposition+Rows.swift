@@ -64,13 +64,10 @@ extension ResponseDisposition {
         let isChunked = fields[.transferEncoding] != nil
         let hasNoBody = context.method == .head || [204, 205].contains(response.status.code)
         let validator = Validator(of: fields, responseTime: context.responseTime)
-        // Row 13: the same representation, sent again because ranges are not known here. What is
-        // held stays; the bytes run past until the first missing one.
-        if response.status.code == 200, coding == .identity, !isChunked, let length,
-            let held = context.generation, held.completeLength == length, let validator,
-            case .entityTag = validator.kind, held.validator == validator, kind != .revalidation
+        if response.status.code == 200, coding == .identity, kind != .revalidation,
+            context.repeats(validator, completeLength: isChunked ? nil : length)
         {
-            return .repeating(completeLength: length)
+            return .repeating(completeLength: isChunked ? nil : length)
         }
         var start = GenerationStart(completeLength: isChunked ? nil : length, validator: validator)
         if context.method != .head, hasNoBody { start.completeLength = 0 }
@@ -122,5 +119,27 @@ extension ResponseDisposition {
             return .rangeNotSatisfiable(completeLength: length)
         }
         return .restart(.rangesUntrusted("answered 416 for bytes that it says exist"))
+    }
+}
+
+extension ResponseContext {
+    /// Row 13: whether a whole body is the representation that is held, sent again because ranges
+    /// are not known here.
+    ///
+    /// What is held stays then; the bytes run past until the first missing one. A tag says it for
+    /// any length that is not another one. A date says it, at the origin that gave it, together
+    /// with the length: what was changed since the held bytes came has a later date.
+    fileprivate func repeats(_ validator: Validator?, completeLength: Int64?) -> Bool {
+        guard let validator, let held = generation, held.validator == validator else {
+            return false
+        }
+        switch validator.kind {
+        case .entityTag:
+            return completeLength == nil || held.completeLength == nil
+                || completeLength == held.completeLength
+        case .lastModified:
+            return isFromSameOrigin && completeLength != nil
+                && completeLength == held.completeLength
+        }
     }
 }

@@ -93,6 +93,8 @@ package struct ResponseContext: Hashable, Sendable {
     package var responseTime: WallTime
     /// How patient and how trusting the download is.
     package var policy: DownloadPolicy
+    /// Whether the origin that answers is the one that gave the generation held.
+    package var isFromSameOrigin = true
 
     package init(
         method: HTTPRequest.Method = .get,

@@ -47,7 +47,8 @@ extension Engine {
         _ entry: DiskEntry,
         _ wanted: WantedRange,
         sharing flight: Subscription,
-        _ request: CacheRequest
+        _ request: CacheRequest,
+        _ status: CacheStatus = .forwarded(.partial, isStored: true, isCollapsed: true)
     ) async -> CacheResponse {
         let fill = fill(for: request)
         let body = FollowingBody(
@@ -61,7 +62,7 @@ extension Engine {
             held.head,
             request: request,
             source: .disk,
-            cacheStatus: .forwarded(.partial, isStored: true, isCollapsed: true),
+            cacheStatus: status,
             completeLength: entry.completeLength,
             wanted: wanted,
             body: body,

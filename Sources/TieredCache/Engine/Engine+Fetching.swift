@@ -59,16 +59,18 @@ extension Engine {
                 if let end = wanted.end { asked.range = .bounded(wanted.start..<end) }
             case .notModified(let confirmation):
                 if let held = remainder.held, let confirmation,
-                    held.head.hasValidators(of: confirmation.asked)
-                {
-                    return try await confirmedAnswer(
+                    held.head.hasValidators(of: confirmation.asked),
+                    let answer = try await confirmedAnswer(
                         request,
                         held,
                         confirmation.freshened,
                         remainder
                     )
+                {
+                    return answer
                 }
                 remainder.task = .fetch
+                if case .disk(let entry) = remainder.held?.body { remainder.lacking = entry }
             case .unsuccessful where request.relay != nil && remainder.isCompletion:
                 // The client is to have the answer as it is, with its body.
                 remainder = Remainder(task: .fetch, reason: remainder.reason)
@@ -146,7 +148,9 @@ extension Engine {
             base: nil,
             held: held
         )
-        operation.isAfterMiss = !isAlone && remainder.reason == .uriMiss
+        operation.isAfterMiss =
+            !isAlone && (remainder.reason == .uriMiss || remainder.lacking != nil)
+        operation.lacking = remainder.lacking?.generation
         let subscription = join(operation, at: plan.range.lowerBound)
         return Flight(subscription: subscription, fill: fill, start: plan.range.lowerBound)
     }

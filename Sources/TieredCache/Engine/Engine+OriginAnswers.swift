@@ -91,20 +91,25 @@ extension Engine {
         )
     }
 
-    /// A 304: what is held is delivered.
+    /// A 304: what is held is delivered; nil where a reader would not come to its end with it.
     func confirmedAnswer(
         _ request: CacheRequest,
         _ held: HeldResponse,
         _ head: StoredResponse,
         _ remainder: Remainder
-    ) async throws(CacheError) -> CacheResponse {
-        try await heldAnswer(
-            request,
-            held,
-            head,
-            .revalidated,
-            .forwarded(remainder.reason, status: 304, isStored: true)
-        )
+    ) async throws(CacheError) -> CacheResponse? {
+        let status = CacheStatus.forwarded(remainder.reason, status: 304, isStored: true)
+        guard request.endsInMiddle(of: held), case .disk(let entry) = held.body,
+            let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
+        else { return try await heldAnswer(request, held, head, .revalidated, status) }
+        // Another reader's transfer may be about to bring the rest.
+        if let flight = flightUnderWay(for: request, entry, wanted) {
+            let confirmed = HeldResponse(head: head, entry: entry)
+            return await response(from: confirmed, entry, wanted, sharing: flight, request, status)
+        }
+        // Or it has brought it between the two looks.
+        guard !request.endsInMiddle(of: held) else { return nil }
+        return try await heldAnswer(request, held, head, .revalidated, status)
     }
 
     private func heldAnswer(

@@ -52,7 +52,7 @@ extension Engine {
         var request = request
         if range != 0..<Int64.max {
             request.range = .bounded(range)
-            request.isForReader = true
+            request.scope = ReaderScope(range: nil)
         }
         let response = try await response(for: request)
         try response.requireSuccess(of: request)

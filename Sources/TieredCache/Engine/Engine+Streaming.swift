@@ -15,7 +15,7 @@ extension Engine {
         }
         var first = request
         first.range = .bounded(opening)
-        first.isForReader = true
+        first.scope = ReaderScope(range: request.range)
         let response: CacheResponse
         do throws(CacheError) {
             response = try await self.response(for: first)

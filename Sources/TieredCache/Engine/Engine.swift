@@ -143,7 +143,7 @@ final class Engine: Sendable {
         policy.maximumAttempts = configuration.retries
         policy.timeout = configuration.timeout
         policy.connectTimeout = configuration.connectTimeout
-        policy.takesWholeAnswers = request.isForReader
+        policy.takesWholeAnswers = request.scope != nil
         var plan = DownloadPlan(
             target: request.target,
             method: request.method,

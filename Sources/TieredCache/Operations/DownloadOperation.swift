@@ -24,6 +24,8 @@ struct DownloadOperation: Sendable {
     let held: HeldResponse?
     /// Whether nothing was held when the request looked, so that what is there by now is news.
     var isAfterMiss = false
+    /// The body that was held and will not do, if there was one.
+    var lacking: UInt64?
     /// The byte of `base` that was missing when the flight was asked for.
     var firstMissing: Int64?
 
@@ -68,9 +70,9 @@ struct DownloadOperation: Sendable {
     /// Its bytes are shared, also those that it has passed: each is fetched once (invariant 8).
     private func broughtMeanwhile() -> Fill.Generation? {
         if let base, let firstMissing, base.entry.held(at: firstMissing) != nil { return base }
-        guard isAfterMiss, let generation = fill.generation, !generation.entry.isSuperseded else {
-            return nil
-        }
+        guard isAfterMiss, let generation = fill.generation, !generation.entry.isSuperseded,
+            generation.entry.generation != lacking
+        else { return nil }
         return generation
     }
 
@@ -268,6 +270,21 @@ struct DownloadOperation: Sendable {
         return freshened
     }
 
+    /// The head of an entry whose origin has sent all of it for a part.
+    func noteWithoutRanges(
+        _ head: StoredResponse,
+        _ response: HTTPResponse,
+        _ entry: DiskEntry
+    ) -> StoredResponse {
+        guard response.headerFields[.acceptRanges]?.lowercased() != "bytes",
+            !head.flags.contains(.withoutRanges)
+        else { return head }
+        var head = head
+        head.flags.insert(.withoutRanges)
+        update(entry, head)
+        return head
+    }
+
     /// A 304: freshens what is held in either tier.
     func didConfirm(_ head: DownloadHead, flight: FlightID) {
         let fields = head.response.headerFields
@@ -319,7 +336,7 @@ struct DownloadOperation: Sendable {
         }
     }
 
-    private func update(
+    func update(
         _ entry: DiskEntry,
         _ head: StoredResponse,
         completeLength: Int64? = nil

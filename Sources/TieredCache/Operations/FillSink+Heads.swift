@@ -16,11 +16,16 @@ extension FillSink {
                 stored.flags.insert(.withoutRanges)
             }
         }
+        if operation.plan.hasIgnoredRanges(start, head.response) {
+            // The entry may be another flight's, which holds some of it.
+            repeatsHeld.withLock { $0 = true }
+        }
         if case .passing(let channel, let known) = mode.withLock({ $0 }), !channel.withdraw() {
             // Its reader knows a head already, so only the same body from its start can follow.
             guard stored.isSameShape(as: known),
                 channel.restart(start: start.offset, completeLength: start.completeLength)
             else { throw operation.changed() }
+            passed.withLock { $0 = start.offset }
             return
         }
         if operation.held != nil { engine.didRevalidate(operation.request, isUnchanged: false) }
@@ -55,6 +60,7 @@ extension FillSink {
     ) {
         // Nobody else can use what is not stored, so nobody is to join any more.
         context.shrinkCoverage(to: 0)
+        passed.withLock { $0 = offset }
         let channel = PassThroughChannel(
             start: offset,
             end: isVerbatim ? .max : end.withLock { $0 },
@@ -69,16 +75,25 @@ extension FillSink {
         from offset: Int64,
         length: Int64?
     ) throws(CacheError) {
+        let repeats = head.response.status == .ok
+        if repeats { takeWhole() }
         guard case .idle = mode.withLock({ $0 }) else { return }
         guard let base = operation.base else {
             throw CacheError(.originFailed, "a part of a representation that is not held")
         }
-        let generation = Fill.Generation(
-            head: operation.freshened(base, by: head, completeLength: length),
-            entry: base.entry
-        )
+        var stored = operation.freshened(base, by: head, completeLength: length)
+        if repeats { stored = operation.noteWithoutRanges(stored, head.response, base.entry) }
+        let generation = Fill.Generation(head: stored, entry: base.entry)
         mode.withLock { $0 = .storing(generation, nil) }
         publish(.storing(generation))
+    }
+
+    /// The origin sends all of what is held once more, because it does not know ranges.
+    private func takeWhole() {
+        repeatsHeld.withLock { $0 = true }
+        guard operation.plan.policy.takesWholeAnswers else { return }
+        end.withLock { $0 = .max }
+        context.extendCoverage(to: .max)
     }
 
     private func publish(_ answer: Fill.Answer) {

@@ -2,6 +2,20 @@ import HTTPCaching
 
 // The way past the disk, for bytes that must not or cannot be stored (invariant 9).
 extension FillSink {
+    /// What of a chunk has not gone past the disk before.
+    ///
+    /// An origin without ranges sends all once more after a cut; the reader has the beginning.
+    func notPassed(of chunk: BodyChunk, at offset: Int64) -> BodyChunk? {
+        let end = offset + Int64(chunk.count)
+        let known = passed.withLock { passed in
+            defer { passed = max(passed, end) }
+            return passed
+        }
+        guard known > offset else { return chunk }
+        guard known < end else { return nil }
+        return BodyChunk(chunk.withUnsafeBytes { [UInt8]($0[Int(known - offset)...]) })
+    }
+
     func pass(
         _ chunk: BodyChunk,
         to channel: PassThroughChannel
@@ -46,6 +60,7 @@ extension FillSink {
             completeLength: entry.completeLength
         )
         mode.withLock { $0 = .passing(channel, generation.head) }
+        passed.withLock { $0 = offset + Int64(chunk.count) }
         context.shrinkCoverage(to: 0)
         if !tail.isEmpty {
             try await channel.push(BodyChunk(tail))

@@ -28,6 +28,10 @@ final class FillSink: DownloadSink {
     private let stored = Guarded<Int64>(0)
     /// Where the bytes end that somebody wants.
     let end: Guarded<Int64>
+    /// Whether bytes that are held come again, because the origin does not know ranges.
+    let repeatsHeld = Guarded(false)
+    /// Where the bytes end that went past the disk.
+    let passed = Guarded<Int64>(0)
 
     init(_ operation: DownloadOperation, context: FlightContext) {
         self.operation = operation
@@ -67,7 +71,7 @@ final class FillSink: DownloadSink {
         case .idle:
             throw CacheError(.originFailed, "body bytes without a representation")
         case .passing(let channel, _):
-            try await pass(chunk, to: channel)
+            if let rest = notPassed(of: chunk, at: offset) { try await pass(rest, to: channel) }
         case .storing(let generation, let fill):
             do throws(CacheError) {
                 try store(chunk, at: offset, generation, fill)
@@ -85,7 +89,7 @@ final class FillSink: DownloadSink {
         let mode = mode.withLock { $0 }
         // An origin without ranges sends on; nobody has asked for that.
         if offset >= end.withLock({ $0 }), !mode.isAnswerOfItsOwn { return true }
-        guard case .storing(let generation, _) = mode,
+        guard case .storing(let generation, _) = mode, !repeatsHeld.withLock({ $0 }),
             generation.head.validator != nil,
             let held = generation.entry.held(at: offset)
         else { return false }

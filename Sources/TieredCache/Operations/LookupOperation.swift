@@ -21,6 +21,8 @@ struct LookupOperation: Sendable {
         var held: HeldResponse?
         /// When what is held may be served although the origin did not confirm it.
         var staleOnError = ReuseDecision.StaleOnError.never
+        /// A part that nothing can be joined to, and that lacks what is wanted.
+        var lacking: DiskEntry?
 
         /// Whether what is held may stand in for an error that the origin answers to validation.
         ///
@@ -123,13 +125,16 @@ struct LookupOperation: Sendable {
 
     private func miss(
         _ reason: CacheStatus.ForwardReason,
-        _ cause: CacheEvent.MissReason
+        _ cause: CacheEvent.MissReason,
+        lacking held: HeldResponse? = nil
     ) throws(CacheError) -> Answer {
         engine.didMiss(request, cause)
         guard request.policy != .cacheOnly, !facts.cacheControl.onlyIfCached else {
             throw notCached()
         }
-        return .incomplete(Remainder(task: .fetch, reason: reason))
+        var remainder = Remainder(task: .fetch, reason: reason)
+        if case .disk(let entry) = held?.body { remainder.lacking = entry }
+        return .incomplete(remainder)
     }
 
     private func decide(about held: HeldResponse) async throws(CacheError) -> Answer {
@@ -159,7 +164,13 @@ struct LookupOperation: Sendable {
                 engine.didMiss(request, .partial)
                 throw notCached("it is held only in part")
             }
-            guard held.head.validator != nil else { return try await incomplete(held, wanted) }
+            if held.head.validator == nil, let answer = try await incomplete(held, wanted) {
+                return answer
+            }
+        } else if request.endsInMiddle(of: held), request.policy != .cacheOnly,
+            !facts.cacheControl.onlyIfCached, let answer = try await incomplete(held, wanted)
+        {
+            return answer
         }
         if decision.action == .useAndRevalidate {
             engine.revalidateInBackground(request, held)
@@ -196,13 +207,18 @@ struct LookupOperation: Sendable {
     }
 
     /// A part that nothing can be joined to, unless the flight that brings it is still under way.
+    ///
+    /// - Returns: nil where the flight has brought all meanwhile.
     private func incomplete(
         _ held: HeldResponse,
         _ wanted: WantedRange
-    ) async throws(CacheError) -> Answer {
+    ) async throws(CacheError) -> Answer? {
         guard case .disk(let entry) = held.body,
             let flight = engine.flightUnderWay(for: request, entry, wanted)
-        else { return try miss(.partial, .partial) }
+        else {
+            guard !held.holds(wanted) || request.endsInMiddle(of: held) else { return nil }
+            return try miss(.partial, .partial, lacking: held)
+        }
         engine.didMiss(request, .partial)
         return .complete(
             await engine.response(from: held, entry, wanted, sharing: flight, request)

@@ -39,8 +39,8 @@ public struct CacheRequest: Sendable {
     var isPrefetch = false
     /// How the answer goes to another client; nil where the application itself asks.
     var relay: Relay?
-    /// Whether more will be wanted than the range, as far as the origin sends it.
-    var isForReader = false
+    /// What a reader will go on to after the range, which is only what it begins with.
+    var scope: ReaderScope?
     /// Told how far the download is, at most ten times a second, on a thread that must not wait.
     ///
     /// Of several requests that share a download, the one that began it is told.

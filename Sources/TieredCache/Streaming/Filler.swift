@@ -38,6 +38,15 @@ final class Filler: Sendable {
         return !newest.head.isSameRepresentation(as: head)
     }
 
+    /// Whether the origin sends the body only as a whole, as far as that is known by now.
+    func isSequential(_ entry: DiskEntry) -> Bool {
+        guard head.validator != nil, !head.flags.contains(.withoutRanges) else { return true }
+        guard let newest = fill.generation, newest.entry.generation == entry.generation else {
+            return false
+        }
+        return newest.head.flags.contains(.withoutRanges)
+    }
+
     func changed() -> CacheError {
         CacheError(
             .representationChanged,
@@ -117,7 +126,8 @@ final class Filler: Sendable {
             completeLength: entry.completeLength,
             origin: head.finalTarget?.origin
         )
-        if head.flags.contains(.withoutRanges) { plan.policy.areRangesUntrusted = true }
+        let isSequential = isSequential(entry)
+        if isSequential { plan.policy.areRangesUntrusted = true }
         var operation = DownloadOperation(
             engine: engine,
             fill: fill,
@@ -130,11 +140,10 @@ final class Filler: Sendable {
         )
         operation.firstMissing = position
         // Without ranges everything comes in sequence, and is waited for however far it is.
-        let isSequential = head.validator == nil || plan.policy.areRangesUntrusted
         return engine.join(
             operation,
             at: max(position, range.lowerBound),
-            within: isSequential ? nil : Self.worthWaiting
+            within: isSequential || plan.policy.areRangesUntrusted ? nil : Self.worthWaiting
         )
     }
 

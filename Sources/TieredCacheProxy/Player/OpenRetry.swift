@@ -33,8 +33,14 @@ struct OpenRetry {
     /// - Parameters:
     ///   - failure: what happened.
     ///   - isKnown: whether the file has been answered before; then there is more time.
-    /// - Returns: the pause.
-    mutating func delay(after failure: Failure, isKnown: Bool) -> Duration? {
+    ///   - jitter: from 0 to 1; how much of the upper half of the pause is waited for, so that
+    ///     players that failed together do not come back together.
+    /// - Returns: the pause: of 0.25 s at first, doubled up to 4 s.
+    mutating func delay(
+        after failure: Failure,
+        isKnown: Bool,
+        jitter: Double = .random(in: 0...1)
+    ) -> Duration? {
         let limit =
             isKnown
             ? max(settings.originTimeout, settings.stallTimeout) : settings.originTimeout
@@ -42,6 +48,6 @@ struct OpenRetry {
         // What is known is asked for to the last moment: its player has no other way.
         guard left > (isKnown ? .zero : pause) else { return nil }
         defer { pause = min(pause * 2, .seconds(4)) }
-        return min(pause, left)
+        return min(pause / 2 + pause / 2 * jitter, left)
     }
 }

@@ -77,6 +77,22 @@ struct StoredResponseTests {
         #expect(freshened.origin == stored.origin)
         #expect(freshened.validator?.fieldValue == "\"a\"")
     }
+
+    @Test("A date too young to vouch for the bytes does not grow strong by a later 304")
+    func youngDates() {
+        let date = HTTPDate.format(received)
+        let stored = Self.make([.lastModified: date, .date: date])
+        #expect(stored.validator == nil)
+        let later = received.advanced(by: .seconds(1000))
+        let freshened = stored.freshened(
+            by: [.lastModified: date, .date: HTTPDate.format(later)],
+            requestTime: later,
+            responseTime: later,
+            rules: CacheRules()
+        )
+        #expect(freshened.validator == nil)
+        #expect(freshened.facts.hasValidator)
+    }
 }
 
 @Suite("StoredResponse coding", .timeLimit(.minutes(10)))

@@ -222,11 +222,57 @@ struct ResponseDispositionTests {
         )
         // Without an equal length or a tag nothing says that these are the same bytes.
         for fields: HTTPFields in [
-            [.eTag: "\"v1\"", .contentLength: "999"], [.eTag: "\"v1\""],
+            [.eTag: "\"v1\"", .contentLength: "999"],
             [.eTag: "W/\"v1\"", .contentLength: "1000"], [.contentLength: "1000"],
         ] {
             guard case .newGeneration = decide(200, fields, to: resume()) else {
                 Issue.record("\(fields)")
+                continue
+            }
+        }
+    }
+
+    @Test("Row 13 with a date, or without a length: what proves that the bytes are the same")
+    func row13Witnesses() {
+        let chunked: HTTPFields = [.eTag: "\"v1\"", .transferEncoding: "chunked"]
+        #expect(decide(200, chunked, to: resume()) == .repeating(completeLength: nil))
+        #expect(decide(200, Self.tagged, to: resume()) == .repeating(completeLength: nil))
+        let old: HTTPFields = [.lastModified: "Sun, 06 Nov 2005 08:49:37 GMT"]
+        let dated = Generation(
+            validator: Validator(of: old, responseTime: Self.now),
+            completeLength: 1000
+        )
+        func answer(
+            _ fields: HTTPFields,
+            to generation: Generation,
+            isFromSameOrigin: Bool = true
+        ) -> ResponseDisposition {
+            var context = ResponseContext(generation: generation, responseTime: Self.now)
+            context.isFromSameOrigin = isFromSameOrigin
+            return ResponseDisposition(
+                of: HTTPResponse(status: .ok, headerFields: fields),
+                to: .resume(100..<1000, generation),
+                in: context
+            )
+        }
+        var whole = old
+        whole[.contentLength] = "1000"
+        #expect(answer(whole, to: dated) == .repeating(completeLength: 1000))
+        var (shorter, later, tagged) = (whole, whole, whole)
+        shorter[.contentLength] = "999"
+        later[.lastModified] = "Sun, 06 Nov 2005 08:49:38 GMT"
+        tagged[.eTag] = "W/\"1\""
+        var chunkedDate = old
+        chunkedDate[.transferEncoding] = "chunked"
+        let lengthless = Generation(validator: dated.validator)
+        let others = [
+            answer(shorter, to: dated), answer(later, to: dated), answer(tagged, to: dated),
+            answer(chunkedDate, to: dated), answer(whole, to: lengthless),
+            answer(whole, to: dated, isFromSameOrigin: false),
+        ]
+        for (index, disposition) in others.enumerated() {
+            guard case .newGeneration = disposition else {
+                Issue.record("case \(index): \(disposition)")
                 continue
             }
         }

@@ -71,7 +71,8 @@ extension EntryMedium {
     ) throws(CacheError) {
         guard !filler.isOutdated(entry) else { throw filler.changed() }
         patience.fruitless += 1
-        guard patience.fruitless <= 4 else {
+        // More than one by itself brings nothing that this one did not; the next waits a while.
+        guard patience.fruitless <= 3 else {
             throw CacheError(
                 .originFailed,
                 "\(filler.request.target.redacted) did not deliver byte \(read.offset)"

@@ -76,8 +76,7 @@ final class EntryMedium: ReaderMedium {
 
     /// Whether the origin sends the body only as a whole, so that its bytes are waited for.
     var isSequential: Bool {
-        guard let head = filler?.head else { return true }
-        return head.validator == nil || head.flags.contains(.withoutRanges)
+        filler?.isSequential(entry) ?? true
     }
 
     // MARK: Reading
@@ -87,6 +86,11 @@ final class EntryMedium: ReaderMedium {
         guard entry.held(at: read.offset) != nil else { return nil }
         let count = entry.read(at: read.offset, into: read.destination.buffer)
         guard count > 0 else { return nil }
+        if let number {
+            // Or it would count as one that has stopped reading.
+            filler?.fill.didAsk(number, at: read.offset + Int64(count), now: now)
+            filler?.fill.didAnswer(number, now: now)
+        }
         didRead(read, count)
         return count
     }

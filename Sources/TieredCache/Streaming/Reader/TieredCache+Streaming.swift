@@ -37,4 +37,17 @@ extension TieredCache {
         }
         return try await engine.reader(for: request, at: 0, certainTo: nil, options)
     }
+
+    /// A reader for callers that block; asks nobody before it is opened or read.
+    ///
+    /// - Parameters:
+    ///   - request: what is read; its range plays no role.
+    ///   - options: deadline and read-ahead.
+    /// - Returns: the reader.
+    public func blockingReader(
+        for request: CacheRequest,
+        options: ReaderOptions = ReaderOptions()
+    ) -> BlockingReader {
+        BlockingReader(request, options, engine)
+    }
 }

@@ -1,0 +1,26 @@
+import HTTPCaching
+
+/// The bytes that a reader may come to, of which its request asks for the first.
+struct ReaderScope: Hashable, Sendable {
+    /// Nil for all of them.
+    let range: ByteRangeSpec?
+}
+
+extension CacheRequest {
+    /// Whether a reader that begins with what is held comes to a byte that can never follow.
+    ///
+    /// A part without a strong validator cannot be continued (invariant 3): its reader needs a new
+    /// generation before its first byte, since none can follow after that.
+    func endsInMiddle(of held: HeldResponse) -> Bool {
+        guard let scope, held.head.validator == nil else { return false }
+        var all = self
+        all.range = scope.range
+        do throws(CacheError) {
+            let wanted = try WantedRange.resolve(all, completeLength: held.completeLength)
+            return wanted.map { !held.holds($0) } ?? true
+        } catch {
+            // What does not exist is not waited for.
+            return false
+        }
+    }
+}

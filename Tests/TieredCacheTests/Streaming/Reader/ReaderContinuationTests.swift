@@ -1,0 +1,206 @@
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+import SystemPackage
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+/// Readers that begin with a part of something that the origin sends only as a whole.
+@Suite(.timeLimit(.minutes(10)))
+struct ReaderContinuationTests {
+    /// What the origin says about its representation.
+    enum Witness: String, CaseIterable, Sendable {
+        case nothing, weakTag, youngDate, oldDate
+        case strongTag, strongTagWithoutLength, strongTagClosedAtEnd
+
+        /// Whether bytes of two transfers may be joined.
+        var isStrong: Bool { ![.nothing, .weakTag, .youngDate].contains(self) }
+    }
+
+    private static let length: Int64 = 6 << 20 + 777
+    private static let part: Int64 = 2_300_000
+
+    private static func film(_ witness: Witness, _ control: String) -> OriginResource {
+        var film = OriginResource.generated(length: length, cacheControl: control)
+        film.acceptsRanges = false
+        switch witness {
+        case .nothing: film.entityTag = .none
+        case .weakTag: film.entityTag = .custom("W/\"1\"")
+        case .youngDate:
+            film.entityTag = .none
+            // Younger than any answer.
+            film.lastModified = "Fri, 31 Dec 2200 23:59:59 GMT"
+        case .oldDate:
+            film.entityTag = .none
+            film.lastModified = "Sun, 06 Nov 2005 08:49:37 GMT"
+        case .strongTag: break
+        case .strongTagWithoutLength: film.framing = .chunked
+        case .strongTagClosedAtEnd: film.framing = .close
+        }
+        return film
+    }
+
+    /// Leaves a part of the film held, from its first byte on.
+    private static func holdPart(_ fixture: CacheFixture, _ film: OriginResource) async throws {
+        let gate = OriginGate()
+        fixture.origin.serve("/film", film, .first(1, .wait(for: gate, after: part)))
+        let request = try fixture.request("/film")
+        try await fixture.withCache { cache in
+            let reader = try await cache.reader(for: request)
+            let bytes = try await reader.bytes(at: part - 70_000, count: 1000)
+            #expect(bytes == film.bytes(part - 70_000..<part - 69_000))
+        }
+        gate.open()
+        try await fixture.withCache { cache in
+            let entry = try #require(try await cache.entry(for: request))
+            // The block that had begun to come when the cache was closed is lost.
+            #expect(!entry.isComplete && entry.heldBytes >= part - 140_000)
+        }
+    }
+
+    @Test(
+        "Such a part is continued where the origin proves that it has the same, else begun anew",
+        arguments: Witness.allCases,
+        ["max-age=600", "max-age=0"]
+    )
+    func parts(_ witness: Witness, _ control: String) async throws {
+        let film = Self.film(witness, control)
+        try await CacheFixture.run { fixture in
+            try await Self.holdPart(fixture, film)
+            let before = fixture.origin.log.exchanges.count
+            try await fixture.withCache { cache in
+                let reader = try await cache.reader(for: fixture.request("/film"))
+                #expect(try await reader.all() == film.allBytes, "\(witness) \(control)")
+                if !witness.isStrong { #expect(reader.bytesFromCache == 0) }
+                #expect(try await cache.entry(for: reader.request)?.isComplete == true)
+            }
+            // A question whether it is current, and the whole once more.
+            #expect(fixture.origin.log.exchanges.count - before <= 2, "\(witness) \(control)")
+        }
+    }
+
+    @Test(
+        "So are streamed responses, whole or from the middle on",
+        arguments: Witness.allCases,
+        [0, 1_000_000, 2_200_000, 4_000_000] as [Int64]
+    )
+    func responses(_ witness: Witness, _ start: Int64) async throws {
+        let film = Self.film(witness, "max-age=600")
+        try await CacheFixture.run { fixture in
+            try await Self.holdPart(fixture, film)
+            let before = fixture.origin.log.exchanges.count
+            try await fixture.withCache { cache in
+                var request = try fixture.request("/film")
+                if start > 0 { request.range = .openEnded(from: start) }
+                let response = try await cache.streamedResponse(for: request)
+                let bytes = try await response.body.collect()
+                #expect(bytes == film.allBytes.dropFirst(Int(start)), "\(witness) \(start)")
+            }
+            #expect(fixture.origin.log.exchanges.count - before <= 2, "\(witness) \(start)")
+        }
+    }
+
+    @Test("What is held of such a part is given without asking", arguments: Witness.allCases)
+    func heldRanges(_ witness: Witness) async throws {
+        let film = Self.film(witness, "max-age=600")
+        try await CacheFixture.run { fixture in
+            try await Self.holdPart(fixture, film)
+            let before = fixture.origin.log.exchanges.count
+            try await fixture.withCache { cache in
+                var request = try fixture.request("/film")
+                request.range = .bounded(1000..<900_000)
+                let response = try await cache.streamedResponse(for: request)
+                let bytes = try await response.body.collect()
+                #expect([UInt8](bytes) == film.bytes(1000..<900_000))
+            }
+            #expect(fixture.origin.log.exchanges.count == before)
+        }
+    }
+
+    @Test(
+        "Readers of such a part share one transfer",
+        arguments: [
+            // Without a validator, what is stale has to be fetched again for each.
+            (Witness.nothing, "max-age=600"), (.youngDate, "max-age=0"), (.oldDate, "max-age=0"),
+        ]
+    )
+    func sharing(_ witness: Witness, _ control: String) async throws {
+        let film = Self.film(witness, control)
+        try await CacheFixture.run { fixture in
+            try await Self.holdPart(fixture, film)
+            let before = fixture.origin.log.bodyBytesWritten
+            try await fixture.withCache { cache in
+                let request = try fixture.request("/film")
+                let first = try await cache.reader(for: request)
+                #expect(try await first.bytes(at: 0, count: 1000) == film.bytes(0..<1000))
+                try await withThrowingTaskGroup(of: Bool.self) { group in
+                    for _ in 0..<4 {
+                        group.addTask {
+                            let reader = try await cache.reader(for: request)
+                            return try await reader.all() == film.allBytes
+                        }
+                    }
+                    for try await isRight in group { #expect(isRight) }
+                }
+                #expect(try await first.all() == film.allBytes)
+            }
+            let written = fixture.origin.log.bodyBytesWritten - before
+            #expect(written < 2 * Self.length, "\(written)")
+        }
+    }
+
+    @Test("A transfer that is cut and cannot be continued fails honestly and asks no more")
+    func cuts() async throws {
+        let film = Self.film(.nothing, "max-age=600")
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", film, .first(1, .cut(after: Self.part)))
+            try await fixture.withCache { cache in
+                let reader = try await cache.reader(for: fixture.request("/film"))
+                let error = await #expect(throws: CacheError.self) {
+                    _ = try await reader.all()
+                }
+                #expect(error?.code == .representationChanged)
+                #expect(fixture.origin.log.exchanges.count <= 2)
+                let later = try await cache.reader(for: reader.request)
+                #expect(try await later.all() == film.allBytes)
+                #expect(fixture.origin.log.exchanges.count <= 3)
+            }
+        }
+    }
+
+    @Test("A cut is continued where the origin proves the same", arguments: Witness.allCases)
+    func provenCuts(_ witness: Witness) async throws {
+        guard witness.isStrong else { return }
+        let film = Self.film(witness, "max-age=600")
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", film, .first(1, .cut(after: Self.part)))
+            try await fixture.withCache { cache in
+                let reader = try await cache.reader(for: fixture.request("/film"))
+                #expect(try await reader.all() == film.allBytes, "\(witness)")
+            }
+            let asked = fixture.origin.log.exchanges.map { "\($0.fields) \($0.outcome)" }
+            #expect(asked.count == 2, "\(asked)")
+        }
+    }
+
+    @Test("So is one of bytes that are not stored, each given once", arguments: [true, false])
+    func cutsOfWhatIsNotStored(_ isForbidden: Bool) async throws {
+        let film = Self.film(.strongTag, isForbidden ? "no-store" : "max-age=600")
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", film, .first(1, .cut(after: Self.part)))
+            let disk = InMemoryFileSystem()
+            if !isForbidden { disk.fail(.write, with: .noSpace, times: .max, skipping: 9) }
+            let cache = try TieredCache(fixture.configuration(), fileSystem: disk)
+            let result: Result<Data, any Error>
+            do {
+                result = .success(try await cache.data(for: fixture.request("/film")))
+            } catch {
+                result = .failure(error)
+            }
+            await cache.shutdown()
+            #expect(try result.get() == film.allBytes)
+        }
+    }
+}
