@@ -103,6 +103,33 @@ int64_t tc_pread_nowait(int file, void *buffer, size_t count,
 #endif
 }
 
+// Linux 6.5; older headers do not know it.
+#if defined(__linux__) && !defined(SYS_cachestat)
+#define SYS_cachestat 451
+#endif
+
+int tc_is_cached(int file, int64_t offset, int64_t length) {
+#if defined(__linux__)
+  struct {
+    uint64_t offset, length;
+  } range = {(uint64_t)offset, (uint64_t)length};
+  struct {
+    uint64_t cached, dirty, writeback, evicted, recently_evicted;
+  } state = {0};
+  static long page = 0;
+  if (length <= 0)
+    return 1;
+  if (page == 0)
+    page = sysconf(_SC_PAGESIZE);
+  if (syscall(SYS_cachestat, file, &range, &state, 0) != 0)
+    return 0;
+  int64_t pages = (offset + length - 1) / page - offset / page + 1;
+  return state.cached >= (uint64_t)pages;
+#else
+  return 0;
+#endif
+}
+
 int64_t tc_pread(int file, void *buffer, size_t count,
                                int64_t offset) {
   ssize_t result;

@@ -8,6 +8,7 @@ public import TieredCache
 public final class WatchedFileSystem: FileSystem {
     private let base: any FileSystem
     private let isCold: Bool
+    private let isWarm: Bool
     private let watch: @Sendable (FileSystemError.Call, String) -> Void
 
     /// Creates a file system.
@@ -15,15 +16,18 @@ public final class WatchedFileSystem: FileSystem {
     /// - Parameters:
     ///   - base: does the work.
     ///   - isCold: whether the calls that must not block never succeed.
+    ///   - isWarm: whether everything can be sent from its file, whatever the kernel says.
     ///   - watch: gets each call that may block and the name that it was given, empty where it was
     ///     given an open file; closing and the calls that never block are not told.
     public init(
         _ base: any FileSystem,
         isCold: Bool = false,
+        isWarm: Bool = false,
         watch: @escaping @Sendable (FileSystemError.Call, String) -> Void
     ) {
         self.base = base
         self.isCold = isCold
+        self.isWarm = isWarm
         self.watch = watch
     }
 
@@ -71,6 +75,11 @@ public final class WatchedFileSystem: FileSystem {
         at offset: Int64
     ) throws(FileSystemError) -> NonBlocking<Int> {
         isCold ? .wouldBlock : try base.readWithoutBlocking(file, into: buffer, at: offset)
+    }
+
+    /// Asks, unless this one is cold.
+    public func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32? {
+        isWarm ? file.number : isCold ? nil : base.sendable(file, range)
     }
 
     /// Writes.

@@ -31,6 +31,10 @@ int tc_open_beneath(int directory, const char *path, int flags, unsigned mode, b
 /// Reads what the page cache holds; fails with EAGAIN where the disk would be needed.
 int64_t tc_pread_nowait(int file, void *buffer, size_t count, int64_t offset);
 
+/// Whether the page cache holds all of a range that lies within the file. Returns 1 or 0, 0 also where
+/// the kernel cannot tell.
+int tc_is_cached(int file, int64_t offset, int64_t length);
+
 int64_t tc_pread(int file, void *buffer, size_t count, int64_t offset);
 
 /// Writes two buffers that follow each other, as far as the kernel takes them in one call.

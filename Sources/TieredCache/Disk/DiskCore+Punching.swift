@@ -48,10 +48,20 @@ extension DiskCore {
             return state.residents[found.name]
         }
         if let late, late.generation == found.record.generation, found.checksums.count > head {
-            late.giveUp([head..<found.checksums.count])
+            let tail = head..<found.checksums.count
+            // What is being sent meanwhile goes with the entry, later.
+            guard late.giveUp([tail]) == [tail] else { return try measure(record, body, &slot) }
         }
         let size = try fileSystem.status(of: body).size
         if size > options.headLength { try fileSystem.punch(body, options.headLength..<size) }
+        try measure(record, body, &slot)
+    }
+
+    private func measure(
+        _ record: OpenFile,
+        _ body: OpenFile,
+        _ slot: inout DiskIndex.Slot
+    ) throws(FileSystemError) {
         slot.recordBytes = try fileSystem.status(of: record).allocatedBytes
         slot.bodyBytes = try fileSystem.status(of: body).allocatedBytes
     }
@@ -92,9 +102,9 @@ extension DiskCore {
             let zeros = [UInt8](repeating: 0, count: 8 * run.count)
             try fileSystem.write(zeros, to: record, at: table + 8 * Int64(run.lowerBound))
         }
-        entry.giveUp(runs)
+        let unsent = entry.giveUp(runs)
         defer { bookQuietly(entry, record) }
-        for run in runs {
+        for run in unsent {
             let start = Int64(run.lowerBound) * BlockTable.blockSize
             try fileSystem.punch(body, start..<(Int64(run.upperBound) * BlockTable.blockSize))
         }

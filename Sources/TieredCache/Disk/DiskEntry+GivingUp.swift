@@ -21,13 +21,17 @@ extension DiskEntry {
     }
 
     /// Makes blocks gaps, before their bytes go.
-    func giveUp(_ runs: [Range<Int>]) {
+    ///
+    /// - Returns: the runs whose bytes may go: those apart that are being sent.
+    func giveUp(_ runs: [Range<Int>]) -> [Range<Int>] {
         state.withLock { state in
             for run in runs {
                 for block in run { state.table.lose(block) }
             }
             refreshHotBody(&state)
             givenUp.add(1, ordering: .sequentiallyConsistent)
+            guard !state.lent.isEmpty else { return runs }
+            return Self.runs(runs.joined().filter { !state.isLent($0) })
         }
     }
 
@@ -52,9 +56,11 @@ extension DiskEntry {
             guard state.warm != 0, state.canGiveUp else { return [] }
             let kept = state.keptRegions(regionShift)
             let blocks = state.table.checksums.indices.filter { block in
-                let region = Int64(block) * BlockTable.blockSize >> regionShift & 63
+                // A shift binds more closely than a product.
+                let region = (Int64(block) * BlockTable.blockSize) >> regionShift & 63
                 return block >= head && state.table.isHeld(block) && kept >> UInt64(region) & 1 == 0
                     && !state.claims.contains { $0.contains(block) }
+                    && !state.isLent(block)
             }
             let front = Int64(state.warm.trailingZeroBitCount) << regionShift / BlockTable.blockSize
             let behind = blocks.filter { Int64($0) < front }

@@ -179,7 +179,7 @@ extension DiskEntry {
 
 extension DiskEntryState {
     /// How many bytes from `offset` on lie in verified blocks.
-    fileprivate func verifiedCount(from offset: Int64, atMost maximum: Int) -> Int {
+    func verifiedCount(from offset: Int64, atMost maximum: Int) -> Int {
         var block = BlockTable.block(at: offset)
         var end = offset
         while end - offset < Int64(maximum), table.isHeld(block), table.isVerified(block) {

@@ -156,6 +156,8 @@ struct DiskEntryState: Sendable {
     var warm: UInt64 = 0
     /// Blocks that a fill is writing.
     var claims: [Range<Int>] = []
+    /// Bytes that the kernel is sending from the file; those blocks are not given up.
+    var lent: [Range<Int64>] = []
     /// The state of the body's file, for `DiskIndex.Slot.verification`.
     var verification: UInt64 = 0
     /// Below `entries`: the file of an entry that rested before; kept, as making it costs a hit.

@@ -17,6 +17,11 @@ final class MemoryEntry: Sendable {
     /// sees; looked at by every hit.
     let isForClientsOnly: Bool
 
+    /// Tells entries apart, also those that are no more.
+    let number: UInt64
+
+    private static let numbers = Atomic<UInt64>(0)
+
     /// Between these instants, in nanoseconds, a plain request may use the entry; see
     /// ``isFresh(at:)``.
     private let freshFrom = Atomic<Int64>(.max)
@@ -24,6 +29,7 @@ final class MemoryEntry: Sendable {
 
     init(head: StoredResponse, body: Data, generation: UInt64? = nil) {
         self.generation = generation
+        number = Self.numbers.wrappingAdd(1, ordering: .relaxed).newValue
         self.head = head
         self.body = body
         varies = !head.selectingFields.isEmpty

@@ -65,7 +65,7 @@ struct MediaPump: Sendable {
             }
             guard let chunk else { return }
             do {
-                try await writer.write(ByteBuffer(copying: chunk))
+                try await writer.write(chunk)
             } catch {
                 throw .client
             }

@@ -39,7 +39,7 @@ struct MediaSource: Sendable {
 
     /// Our request for a player's: only what selects a representation is taken over, since
     /// requests that differ share nothing.
-    private static func request(
+    static func request(
         for target: TargetURI,
         from request: ServerRequest
     ) -> CacheRequest {

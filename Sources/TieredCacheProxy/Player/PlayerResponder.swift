@@ -11,6 +11,7 @@ struct PlayerResponder: Responder {
     let settings: ProxySettings
     let token: String
     let page: StatusPage
+    let hits = HitBook()
     /// Set as soon as the server listens; nobody can connect before.
     let address = LateValue<ProxyAddress>()
 
@@ -87,10 +88,15 @@ struct PlayerResponder: Responder {
             prefix: "/\(token)/",
             writer: writer
         )
+        await lingering { try await exchange.run() }
+    }
+
+    /// Does the work of an answer, and goes on with it for a moment when the client leaves.
+    func lingering(_ body: @escaping @Sendable () async throws -> Void) async {
         let settings = settings
         let work = Task {
             do {
-                try await exchange.run()
+                try await body()
             } catch {
                 settings.logger.debug("answer cut", metadata: ["error": "\(error)"])
             }

@@ -7,6 +7,15 @@ struct ProxyAddress: Hashable, Sendable {
     /// What a URL must begin with.
     let token: String
 
+    init(port: Int, token: String) {
+        self.port = port
+        self.token = token
+        host = "127.0.0.1:\(port)"
+    }
+
+    /// The usual `Host`.
+    private let host: String
+
     /// The URL of the status page; a proxied URL is this, the scheme, `/` and the rest.
     var base: String { "http://127.0.0.1:\(port)/\(token)/" }
 
@@ -18,6 +27,7 @@ struct ProxyAddress: Hashable, Sendable {
     /// Whether a `Host` field names this proxy; nobody else's page may reach it by another name
     /// (DNS rebinding).
     func isNamed(by host: String) -> Bool {
+        if host == self.host { return true }
         let host = host.lowercased()
         let names = ["127.0.0.1", "localhost"]
         return names.contains { host == "\($0):\(port)" || (port == 80 && host == $0) }

@@ -11,6 +11,7 @@ struct ReverseResponder: Responder {
     let cache: TieredCache
     let target: ReverseTarget
     let logger: Logger
+    let hits = HitBook()
 
     func respond(
         to request: ServerRequest,
@@ -81,7 +82,7 @@ struct ReverseResponder: Responder {
         try await writer.start(Self.head(of: response, isHead: request.isHead))
         var chunks = response.body.makeAsyncIterator()
         while let chunk = try await chunks.next() {
-            try await writer.write(ByteBuffer(copying: chunk))
+            try await writer.write(chunk)
         }
         try await writer.finish()
     }

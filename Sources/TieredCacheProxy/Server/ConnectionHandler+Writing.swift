@@ -45,7 +45,8 @@ extension ConnectionHandler {
         return result
     }
 
-    private func enqueueHead(_ head: ResponseHead) -> EventLoopFuture<Void> {
+    @discardableResult
+    func enqueueHead(_ head: ResponseHead) -> EventLoopFuture<Void> {
         guard let context, let exchange, exchange.answer == nil else {
             return server.failedFuture(ConnectionFailure.misuse)
         }

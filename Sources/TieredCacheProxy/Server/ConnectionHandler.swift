@@ -3,6 +3,7 @@ import HTTPTypes
 import Logging
 import NIOCore
 import NIOHTTP1
+import TieredCache
 
 /// Answers the requests of one connection, one after the other.
 ///
@@ -49,6 +50,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     /// Whether the connection is to end with the present exchange.
     var isLast = false
     var isEnding = false
+    /// What the kernel is sending.
+    var lent: LentBytes?
+    var fileTimer: ConnectionTimer?
     private var lastNumber: UInt64 = 0
     private var bodyTimer: ConnectionTimer?
     private var absenceTimer: ConnectionTimer?
@@ -73,6 +77,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         abandon(.closed)
         bodyTimer?.cancel()
         absenceTimer?.cancel()
+        fileTimer?.cancel()
         context.fireChannelInactive()
     }
 
@@ -133,23 +138,30 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     private func respond() {
-        guard let exchange, let context else { return }
+        guard let exchange, context != nil else { return }
         if let answer = server.responder.immediateAnswer(to: exchange.request) {
-            _ = writeWhole(answer)
-            return
+            return writeHeld(answer)
         }
-        let reference = ConnectionReference(
-            handler: NIOLoopBound(self, eventLoop: context.eventLoop),
-            eventLoop: context.eventLoop,
-            number: exchange.number
-        )
         let (responder, request) = (server.responder, exchange.request)
-        self.exchange?.task = Task {
+        startTask { reference in
             await responder.respond(
                 to: request,
                 body: RequestBody(connection: reference),
                 with: ResponseWriter(connection: reference)
             )
+        }
+    }
+
+    /// Has the exchange answered by a task; when that ends without having finished, it is cut.
+    func startTask(_ work: @escaping @Sendable (ConnectionReference) async -> Void) {
+        guard let exchange, let context else { return }
+        let reference = ConnectionReference(
+            handler: NIOLoopBound(self, eventLoop: context.eventLoop),
+            eventLoop: context.eventLoop,
+            number: exchange.number
+        )
+        self.exchange?.task = Task {
+            await work(reference)
             reference.eventLoop.execute {
                 reference.handler.value.didReturn(reference.number)
             }

@@ -1,9 +1,10 @@
+import FoundationEssentials
 import NIOCore
 
 /// What answers the requests of a server.
 protocol Responder: Sendable {
-    /// The whole answer, if it can be given without waiting for anything; called on the event loop.
-    func immediateAnswer(to request: ServerRequest) -> WholeAnswer?
+    /// The answer, if it can be begun without waiting for anything; called on the event loop.
+    func immediateAnswer(to request: ServerRequest) -> HeldAnswer?
 
     /// Answers a request; cancelled when the client leaves.
     ///
@@ -16,7 +17,7 @@ protocol Responder: Sendable {
 }
 
 extension Responder {
-    func immediateAnswer(to request: ServerRequest) -> WholeAnswer? { nil }
+    func immediateAnswer(to request: ServerRequest) -> HeldAnswer? { nil }
 }
 
 /// A head and all of its body.
@@ -54,6 +55,17 @@ struct ResponseWriter: Sendable {
     /// Sends a piece of the body; returns when there is room for another one.
     func write(_ bytes: ByteBuffer) async throws {
         try await connection.perform { $0.writeBody(bytes) }
+    }
+
+    /// Sends bytes of the cache, copied piece by piece: a client that does not read keeps one piece in
+    /// memory, however long the body is that is held there.
+    func write(_ bytes: Data) async throws {
+        var rest = bytes
+        while !rest.isEmpty {
+            let piece = rest.prefix(Int(HeldAnswer.maximumCopied))
+            rest = rest.dropFirst(piece.count)
+            try await write(ByteBuffer(copying: piece))
+        }
     }
 
     /// Ends the body; returns when all of it has gone to the socket.

@@ -22,6 +22,9 @@ struct ResponseHead: Sendable {
     /// The reason phrase; nil for the usual one.
     var reason: String?
 
+    /// Further field lines as they go on the wire, `Date` among them; nil for none.
+    var lines: ByteBuffer?
+
     init(status: Int, reason: String? = nil, fields: HTTPFields = [:], framing: Framing) {
         self.status = status
         self.reason = reason?.isEmpty == true ? nil : reason
@@ -36,19 +39,38 @@ struct ResponseHead: Sendable {
         var date: String
     }
 
-    /// Writes the head as it goes on the wire, with its empty line.
-    func encode(into buffer: inout ByteBuffer, _ connection: Connection) {
-        buffer.writeStaticString("HTTP/1.1 ")
-        buffer.writeString("\(status) ")
-        buffer.writeString(reason ?? HTTPResponseStatus(statusCode: status).reasonPhrase)
-        buffer.writeStaticString("\r\n")
+    private func writeStatus(into buffer: inout ByteBuffer) {
+        switch (status, reason) {
+        // What hits are answered with.
+        case (200, nil):
+            buffer.writeStaticString("200 OK\r\n")
+        case (206, nil):
+            buffer.writeStaticString("206 Partial Content\r\n")
+        default:
+            buffer.writeString("\(status) ")
+            buffer.writeString(reason ?? HTTPResponseStatus(statusCode: status).reasonPhrase)
+            buffer.writeStaticString("\r\n")
+        }
+    }
+
+    /// Writes field lines.
+    static func write(_ fields: HTTPFields, into buffer: inout ByteBuffer) {
         for field in fields {
             buffer.writeString(field.name.rawName)
             buffer.writeStaticString(": ")
             buffer.writeString(field.value)
             buffer.writeStaticString("\r\n")
         }
-        if !fields.contains(.date) {
+    }
+
+    /// Writes the head as it goes on the wire, with its empty line.
+    func encode(into buffer: inout ByteBuffer, _ connection: Connection) {
+        buffer.writeStaticString("HTTP/1.1 ")
+        writeStatus(into: &buffer)
+        Self.write(fields, into: &buffer)
+        if let lines {
+            buffer.writeImmutableBuffer(lines)
+        } else if !fields.contains(.date) {
             buffer.writeStaticString("Date: ")
             buffer.writeString(connection.date)
             buffer.writeStaticString("\r\n")

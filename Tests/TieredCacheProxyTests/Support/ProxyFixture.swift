@@ -15,6 +15,7 @@ final class ProxyFixture: Sendable {
     init(
         origin: ScriptedOrigin,
         files: TemporaryDirectory,
+        fileSystem: any FileSystem = POSIXFileSystem(),
         _ change: (inout ProxySettings) -> Void = { _ in }
     ) async throws {
         self.origin = origin
@@ -23,7 +24,7 @@ final class ProxyFixture: Sendable {
         configuration.minimumFreeDisk = 0
         configuration.respondsToMemoryPressure = false
         configuration.retries = 1
-        cache = try TieredCache(configuration)
+        cache = try TieredCache(configuration, fileSystem: fileSystem)
         var settings = ProxySettings()
         settings.lingerTime = .milliseconds(10)
         change(&settings)
@@ -46,12 +47,18 @@ final class ProxyFixture: Sendable {
 
     /// Runs `body` with a fixture, which is stopped afterwards.
     static func run(
+        fileSystem: any FileSystem = POSIXFileSystem(),
         _ change: (inout ProxySettings) -> Void = { _ in },
         _ body: (ProxyFixture) async throws -> Void
     ) async throws {
         let origin = try await ScriptedOrigin.start()
         let files = try TemporaryDirectory("tieredcache-proxy")
-        let fixture = try await ProxyFixture(origin: origin, files: files, change)
+        let fixture = try await ProxyFixture(
+            origin: origin,
+            files: files,
+            fileSystem: fileSystem,
+            change
+        )
         do {
             try await body(fixture)
         } catch {

@@ -41,6 +41,12 @@ public protocol FileSystem: Sendable {
         at offset: Int64
     ) throws(FileSystemError) -> NonBlocking<Int>
 
+    /// A descriptor from which the kernel can send a range to a socket without waiting for the disk.
+    ///
+    /// - Returns: nil if the page cache does not hold all of it, or there is no such descriptor; the
+    ///   bytes can be read then.
+    func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32?
+
     /// Writes two buffers, one after the other, completely or with an error; a part may then be
     /// written.
     func write(
@@ -98,6 +104,9 @@ public protocol FileSystem: Sendable {
 }
 
 extension FileSystem {
+    /// None: what is no file of the kernel's can only be read.
+    public func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32? { nil }
+
     func write(
         _ bytes: UnsafeRawBufferPointer,
         to file: OpenFile,

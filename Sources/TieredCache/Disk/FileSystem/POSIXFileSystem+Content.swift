@@ -42,6 +42,12 @@ extension POSIXFileSystem {
         throw FileSystemError(.read, Errno(rawValue: Int32(clamping: -result)))
     }
 
+    /// The file itself, if `cachestat(2)` says that all pages are there.
+    public func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32? {
+        let count = range.upperBound - range.lowerBound
+        return tc_is_cached(file.number, range.lowerBound, count) == 1 ? file.number : nil
+    }
+
     /// `pwritev(2)` until both are written.
     public func write(
         _ first: UnsafeRawBufferPointer,

@@ -1,0 +1,103 @@
+import HTTPCaching
+import HTTPTypes
+import NIOCore
+import TieredCache
+
+// The hit path: a plain GET for what is held is answered on the event loop, without a task.
+extension PlayerResponder {
+    /// Fields with which a request selects something, or asks for less than everything.
+    private static let notPlain: Set<String> = [
+        "authorization", "cookie", "if-match", "if-modified-since", "if-none-match", "if-range",
+        "if-unmodified-since",
+    ]
+
+    func immediateAnswer(to request: ServerRequest) -> HeldAnswer? {
+        guard let address = address.value,
+            let plain = PlainRequest(request, unless: Self.notPlain),
+            let host = plain.host, address.isNamed(by: host)
+        else { return nil }
+        let known = hits.page(of: request.target)
+        guard let page = known ?? newPage(request, host, address),
+            let hit = cache.immediateHit(page.request, range: plain.range), hit.status == 200
+        else { return nil }
+        let now = settings.timeSource.wallTime()
+        guard
+            let lines = page.lines(of: hit, now: now, { fields(of: hit, page.request.target, now) })
+        else {
+            return nil
+        }
+        if known == nil { hits.keep(page, of: request.target) }
+        return answer(hit, plain, lines, request, page.request.target)
+    }
+
+    private func newPage(
+        _ request: ServerRequest,
+        _ host: String,
+        _ address: ProxyAddress
+    ) -> HitBook.Page? {
+        let route = PlayerRoute(method: .get, target: request.target, host: host, address: address)
+        guard case .media(let target) = route,
+            PlaylistKind.expected(contentType: nil, path: target.path) == nil
+        else { return nil }
+        return HitBook.Page(RepeatedRequest(MediaSource.request(for: target, from: request)))
+    }
+
+    /// As ``MediaExchange`` answers; nil for what may be a playlist, which is rewritten.
+    private func fields(of hit: ImmediateHit, _ target: TargetURI, _ now: WallTime) -> HTTPFields? {
+        let stored = hit.fields(now: now)
+        guard PlaylistKind.expected(contentType: stored[.contentType], path: target.path) == nil
+        else { return nil }
+        let tag = GenerationTag.of(
+            fields: stored,
+            target: target,
+            generation: hit.head.generation
+        )
+        return PlayerFields.of(stored, tag: tag, acceptsRanges: true, status: hit.cacheStatus)
+    }
+
+    private func answer(
+        _ hit: ImmediateHit,
+        _ plain: PlainRequest,
+        _ lines: ByteBuffer,
+        _ request: ServerRequest,
+        _ target: TargetURI
+    ) -> HeldAnswer {
+        let count = hit.range.upperBound - hit.range.lowerBound
+        var head = ResponseHead(
+            status: plain.range == nil ? 200 : 206,
+            framing: .length(count)
+        )
+        head.lines = lines
+        if plain.range != nil {
+            head.fields[.contentRange] =
+                "bytes \(hit.range.lowerBound)-\(hit.range.upperBound - 1)/\(hit.completeLength)"
+        }
+        let generation = hit.head.generation
+        return HeldAnswer(head: head, bytes: hit.bytes, range: hit.range) { offset, writer in
+            let source = MediaSource(
+                cache: cache,
+                settings: settings,
+                request: request,
+                target: target
+            )
+            await finish(source, offset..<hit.range.upperBound, of: generation, writer)
+        }
+    }
+
+    /// Sends the rest of an answer that the event loop has begun.
+    private func finish(
+        _ source: MediaSource,
+        _ rest: Range<Int64>,
+        of generation: UInt64?,
+        _ writer: ResponseWriter
+    ) async {
+        await lingering {
+            guard case .response(let response) = try await source.open(.bounded(rest)),
+                response.status.code == 200, response.range == (rest.lowerBound, rest.upperBound),
+                let generation, response.generation == generation
+            else { return }
+            try await MediaPump(source, writer, tag: source.tag(of: response)).run(response)
+            try await writer.finish()
+        }
+    }
+}

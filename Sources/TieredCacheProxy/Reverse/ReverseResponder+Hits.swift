@@ -1,0 +1,70 @@
+import HTTPCaching
+import HTTPTypes
+import Logging
+import NIOCore
+import TieredCache
+
+// The hit path: a plain GET for what is held and fresh is answered on the event loop, without a task.
+extension ReverseResponder {
+    /// Fields that have a say in how a cache answers, beside those that `Vary` names.
+    private static let notPlain: Set<String> = [
+        "authorization", "cache-control", "expect", "if-match", "if-modified-since",
+        "if-none-match", "if-range", "if-unmodified-since", "pragma", "te", "upgrade",
+    ]
+
+    func immediateAnswer(to request: ServerRequest) -> HeldAnswer? {
+        guard let plain = PlainRequest(request, unless: Self.notPlain), plain.range == nil else {
+            return nil
+        }
+        let known = hits.page(of: request.target)
+        guard let page = known ?? newPage(request),
+            let hit = cache.immediateHit(page.request, range: nil), hit.status == 200
+        else { return nil }
+        let now = SystemTimeSource().wallTime()
+        guard let lines = page.lines(of: hit, now: now, { fields(of: hit, now) }) else {
+            return nil
+        }
+        if known == nil { hits.keep(page, of: request.target) }
+        var head = ResponseHead(status: 200, framing: .length(hit.completeLength))
+        head.lines = lines
+        let generation = hit.head.generation
+        return HeldAnswer(head: head, bytes: hit.bytes, range: hit.range) { offset, writer in
+            let rest = offset..<hit.range.upperBound
+            await finish(page.request.target, rest, of: generation, writer)
+        }
+    }
+
+    private func newPage(_ request: ServerRequest) -> HitBook.Page? {
+        target.target(for: request.target).map { HitBook.Page(RepeatedRequest(relaying: $0)) }
+    }
+
+    /// As a relayed response has them.
+    private func fields(of hit: ImmediateHit, _ now: WallTime) -> HTTPFields? {
+        var fields = hit.fields(now: now)
+        fields[.contentLength] = nil
+        if let name = HTTPField.Name("Cache-Status") {
+            fields.append(HTTPField(name: name, value: hit.cacheStatus.fieldValue))
+        }
+        return Intermediary.addingVia(StoredFields.endToEnd(fields))
+    }
+
+    /// Sends the rest of an answer that the event loop has begun, if it is still there.
+    private func finish(
+        _ target: TargetURI,
+        _ rest: Range<Int64>,
+        of generation: UInt64?,
+        _ writer: ResponseWriter
+    ) async {
+        do {
+            guard let generation,
+                let body = try await cache.heldBytes(rest, of: target, generation: generation)
+            else { return }
+            for try await chunk in body {
+                try await writer.write(chunk)
+            }
+            try await writer.finish()
+        } catch {
+            logger.debug("answer cut", metadata: ["error": "\(error)"])
+        }
+    }
+}

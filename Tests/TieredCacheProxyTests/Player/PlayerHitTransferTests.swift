@@ -1,0 +1,115 @@
+import FoundationEssentials
+import SystemPackage
+import Testing
+import TieredCache
+import TieredCacheTesting
+
+@testable import TieredCacheProxy
+
+/// Warm answers over real sockets, however the bytes get there: copied from memory or from the page
+/// cache, sent from the file, or read by a task.
+@Suite(.timeLimit(.minutes(10)))
+struct PlayerHitTransferTests {
+    /// Where bytes may be had from without waiting.
+    enum PageCache: CaseIterable {
+        case asTheKernelSays, everythingIsThere, nothingIsThere
+    }
+
+    private func run(
+        _ pages: PageCache,
+        _ body: (ProxyFixture) async throws -> Void
+    ) async throws {
+        let fileSystem: any FileSystem =
+            switch pages {
+            case .asTheKernelSays: POSIXFileSystem()
+            case .everythingIsThere: WatchedFileSystem(POSIXFileSystem(), isWarm: true) { _, _ in }
+            case .nothingIsThere: WatchedFileSystem(POSIXFileSystem(), isCold: true) { _, _ in }
+            }
+        try await ProxyFixture.run(fileSystem: fileSystem, { _ in }, body)
+    }
+
+    @Test(arguments: PageCache.allCases)
+    func everySizeIsDeliveredAgainAndAgain(pages: PageCache) async throws {
+        try await run(pages) { fixture in
+            for length: Int64 in [0, 1, 4096, 65_536, 65_537, 3 << 20 + 17] {
+                let path = "/\(length).mp4"
+                let resource = OriginResource.fresh(length)
+                fixture.origin.serve(path, resource)
+                let whole = try #require(resource.generatedBody).bytes(in: 0..<length)
+                let first = try await fixture.ask(path)
+                #expect(first.body == whole)
+                let asked = fixture.requests(path)
+                for _ in 0..<3 {
+                    let again = try await fixture.ask(path)
+                    #expect(again.status == 200 && again["etag"] == first["etag"])
+                    #expect(again.body == whole, "\(length)")
+                }
+                #expect(fixture.requests(path) == asked)
+            }
+        }
+    }
+
+    @Test(arguments: PageCache.allCases)
+    func rangesOnOneConnectionAreDelivered(pages: PageCache) async throws {
+        try await run(pages) { fixture in
+            let length: Int64 = 3 << 20
+            let resource = OriginResource.fresh(length)
+            fixture.origin.serve("/a.mp4", resource)
+            let whole = try await fixture.ask("/a.mp4").body
+            let (port, target) = (fixture.proxy.port, try fixture.target("/a.mp4"))
+            let ranges: [Range<Int>] = [
+                0..<1, 5..<70_000, 65_536..<131_072, 100..<(3 << 20), 3_000_000..<(3 << 20),
+                0..<(3 << 20),
+            ]
+            try await onThread {
+                let connection = try RawConnection(port: port)
+                // All at once: pipelined.
+                try connection.send(
+                    ranges.map { range in
+                        "GET \(target) HTTP/1.1\r\nHost: localhost:\(port)\r\n"
+                            + "Range: bytes=\(range.lowerBound)-\(range.upperBound - 1)\r\n\r\n"
+                    }.joined()
+                )
+                for range in ranges {
+                    let answer = try connection.receiveAnswer()
+                    #expect(answer.status == 206)
+                    #expect(answer.body == Array(whole[range]), "\(range)")
+                }
+            }
+        }
+    }
+
+    @Test func aFileThatIsTruncatedMeanwhileEndsTheAnswer() async throws {
+        try await run(.everythingIsThere) { fixture in
+            let length: Int64 = 48 << 20
+            let resource = OriginResource.fresh(length)
+            fixture.origin.serve("/a.mp4", resource)
+            let whole = try await fixture.ask("/a.mp4").body
+            #expect(whole.count == Int(length))
+            let (port, target) = (fixture.proxy.port, try fixture.target("/a.mp4"))
+            let directory = fixture.files.path
+            try await onThread {
+                let connection = try RawConnection(port: port, receiveBuffer: 65_536)
+                try connection.send("GET \(target) HTTP/1.1\r\nHost: localhost:\(port)\r\n\r\n")
+                _ = try connection.receiveHead()
+                let start = try connection.receive(exactly: 1 << 20)
+                try Self.emptyFiles(below: directory, longerThan: 1 << 20)
+                let rest = try connection.receiveAll()
+                #expect(start + rest == Array(whole.prefix(start.count + rest.count)))
+                #expect(start.count + rest.count < whole.count)
+            }
+        }
+    }
+
+    private static func emptyFiles(below directory: FilePath, longerThan limit: UInt64) throws {
+        let names = try FileManager.default.subpathsOfDirectory(atPath: directory.string)
+        for path in names.map({ directory.appending($0).string }) {
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            guard attributes[.type] as? FileAttributeType == .typeRegular,
+                attributes[.size] as? UInt64 ?? 0 > limit
+            else { continue }
+            let file = try FileDescriptor.open(FilePath(path), .readWrite)
+            try file.closeAfter { try file.resize(to: 0) }
+        }
+    }
+}
