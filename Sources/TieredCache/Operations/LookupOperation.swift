@@ -196,8 +196,19 @@ struct LookupOperation: Sendable {
         }
         if held.head.validator != nil {
             remainder.task = .complete
+        } else if held.head.facts.hasValidator, isUnderWay(held, wanted) {
+            remainder.task = .validate
         }
         return .incomplete(remainder)
+    }
+
+    /// Whether a flight is about to bring the rest of a part, which it may share if that is current.
+    private func isUnderWay(_ held: HeldResponse, _ wanted: WantedRange) -> Bool {
+        guard request.scope != nil, case .disk(let entry) = held.body,
+            let flight = engine.flightUnderWay(for: request, entry, wanted)
+        else { return false }
+        flight.cancel()
+        return true
     }
 
     /// A suffix of something whose end has not been seen: only the origin knows where it begins.

@@ -103,7 +103,7 @@ struct PrefetchOrder: Sendable {
         guard bytes == nil else { return PlaylistPrefetch.Outcome() }
         let contentType = try await cache.entry(for: request)?.fields[.contentType]
         let kind = PlaylistKind.expected(contentType: contentType, path: request.target.path)
-        guard kind == .hls else { return PlaylistPrefetch.Outcome() }
+        guard kind != nil else { return PlaylistPrefetch.Outcome() }
         let outcome = await PlaylistPrefetch(cache, choice: variant).run(request)
         guard let first = outcome.failures.first else { return outcome }
         throw CacheError(

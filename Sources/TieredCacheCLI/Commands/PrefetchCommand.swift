@@ -8,7 +8,8 @@ struct PrefetchCommand: AsyncParsableCommand {
         abstract: "Fetch URLs into the cache.",
         discussion: """
             With --bytes only the head is fetched, enough for a player to start at once. Of an HLS \
-            playlist all that it refers to is fetched as well, for play without the network. Exits \
+            playlist or a DASH manifest all that it refers to is fetched as well, for play without \
+            the network. Exits \
             with 69 if any URL failed; the others are stored all the same.
             """
     )
@@ -21,7 +22,7 @@ struct PrefetchCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Which variants of a master playlist: all, highest, lowest, or bits per second.",
+            "Which variants of a playlist or manifest: all, highest, lowest, or bits per second.",
             valueName: "choice"
         )
     )

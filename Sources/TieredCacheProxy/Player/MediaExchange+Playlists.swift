@@ -6,9 +6,11 @@ import TieredCache
 
 // Playlists: whole, as fresh as they must be, and with addresses that lead through the proxy.
 extension MediaExchange {
-    /// Whether the URL alone lets expect a playlist, before anything is asked for.
+    /// Whether the URL alone lets expect a playlist, or the key of one, before anything is asked
+    /// for.
     var namesPlaylist: Bool {
         PlaylistKind.expected(contentType: nil, path: target.path) != nil
+            || playlists.isKey(target)
     }
 
     /// Whether a response whose URL says nothing may be a playlist.
@@ -20,20 +22,57 @@ extension MediaExchange {
             ) != nil
     }
 
-    /// Answers with the playlist.
+    /// Answers with the playlist, or the key.
     ///
     /// - Returns: false where it is none, or cannot be had; nothing has been sent then.
     func answerPlaylist(_ source: MediaSource) async throws -> Bool {
         let answer: PlaylistRelay.Answer
-        do throws(CacheError) {
-            answer = try await PlaylistRelay(cache, prefix: prefix).answer(source.base)
-        } catch {
-            settings.logger.debug("no playlist", metadata: ["error": "\(error)"])
-            return false
+        switch try await playlist(source) {
+        case .answer(let found): answer = found
+        case .none: return false
+        case .failed(let status):
+            try await send(status, [:], .length(0))
+            return true
         }
-        guard answer.kind != nil else { return false }
+        guard answer.kind != nil || playlists.isKey(target) && answer.response.status.code == 200
+        else { return false }
         try await send(answer, source)
         return true
+    }
+
+    private enum Playlist {
+        case answer(PlaylistRelay.Answer)
+        case none
+        case failed(Int)
+    }
+
+    /// Asks the cache, again and again within the time for a first byte.
+    private func playlist(_ source: MediaSource) async throws -> Playlist {
+        let relay = PlaylistRelay(
+            cache,
+            prefix: prefix,
+            memory: playlists,
+            time: settings.timeSource
+        )
+        var retry = OpenRetry(settings)
+        while true {
+            let failure: OpenRetry.Failure
+            do throws(CacheError) {
+                return .answer(try await relay.answer(source.base, within: retry.timeLeft))
+            } catch {
+                settings.logger.debug("no playlist", metadata: ["error": "\(error)"])
+                switch error.code {
+                case .originFailed: failure = .unavailable
+                case .timedOut: failure = .timedOut
+                default: return .none
+                }
+            }
+            // What is held has been tried, so there is nothing that a player could have had before.
+            guard let delay = retry.delay(after: failure, isKnown: false) else {
+                return .failed(failure.status)
+            }
+            try await settings.timeSource.sleep(for: delay)
+        }
     }
 
     private func send(_ answer: PlaylistRelay.Answer, _ source: MediaSource) async throws {

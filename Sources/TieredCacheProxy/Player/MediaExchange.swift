@@ -13,6 +13,8 @@ struct MediaExchange: Sendable {
     let conditions: PlayerConditions
     /// What stands in front of `SCHEME/AUTHORITY/PATH` in proxied URLs.
     let prefix: String
+    /// What playlists have said about other URLs.
+    let playlists: PlaylistMemory
 
     init(
         _ request: ServerRequest,
@@ -20,11 +22,13 @@ struct MediaExchange: Sendable {
         cache: TieredCache,
         settings: ProxySettings,
         prefix: String,
+        playlists: PlaylistMemory,
         writer: ResponseWriter
     ) {
         self.cache = cache
         self.settings = settings
         self.prefix = prefix
+        self.playlists = playlists
         self.request = request
         self.target = target
         self.writer = writer

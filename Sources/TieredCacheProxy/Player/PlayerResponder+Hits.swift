@@ -18,7 +18,8 @@ extension PlayerResponder {
         else { return nil }
         let known = hits.page(of: request.target)
         guard let page = known ?? newPage(request, host, address),
-            let hit = cache.immediateHit(page.request, range: plain.range), hit.status == 200
+            let hit = cache.immediateHit(page.request, range: plain.range), hit.status == 200,
+            !mayBeKey(hit, page.request.target)
         else { return nil }
         let now = settings.timeSource.wallTime()
         guard
@@ -28,6 +29,11 @@ extension PlayerResponder {
         }
         if known == nil { hits.keep(page, of: request.target) }
         return answer(hit, plain, lines, request, page.request.target)
+    }
+
+    /// Whether the answer has to be current because a playlist has named it as a key.
+    private func mayBeKey(_ hit: ImmediateHit, _ target: TargetURI) -> Bool {
+        hit.completeLength <= PlaylistMemory.maximumKeySize && playlists.isKey(target)
     }
 
     private func newPage(

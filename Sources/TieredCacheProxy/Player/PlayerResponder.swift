@@ -12,6 +12,7 @@ struct PlayerResponder: Responder {
     let token: String
     let page: StatusPage
     let hits = HitBook()
+    let playlists = PlaylistMemory()
     /// Set as soon as the server listens; nobody can connect before.
     let address = LateValue<ProxyAddress>()
 
@@ -86,6 +87,7 @@ struct PlayerResponder: Responder {
             cache: cache,
             settings: settings,
             prefix: "/\(token)/",
+            playlists: playlists,
             writer: writer
         )
         await lingering { try await exchange.run() }

@@ -10,6 +10,8 @@ package struct AddressRewriter: Sendable {
     private let prefix: String
     private let final: TargetURI
     private let isRedirected: Bool
+    /// Whether another URL answered than the player knows.
+    let isElsewhere: Bool
 
     /// Creates a rewriter.
     ///
@@ -21,9 +23,13 @@ package struct AddressRewriter: Sendable {
     package init(prefix: String, requested: TargetURI, final: TargetURI) {
         self.prefix = prefix
         self.final = final
+        isElsewhere = requested != final
         isRedirected =
             requested.origin != final.origin || requested.path.folder != final.path.folder
     }
+
+    /// The URL that answered.
+    var location: TargetURI { final }
 
     /// The address that the player is to see; nil where it can stay.
     package func rewritten(_ address: some Collection<UInt8>) -> [UInt8]? {

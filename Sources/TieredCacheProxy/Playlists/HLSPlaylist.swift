@@ -1,3 +1,5 @@
+package import HTTPCaching
+
 /// What an HLS playlist refers to, as far as fetching all of it needs to know (RFC 8216).
 package struct HLSPlaylist: Hashable, Sendable {
     /// One rendition of the whole presentation.
@@ -20,10 +22,22 @@ package struct HLSPlaylist: Hashable, Sendable {
     package private(set) var renditions: [Rendition] = []
     /// What belongs to the playlist whatever is chosen: segments, keys, initialisation sections.
     package private(set) var resources: [String] = []
+    /// Those of the resources that are keys.
+    package private(set) var keys: [String] = []
     private var seen: Set<String> = []
 
     /// Reads a playlist; lines that make no sense are left out.
-    package init(_ bytes: [UInt8]) {
+    ///
+    /// - Parameters:
+    ///   - bytes: the playlist.
+    ///   - location: the URL that it came from; nil where its variables play no role.
+    ///   - imported: the variables of the master playlist.
+    package init(
+        _ bytes: [UInt8],
+        at location: TargetURI? = nil,
+        importing imported: HLSVariables = HLSVariables()
+    ) {
+        var variables = HLSVariables()
         var pending: HLSAttributes<ArraySlice<UInt8>>?
         for line in PlaylistLines(bytes) {
             let text = bytes[line]
@@ -31,18 +45,22 @@ package struct HLSPlaylist: Hashable, Sendable {
                 let address = String(decoding: text, as: UTF8.self)
                     .trimmingSpaces
                 guard !address.isEmpty else { continue }
-                take(address, pending)
+                take(variables.applied(to: address), pending)
                 pending = nil
                 continue
             }
             guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { continue }
+            if let location { variables.define(text, at: location, importing: imported) }
             let attributes = HLSAttributes(text[(colon + 1)...])
             switch String(decoding: text[..<colon], as: UTF8.self) {
             case "#EXT-X-STREAM-INF": pending = attributes
-            case "#EXT-X-MEDIA": takeRendition(attributes)
-            case "#EXT-X-KEY", "#EXT-X-MAP", "#EXT-X-SESSION-KEY", "#EXT-X-SESSION-DATA",
-                "#EXT-X-PART":
-                if let address = attributes.value("URI") { add(address) }
+            case "#EXT-X-MEDIA": takeRendition(attributes, variables)
+            case "#EXT-X-KEY", "#EXT-X-SESSION-KEY":
+                guard let address = attributes.value("URI") else { break }
+                add(variables.applied(to: address))
+                keys.append(variables.applied(to: address))
+            case "#EXT-X-MAP", "#EXT-X-SESSION-DATA", "#EXT-X-PART":
+                if let address = attributes.value("URI") { add(variables.applied(to: address)) }
             default: break
             }
         }
@@ -65,11 +83,16 @@ package struct HLSPlaylist: Hashable, Sendable {
         )
     }
 
-    private mutating func takeRendition(_ attributes: HLSAttributes<ArraySlice<UInt8>>) {
+    private mutating func takeRendition(
+        _ attributes: HLSAttributes<ArraySlice<UInt8>>,
+        _ variables: HLSVariables
+    ) {
         guard let address = attributes.value("URI"), let type = attributes.value("TYPE"),
             let group = attributes.value("GROUP-ID")
         else { return }
-        renditions.append(Rendition(address: address, group: "\(type):\(group)"))
+        renditions.append(
+            Rendition(address: variables.applied(to: address), group: "\(type):\(group)")
+        )
     }
 
     private mutating func add(_ address: String) {
@@ -121,5 +144,11 @@ extension String {
     fileprivate var trimmingSpaces: String {
         let isSpace = { (character: Character) in character == " " || character == "\t" }
         return String(drop(while: isSpace).reversed().drop(while: isSpace).reversed())
+    }
+}
+
+extension HLSVariables {
+    fileprivate func applied(to address: String) -> String {
+        substituted(address.utf8).map { String(decoding: $0, as: UTF8.self) } ?? address
     }
 }

@@ -55,9 +55,13 @@ package struct PlaylistFacts: Hashable, Sendable {
     /// - Parameter response: the fields that it is held with.
     /// - Returns: seconds.
     package func maximumAge(_ response: HTTPFields) -> Int? {
-        let control = ResponseCacheControl(in: response)
-        guard control.maxAge != nil || response[.expires] != nil else { return 0 }
+        guard Self.hasExplicitFreshness(response) else { return 0 }
         guard !isEnded else { return nil }
         return refreshInterval.map { Int($0.components.seconds / 2) } ?? 0
+    }
+
+    /// Whether the origin has said how long a response may be used, so that nothing is guessed.
+    static func hasExplicitFreshness(_ response: HTTPFields) -> Bool {
+        ResponseCacheControl(in: response).maxAge != nil || response.contains(.expires)
     }
 }

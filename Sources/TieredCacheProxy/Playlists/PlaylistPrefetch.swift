@@ -40,44 +40,88 @@ package struct PlaylistPrefetch: Sendable {
     package func run(_ request: CacheRequest) async -> Outcome {
         var outcome = Outcome()
         var seen: Set<String> = [request.target.string]
-        var playlists = [request]
+        var playlists = [(request, HLSVariables())]
         // A master playlist, its media playlists, and no deeper.
         for _ in 0..<2 where !playlists.isEmpty {
-            var further: [CacheRequest] = []
-            for playlist in playlists {
-                let found = await references(of: playlist, &outcome)
+            var further: [(CacheRequest, HLSVariables)] = []
+            for (playlist, imported) in playlists {
+                let found = await references(of: playlist, importing: imported, &outcome)
                 let resources = found.resources.filter { seen.insert($0.target.string).inserted }
                 await fetch(resources, &outcome)
                 further += found.playlists.filter { seen.insert($0.target.string).inserted }
+                    .map { ($0, found.variables) }
             }
-            await fetch(further, &outcome)
+            await fetch(further.map { $0.0 }, &outcome)
             playlists = further
         }
         return outcome
     }
 
     /// What a playlist refers to, resolved.
+    private struct References {
+        var resources: [CacheRequest] = []
+        var playlists: [CacheRequest] = []
+        /// What the playlists may import.
+        var variables = HLSVariables()
+    }
+
     private func references(
         of request: CacheRequest,
+        importing imported: HLSVariables,
         _ outcome: inout Outcome
-    ) async -> (resources: [CacheRequest], playlists: [CacheRequest]) {
+    ) async -> References {
         do throws(CacheError) {
             let response = try await cache.response(for: request)
             let bytes = [UInt8](
                 try await response.body.collect(upTo: Int(PlaylistKind.maximumSize))
             )
-            guard PlaylistKind.hls.isBeginning(of: bytes) else { return ([], []) }
-            let playlist = HLSPlaylist(bytes)
-            let base = response.finalTarget
-            return (
-                playlist.resources.prefix(Self.maximumResources)
-                    .compactMap { self.request($0, base, like: request) },
-                choice.addresses(in: playlist).compactMap { self.request($0, base, like: request) }
-            )
+            let location = response.finalTarget
+            if PlaylistKind.hls.isBeginning(of: bytes) {
+                return references(ofHLS: bytes, request, location, importing: imported)
+            }
+            guard PlaylistKind.dash.isBeginning(of: bytes) else { return References() }
+            return references(ofDASH: DASHManifest(bytes), request, location)
         } catch {
             outcome.failures.append((request.target.redacted, error))
-            return ([], [])
+            return References()
         }
+    }
+
+    private func references(
+        ofHLS bytes: [UInt8],
+        _ request: CacheRequest,
+        _ location: TargetURI,
+        importing imported: HLSVariables
+    ) -> References {
+        let playlist = HLSPlaylist(bytes, at: location, importing: imported)
+        return References(
+            resources: playlist.resources.prefix(Self.maximumResources)
+                .compactMap { self.request($0, location, like: request) },
+            playlists: choice.addresses(in: playlist)
+                .compactMap { self.request($0, location, like: request) },
+            variables: HLSVariables(bytes, at: location, importing: imported)
+        )
+    }
+
+    private func references(
+        ofDASH manifest: DASHManifest,
+        _ request: CacheRequest,
+        _ location: TargetURI
+    ) -> References {
+        var result = References()
+        for representation in choice.representations(in: manifest) {
+            var base = location
+            do throws(TargetURIError) {
+                for part in representation.bases { base = try base.resolving(reference: part) }
+            } catch {
+                // A base that is no URL of ours has no segments of ours either.
+                continue
+            }
+            let rest = Self.maximumResources - result.resources.count
+            result.resources += representation.addresses.prefix(max(0, rest))
+                .compactMap { self.request($0, base, like: request) }
+        }
+        return result
     }
 
     /// A request like that for the playlist; nil for an address that is no URL of ours.

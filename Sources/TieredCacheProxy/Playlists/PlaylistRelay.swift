@@ -14,49 +14,75 @@ package struct PlaylistRelay: Sendable {
 
     private let cache: TieredCache
     private let prefix: String
+    private let memory: PlaylistMemory
+    private let time: any TimeSource
 
     /// Creates a relay.
     ///
     /// - Parameters:
     ///   - cache: where playlists come from.
     ///   - prefix: what stands in front of `SCHEME/AUTHORITY/PATH` in a proxied URL.
-    package init(_ cache: TieredCache, prefix: String) {
+    ///   - memory: what other playlists have said, and what these say.
+    ///   - time: what measures how long an answer takes.
+    package init(
+        _ cache: TieredCache,
+        prefix: String,
+        memory: PlaylistMemory = PlaylistMemory(),
+        time: any TimeSource = SystemTimeSource()
+    ) {
         self.cache = cache
         self.prefix = prefix
+        self.memory = memory
+        self.time = time
     }
 
-    /// Answers a request whose path or whose response head lets expect a playlist.
+    /// Answers a request whose path or whose response head lets expect a playlist, or for a key.
     ///
-    /// Playlists are asked for again as ``PlaylistFacts`` says; one whose origin cannot be reached
-    /// is used as it is held, for play without the network.
+    /// Playlists are asked for again as ``PlaylistFacts`` says, and so are keys, which may change
+    /// behind one URL as well; one whose origin cannot be reached is used as it is held, for play
+    /// without the network.
     ///
-    /// - Parameter request: for the whole of the playlist.
+    /// - Parameters:
+    ///   - request: for the whole of the playlist.
+    ///   - limit: how long it may take.
     /// - Returns: the answer; of a status of 400 or more the origin's own body.
     /// - Throws: what ``TieredCache/response(for:)`` throws; `.invalidArgument` for a body that is
-    ///   too long for a playlist.
-    package func answer(_ request: CacheRequest) async throws(CacheError) -> Answer {
+    ///   too long for a playlist; `.timedOut`.
+    package func answer(
+        _ request: CacheRequest,
+        within limit: Duration = .seconds(30)
+    ) async throws(CacheError) -> Answer {
+        let start = time.monotonicTime()
         let held: Got
         do throws(CacheError) {
-            held = try await get(request)
+            held = try await get(request, within: limit)
         } catch {
             guard let old = try await offline(request, error) else { throw error }
             return answer(old, request)
         }
-        guard let kind = held.kind, held.response.cacheStatus.isHit,
-            request.policy == .protocolDefault,
-            let limit = PlaylistFacts(held.original, kind: kind).maximumAge(held.response.fields),
-            held.response.age >= limit
+        guard held.response.cacheStatus.isHit, request.policy == .protocolDefault,
+            let age = maximumAge(held, request), held.response.age >= age
         else { return answer(held, request) }
         var again = request
         again.fields[.cacheControl] = "no-cache"
         do throws(CacheError) {
-            let current = try await get(again)
+            let left = limit - start.duration(to: time.monotonicTime())
+            let current = try await get(again, within: max(.milliseconds(1), left))
             guard current.response.status.code < 500 else { return answer(held, request) }
             return answer(current, request)
         } catch {
             guard error.code == .originFailed || error.code == .timedOut else { throw error }
             return answer(held, request)
         }
+    }
+
+    /// The most seconds for which what is held may be used; nil for as long as HTTP allows.
+    private func maximumAge(_ held: Got, _ request: CacheRequest) -> Int? {
+        if let kind = held.kind {
+            return PlaylistFacts(held.original, kind: kind).maximumAge(held.response.fields)
+        }
+        guard memory.isKey(request.target) else { return nil }
+        return PlaylistFacts.hasExplicitFreshness(held.response.fields) ? nil : 0
     }
 
     /// What is held, of any age, where the origin cannot be reached.
@@ -75,7 +101,25 @@ package struct PlaylistRelay: Sendable {
         }
     }
 
-    private struct Got {
+    private func get(
+        _ request: CacheRequest,
+        within limit: Duration
+    ) async throws(CacheError) -> Got {
+        let got: Got?
+        do {
+            got = try await Deadline.run(within: limit, time) { try await get(request) }
+        } catch let error as CacheError {
+            throw error
+        } catch {
+            throw CacheError(.cancelled, "nobody waits for \(request.target.redacted)")
+        }
+        guard let got else {
+            throw CacheError(.timedOut, "\(request.target.redacted) took longer than \(limit)")
+        }
+        return got
+    }
+
+    private struct Got: Sendable {
         let response: CacheResponse
         let original: [UInt8]
         let kind: PlaylistKind?
@@ -100,11 +144,19 @@ package struct PlaylistRelay: Sendable {
         guard let kind = got.kind else {
             return Answer(response: got.response, bytes: got.original, kind: nil)
         }
+        let location = got.response.finalTarget
+        let imported = memory.variables(for: request.target)
+        if kind == .hls {
+            let own = HLSVariables(got.original, at: location, importing: imported)
+            let playlist = HLSPlaylist(got.original, at: location, importing: imported)
+            memory.remember(playlist, own, at: location)
+        }
         let rewriter = PlaylistRewriter(
             kind,
             prefix: prefix,
             requested: request.target,
-            final: got.response.finalTarget
+            final: location,
+            importing: imported
         )
         return Answer(response: got.response, bytes: rewriter.rewrite(got.original), kind: kind)
     }

@@ -4,6 +4,7 @@ package import HTTPCaching
 package struct PlaylistRewriter: Sendable {
     package let kind: PlaylistKind
     private let addresses: AddressRewriter
+    private let imported: HLSVariables
 
     /// Creates a rewriter.
     ///
@@ -12,8 +13,16 @@ package struct PlaylistRewriter: Sendable {
     ///   - prefix: what stands in front of `SCHEME/AUTHORITY/PATH` in a proxied URL.
     ///   - requested: the playlist's own URL.
     ///   - final: the URL that answered after redirects.
-    package init(_ kind: PlaylistKind, prefix: String, requested: TargetURI, final: TargetURI) {
+    ///   - imported: the variables of the master playlist.
+    package init(
+        _ kind: PlaylistKind,
+        prefix: String,
+        requested: TargetURI,
+        final: TargetURI,
+        importing imported: HLSVariables = HLSVariables()
+    ) {
         self.kind = kind
+        self.imported = imported
         addresses = AddressRewriter(prefix: prefix, requested: requested, final: final)
     }
 
@@ -21,7 +30,7 @@ package struct PlaylistRewriter: Sendable {
     package func rewrite(_ bytes: [UInt8]) -> [UInt8] {
         guard kind.isBeginning(of: bytes) else { return bytes }
         return switch kind {
-        case .hls: HLSRewriter.rewrite(bytes, addresses)
+        case .hls: HLSRewriter.rewrite(bytes, addresses, importing: imported)
         case .dash: DASHRewriter.rewrite(bytes, addresses)
         }
     }

@@ -33,6 +33,11 @@ package final class TemporaryDirectory: Sendable {
     /// The names in the directory, sorted, without those of its subdirectories.
     package var names: [String] { Self.names(in: path).sorted() }
 
+    package func write(_ bytes: [UInt8], to name: String) throws {
+        let descriptor = try create(name)
+        try descriptor.closeAfter { _ = try descriptor.writeAll(bytes) }
+    }
+
     package func write(_ text: String, to name: String) throws {
         let descriptor = try create(name)
         try descriptor.closeAfter { _ = try descriptor.writeAll(text.utf8) }

@@ -6,8 +6,8 @@ import Darwin
 
 /// A blocking TCP connection to a loopback port, for tests that care about every byte.
 ///
-/// Not for the cooperative pool: run it on threads that may block. Every read gives up after 20 s,
-/// so that a server which never answers fails a test instead of hanging it.
+/// Not for the cooperative pool: run it on threads that may block. Every read gives up after five
+/// minutes, so that a server which never answers fails a test instead of hanging it.
 package final class RawConnection {
     /// Which system call failed, and how.
     package struct Failure: Error, Hashable, CustomStringConvertible {
@@ -22,7 +22,7 @@ package final class RawConnection {
     package init(port: Int, receiveBuffer: Int32? = nil) throws(Failure) {
         descriptor = socket(AF_INET, Int32(streamType), 0)
         guard descriptor >= 0 else { throw Failure(call: "socket", errno: lastError()) }
-        var timeout = timeval(tv_sec: 20, tv_usec: 0)
+        var timeout = timeval(tv_sec: 300, tv_usec: 0)
         let size = socklen_t(MemoryLayout<timeval>.size)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, size)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, size)

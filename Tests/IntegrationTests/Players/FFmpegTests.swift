@@ -1,6 +1,7 @@
 import HTTPTypes
 import SystemPackage
 import Testing
+import TieredCache
 import TieredCacheTesting
 
 /// ffmpeg decodes through the proxy exactly what it decodes from the file.
@@ -8,7 +9,7 @@ import TieredCacheTesting
 struct FFmpegTests {
     @Test(
         "Every frame is the same, each byte is fetched once, and again nothing is",
-        arguments: ["fast.mp4", "tail.mp4", "film.mkv"]
+        arguments: ["fast.mp4", "tail.mp4", "film.mkv", "scattered.mp4"]
     )
     func framesAreTheSame(_ name: String) async throws {
         try await PlayerStage.with { stage in
@@ -16,10 +17,13 @@ struct FFmpegTests {
             let wanted = try await MediaFiles.frames(
                 of: stage.media.directory.appending(name).string
             )
+            let start = SystemTimeSource().monotonicTime()
             #expect(try await MediaFiles.frames(of: stage.url(name)) == wanted)
             let fetched = stage.origin.log.bodyBytesWritten
             let limit = try stage.size(name) + 128 << 10
             #expect(fetched <= limit)
+            PlayerFigures.tell("ffmpeg \(name)", "all decoded", since: start)
+            PlayerFigures.tell("ffmpeg \(name)", fetched: fetched, needed: try stage.size(name))
             let asked = stage.origin.log.exchanges.count
             #expect(try await MediaFiles.frames(of: stage.url(name)) == wanted)
             #expect(stage.origin.log.exchanges.count == asked)
@@ -28,7 +32,7 @@ struct FFmpegTests {
 
     @Test(
         "Encrypted segments and fragments come through the proxy, and again without the origin",
-        arguments: ["aes.m3u8", "fmp4.m3u8"]
+        arguments: ["aes.m3u8", "fmp4.m3u8", "dash.mpd"]
     )
     func presentations(_ playlist: String) async throws {
         try await PlayerStage.with { stage in
@@ -52,6 +56,7 @@ struct FFmpegTests {
                 .then(1, .status(503, retryAfter: "1"))
                 .then(1, .cut(after: 150_000, .finish))
                 .then(1, .dropped())
+                .then(1, .stalling(after: 60_000, for: .milliseconds(700)))
                 .then(.throttled(bytesPerSecond: 4 << 20))
             try stage.serve("tail.mp4", script)
             let wanted = try await MediaFiles.frames(
@@ -97,5 +102,43 @@ struct FFmpegTests {
             #expect(outcome.text.hasPrefix("6."))
             #expect(stage.origin.log.bodyBytesWritten < 4 << 20)
         }
+    }
+
+    @Test("A film that changes under a player never mixes with the next one")
+    func changes() async throws {
+        try await PlayerStage.with { stage in
+            // Asked at each start whether it is current.
+            try stage.serve("fast.mp4", OriginScript(.throttled(bytesPerSecond: 1 << 20))) {
+                $0.fields[.cacheControl] = "no-cache"
+            }
+            let directory = stage.media.directory
+            let old = try await MediaFiles.frames(of: directory.appending("fast.mp4").string)
+            let new = try await MediaFiles.frames(of: directory.appending("other.mp4").string)
+            let url = try stage.url("fast.mp4")
+            async let playing = PlayerTool.ffmpeg.run(["-v", "error", "-i", url] + Self.checksums)
+            await stage.origin.waitUntil { $0.bodyBytesWritten(for: "/fast.mp4") > 300_000 }
+            let other = try stage.media.bytes("other.mp4")
+            stage.origin.update("/fast.mp4") { film in
+                film.body = .bytes(other)
+                film.version += 1
+            }
+            let seen = try await playing.text.split(separator: "\n").filter { $0.first != "#" }
+            let whole = Set(old.split(separator: "\n").filter { $0.first != "#" })
+            // The last packet may have come only in part; every other frame is the old film's.
+            let strange = seen.filter { !whole.contains($0) }
+            #expect(strange.count <= 2 && seen.count >= 1, "\(strange)")
+            #expect(Set(strange).isDisjoint(with: new.split(separator: "\n")))
+            // A player that starts now is a new reader.
+            #expect(try await MediaFiles.frames(of: url) == new)
+        }
+    }
+
+    private static let checksums = ["-f", "framemd5", "-"]
+}
+
+extension OriginBehaviour {
+    /// Says nothing for a while when so many body bytes of the response are out.
+    fileprivate static func stalling(after bytes: Int64, for time: Duration) -> OriginBehaviour {
+        faithful.with { $0.interruptions = [(bytes, .pause(time))] }
     }
 }

@@ -66,4 +66,58 @@ struct PlaylistAnswerTests {
             #expect(answer["content-range"] == "bytes 5-9/100000")
         }
     }
+
+    @Test func theTimeForAFirstByteHoldsForPlaylists() async throws {
+        try await ProxyFixture.run {
+            $0.originTimeout = .milliseconds(50)
+        } _: { fixture in
+            let gate = OriginGate()
+            let silent = OriginScript(OriginBehaviour.faithful.with { $0.gate = gate })
+            fixture.origin.serve("/a.m3u8", playlist("#EXTM3U\n"), silent)
+            #expect(try await fixture.ask("/a.m3u8").status == 504)
+            fixture.origin.serve("/b.m3u8", OriginScript(.dropped()))
+            let status = try await fixture.ask("/b.m3u8").status
+            #expect(status == 502 || status == 504)
+            gate.open()
+        }
+    }
+
+    @Test func aHeldPlaylistAnswersForASilentOrigin() async throws {
+        let origin = try await ScriptedOrigin.start()
+        let files = try TemporaryDirectory("tieredcache-proxy")
+        let gate = OriginGate()
+        let silent = OriginBehaviour.faithful.with { $0.gate = gate }
+        origin.serve("/a.m3u8", playlist("#EXTM3U\n1.ts\n"), .first(1, .faithful).then(silent))
+        let first = try await ProxyFixture(origin: origin, files: files)
+        #expect(try await first.ask("/a.m3u8").status == 200)
+        await first.stop()
+        let second = try await ProxyFixture(origin: origin, files: files) {
+            $0.originTimeout = .milliseconds(50)
+        }
+        let answer = try await second.ask("/a.m3u8")
+        #expect(answer.status == 200)
+        #expect(answer.text == "#EXTM3U\n1.ts\n")
+        gate.open()
+        await second.stop()
+        await origin.stop()
+    }
+
+    @Test func keysThatPlaylistsNameAreAskedForAgain() async throws {
+        try await ProxyFixture.run { fixture in
+            let text = "#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI=\"/key\"\n1.ts\n#EXT-X-ENDLIST\n"
+            fixture.origin.serve("/a/list.m3u8", playlist(text, "max-age=60"))
+            var key = OriginResource.text(
+                "0123456789abcdef",
+                contentType: "application/octet-stream"
+            )
+            key.lastModified = "Wed, 21 Oct 2015 07:28:00 GMT"
+            fixture.origin.serve("/key", key)
+            _ = try await fixture.ask("/a/list.m3u8")
+            #expect(try await fixture.ask("/key").text == "0123456789abcdef")
+            fixture.origin.serve("/key", .text("fedcba9876543210"))
+            #expect(try await fixture.ask("/key").text == "fedcba9876543210")
+            let part = try await fixture.ask("/key", "Range: bytes=0-3")
+            #expect(part.status == 206 && part.text == "fedc")
+        }
+    }
 }

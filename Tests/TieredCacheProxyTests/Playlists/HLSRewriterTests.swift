@@ -130,4 +130,47 @@ struct HLSRewriterTests {
         let huge = Array("#EXTM3U\n".utf8) + [UInt8](repeating: 0x41, count: 4 << 20)
         #expect(rewriter.rewrite(huge) == huge)
     }
+
+    @Test("Variables are put in where an address has them, and the definitions stay")
+    func variables() throws {
+        let text = """
+            #EXTM3U
+            #EXT-X-DEFINE:NAME="host",VALUE="c.example"
+            #EXT-X-DEFINE:NAME="root",VALUE="/v/7"
+            #EXT-X-DEFINE:NAME="all",VALUE="//d.example/x"
+            #EXT-X-DEFINE:QUERYPARAM="s"
+            #EXT-X-KEY:METHOD=AES-128,URI="https://{$host}/k"
+            {$root}/1.ts?s={$s}
+            {$all}/2.ts
+            rel/{$s}/3.ts
+            {$later}/4.ts
+            #EXT-X-DEFINE:NAME="later",VALUE="x"
+            {$later}/5.ts
+            """
+        let wanted = """
+            #EXTM3U
+            #EXT-X-DEFINE:NAME="host",VALUE="c.example"
+            #EXT-X-DEFINE:NAME="root",VALUE="/v/7"
+            #EXT-X-DEFINE:NAME="all",VALUE="//d.example/x"
+            #EXT-X-DEFINE:QUERYPARAM="s"
+            #EXT-X-KEY:METHOD=AES-128,URI="/T/https/c.example/k"
+            /T/https/a.example/v/7/1.ts?s=1
+            /T/https/d.example/x/2.ts
+            rel/1/3.ts
+            {$later}/4.ts
+            #EXT-X-DEFINE:NAME="later",VALUE="x"
+            x/5.ts
+            """
+        #expect(try rewrite(text) == wanted)
+    }
+
+    @Test("A parameter that only the place behind a redirect has is told to the player")
+    func redirectedParameter() throws {
+        let got = try rewrite(
+            "#EXTM3U\r\n#EXT-X-DEFINE:QUERYPARAM=\"t\"\r\n1.ts?t={$t}\r\n",
+            at: "https://a.example/m.m3u8",
+            final: "https://a.example/n.m3u8?t=9"
+        )
+        #expect(got == "#EXTM3U\r\n#EXT-X-DEFINE:NAME=\"t\",VALUE=\"9\"\r\n1.ts?t=9\r\n")
+    }
 }

@@ -19,6 +19,7 @@ struct PlaylistRelayTests {
         """
 
     private func withOrigin(
+        _ time: any TimeSource = SystemTimeSource(),
         _ body: (ScriptedOrigin, TieredCache) async throws -> Void
     ) async throws {
         let origin = try await ScriptedOrigin.start()
@@ -26,6 +27,7 @@ struct PlaylistRelayTests {
         var configuration = Configuration(directory: directory.path)
         configuration.respondsToMemoryPressure = false
         configuration.retries = 1
+        configuration.timeSource = time
         let cache = try TieredCache(configuration)
         do {
             try await body(origin, cache)
@@ -134,6 +136,130 @@ struct PlaylistRelayTests {
             let again = await PlaylistPrefetch(cache, choice: .all).run(request)
             #expect(again.failures.isEmpty)
             #expect(await cache.contains(try CacheRequest(origin.url("/low/2.ts"))))
+        }
+    }
+
+    @Test("A running playlist is used for half its refresh interval, an ended one as HTTP allows")
+    func clock() async throws {
+        let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
+        try await withOrigin(time) { origin, cache in
+            let relay = PlaylistRelay(cache, prefix: "/T/", time: time)
+            let request = try CacheRequest(origin.url("/live.m3u8"))
+            func answer() async throws -> String {
+                String(decoding: try await relay.answer(request).bytes, as: UTF8.self)
+            }
+            // A network of caches that says too much: a day.
+            let day = "max-age=86400"
+            origin.serve("/live.m3u8", playlist(Self.running + "1.ts\n", day))
+            #expect(try await answer().hasSuffix("1.ts\n"))
+            origin.serve("/live.m3u8", playlist(Self.running + "2.ts\n", day))
+            time.advance(by: .seconds(2))
+            #expect(try await answer().hasSuffix("1.ts\n"))
+            #expect(origin.log.exchanges.count == 1)
+            time.advance(by: .seconds(1))
+            #expect(try await answer().hasSuffix("2.ts\n"))
+            #expect(origin.log.exchanges.count == 2)
+            origin.serve("/live.m3u8", playlist(Self.running + "#EXT-X-ENDLIST\n", day))
+            time.advance(by: .seconds(3))
+            #expect(try await answer().hasSuffix("#EXT-X-ENDLIST\n"))
+            time.advance(by: .seconds(86_000))
+            #expect(try await answer().hasSuffix("#EXT-X-ENDLIST\n"))
+            #expect(origin.log.exchanges.count == 3)
+        }
+    }
+
+    @Test("A key is asked for again unless its freshness is explicit, and used without the network")
+    func keys() async throws {
+        let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
+        try await withOrigin(time) { origin, cache in
+            let memory = PlaylistMemory()
+            let relay = PlaylistRelay(cache, prefix: "/T/", memory: memory, time: time)
+            let text =
+                "#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n"
+                + "#EXT-X-KEY:METHOD=AES-128,URI=\"/fresh\"\n1.ts\n#EXT-X-ENDLIST\n"
+            origin.serve("/a/vod.m3u8", playlist(text, "max-age=600"))
+            for (path, control) in [("/a/k", nil), ("/fresh", "max-age=600")] as [(String, String?)]
+            {
+                var key = OriginResource.text("0123456789abcdef", cacheControl: control)
+                // Old enough for a guess of days.
+                key.lastModified = "Wed, 21 Oct 2015 07:28:00 GMT"
+                origin.serve(path, key)
+            }
+            _ = try await relay.answer(try CacheRequest(origin.url("/a/vod.m3u8")))
+            for path in ["/a/k", "/fresh"] {
+                let request = try CacheRequest(origin.url(path))
+                #expect(memory.isKey(request.target))
+                for _ in 0..<3 {
+                    let answer = try await relay.answer(request)
+                    #expect(answer.bytes == Array("0123456789abcdef".utf8))
+                }
+            }
+            #expect(origin.log.exchanges(for: "/a/k").count == 3)
+            #expect(origin.log.exchanges(for: "/fresh").count == 1)
+            await origin.stop()
+            let answer = try await relay.answer(try CacheRequest(origin.url("/a/k")))
+            #expect(answer.bytes.count == 16)
+        }
+    }
+
+    @Test("A media playlist has the variables of the master playlist that led to it")
+    func importedVariables() async throws {
+        try await withOrigin { origin, cache in
+            let relay = PlaylistRelay(cache, prefix: "/T/", memory: PlaylistMemory())
+            let master =
+                "#EXTM3U\n#EXT-X-DEFINE:NAME=\"root\",VALUE=\"/v/7\"\n"
+                + "#EXT-X-STREAM-INF:BANDWIDTH=1\nlow/a.m3u8\n"
+            let media = "#EXTM3U\n#EXT-X-DEFINE:IMPORT=\"root\"\n#EXTINF:1,\n{$root}/1.ts\n"
+            origin.serve("/m.m3u8", playlist(master, "max-age=600"))
+            origin.serve("/low/a.m3u8", playlist(media, "max-age=600"))
+            origin.serve("/v/7/1.ts", .generated(length: 1000, cacheControl: "max-age=600"))
+            let request = try CacheRequest(origin.url("/m.m3u8"))
+            _ = try await relay.answer(request)
+            let answer = try await relay.answer(try CacheRequest(origin.url("/low/a.m3u8")))
+            let place = "/T/http/127.0.0.1:\(origin.port)/v/7/1.ts\n"
+            #expect(String(decoding: answer.bytes, as: UTF8.self).hasSuffix(place))
+            let outcome = await PlaylistPrefetch(cache, choice: .all).run(request)
+            #expect(outcome.failures.isEmpty)
+            #expect(await cache.contains(try CacheRequest(origin.url("/v/7/1.ts"))))
+        }
+    }
+
+    @Test(
+        "A prefetched DASH presentation is held whole, or what was chosen of it",
+        arguments: [
+            (VariantChoice.all, ["lo/i", "lo/1", "lo/2", "hi/i", "hi/1", "hi/2", "a.mp4"]),
+            (.highest, ["hi/i", "hi/1", "hi/2", "a.mp4"]),
+            (.upTo(5), ["lo/i", "lo/1", "lo/2", "a.mp4"]),
+        ]
+    )
+    func dash(_ choice: VariantChoice, _ wanted: [String]) async throws {
+        try await withOrigin { origin, cache in
+            let manifest = """
+                <MPD type="static" mediaPresentationDuration="PT4S"><BaseURL>x/</BaseURL><Period>
+                <AdaptationSet><SegmentTemplate duration="2" media="$RepresentationID$/$Number$"
+                initialization="$RepresentationID$/i"/>
+                <Representation id="lo" bandwidth="1"/><Representation id="hi" bandwidth="9"/>
+                </AdaptationSet><AdaptationSet><Representation id="a" bandwidth="2">
+                <BaseURL>a.mp4</BaseURL><SegmentBase indexRange="0-9"/></Representation>
+                </AdaptationSet></Period></MPD>
+                """
+            origin.serve(
+                "/d/m.mpd",
+                .text(manifest, contentType: "application/dash+xml", cacheControl: "max-age=600")
+            )
+            let all = ["lo/i", "lo/1", "lo/2", "hi/i", "hi/1", "hi/2", "a.mp4"]
+            for name in all {
+                origin.serve("/d/x/\(name)", .generated(length: 999, cacheControl: "max-age=600"))
+            }
+            let request = try CacheRequest(origin.url("/d/m.mpd"))
+            _ = try await cache.prefetch(request)
+            let outcome = await PlaylistPrefetch(cache, choice: choice).run(request)
+            #expect(outcome.failures.isEmpty, "\(outcome.failures)")
+            #expect(outcome.resources == wanted.count)
+            for name in all {
+                let isHeld = await cache.contains(try CacheRequest(origin.url("/d/x/\(name)")))
+                #expect(isHeld == wanted.contains(name), "\(name)")
+            }
         }
     }
 }

@@ -24,9 +24,13 @@ final class ProxyFixture: Sendable {
         configuration.minimumFreeDisk = 0
         configuration.respondsToMemoryPressure = false
         configuration.retries = 1
+        // On a machine that has other things to do.
+        configuration.timeout = .seconds(300)
         cache = try TieredCache(configuration, fileSystem: fileSystem)
         var settings = ProxySettings()
         settings.lingerTime = .milliseconds(10)
+        settings.originTimeout = .seconds(300)
+        settings.stallTimeout = .seconds(300)
         change(&settings)
         do throws(CacheError) {
             proxy = try await PlayerProxy.start(

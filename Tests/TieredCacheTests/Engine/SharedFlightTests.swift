@@ -55,7 +55,10 @@ struct SharedFlightTests {
             var reload = request
             reload.policy = .reload
             let again = reload
-            try await fixture.withCache { cache in
+            // The first answer waits for as long as the reload takes.
+            try await fixture.withCache {
+                $0.timeout = .seconds(300)
+            } _: { cache in
                 let reading = try await cache.response(for: request)
                 let first = try #require(try await reading.body.source.next())
                 #expect(try await cache.data(for: again) == film.allBytes)

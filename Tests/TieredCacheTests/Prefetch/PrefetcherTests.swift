@@ -1,4 +1,5 @@
 import HTTPCaching
+import HTTPTypes
 import Testing
 import TieredCacheTesting
 
@@ -50,6 +51,90 @@ struct PrefetcherTests {
                 var part = new
                 part.range = .bounded(0..<800_000)
                 #expect(await cache.contains(part))
+            }
+        }
+    }
+
+    @Test("What runs gives way when the player runs short, and goes on when it has enough")
+    func shortage() async throws {
+        try await CacheFixture.run { fixture in
+            let film = OriginResource.generated(length: 4 << 20, cacheControl: "max-age=600")
+            let script = OriginScript.first(1, .stall(after: 200_000))
+            fixture.origin.serve("/next", film, script)
+            fixture.origin.serve("/playing", film)
+            let next = try fixture.request("/next")
+            try await fixture.withCache {
+                // The only line that there is.
+                $0.maximumDownloads = 1
+                $0.timeout = .seconds(300)
+            } _: { cache in
+                let prefetcher = cache.prefetcher()
+                prefetcher.playerHas(.duration(.seconds(30)))
+                prefetcher.rank([next])
+                await fixture.origin.waitUntil { $0.bodyBytesWritten(for: "/next") >= 200_000 }
+                prefetcher.playerHas(.duration(.seconds(5)))
+                var playing = try fixture.request("/playing")
+                playing.priority = .playing
+                #expect(try await cache.data(for: playing) == film.allBytes)
+                await fixture.origin.waitUntil { log in
+                    log.exchanges(for: "/next").allSatisfy { $0.outcome == .disconnected }
+                }
+                prefetcher.playerHas(.duration(.seconds(15)))
+                await prefetcher.waitUntilIdle()
+                #expect(fixture.origin.log.exchanges(for: "/next").count == 1)
+                prefetcher.playerHas(.duration(.seconds(30)))
+                await prefetcher.waitUntilIdle()
+                var head = next
+                head.range = .bounded(0..<800_000)
+                #expect(await cache.contains(head))
+            }
+        }
+    }
+
+    @Test("All items of a ranking together cost no more than the budget")
+    func budget() async throws {
+        try await CacheFixture.run { fixture in
+            let film = OriginResource.generated(length: 4 << 20, cacheControl: "max-age=600")
+            for item in 0..<6 { fixture.origin.serve("/\(item)", film) }
+            let requests = try (0..<6).map { try fixture.request("/\($0)") }
+            try await fixture.withCache { cache in
+                var options = PrefetchOptions()
+                options.headBytes = 400_000
+                options.budget = 1_000_000
+                let prefetcher = cache.prefetcher(options: options)
+                prefetcher.rank(requests)
+                await prefetcher.waitUntilIdle()
+                // Whole blocks, of which each of three heads ends in one.
+                #expect(fixture.origin.log.bodyBytesWritten <= 1_000_000 + 3 * 65_536)
+                #expect(fixture.origin.log.exchanges(for: "/0").count == 1)
+                #expect(fixture.origin.log.exchanges(for: "/3").isEmpty)
+            }
+        }
+    }
+
+    @Test("The index at the end of a film comes with its head")
+    func tail() async throws {
+        try await CacheFixture.run { fixture in
+            func box(_ type: String, _ size: Int) -> [UInt8] {
+                (0..<4).map { UInt8(truncatingIfNeeded: size >> (24 - 8 * $0)) } + Array(type.utf8)
+                    + [UInt8](repeating: 7, count: size - 8)
+            }
+            let body = box("ftyp", 24) + box("mdat", 5_000_000) + box("moov", 30_000)
+            var film = OriginResource(.bytes(body), contentType: "video/mp4")
+            film.fields[.cacheControl] = "max-age=600"
+            fixture.origin.serve("/film.mp4", film)
+            let request = try fixture.request("/film.mp4")
+            try await fixture.withCache { cache in
+                let prefetcher = cache.prefetcher()
+                prefetcher.rank([request])
+                await prefetcher.waitUntilIdle()
+                let asked = fixture.origin.log.exchanges.count
+                #expect(fixture.origin.log.bodyBytesWritten <= 800_000 + 1_500_000)
+                let reader = try await cache.reader(for: request)
+                let index = try await reader.bytes(at: 5_000_024, count: 40_000)
+                #expect(index == Array(body[5_000_024...]))
+                #expect(try await reader.bytes(at: 0, count: 800_000) == Array(body[..<800_000]))
+                #expect(fixture.origin.log.exchanges.count == asked)
             }
         }
     }

@@ -103,6 +103,46 @@ struct MediaFiles: Sendable {
             "fm%d.m4s",
             "fmp4.m3u8"
         )
+        try await ffmpeg(
+            "-i",
+            "tail.mp4",
+            "-c",
+            "copy",
+            "-f",
+            "dash",
+            "-seg_duration",
+            "2",
+            "-adaptation_sets",
+            "id=0,streams=v id=1,streams=a",
+            "-init_seg_name",
+            "dash$RepresentationID$.mp4",
+            "-media_seg_name",
+            "dash$RepresentationID$-$Number$.m4s",
+            "dash.mpd"
+        )
+        try await ffmpeg(
+            "-f",
+            "lavfi",
+            "-i",
+            "testsrc2=size=320x180:rate=25:duration=6",
+            "-c:v",
+            "libx264",
+            "-preset",
+            "ultrafast",
+            "-g",
+            "50",
+            "-b:v",
+            "3M",
+            "-pix_fmt",
+            "yuv420p",
+            "-vf",
+            "noise=alls=40:allf=t",
+            "-movflags",
+            "+faststart",
+            "other.mp4"
+        )
+        let scattered = try ScatteredFilm(try directory.bytes("tail.mp4"))
+        try directory.write(scattered.bytes, to: "scattered.mp4")
         return MediaFiles(directory: directory)
     }
 }

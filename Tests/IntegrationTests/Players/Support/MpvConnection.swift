@@ -22,14 +22,10 @@ final class MpvConnection: Sendable {
         self.descriptor = descriptor
     }
 
-    /// Connects as soon as mpv listens.
-    static func open(_ path: String) async throws -> MpvConnection {
-        while true {
-            try Task.checkCancellation()
-            if let descriptor = connect(path) { return MpvConnection(descriptor) }
-            // mpv makes its socket at some time after its start, and tells nobody.
-            try await Task.sleep(for: .milliseconds(20))
-        }
+    /// Connects to an mpv that listens.
+    static func open(_ path: String) throws -> MpvConnection {
+        guard let descriptor = connect(path) else { throw Failure(what: "cannot reach mpv") }
+        return MpvConnection(descriptor)
     }
 
     private static func connect(_ path: String) -> Int32? {

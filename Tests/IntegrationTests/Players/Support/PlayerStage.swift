@@ -57,7 +57,7 @@ struct PlayerStage: Sendable {
         try serve(playlist)
         let parts = media.directory.names.filter { name in
             name.hasSuffix(".ts") || name.hasSuffix(".m4s") || name == "init.mp4"
-                || name == "film.key"
+                || name == "film.key" || name.hasPrefix("dash") && name.hasSuffix(".mp4")
         }
         for part in parts { try serve(part) }
     }
@@ -75,6 +75,7 @@ struct PlayerStage: Sendable {
         case "mp4", "m4s": "video/mp4"
         case "mkv": "video/x-matroska"
         case "m3u8": "application/vnd.apple.mpegurl"
+        case "mpd": "application/dash+xml"
         case "ts": "video/mp2t"
         default: "application/octet-stream"
         }

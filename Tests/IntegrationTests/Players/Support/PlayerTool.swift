@@ -66,6 +66,37 @@ enum PlayerTool: String, Sendable {
         )
     }
 
+    /// Runs the program, does `body` once it has printed a word, and ends it then.
+    ///
+    /// - Parameters:
+    ///   - arguments: its arguments.
+    ///   - word: what it prints when it is ready.
+    ///   - body: what is done meanwhile.
+    func running(
+        _ arguments: [String],
+        onceItSays word: String,
+        _ body: @Sendable () async throws -> Void
+    ) async throws {
+        let path = try #require(path)
+        let result = try await Subprocess.run(
+            .path(path),
+            arguments: Arguments(arguments),
+            input: .none,
+            output: .sequence,
+            error: .discarded
+        ) { execution in
+            var result: Swift.Result<Void, any Error>?
+            for try await line in execution.standardOutput.strings() {
+                guard result == nil, line.contains(word) else { continue }
+                do { result = .success(try await body()) } catch { result = .failure(error) }
+                // It may have ended by itself.
+                _ = try? execution.send(signal: .kill)
+            }
+            return try #require(result, "\(rawValue) did not say '\(word)'")
+        }
+        try result.closureResult.get()
+    }
+
     /// Runs the program while `body` runs, and ends it then.
     ///
     /// - Parameters:

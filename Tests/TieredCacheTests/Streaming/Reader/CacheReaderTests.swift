@@ -178,4 +178,46 @@ struct CacheReaderTests {
             #expect(fixture.origin.log.bodyBytesWritten <= length * 11 / 10)
         }
     }
+
+    @Test("Small held runs are fetched once more rather than asked around")
+    func smallGaps() async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", Self.film)
+            let request = try fixture.request("/film")
+            try await fixture.withCache { cache in
+                let start: Int64 = 1 << 20
+                let end: Int64 = 3 << 20
+                for offset in stride(from: start, to: end, by: 3 * 65_536) {
+                    _ = try await cache.bytes(for: request, range: offset..<offset + 10).collect()
+                }
+                let asked = fixture.origin.log.exchanges.count
+                let reader = try await cache.reader(for: request, at: start, certainTo: end)
+                let bytes = try await reader.all(from: start, to: end)
+                #expect([UInt8](bytes) == Self.film.bytes(start..<end))
+                #expect(fixture.origin.log.exchanges.count - asked <= 2)
+            }
+        }
+    }
+
+    @Test("Readers side by side share one transfer")
+    func nearReaders() async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", Self.film)
+            let request = try fixture.request("/film")
+            try await fixture.withCache { cache in
+                try await withThrowingTaskGroup(of: Bool.self) { group in
+                    for reader in 0..<5 {
+                        group.addTask {
+                            let start = Int64(reader) * 50_000
+                            let handle = try await cache.reader(for: request)
+                            let bytes = try await handle.all(from: start, to: Self.length)
+                            return [UInt8](bytes) == Self.film.bytes(start..<Self.length)
+                        }
+                    }
+                    for try await isRight in group { #expect(isRight) }
+                }
+            }
+            #expect(fixture.origin.log.bodyBytesWritten <= Self.length * 11 / 10)
+        }
+    }
 }

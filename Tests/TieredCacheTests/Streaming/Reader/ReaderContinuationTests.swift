@@ -22,6 +22,17 @@ struct ReaderContinuationTests {
     private static let length: Int64 = 6 << 20 + 777
     private static let part: Int64 = 2_300_000
 
+    /// On a machine that has other things to do.
+    private static let patient: @Sendable (inout Configuration) -> Void = {
+        $0.timeout = .seconds(300)
+    }
+
+    private static var options: ReaderOptions {
+        var options = ReaderOptions()
+        options.deadline = .seconds(300)
+        return options
+    }
+
     private static func film(_ witness: Witness, _ control: String) -> OriginResource {
         var film = OriginResource.generated(length: length, cacheControl: control)
         film.acceptsRanges = false
@@ -47,13 +58,13 @@ struct ReaderContinuationTests {
         let gate = OriginGate()
         fixture.origin.serve("/film", film, .first(1, .wait(for: gate, after: part)))
         let request = try fixture.request("/film")
-        try await fixture.withCache { cache in
-            let reader = try await cache.reader(for: request)
+        try await fixture.withCache(Self.patient) { cache in
+            let reader = try await cache.reader(for: request, options: Self.options)
             let bytes = try await reader.bytes(at: part - 70_000, count: 1000)
             #expect(bytes == film.bytes(part - 70_000..<part - 69_000))
         }
         gate.open()
-        try await fixture.withCache { cache in
+        try await fixture.withCache(Self.patient) { cache in
             let entry = try #require(try await cache.entry(for: request))
             // The block that had begun to come when the cache was closed is lost.
             #expect(!entry.isComplete && entry.heldBytes >= part - 140_000)
@@ -70,8 +81,11 @@ struct ReaderContinuationTests {
         try await CacheFixture.run { fixture in
             try await Self.holdPart(fixture, film)
             let before = fixture.origin.log.exchanges.count
-            try await fixture.withCache { cache in
-                let reader = try await cache.reader(for: fixture.request("/film"))
+            try await fixture.withCache(Self.patient) { cache in
+                let reader = try await cache.reader(
+                    for: fixture.request("/film"),
+                    options: Self.options
+                )
                 #expect(try await reader.all() == film.allBytes, "\(witness) \(control)")
                 if !witness.isStrong { #expect(reader.bytesFromCache == 0) }
                 #expect(try await cache.entry(for: reader.request)?.isComplete == true)
@@ -91,10 +105,13 @@ struct ReaderContinuationTests {
         try await CacheFixture.run { fixture in
             try await Self.holdPart(fixture, film)
             let before = fixture.origin.log.exchanges.count
-            try await fixture.withCache { cache in
+            try await fixture.withCache(Self.patient) { cache in
                 var request = try fixture.request("/film")
                 if start > 0 { request.range = .openEnded(from: start) }
-                let response = try await cache.streamedResponse(for: request)
+                let response = try await cache.streamedResponse(
+                    for: request,
+                    deadline: .seconds(300)
+                )
                 let bytes = try await response.body.collect()
                 #expect(bytes == film.allBytes.dropFirst(Int(start)), "\(witness) \(start)")
             }
@@ -108,10 +125,13 @@ struct ReaderContinuationTests {
         try await CacheFixture.run { fixture in
             try await Self.holdPart(fixture, film)
             let before = fixture.origin.log.exchanges.count
-            try await fixture.withCache { cache in
+            try await fixture.withCache(Self.patient) { cache in
                 var request = try fixture.request("/film")
                 request.range = .bounded(1000..<900_000)
-                let response = try await cache.streamedResponse(for: request)
+                let response = try await cache.streamedResponse(
+                    for: request,
+                    deadline: .seconds(300)
+                )
                 let bytes = try await response.body.collect()
                 #expect([UInt8](bytes) == film.bytes(1000..<900_000))
             }
@@ -131,14 +151,14 @@ struct ReaderContinuationTests {
         try await CacheFixture.run { fixture in
             try await Self.holdPart(fixture, film)
             let before = fixture.origin.log.bodyBytesWritten
-            try await fixture.withCache { cache in
+            try await fixture.withCache(Self.patient) { cache in
                 let request = try fixture.request("/film")
-                let first = try await cache.reader(for: request)
+                let first = try await cache.reader(for: request, options: Self.options)
                 #expect(try await first.bytes(at: 0, count: 1000) == film.bytes(0..<1000))
                 try await withThrowingTaskGroup(of: Bool.self) { group in
                     for _ in 0..<4 {
                         group.addTask {
-                            let reader = try await cache.reader(for: request)
+                            let reader = try await cache.reader(for: request, options: Self.options)
                             return try await reader.all() == film.allBytes
                         }
                     }
@@ -156,14 +176,17 @@ struct ReaderContinuationTests {
         let film = Self.film(.nothing, "max-age=600")
         try await CacheFixture.run { fixture in
             fixture.origin.serve("/film", film, .first(1, .cut(after: Self.part)))
-            try await fixture.withCache { cache in
-                let reader = try await cache.reader(for: fixture.request("/film"))
+            try await fixture.withCache(Self.patient) { cache in
+                let reader = try await cache.reader(
+                    for: fixture.request("/film"),
+                    options: Self.options
+                )
                 let error = await #expect(throws: CacheError.self) {
                     _ = try await reader.all()
                 }
                 #expect(error?.code == .representationChanged)
                 #expect(fixture.origin.log.exchanges.count <= 2)
-                let later = try await cache.reader(for: reader.request)
+                let later = try await cache.reader(for: reader.request, options: Self.options)
                 #expect(try await later.all() == film.allBytes)
                 #expect(fixture.origin.log.exchanges.count <= 3)
             }
@@ -176,8 +199,11 @@ struct ReaderContinuationTests {
         let film = Self.film(witness, "max-age=600")
         try await CacheFixture.run { fixture in
             fixture.origin.serve("/film", film, .first(1, .cut(after: Self.part)))
-            try await fixture.withCache { cache in
-                let reader = try await cache.reader(for: fixture.request("/film"))
+            try await fixture.withCache(Self.patient) { cache in
+                let reader = try await cache.reader(
+                    for: fixture.request("/film"),
+                    options: Self.options
+                )
                 #expect(try await reader.all() == film.allBytes, "\(witness)")
             }
             let asked = fixture.origin.log.exchanges.map { "\($0.fields) \($0.outcome)" }

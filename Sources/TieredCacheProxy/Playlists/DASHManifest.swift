@@ -1,0 +1,170 @@
+/// What a DASH manifest refers to, as far as fetching all of it needs to know (ISO/IEC 23009-1).
+///
+/// Foreign input: what makes no sense is left out. Of a running presentation only the segments of
+/// timelines and lists are named: how many there are by a clock is the player's to know.
+package struct DASHManifest: Sendable {
+    /// One of several forms of the same content.
+    package struct Representation: Hashable, Sendable {
+        package let id: String
+        /// Bits per second; 0 where it is not said.
+        package let bandwidth: Int
+        /// Base URLs from the outermost to the innermost, each relative to the one before.
+        package let bases: [String]
+        /// Relative to the last base; an empty one is the base itself.
+        package let addresses: [String]
+    }
+
+    /// The representations by adaptation set.
+    package private(set) var sets: [[Representation]] = []
+
+    /// What an element hands down to those inside it.
+    private struct Level {
+        let element: String
+        var base: String?
+        var segments: DASHSegments
+        var id = ""
+        var bandwidth = 0
+        /// Whether its list is its own, and not that of the levels outside.
+        var hasList = false
+    }
+
+    private var isDynamic = false
+    private var levels: [Level] = []
+    private var seconds: Double?
+    private var periods: [DASHPeriods.Period]
+    private var presentation: Double?
+    private var awaitsBase = false
+
+    /// Reads a manifest.
+    package init(_ bytes: [UInt8]) {
+        let all = DASHPeriods(bytes)
+        (periods, presentation) = (all.periods.reversed(), all.duration)
+        for piece in XMLScanner(bytes) {
+            switch piece {
+            case .start(let name, let attributes, let isEmpty, _):
+                let element = String(decoding: name.local, as: UTF8.self)
+                begin(element, XMLValues(bytes, attributes))
+                if isEmpty { end() }
+            case .end:
+                end()
+            case .text(let range):
+                guard awaitsBase, levels.count >= 2 else { continue }
+                let text = XMLValues.decoded(bytes[range]).trimmed
+                // Of several the first is meant, the others are for when it fails.
+                let outer = levels.count - 2
+                if levels[outer].base == nil, !text.isEmpty { levels[outer].base = text }
+            }
+        }
+    }
+
+    private mutating func begin(_ element: String, _ values: XMLValues) {
+        awaitsBase = element == "BaseURL"
+        var level = Level(element: element, segments: levels.last?.segments ?? DASHSegments())
+        level.hasList = levels.last?.hasList ?? false
+        switch element {
+        case "MPD":
+            isDynamic = values["type"] == "dynamic"
+        case "Period":
+            let period = periods.popLast()
+            seconds = isDynamic ? nil : period?.seconds ?? presentation
+        case "AdaptationSet":
+            sets.append([])
+        case "Representation":
+            level.id = values["id"] ?? ""
+            level.bandwidth = values.integer("bandwidth").map { Int(clamping: $0) } ?? 0
+        case "SegmentTemplate", "SegmentList", "SegmentBase":
+            take(element, values, &level)
+        case "Initialization":
+            setOuter { $0.segments.initialization = values["sourceURL"] ?? "" }
+        case "SegmentURL":
+            let address = values["media"] ?? ""
+            setOuter { outer in
+                if !outer.hasList { outer.segments.list = [] }
+                outer.hasList = true
+                outer.segments.list.append(address)
+            }
+        case "SegmentTimeline":
+            setOuter { $0.segments.timeline = [] }
+        case "S":
+            let span = DASHSegments.Span(
+                time: values.integer("t"),
+                duration: values.integer("d") ?? 0,
+                repeats: values.integer("r") ?? 0
+            )
+            // The timeline is inside of the template or the list.
+            if levels.count >= 2 { levels[levels.count - 2].segments.timeline.append(span) }
+        default:
+            break
+        }
+        levels.append(level)
+    }
+
+    private mutating func setOuter(_ change: (inout Level) -> Void) {
+        guard !levels.isEmpty else { return }
+        change(&levels[levels.count - 1])
+    }
+
+    private func take(_ element: String, _ values: XMLValues, _ level: inout Level) {
+        level.hasList = false
+        level.segments.isCut = element != "SegmentBase"
+        if let media = values["media"] { level.segments.media = media }
+        if let address = values["initialization"] { level.segments.initialization = address }
+        if let number = values.integer("timescale") { level.segments.timescale = number }
+        if let number = values.integer("duration") { level.segments.duration = number }
+        if let number = values.integer("startNumber") { level.segments.startNumber = number }
+        if let number = values.integer("endNumber") { level.segments.endNumber = number }
+        if let number = values.integer("presentationTimeOffset") {
+            level.segments.timeOffset = number
+        }
+    }
+
+    private mutating func end() {
+        awaitsBase = false
+        guard let level = levels.popLast() else { return }
+        switch level.element {
+        case "SegmentTemplate", "SegmentList", "SegmentBase":
+            setOuter { outer in
+                outer.segments = level.segments
+                outer.hasList = level.hasList
+            }
+        case "Representation":
+            guard !sets.isEmpty else { return }
+            let bases = (levels + [level]).compactMap(\.base)
+            let values = DASHTemplate.Values(representation: level.id, bandwidth: level.bandwidth)
+            sets[sets.count - 1].append(
+                Representation(
+                    id: level.id,
+                    bandwidth: level.bandwidth,
+                    bases: bases,
+                    addresses: level.segments.addresses(values, seconds: seconds)
+                )
+            )
+        default:
+            break
+        }
+    }
+}
+
+extension VariantChoice {
+    /// The representations of what is chosen: from each adaptation set as from a playlist.
+    package func representations(in manifest: DASHManifest) -> [DASHManifest.Representation] {
+        manifest.sets.flatMap { set -> [DASHManifest.Representation] in
+            let sorted = set.sorted { $0.bandwidth < $1.bandwidth }
+            switch self {
+            case .all: return set
+            case .highest: return sorted.suffix(1)
+            case .lowest: return Array(sorted.prefix(1))
+            case .upTo(let bandwidth):
+                let best = sorted.last { $0.bandwidth <= bandwidth } ?? sorted.first
+                return best.map { [$0] } ?? []
+            }
+        }
+    }
+}
+
+extension String {
+    fileprivate var trimmed: String {
+        let start = drop { $0.isWhitespace }
+        return String(start.reversed().drop { $0.isWhitespace }.reversed())
+    }
+}

@@ -1,0 +1,98 @@
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCacheCLI
+
+/// `prefetch` of playlists and manifests, then play without the origin.
+@Suite(.timeLimit(.minutes(10)))
+struct PrefetchPlaylistTests {
+    private static let control = "max-age=3600"
+
+    private func serveHLS(_ origin: ScriptedOrigin) {
+        let master = """
+            #EXTM3U
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="x",URI="audio/a.m3u8"
+            #EXT-X-STREAM-INF:BANDWIDTH=100,AUDIO="a"
+            low/v.m3u8
+            #EXT-X-STREAM-INF:BANDWIDTH=900,AUDIO="a"
+            high/v.m3u8
+
+            """
+        let media =
+            "#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI=\"/key\"\n"
+            + "#EXTINF:1,\n1.ts\n#EXTINF:1,\n2.ts\n#EXT-X-ENDLIST\n"
+        let type = "application/vnd.apple.mpegurl"
+        origin.serve("/m.m3u8", .text(master, contentType: type, cacheControl: Self.control))
+        origin.serve("/key", .text("0123456789abcdef", cacheControl: Self.control))
+        for (folder, list) in [("audio", "a"), ("low", "v"), ("high", "v")] {
+            let path = "/\(folder)/\(list).m3u8"
+            origin.serve(path, .text(media, contentType: type, cacheControl: Self.control))
+            for segment in ["1.ts", "2.ts"] {
+                origin.serveFresh("/\(folder)/\(segment)", length: 999)
+            }
+        }
+    }
+
+    private func serveDASH(_ origin: ScriptedOrigin) {
+        let manifest = """
+            <MPD type="static" mediaPresentationDuration="PT4S"><Period>
+            <AdaptationSet><SegmentTemplate duration="2" media="$RepresentationID$/$Number$.ts"/>
+            <Representation id="low" bandwidth="100"/><Representation id="high" bandwidth="900"/>
+            </AdaptationSet></Period></MPD>
+            """
+        let type = "application/dash+xml"
+        origin.serve("/m.mpd", .text(manifest, contentType: type, cacheControl: Self.control))
+        for folder in ["low", "high"] {
+            for segment in ["1.ts", "2.ts"] {
+                origin.serveFresh("/\(folder)/\(segment)", length: 999)
+            }
+        }
+    }
+
+    @Test(
+        "What is chosen is held, and nothing else is asked for",
+        arguments: [
+            ("/m.m3u8", "lowest", ["low"]), ("/m.m3u8", "500", ["low"]),
+            ("/m.m3u8", "highest", ["high"]), ("/m.m3u8", "all", ["low", "high"]),
+            ("/m.mpd", "lowest", ["low"]), ("/m.mpd", "all", ["low", "high"]),
+        ]
+    )
+    func variants(_ path: String, _ choice: String, _ folders: [String]) async throws {
+        try await Workplace.with { place in
+            path.hasSuffix("mpd") ? serveDASH(place.origin) : serveHLS(place.origin)
+            let url = place.origin.url(path)
+            let outcome = try await place.run("prefetch", url, "--variant", choice, "--json")
+            outcome.expectDone()
+            #expect(outcome.json.text("source") == "origin")
+            for folder in ["low", "high"] {
+                for segment in ["1.ts", "2.ts"] {
+                    let count = place.exchanges("/\(folder)/\(segment)").count
+                    #expect(count == (folders.contains(folder) ? 1 : 0), "\(folder)/\(segment)")
+                }
+            }
+            if path.hasSuffix("m3u8") {
+                #expect(place.exchanges("/key").count == 1)
+                #expect(place.exchanges("/audio/2.ts").count == 1)
+            }
+            await place.origin.stop()
+            for folder in folders {
+                let target = "/\(folder)/2.ts"
+                try await place.get(target, into: "x", "--policy", "cache-only").expectDone()
+                #expect(try place.file("x", equals: target))
+            }
+        }
+    }
+
+    @Test("A part that failed is counted, the others are stored; a wrong choice is usage")
+    func failures() async throws {
+        try await Workplace.with { place in
+            serveHLS(place.origin)
+            place.origin.remove("/high/2.ts")
+            let url = place.origin.url("/m.m3u8")
+            let outcome = try await place.run("prefetch", url, "--variant", "highest")
+            outcome.expectFailure(69, "1 of")
+            try await place.get("/high/1.ts", into: "x", "--policy", "cache-only").expectDone()
+            try await place.run("prefetch", url, "--variant", "best").expectFailure(64, "variant")
+        }
+    }
+}
