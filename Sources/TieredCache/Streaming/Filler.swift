@@ -40,7 +40,11 @@ final class Filler: Sendable {
 
     /// Whether the origin sends the body only as a whole, as far as that is known by now.
     func isSequential(_ entry: DiskEntry) -> Bool {
-        guard head.validator != nil, !head.flags.contains(.withoutRanges) else { return true }
+        head.validator == nil || isWithoutRanges(entry)
+    }
+
+    private func isWithoutRanges(_ entry: DiskEntry) -> Bool {
+        guard !head.flags.contains(.withoutRanges) else { return true }
         guard let newest = fill.generation, newest.entry.generation == entry.generation else {
             return false
         }
@@ -126,8 +130,9 @@ final class Filler: Sendable {
             completeLength: entry.completeLength,
             origin: head.finalTarget?.origin
         )
-        let isSequential = isSequential(entry)
-        if isSequential { plan.policy.areRangesUntrusted = true }
+        // That nothing can be joined to this body says nothing of others of the same origin.
+        if isWithoutRanges(entry) { plan.policy.areRangesUntrusted = true }
+        let isSequential = head.validator == nil || plan.policy.areRangesUntrusted
         var operation = DownloadOperation(
             engine: engine,
             fill: fill,
@@ -143,7 +148,7 @@ final class Filler: Sendable {
         return engine.join(
             operation,
             at: max(position, range.lowerBound),
-            within: isSequential || plan.policy.areRangesUntrusted ? nil : Self.worthWaiting
+            within: isSequential ? nil : Self.worthWaiting
         )
     }
 

@@ -229,4 +229,29 @@ struct ReaderContinuationTests {
             #expect(try result.get() == film.allBytes)
         }
     }
+
+    @Test("A body without a validator says nothing about ranges of other bodies")
+    func otherBodies() async throws {
+        var film = Self.film(.nothing, "max-age=600")
+        film.acceptsRanges = true
+        let other = OriginResource.generated(length: Self.length, cacheControl: "max-age=600")
+        try await CacheFixture.run { fixture in
+            let script = OriginScript.first(2, .cut(after: Self.part))
+            fixture.origin.serve("/film", film, script)
+            fixture.origin.serve("/other", other)
+            try await fixture.withCache(Self.patient) { cache in
+                let reader = try await cache.reader(
+                    for: fixture.request("/film"),
+                    options: Self.options
+                )
+                // However that ends.
+                _ = try? await reader.all()
+                let request = try fixture.request("/other")
+                let far = try await cache.reader(for: request, at: 5 << 20, options: Self.options)
+                let bytes = try await far.bytes(at: 5 << 20, count: 1000)
+                #expect(bytes == other.bytes(5 << 20..<Int64(5 << 20 + 1000)))
+            }
+            #expect(fixture.origin.log.bodyBytesWritten(for: "/other") <= 262_144)
+        }
+    }
 }
