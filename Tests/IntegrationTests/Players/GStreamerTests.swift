@@ -1,5 +1,6 @@
 import SystemPackage
 import Testing
+import TieredCache
 import TieredCacheTesting
 
 /// `playbin` with `souphttpsrc` plays through the proxy to the end.
@@ -18,7 +19,9 @@ struct GStreamerTests {
                 "-q", "playbin", "uri=\(try stage.url(name))",
                 "video-sink=fakesink sync=false", "audio-sink=fakesink sync=false",
             ]
+            let start = SystemTimeSource().monotonicTime()
             let first = try await PlayerTool.gstreamer.run(play)
+            PlayerFigures.tell("gstreamer \(name)", "played", since: start)
             #expect(first.hasSucceeded && first.error.isEmpty, "\(first.error)")
             let limit = try stage.size(name) + 128 << 10
             #expect(stage.origin.log.bodyBytesWritten <= limit)

@@ -1,4 +1,5 @@
 import Testing
+import TieredCache
 import TieredCacheTesting
 
 #if canImport(Glibc)
@@ -19,7 +20,9 @@ struct VLCTests {
     func plays() async throws {
         try await PlayerStage.with { stage in
             try stage.serve("tail.mp4")
+            let start = SystemTimeSource().monotonicTime()
             let first = try await play(stage.url("tail.mp4"))
+            PlayerFigures.tell("vlc tail.mp4", "played eight times as fast", since: start)
             #expect(first.contains("EOF reached") || first.contains("end of playlist"), "\(first)")
             #expect(stage.origin.log.exchanges.allSatisfy { ($0.status ?? 500) < 300 })
             let size = try stage.size("tail.mp4")

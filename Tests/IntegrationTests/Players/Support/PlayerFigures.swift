@@ -3,7 +3,10 @@ import TieredCache
 /// Times and amounts that runs of real players print; nothing depends on them.
 enum PlayerFigures {
     static func tell(_ player: String, _ what: String, since start: MonotonicTime) {
-        let time = start.duration(to: SystemTimeSource().monotonicTime())
+        tell(player, what, start.duration(to: SystemTimeSource().monotonicTime()))
+    }
+
+    static func tell(_ player: String, _ what: String, _ time: Duration) {
         let milliseconds =
             time.components.seconds * 1000 + time.components.attoseconds / 1_000_000_000_000_000
         print("FIGURE \(player): \(what) after \(milliseconds) ms")
