@@ -59,6 +59,12 @@ final class RawPeer: Sendable {
             Glibc.shutdown(descriptor, Int32(SHUT_WR))
         }
 
+        /// Blocks until the other side's kernel has taken all that was written.
+        func waitUntilTaken() {
+            var unsent: Int32 = 0
+            while ioctl(descriptor, UInt(TIOCOUTQ), &unsent) == 0, unsent > 0 { usleep(1000) }
+        }
+
         /// Closes with a reset instead of an orderly end.
         func reset() {
             var option = linger(l_onoff: 1, l_linger: 0)

@@ -4,16 +4,26 @@ import HTTPTypes
 import NIOCore
 import NIOHTTP1
 
-/// One request under way: takes what the library delivers and hands it to who pulls.
+/// One request under way: takes what its connection delivers and hands it to who pulls.
 ///
-/// Decides under the lock (``ExchangeState``), acts after it. The library is told to go on when
-/// the buffer has room; so what waits here is bounded by ``ExchangeState/readAhead`` and one read.
+/// Decides under the lock (``ExchangeState``), acts after it. The connection reads on when the
+/// buffer has room; so what waits here is bounded by ``ExchangeState/readAhead`` and one read,
+/// unless the peer has closed: then by what the kernel had received.
 final class AsyncHTTPClientExchange: HTTPClientResponseDelegate {
     typealias Response = Void
     typealias HeadResult = Result<HTTPResponse, TransportError>
     typealias PartResult = Result<ByteBuffer?, TransportError>
 
+    /// Told of interim responses, on the connection's event loop.
+    let onInterim: (@Sendable (HTTPResponse) -> Void)?
     private let state = Guarded(ExchangeState())
+
+    init(onInterim: (@Sendable (HTTPResponse) -> Void)? = nil) {
+        self.onInterim = onInterim
+    }
+
+    /// The address of this machine that the connection uses; nil before there is one.
+    var localAddress: String? { state.withLock { $0.localAddress } }
 
     /// Gives the exchange its means to cancel the request; runs it at once if that came first.
     func didStart(cancelRequest: @escaping @Sendable () -> Void) {
@@ -37,15 +47,15 @@ final class AsyncHTTPClientExchange: HTTPClientResponseDelegate {
 
     func nextPart() async throws(TransportError) -> ByteBuffer? {
         // The usual case: bytes are there, and no continuation is made.
-        if !Task.isCancelled, let (result, demand) = state.withLock({ $0.takePart() }) {
-            demand?.succeed()
+        if !Task.isCancelled, let (result, resumeReading) = state.withLock({ $0.takePart() }) {
+            resumeReading?()
             return try result.get()
         }
         let result: PartResult = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let early = state.withLock { $0.waitForPart(continuation) }
-                guard let (result, demand) = early else { return }
-                demand?.succeed()
+                guard let (result, resumeReading) = early else { return }
+                resumeReading?()
                 continuation.resume(returning: result)
             }
         } onCancel: {
@@ -61,30 +71,42 @@ final class AsyncHTTPClientExchange: HTTPClientResponseDelegate {
         action.cancelRequest?()
     }
 
+    // MARK: What the connection calls, on its event loop
+
+    func didConnect(from localAddress: String?) {
+        state.withLock { $0.localAddress = localAddress }
+    }
+
+    /// Takes the final head.
+    func didReceive(_ head: HTTPResponse) {
+        state.withLock { $0.didReceiveHead(head) }.perform()
+    }
+
+    /// Takes note that the body is complete.
+    func didReceiveEnd() {
+        state.withLock { $0.didEnd(nil) }.perform()
+    }
+
+    /// Takes bytes of the body, asked for or not.
+    func didReceive(_ part: ByteBuffer) {
+        guard part.readableBytes > 0 else { return }
+        state.withLock { $0.didReceivePart(part) }.perform()
+    }
+
+    /// Whether the connection had better not read on.
+    var isFull: Bool { state.withLock { $0.isFull } }
+
+    /// Has `resumeReading` called once there is room, from any thread.
+    ///
+    /// - Returns: false where there is room by now: it is not called then.
+    func hold(_ resumeReading: @escaping @Sendable () -> Void) -> Bool {
+        state.withLock { $0.hold(resumeReading) }
+    }
+
     // MARK: What the library calls, on its event loop
 
-    func didReceiveHead(
-        task: HTTPClient.Task<Void>,
-        _ head: HTTPResponseHead
-    ) -> EventLoopFuture<Void> {
-        let waiter = state.withLock { $0.didReceiveHead(HTTPResponse(head)) }
-        waiter.resume()
-        return task.eventLoop.makeSucceededVoidFuture()
-    }
-
-    func didReceiveBodyPart(
-        task: HTTPClient.Task<Void>,
-        _ buffer: ByteBuffer
-    ) -> EventLoopFuture<Void> {
-        guard buffer.readableBytes > 0 else { return task.eventLoop.makeSucceededVoidFuture() }
-        let demand = task.eventLoop.makePromise(of: Void.self)
-        let action = state.withLock { $0.didReceivePart(buffer, demand: demand) }
-        action.perform()
-        return demand.futureResult
-    }
-
     func didFinishRequest(task: HTTPClient.Task<Void>) throws {
-        state.withLock { $0.didEnd(nil) }.perform()
+        didReceiveEnd()
     }
 
     func didReceiveError(task: HTTPClient.Task<Void>, _ error: any Error) {

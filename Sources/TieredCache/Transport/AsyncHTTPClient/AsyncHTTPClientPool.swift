@@ -139,10 +139,7 @@ extension Channel {
             let decoder = try pipeline.handler(
                 type: ByteToMessageHandler<HTTPResponseDecoder>.self
             )
-            try pipeline.addHandler(InterimResponseReader(), position: .after(decoder))
-            try pipeline.addHandler(UnaskedBytes(), position: .before(decoder))
-        }.flatMap {
-            channel.setOption(.allowRemoteHalfClosure, value: true)
+            try pipeline.addHandler(ResponseReader(), position: .after(decoder))
         }.flatMap {
             channel.setOption(
                 .recvAllocator,

@@ -15,10 +15,13 @@ struct AsyncHTTPClientRequest {
     static let targetFieldName = "tieredcache-request-target"
 
     let request: HTTPClient.Request
-    /// Under which the handler of interim responses waits; nil where nobody wants them.
-    let interimNumber: String?
+    /// Under which the exchange waits for the request to be written.
+    let number: String
 
-    init(_ request: TransportRequest) throws(TransportError) {
+    init(
+        _ request: TransportRequest,
+        for exchange: AsyncHTTPClientExchange
+    ) throws(TransportError) {
         let head = request.head
         let origin = try Self.origin(of: head)
         guard let target = head.path, Self.isTarget(target) else {
@@ -28,9 +31,8 @@ struct AsyncHTTPClientRequest {
             )
         }
         var headers = HTTPHeaders([(Self.targetFieldName, target)])
-        let number = request.onInterim.map { InterimHandlers.keep($0) }
-        if let number { headers.add(name: InterimResponseReader.fieldName, value: number) }
-        interimNumber = number
+        number = PendingExchanges.keep(exchange)
+        headers.add(name: ResponseReader.fieldName, value: number)
         for field in head.headerFields {
             headers.add(name: field.name.rawName, value: field.value)
         }
@@ -43,7 +45,7 @@ struct AsyncHTTPClientRequest {
                     ?? request.body.map { .byteBuffer(ByteBuffer(bytes: $0)) }
             )
         } catch {
-            _ = number.flatMap { InterimHandlers.take($0) }
+            _ = PendingExchanges.take(number)
             throw TransportError(.invalidRequest, "\(error)")
         }
     }

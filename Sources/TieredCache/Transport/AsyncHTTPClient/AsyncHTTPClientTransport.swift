@@ -42,19 +42,23 @@ public final class AsyncHTTPClientTransport: Transport {
         guard !Task.isCancelled else {
             throw TransportError(.cancelled, "the task was cancelled")
         }
-        let outgoing = try AsyncHTTPClientRequest(request)
-        // Of a request that was never written, the handler is still waiting.
-        defer { _ = outgoing.interimNumber.flatMap { InterimHandlers.take($0) } }
+        let exchange = AsyncHTTPClientExchange(onInterim: request.onInterim)
+        let outgoing = try AsyncHTTPClientRequest(request, for: exchange)
+        // Of a request that was never written, the exchange is still waiting.
+        defer { _ = PendingExchanges.take(outgoing.number) }
         let client = try pool.client(
             connectTimeout: request.connectTimeout,
             isFresh: !request.head.method.isSafe
         )
-        let exchange = AsyncHTTPClientExchange()
         let task = client.execute(request: outgoing.request, delegate: exchange)
         exchange.didStart(cancelRequest: { task.cancel() })
         do throws(TransportError) {
             let head = try await exchange.head()
-            return TransportResponse(head: head, body: AsyncHTTPClientBody(exchange))
+            return TransportResponse(
+                head: head,
+                body: AsyncHTTPClientBody(exchange),
+                localAddress: exchange.localAddress
+            )
         } catch  where pool.isShutDown && error.kind == .cancelled && !Task.isCancelled {
             throw TransportError(.shutDown, "the transport was shut down")
         }

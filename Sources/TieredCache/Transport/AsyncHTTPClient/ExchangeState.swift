@@ -18,21 +18,17 @@ struct ExchangeState {
     struct Action {
         var head: (HeadContinuation, AsyncHTTPClientExchange.HeadResult)?
         var part: (PartContinuation, AsyncHTTPClientExchange.PartResult)?
-        var demand: EventLoopPromise<Void>?
-        var refused: EventLoopPromise<Void>?
+        var resumeReading: (@Sendable () -> Void)?
         var cancelRequest: (@Sendable () -> Void)?
 
         func perform() {
             if let (continuation, result) = head { continuation.resume(returning: result) }
             if let (continuation, result) = part { continuation.resume(returning: result) }
-            demand?.succeed()
-            refused?.fail(CancellationError())
+            resumeReading?()
         }
-
-        func resume() { perform() }
     }
 
-    /// Bytes that may wait here before the library is told to stop reading.
+    /// Bytes that may wait here before the connection stops reading.
     static let readAhead = 256 << 10
 
     private var cancelRequest: (@Sendable () -> Void)?
@@ -41,7 +37,10 @@ struct ExchangeState {
     private var partWaiter: PartContinuation?
     private var parts = Deque<ByteBuffer>()
     private var bufferedBytes = 0
-    private var demand: EventLoopPromise<Void>?
+    /// Makes the connection read on; set while it does not.
+    private var resumeReading: (@Sendable () -> Void)?
+    /// The address of this machine that the connection uses.
+    var localAddress: String?
     /// Set once: success is the end of a complete body.
     private var end: Result<Void, TransportError>?
     private var isCancelled: Bool {
@@ -67,9 +66,9 @@ struct ExchangeState {
         return nil
     }
 
-    mutating func takePart() -> (AsyncHTTPClientExchange.PartResult, EventLoopPromise<Void>?)? {
+    mutating func takePart() -> (AsyncHTTPClientExchange.PartResult, (@Sendable () -> Void)?)? {
         if isCancelled, case .failure(let error) = end { return (.failure(error), nil) }
-        if let part = popPart() { return (.success(part), takeDemand()) }
+        if let part = popPart() { return (.success(part), takeResumption()) }
         switch end {
         case .success: return (.success(nil), nil)
         case .failure(let error): return (.failure(error), nil)
@@ -79,7 +78,7 @@ struct ExchangeState {
 
     mutating func waitForPart(
         _ continuation: PartContinuation
-    ) -> (AsyncHTTPClientExchange.PartResult, EventLoopPromise<Void>?)? {
+    ) -> (AsyncHTTPClientExchange.PartResult, (@Sendable () -> Void)?)? {
         if let early = takePart() { return early }
         precondition(partWaiter == nil, "a transport body has one consumer at a time")
         partWaiter = continuation
@@ -94,18 +93,22 @@ struct ExchangeState {
         return Action(head: waiter.map { ($0, .success(head)) })
     }
 
-    mutating func didReceivePart(_ part: ByteBuffer, demand: EventLoopPromise<Void>) -> Action {
-        guard end == nil else { return Action(refused: demand) }
+    var isFull: Bool { bufferedBytes >= Self.readAhead && end == nil }
+
+    /// Returns true where the connection is not to read before `resumeReading` is called.
+    mutating func hold(_ resumeReading: @escaping @Sendable () -> Void) -> Bool {
+        guard isFull else { return false }
+        self.resumeReading = resumeReading
+        return true
+    }
+
+    mutating func didReceivePart(_ part: ByteBuffer) -> Action {
+        guard end == nil else { return Action() }
         parts.append(part)
         bufferedBytes += part.readableBytes
-        var action = Action()
-        if let waiter = partWaiter, let part = popPart() {
-            partWaiter = nil
-            action.part = (waiter, .success(part))
-        }
-        self.demand = demand
-        action.demand = takeDemand()
-        return action
+        guard let waiter = partWaiter, let part = popPart() else { return Action() }
+        partWaiter = nil
+        return Action(part: (waiter, .success(part)), resumeReading: takeResumption())
     }
 
     mutating func didFail(_ error: any Error) -> Action {
@@ -130,9 +133,9 @@ struct ExchangeState {
         bufferedBytes = 0
         var action = endWaiters()
         action.cancelRequest = cancelRequest
-        action.refused = demand
-        demand = nil
         cancelRequest = nil
+        // Nobody reads on: the connection is closed.
+        resumeReading = nil
         return action
     }
 
@@ -161,10 +164,10 @@ struct ExchangeState {
         return part
     }
 
-    private mutating func takeDemand() -> EventLoopPromise<Void>? {
+    private mutating func takeResumption() -> (@Sendable () -> Void)? {
         guard bufferedBytes < Self.readAhead else { return nil }
-        defer { demand = nil }
-        return demand
+        defer { resumeReading = nil }
+        return resumeReading
     }
 }
 

@@ -59,10 +59,13 @@ struct ReaderDegradationTests {
     func seeksWait() async throws {
         let film = Self.film { $0.acceptsRanges = false }
         try await CacheFixture.run { fixture in
-            fixture.origin.serve("/film", film)
+            // Not before the reader was asked: complete, it is seekable.
+            let gate = OriginGate()
+            fixture.origin.serve("/film", film, OriginScript(.wait(for: gate, after: 100_000)))
             try await fixture.withCache { cache in
                 let reader = try await cache.reader(for: fixture.request("/film"))
                 #expect(!reader.isSeekable)
+                gate.open()
                 let start = Self.length - 1000
                 let tail = try await reader.bytes(at: start, count: 2000)
                 #expect(tail == film.bytes(start..<Self.length))
