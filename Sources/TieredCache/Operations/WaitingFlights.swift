@@ -1,9 +1,14 @@
+import DequeModule
+
 /// The flights that wait for a slot, and who is next.
 ///
 /// The order is: higher priority, then flights that resume after a stall (their connection is open
 /// and their consumer is back), then arrival. So that a stream of urgent requests cannot keep the
 /// others out for ever, at most `maximumOvertakes` starts in a row may pass the flight that has
-/// waited longest; then it is its turn, unless something is playing.
+/// waited longest, eight times as many where they play; then it is its turn.
+///
+/// The same holds among the flights of each host. Otherwise a host that is closed most of the time
+/// could give every slot it gets to urgent flights, while the turns fall to the oldest of others.
 struct WaitingFlights {
     /// Why a flight waits.
     enum Kind {
@@ -36,12 +41,24 @@ struct WaitingFlights {
         }
     }
 
+    /// How much longer the oldest waits where something plays.
+    static let patienceForPlaying = 8
+
     private let maximumOvertakes: Int
     private var flights: [FlightID: Waiting] = [:]
     private var queued = Lane()
     private var resuming = Lane()
     private var nextSequence: UInt64 = 0
     private var overtakes = 0
+    /// Starts of a host's flights in a row that have passed its oldest; no entry for none.
+    private var overtakesByHost: [String: Int] = [:]
+    /// The flights of each host by arrival; those that left stay until they come to the front.
+    private var arrivals: [String: Deque<Arrival>] = [:]
+
+    private struct Arrival {
+        let flight: FlightID
+        let sequence: UInt64
+    }
 
     init(maximumOvertakes: Int) {
         self.maximumOvertakes = maximumOvertakes
@@ -64,6 +81,7 @@ struct WaitingFlights {
             sequence: sequence,
             priority: priority
         )
+        arrivals[host, default: []].append(Arrival(flight: flight, sequence: sequence))
         let rank = -priority.rawValue
         updateLane(kind) { lane in
             lane.byPriority.insert(
@@ -93,6 +111,10 @@ struct WaitingFlights {
     mutating func remove(_ flight: FlightID) {
         guard let waiting = flights.removeValue(forKey: flight) else { return }
         updateLane(waiting.kind) { $0.remove(flight) }
+        while let first = arrivals[waiting.host]?.first, !isWaiting(first) {
+            arrivals[waiting.host]?.removeFirst()
+        }
+        if arrivals[waiting.host]?.isEmpty == true { arrivals[waiting.host] = nil }
     }
 
     /// Says whether a host may have one more flight.
@@ -118,11 +140,30 @@ struct WaitingFlights {
             by: { $0.position < $1.position }
         )
         let isPlaying = first.position.rank == -RequestPriority.playing.rawValue
-        let isTurnOfOldest = overtakes >= maximumOvertakes && !isPlaying
-        let next = isTurnOfOldest ? oldest?.flight ?? first.flight : first.flight
-        overtakes = next == oldest?.flight ? 0 : overtakes + 1
-        remove(next)
-        return next
+        let patience = maximumOvertakes * (isPlaying ? Self.patienceForPlaying : 1)
+        var next = first
+        if overtakes >= patience, let oldest { next = oldest }
+        let oldestOfHost = self.oldest(of: next.host, includesQueued: includesQueued)
+        let passed = overtakesByHost[next.host] ?? 0
+        let flight = passed >= patience ? oldestOfHost ?? next.flight : next.flight
+        overtakes = flight == oldest?.flight ? 0 : overtakes + 1
+        overtakesByHost[next.host] = flight == oldestOfHost ? nil : passed + 1
+        remove(flight)
+        return flight
+    }
+
+    /// The flight of a host that has waited longest, of those that may start.
+    ///
+    /// - Complexity: O(1), but O(n) while nothing new may start.
+    private func oldest(of host: String, includesQueued: Bool) -> FlightID? {
+        arrivals[host]?.first { arrival in
+            isWaiting(arrival)
+                && (includesQueued || flights[arrival.flight]?.kind == .resuming)
+        }?.flight
+    }
+
+    private func isWaiting(_ arrival: Arrival) -> Bool {
+        flights[arrival.flight]?.sequence == arrival.sequence
     }
 
     private static func earlier(

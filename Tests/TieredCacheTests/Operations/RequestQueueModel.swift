@@ -36,6 +36,7 @@ struct RequestQueueModel {
     private(set) var isShutDown = false
     private var arrivals = 0
     private var overtakes = 0
+    private var overtakesByHost: [String: Int] = [:]
     private var hasDrained = false
 
     init(limits: RequestQueueStateMachine.Limits) {
@@ -206,9 +207,16 @@ struct RequestQueueModel {
                 < (right.priority.rawValue, right.state == .resuming ? 1 : 0, -right.waitingSince)
         }
         guard let oldest, let first else { return nil }
-        let isTurnOfOldest = overtakes >= limits.maximumOvertakes && first.priority != .playing
-        let next = isTurnOfOldest ? oldest : first
+        let patience = limits.maximumOvertakes * (first.priority == .playing ? 8 : 1)
+        var next = overtakes >= patience ? oldest : first
+        let neighbours = eligible.filter { $0.host == next.host }
+        let oldestOfHost = neighbours.min { $0.waitingSince < $1.waitingSince }
+        if let oldestOfHost, overtakesByHost[next.host, default: 0] >= patience {
+            next = oldestOfHost
+        }
         overtakes = next.id == oldest.id ? 0 : overtakes + 1
+        overtakesByHost[next.host, default: 0] += 1
+        if next.id == oldestOfHost?.id { overtakesByHost[next.host] = 0 }
         return next
     }
 }

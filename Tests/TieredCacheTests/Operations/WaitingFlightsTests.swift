@@ -66,11 +66,31 @@ struct WaitingFlightsTests {
     }
 
     @Test
-    func `What is playing is never held up by the oldest`() {
+    func `What is playing gives way to the oldest, but eight times more seldom`() {
         var waiting = makeWaiting([.background], overtakes: 2)
-        for number in 1...9 {
+        for number in 1...20 {
             waiting.insert(flight(UInt64(number)), kind: .queued, host: "h", priority: .playing)
         }
-        #expect(drain(&waiting) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 0])
+        let numbers = (1...20).map { UInt64($0) }
+        #expect(drain(&waiting) == numbers[..<16] + [0] + numbers[16...])
+    }
+
+    @Test
+    func `The turns of a host that is seldom open are not used up by others`() {
+        var waiting = WaitingFlights(maximumOvertakes: 3)
+        waiting.insert(flight(0), kind: .queued, host: "busy", priority: .background)
+        waiting.setHost("busy", isOpen: false)
+        var starts: [UInt64] = []
+        for number in 1...8 {
+            // While the host is closed, others have their turn and are the oldest.
+            waiting.insert(flight(UInt64(100 + number)), kind: .queued, host: "b", priority: .high)
+            #expect(waiting.popNext(includesQueued: true) == flight(UInt64(100 + number)))
+            // Whenever it opens, something more urgent has come for it.
+            waiting.insert(flight(UInt64(number)), kind: .queued, host: "busy", priority: .high)
+            waiting.setHost("busy", isOpen: true)
+            starts.append(waiting.popNext(includesQueued: true)?.number ?? .max)
+            waiting.setHost("busy", isOpen: false)
+        }
+        #expect(starts == [1, 2, 3, 0, 4, 5, 6, 7])
     }
 }
