@@ -25,8 +25,18 @@ extension DownloadOperation {
         return nil
     }
 
+    /// Checks a body that this flight has brought past the disk.
+    func mismatchInPassing(_ sink: FillSink, _ outcome: DownloadOutcome) -> CacheError? {
+        guard case .completed(let length) = outcome.end,
+            let (expected, found) = sink.passingDigests?.mismatch(completeLength: length)
+        else { return nil }
+        let words = "\(request.target.redacted) has \(found) instead of \(expected)"
+        engine.logger.warning("a body that was not stored: \(words)")
+        return CacheError(.integrityFailed, "\(words); its bytes have been delivered")
+    }
+
     /// What a body is to be compared with: what the caller knows, and what the origin says.
-    private func expectedDigests(of head: StoredResponse) -> [ContentDigest] {
+    func expectedDigests(of head: StoredResponse) -> [ContentDigest] {
         let isTransformed = head.status == 203
         let promised = isTransformed ? [] : ContentDigest.promised(in: head.fields)
         return request.expectedDigests + promised.filter { !request.expectedDigests.contains($0) }

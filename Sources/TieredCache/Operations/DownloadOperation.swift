@@ -43,6 +43,9 @@ struct DownloadOperation: Sendable {
         defer { fill.didEnd(context.id) }
         engine.didStart(self)
         var result = await download(into: sink)
+        if case .success(let outcome) = result, let failure = mismatchInPassing(sink, outcome) {
+            result = .failure(failure)
+        }
         do throws(CacheError) {
             try sink.finish(result)
         } catch {
@@ -125,6 +128,7 @@ struct DownloadOperation: Sendable {
         if start.coding != .identity {
             // The bytes are decoded on the way in.
             fields[.contentEncoding] = nil
+            for name in ContentDigest.promisingFields { fields[name] = nil }
             fields[.contentLength] = start.completeLength.map(String.init)
         }
         return storedResponse(

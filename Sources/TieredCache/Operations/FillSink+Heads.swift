@@ -26,6 +26,7 @@ extension FillSink {
                 channel.restart(start: start.offset, completeLength: start.completeLength)
             else { throw operation.changed() }
             passed.withLock { $0 = start.offset }
+            beginDigests(of: stored, start)
             return
         }
         if operation.held != nil { engine.didRevalidate(operation.request, isUnchanged: false) }
@@ -41,6 +42,7 @@ extension FillSink {
             mode.withLock { $0 = .storing(generation, nil) }
             publish(.storing(generation))
         case .failure(let reason):
+            beginDigests(of: stored, start)
             beginPassing(
                 operation.receivedResponse(head, start) ?? stored,
                 from: start.offset,
@@ -49,6 +51,13 @@ extension FillSink {
                 reason
             )
         }
+    }
+
+    /// What passes is compared with what was promised, where it is the whole of something and not
+    /// for another client, which can do that itself.
+    private func beginDigests(of head: StoredResponse, _ start: GenerationStart) {
+        let isWhole = start.offset == 0 && !start.isVerbatim && operation.request.relay == nil
+        passingDigests = isWhole ? PassingDigests(operation.expectedDigests(of: head)) : nil
     }
 
     private func beginPassing(
@@ -64,7 +73,8 @@ extension FillSink {
         let channel = PassThroughChannel(
             start: offset,
             end: isVerbatim ? .max : end.withLock { $0 },
-            completeLength: length
+            completeLength: length,
+            awaitsVerdict: passingDigests != nil
         )
         mode.withLock { $0 = .passing(channel, head) }
         publish(.passing(head, channel, reason))

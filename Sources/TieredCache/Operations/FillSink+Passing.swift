@@ -54,10 +54,15 @@ extension FillSink {
         let start = min(fill?.sealedEnd ?? offset, position)
         // The unsealed end is readable only while its fill is open.
         let tail = Self.readAll(entry, from: start, to: position)
+        if operation.request.relay == nil {
+            passingDigests = PassingDigests(operation.expectedDigests(of: generation.head))
+            passingDigests?.take(entry, to: position)
+        }
         let channel = PassThroughChannel(
             start: start,
             end: end.withLock { $0 },
-            completeLength: entry.completeLength
+            completeLength: entry.completeLength,
+            awaitsVerdict: passingDigests != nil
         )
         mode.withLock { $0 = .passing(channel, generation.head) }
         passed.withLock { $0 = offset + Int64(chunk.count) }
@@ -72,6 +77,7 @@ extension FillSink {
         )
         let rest = chunk.withUnsafeBytes { [UInt8]($0[Int(position - offset)...]) }
         if !rest.isEmpty {
+            passingDigests?.take(BodyChunk(rest), at: position)
             try await pass(BodyChunk(rest), to: channel)
         }
     }

@@ -26,6 +26,8 @@ final class FillSink: DownloadSink {
     /// Body bytes accepted so far.
     private let received = Guarded<Int64>(0)
     private let stored = Guarded<Int64>(0)
+    /// Digests what goes past the disk, where it is the whole of something.
+    private let digests = Guarded<PassingDigests?>(nil)
     /// Where the bytes end that somebody wants.
     let end: Guarded<Int64>
     /// Whether bytes that are held come again, because the origin does not know ranges.
@@ -53,6 +55,12 @@ final class FillSink: DownloadSink {
         return generation
     }
 
+    /// What the bytes past the disk are compared with at their end; nil for nothing.
+    var passingDigests: PassingDigests? {
+        get { digests.withLock { $0 } }
+        set { digests.withLock { $0 = newValue } }
+    }
+
     // MARK: DownloadSink
 
     func didReceiveHead(_ head: DownloadHead) async throws(CacheError) {
@@ -71,7 +79,10 @@ final class FillSink: DownloadSink {
         case .idle:
             throw CacheError(.originFailed, "body bytes without a representation")
         case .passing(let channel, _):
-            if let rest = notPassed(of: chunk, at: offset) { try await pass(rest, to: channel) }
+            if let rest = notPassed(of: chunk, at: offset) {
+                passingDigests?.take(rest, at: offset + Int64(chunk.count - rest.count))
+                try await pass(rest, to: channel)
+            }
         case .storing(let generation, let fill):
             do throws(CacheError) {
                 try store(chunk, at: offset, generation, fill)

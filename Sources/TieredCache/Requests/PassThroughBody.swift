@@ -36,6 +36,9 @@ final class PassThroughBody: BodySource {
             counts.add(fromOrigin: Int64(bytes.count))
             return bytes
         }
+        if channel.awaitsVerdict, position.withLock({ $0 }) == channel.completeLength {
+            _ = try await channel.next()
+        }
         // Nobody wants what the origin still has.
         channel.abandon()
         subscription.cancel()

@@ -30,10 +30,19 @@ final class PassThroughChannel: Sendable {
     /// The length of the whole representation, if the origin has told.
     let completeLength: Int64?
 
-    init(start: Int64, end: Int64 = .max, completeLength: Int64?) {
+    /// Whether the flight compares the body with a digest, so that it may fail after its last byte.
+    let awaitsVerdict: Bool
+
+    init(
+        start: Int64,
+        end: Int64 = .max,
+        completeLength: Int64?,
+        awaitsVerdict: Bool = false
+    ) {
         self.start = start
         self.end = end
         self.completeLength = completeLength
+        self.awaitsVerdict = awaitsVerdict
     }
 
     /// Whether the reader has taken bytes, so that no other generation may follow.

@@ -73,6 +73,9 @@ public struct ContentDigest: Hashable, Sendable, CustomStringConvertible {
         return result
     }
 
+    /// The fields that promise a digest of the bytes as they were sent.
+    static let promisingFields = [HTTPField.Name.reprDigest, .contentMD5]
+
     /// One member of `Repr-Digest`: a name and a byte sequence (RFC 9651 §3.3.5).
     private static func member(_ text: Substring) -> ContentDigest? {
         guard let equals = text.firstIndex(of: "=") else { return nil }
