@@ -30,10 +30,12 @@ public struct RouteMonitor: NetworkMonitor {
 }
 
 extension Configuration {
-    /// ``RouteMonitor`` where there is something that it can watch.
+    /// The monitor of this system: ``RouteMonitor`` on Linux, `PathMonitor` on Apple's.
     public static var defaultNetworkMonitor: (any NetworkMonitor)? {
         #if os(Linux)
         RouteMonitor()
+        #elseif canImport(Network)
+        PathMonitor()
         #else
         nil
         #endif
