@@ -1,3 +1,4 @@
+public import HTTPTypes
 public import Logging
 public import SystemPackage
 
@@ -48,7 +49,8 @@ public struct Configuration: Sendable {
     public var bandwidth = BandwidthLimits()
     /// The most bytes that one request asks for; nil, the default, for all that is missing.
     ///
-    /// For origins that throttle long answers. A body without a strong validator is fetched whole.
+    /// For origins that throttle long answers: one that is caught at it, because its rate collapses,
+    /// is asked in pieces by itself for an hour. A body without a strong validator is fetched whole.
     public var maximumRequestLength: Int64?
     /// How many requests bring one large body at the same time, for download jobs; 1 by default.
     ///
@@ -56,7 +58,7 @@ public struct Configuration: Sendable {
     public var maximumSegments = 1
     /// What watches the network; nil for nothing.
     ///
-    /// By default ``RouteMonitor`` on Linux. It is asked from the first download on that leaves
+    /// By default ``RouteMonitor`` on Linux, `NWPathMonitor` on Apple's systems. It is asked from the first download on that leaves
     /// this machine.
     public var networkMonitor: (any NetworkMonitor)? = Configuration.defaultNetworkMonitor
     /// Asked for a fresh URL where the origin answers 401, 403 or 410: signatures expire.
@@ -64,6 +66,12 @@ public struct Configuration: Sendable {
     /// Gets the request and the status, gives an absolute URL, or nil where there is none. The
     /// bytes that are held are kept if the fresh URL leads to the same representation.
     public var urlResolver: (@Sendable (CacheRequest, Int) async -> String?)?
+    /// The request fields that speak for a user, as keys and tokens do.
+    ///
+    /// They are never written down, so that a download job that needs them waits for them after a
+    /// restart, and a redirect does not carry them to another origin. By default
+    /// ``commonSecretFields``.
+    public var secretFields = Configuration.commonSecretFields
     /// How long a response is fresh whose origin does not say; nil for the heuristic of RFC 9111.
     public var applicationLifetime: Duration?
     /// Whether the memory tier shrinks while the machine is short of memory; true by default.
@@ -82,6 +90,16 @@ public struct Configuration: Sendable {
     package var readsDirectoryOnOpening = true
     /// The limit that was set, or nil where the default is to follow the size of the volume.
     package private(set) var chosenDiskLimit: Int64?
+
+    /// `Authorization`, `Cookie`, `Proxy-Authorization`, and the fields in which services are known
+    /// to take keys and tokens.
+    public static let commonSecretFields: Set<HTTPField.Name> = Set(
+        [.authorization, .cookie, .proxyAuthorization]
+            + [
+                "Api-Key", "X-Api-Key", "X-Auth-Token", "X-Access-Token", "X-Authorization",
+                "X-Amz-Security-Token", "X-Goog-Api-Key", "X-Csrf-Token", "Private-Token",
+            ].compactMap { HTTPField.Name($0) }
+    )
 
     /// Creates a configuration with the defaults, in the default directory.
     public init() {

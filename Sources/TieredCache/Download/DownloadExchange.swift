@@ -51,6 +51,7 @@ struct DownloadExchange: Sendable {
             return action
         }
         run.didBegin(kind)
+        run.throttle.didBeginAnswer(time.monotonicTime())
         try await sink.didReceiveHead(
             DownloadHead(
                 response: response.head,
@@ -87,7 +88,7 @@ struct DownloadExchange: Sendable {
     ) async throws(CacheError) -> DownloadStateMachine.Action {
         while true {
             let chunk: BodyChunk?
-            watchdog.arm()
+            let asked = watchdog.arm()
             do {
                 chunk = try await body.next()
             } catch {
@@ -96,6 +97,8 @@ struct DownloadExchange: Sendable {
             let now = watchdog.disarm()
             guard let chunk else { return run.machine.didEndBody() }
             if let end = try await take(chunk, now, &run) { return end }
+            let waited = asked.duration(to: now)
+            if let action = run.didMeasure(chunk.count, waited: waited, now) { return action }
         }
     }
 

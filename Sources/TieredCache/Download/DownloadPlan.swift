@@ -27,6 +27,8 @@ package struct DownloadPlan: Sendable {
     package var bypassesCaches = false
     /// Where permanent redirects are known to lead, so that the way need not be gone again.
     package var permanentTarget: TargetURI?
+    /// The fields that are for the requested origin alone.
+    package var secretFields = Configuration.commonSecretFields
     /// Whether ranges carry `If-Match`: one of several requests that fetch one body at a time.
     package var isSegment = false
     /// Gives a fresh URL where the present one is refused with this status; nil where nobody does.
@@ -138,6 +140,8 @@ package struct DownloadPolicy: Hashable, Sendable {
     ///
     /// For origins that throttle long answers, and for fairness among those that share a line.
     package var maximumRequestLength: Int64?
+    /// Whether an origin that begins fast and goes on slowly is asked for the rest in pieces.
+    package var detectsThrottling = false
     /// How many held bytes are fetched again and compared where a fresh URL has no strong
     /// validator to go on with (row 28).
     package var overlap: Int64 = 64 << 10

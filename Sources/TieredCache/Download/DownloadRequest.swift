@@ -60,10 +60,6 @@ package struct DownloadRequest: Hashable, Sendable {
             .acceptEncoding,
         ] + ["Host", "Keep-Alive", "Proxy-Connection"].compactMap { HTTPField.Name($0) }
 
-    /// Fields that speak for the user to one origin and to no other.
-    private static let credentialFields: [HTTPField.Name] =
-        [.authorization, .cookie, .proxyAuthorization, .origin]
-
     /// Builds the request for one hop.
     ///
     /// - Parameters:
@@ -91,7 +87,8 @@ package struct DownloadRequest: Hashable, Sendable {
             fields[.authorization] = basic
         }
         if chain.dropsCredentials {
-            for name in Self.credentialFields { fields[name] = nil }
+            for name in plan.secretFields { fields[name] = nil }
+            fields[.origin] = nil
         }
         if !chain.keepsBody { fields[.contentType] = nil }
         if fields[.accept] == nil { fields[.accept] = "*/*" }

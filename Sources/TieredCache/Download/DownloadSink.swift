@@ -95,6 +95,9 @@ package struct DownloadOutcome: Hashable, Sendable {
     package var areRangesUntrusted = false
     /// Whether the origin sent all of the same representation for a part of it.
     package var hasIgnoredRange = false
+    /// Pieces of which length an origin that throttles long answers sends fast; 0 where pieces
+    /// were no faster, nil where it was not caught at that.
+    package var fastLength: Int64?
     /// Where redirects that hold for good led; nil where there were none.
     package var permanentTarget: TargetURI?
     /// The URL behind all redirects.

@@ -63,6 +63,24 @@ extension DownloadStateMachine {
         return range.lowerBound..<range.lowerBound + limit
     }
 
+    /// The origin throttles this answer: the rest is asked for in pieces.
+    ///
+    /// - Returns: what to do; nil where pieces could not be joined, or little is left.
+    mutating func didThrottle(length: Int64) -> Action? {
+        let end = min(plan.range.upperBound, completeLength ?? .max)
+        guard case .receiving = state, plan.relay == nil, plan.method == .get,
+            !areRangesUntrusted, !isUnbounded, generation?.validator != nil,
+            plan.policy.maximumRequestLength == nil, end != .max, end - position >= 2 * length
+        else { return nil }
+        plan.policy.maximumRequestLength = length
+        return send()
+    }
+
+    /// Pieces are no faster: the next request asks for all that is missing again.
+    mutating func didNotSpeedUp() {
+        plan.policy.maximumRequestLength = nil
+    }
+
     /// An attempt brought an error; what is held stays.
     mutating func attemptFailed(
         _ reason: String,

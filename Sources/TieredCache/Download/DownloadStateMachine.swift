@@ -74,7 +74,7 @@ package struct DownloadStateMachine: Sendable {
         var compareUntil: Int64 = 0
     }
 
-    private(set) var plan: DownloadPlan
+    var plan: DownloadPlan
     /// The requested URL, or the fresh one that the application has given instead.
     var target: TargetURI
     /// Whether a fresh URL was asked for since the last byte that arrived.

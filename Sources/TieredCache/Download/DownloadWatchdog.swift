@@ -33,10 +33,12 @@ final class DownloadWatchdog: Sendable {
     /// Why the exchange was ended; nil if it was not by this object.
     var verdict: Verdict? { state.withLock { $0.verdict } }
 
-    /// From now on the origin is expected to send.
-    func arm() {
+    /// From now on the origin is expected to send; returns the present.
+    @discardableResult
+    func arm() -> MonotonicTime {
         let now = time.monotonicTime()
         state.withLock { $0.armedAt = now }
+        return now
     }
 
     /// It has sent, or nothing is wanted of it; returns the present.

@@ -138,6 +138,9 @@ struct DownloadRun<Sink: DownloadSink>: Sendable {
     var machine: DownloadStateMachine
     let sink: Sink
     var rate: RateEstimator
+    var throttle: ThrottleWatch
+    /// Pieces of which length an origin that throttles sends fast; 0 where pieces were no faster.
+    var fastLength: Int64?
     var bytesReceived: Int64 = 0
     var bytesRefetched: Int64 = 0
     var requests = 0
@@ -149,6 +152,7 @@ struct DownloadRun<Sink: DownloadSink>: Sendable {
         machine = DownloadStateMachine(plan)
         self.sink = sink
         rate = RateEstimator(now: now)
+        throttle = ThrottleWatch(isOn: plan.policy.detectsThrottling, now: now)
         arrived = plan.range.lowerBound..<plan.range.lowerBound
         lastReport = now
     }
@@ -174,6 +178,29 @@ struct DownloadRun<Sink: DownloadSink>: Sendable {
         report()
     }
 
+    /// Looks whether the origin throttles; returns what to do instead of waiting for more.
+    mutating func didMeasure(
+        _ count: Int,
+        waited: Duration,
+        _ now: MonotonicTime
+    ) -> DownloadStateMachine.Action? {
+        switch throttle.didReceive(count, waited: waited, now: now) {
+        case nil:
+            return nil
+        case .bound(let length):
+            let action = machine.didThrottle(length: length)
+            if action == nil { throttle.giveUp() }
+            return action
+        case .helps(let length):
+            fastLength = length
+            return nil
+        case .doesNotHelp:
+            fastLength = 0
+            machine.didNotSpeedUp()
+            return nil
+        }
+    }
+
     func report() {
         sink.didProgress(
             DownloadProgress(
@@ -194,6 +221,7 @@ struct DownloadRun<Sink: DownloadSink>: Sendable {
             requests: requests,
             areRangesUntrusted: machine.areRangesUntrusted,
             hasIgnoredRange: machine.hasIgnoredRange,
+            fastLength: fastLength,
             permanentTarget: machine.chain.permanentTarget,
             finalTarget: machine.finalTarget
         )

@@ -10,6 +10,8 @@ struct HostMemory: Sendable {
         static let withoutRanges = Limits(rawValue: 1)
         /// It ignores ranges or their conditions: one request at a time for each body.
         static let withoutSegments = Limits(rawValue: 2)
+        /// Its answers got slow once, and shorter ones were no faster.
+        static let slowAnyway = Limits(rawValue: 4)
     }
 
     /// After this time an origin is tried again.
@@ -19,6 +21,8 @@ struct HostMemory: Sendable {
 
     private struct Note {
         var limits: Limits
+        /// The length of the answers that it sends fast, where it throttles longer ones.
+        var fastLength: Int64?
         var expiry: MonotonicTime
     }
 
@@ -30,15 +34,31 @@ struct HostMemory: Sendable {
         return note.limits
     }
 
-    mutating func remember(_ limits: Limits, of origin: TargetURI.Origin, now: MonotonicTime) {
-        guard !limits.isEmpty else { return }
+    /// The length of answers that an origin sends fast, where it is known to throttle longer ones.
+    func fastLength(of origin: TargetURI.Origin, now: MonotonicTime) -> Int64? {
+        guard let note = notes[origin], now < note.expiry else { return nil }
+        return note.fastLength
+    }
+
+    mutating func remember(
+        _ limits: Limits,
+        fastLength: Int64? = nil,
+        of origin: TargetURI.Origin,
+        now: MonotonicTime
+    ) {
+        guard !limits.isEmpty || fastLength != nil else { return }
         let known = self.limits(of: origin, now: now)
+        let knownLength = self.fastLength(of: origin, now: now)
         if notes[origin] == nil, notes.count >= Self.capacity,
             let oldest = notes.min(by: { $0.value.expiry < $1.value.expiry })?.key
         {
             notes[oldest] = nil
         }
         let expiry = now.advanced(by: Self.lifetime)
-        notes[origin] = Note(limits: known.union(limits), expiry: expiry)
+        notes[origin] = Note(
+            limits: known.union(limits),
+            fastLength: fastLength ?? knownLength,
+            expiry: expiry
+        )
     }
 }

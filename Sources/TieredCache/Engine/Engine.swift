@@ -161,6 +161,7 @@ final class Engine: Sendable {
             plan.policy.maximumAttempts = min(2, configuration.retries)
             return plan
         }
+        plan.secretFields = configuration.secretFields
         let now = time.monotonicTime()
         learn(from: request, now, into: &plan)
         if integrity.withLock({ $0.isSecondTry(request.key, now: now) }) {
@@ -177,9 +178,13 @@ final class Engine: Sendable {
         _ now: MonotonicTime,
         into plan: inout DownloadPlan
     ) {
-        let limits = hosts.withLock { $0.limits(of: request.target.origin, now: now) }
+        let origin = request.target.origin
+        let (limits, fastLength) = hosts.withLock {
+            ($0.limits(of: origin, now: now), $0.fastLength(of: origin, now: now))
+        }
         plan.policy.areRangesUntrusted = limits.contains(.withoutRanges)
-        plan.policy.maximumRequestLength = configuration.maximumRequestLength
+        plan.policy.maximumRequestLength = configuration.maximumRequestLength ?? fastLength
+        plan.policy.detectsThrottling = !limits.contains(.slowAnyway)
         plan.policy.metered = request.metered
         plan.isSegment = request.isSegment && !limits.contains(.withoutSegments)
         if request.method == .get {
@@ -203,7 +208,11 @@ final class Engine: Sendable {
         let now = time.monotonicTime()
         var limits: HostMemory.Limits = outcome.areRangesUntrusted ? [.withoutRanges] : []
         if outcome.hasIgnoredRange { limits.insert(.withoutSegments) }
-        hosts.withLock { $0.remember(limits, of: request.target.origin, now: now) }
+        if outcome.fastLength == 0 { limits.insert(.slowAnyway) }
+        let fastLength = outcome.fastLength.flatMap { $0 > 0 ? $0 : nil }
+        hosts.withLock {
+            $0.remember(limits, fastLength: fastLength, of: request.target.origin, now: now)
+        }
         guard request.method == .get else { return }
         redirects.withLock {
             $0.remember(outcome.permanentTarget, of: request.target, now: now)

@@ -51,7 +51,12 @@ final class DownloadCenter: Sendable {
         try await load()
         var request = request
         request.range = nil
-        let record = JobRecord(id: .random(), request: request, created: engine.time.wallTime())
+        let record = JobRecord(
+            id: .random(),
+            request: request,
+            created: engine.time.wallTime(),
+            secretFields: engine.configuration.secretFields
+        )
         let job = DownloadJob(record, request: request, engine: engine)
         return state.withLock { $0.insert(job, for: request.key) }
     }

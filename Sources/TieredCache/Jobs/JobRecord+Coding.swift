@@ -50,6 +50,7 @@ extension JobRecord {
 
     private var flags: UInt8 {
         (isPinned ? 1 : 0) | (lacksCredentials ? 2 : 0) | (body == nil ? 0 : 4)
+            | (metered == .forbidden ? 8 : 0)
     }
 
     private init?(_ reader: inout ByteReader) {
@@ -70,6 +71,7 @@ extension JobRecord {
         self.priority = priority
         isPinned = flags & 1 != 0
         lacksCredentials = flags & 2 != 0
+        metered = flags & 8 != 0 ? .forbidden : .allowed
         self.attempts = Int(clamping: max(0, attempts))
         bytesFromOrigin = max(0, bytes)
         for _ in 0..<fieldCount {

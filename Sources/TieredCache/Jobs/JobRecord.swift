@@ -18,6 +18,8 @@ struct JobRecord: Hashable, Sendable {
     /// Whether fields were left out of the record, so that the origin may refuse the next run.
     var lacksCredentials = false
     var priority: RequestPriority = .normal
+    /// Whether it may use a network whose bytes cost money.
+    var metered = MeteredPolicy.allowed
     var state: DownloadState = .queued
     /// Attempts that failed, over all runs.
     var attempts = 0
@@ -26,10 +28,19 @@ struct JobRecord: Hashable, Sendable {
     /// What the whole body must digest to.
     var digests: [ContentDigest] = []
 
-    /// Fields that are sent as long as the process lives, and never written down.
-    static let secretFields: [HTTPField.Name] = [.authorization, .cookie, .proxyAuthorization]
-
-    init(id: DownloadID, request: CacheRequest, created: WallTime) {
+    /// Takes down a request, but for what is secret in it.
+    ///
+    /// - Parameters:
+    ///   - id: the job's.
+    ///   - request: what is fetched.
+    ///   - created: when it was submitted.
+    ///   - secretFields: fields that are sent as long as the process lives, and never written down.
+    init(
+        id: DownloadID,
+        request: CacheRequest,
+        created: WallTime,
+        secretFields: Set<HTTPField.Name> = Configuration.commonSecretFields
+    ) {
         self.id = id
         self.created = created
         url = request.target.string
@@ -40,7 +51,8 @@ struct JobRecord: Hashable, Sendable {
         isPinned = request.isPinned
         priority = request.priority
         digests = request.expectedDigests
-        for name in Self.secretFields where fields[name] != nil {
+        metered = request.metered
+        for name in secretFields where fields[name] != nil {
             fields[name] = nil
             lacksCredentials = true
         }
@@ -67,6 +79,7 @@ struct JobRecord: Hashable, Sendable {
         request.isPinned = isPinned
         request.priority = priority
         request.expectedDigests = digests
+        request.metered = metered
         return request
     }
 }

@@ -40,13 +40,17 @@ extension TieredCache {
 
     /// Goes on with the jobs that were meant to continue when their process ended.
     ///
-    /// Not with those that somebody paused or cancelled, or that failed for good.
+    /// Not with those that somebody paused or cancelled, or that failed for good; nor with those
+    /// whose credentials were not written down (``DownloadStatus/lacksCredentials``): they wait for
+    /// ``DownloadHandle/resume(with:)``, since an origin would only refuse them.
     ///
     /// - Returns: the handles of those that go on.
     /// - Throws: `.localStorage`; `.notOwner` where another process runs them.
     @discardableResult
     public func continueDownloads() async throws(CacheError) -> DownloadBatch {
-        let jobs = try await center.all().filter { $0.status.state.isMeantToContinue }
+        let jobs = try await center.all().filter {
+            $0.status.state.isMeantToContinue && !$0.status.lacksCredentials
+        }
         guard !jobs.isEmpty else { return DownloadBatch([]) }
         try center.requireOwnership()
         for job in jobs { await job.start() }

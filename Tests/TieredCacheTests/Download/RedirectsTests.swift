@@ -78,9 +78,10 @@ struct RedirectsTests {
 
     @Test("Credentials stay with the first origin, range and validator go along")
     func credentials() throws {
+        let key = try #require(HTTPField.Name("X-Api-Key"))
         let secret: HTTPFields = [
             .authorization: "Basic x", .cookie: "a=b", .proxyAuthorization: "y", .origin: "o",
-            .accept: "video/mp4", .range: "bytes=0-1",
+            .accept: "video/mp4", .range: "bytes=0-1", key: "z",
         ]
         let plan = DownloadPlan(target: try TargetURI("https://a.example/x"), fields: secret)
         var chain = RedirectChain(target: plan.target, method: .get)
@@ -96,7 +97,7 @@ struct RedirectsTests {
         #expect(fields()[.authorization] == "Basic x")
         for location in ["https://b.example/", "https://a.example/back"] {
             #expect(chain.follow(response(302, location), maximum: 10) == .follow)
-            for name in [HTTPField.Name.authorization, .cookie, .proxyAuthorization, .origin] {
+            for name in [HTTPField.Name.authorization, .cookie, .proxyAuthorization, .origin, key] {
                 #expect(fields()[name] == nil, "\(name)")
             }
             #expect(fields()[.range] == "bytes=5-")

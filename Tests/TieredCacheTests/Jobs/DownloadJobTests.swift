@@ -173,7 +173,10 @@ struct DownloadJobTests {
         try await CacheFixture.run { fixture in
             fixture.origin.serve("/film", film(), .first(1, .stall(after: 1 << 20)))
             var request = try fixture.request("/film")
+            let key = try #require(HTTPField.Name("X-Api-Key"))
             request.fields[.authorization] = "Bearer s3cret"
+            request.fields[key] = "s3cret"
+            request.metered = .forbidden
             try await fixture.withCache { cache in
                 let handle = try await cache.download(request)
                 #expect(!handle.status.lacksCredentials)
@@ -183,12 +186,18 @@ struct DownloadJobTests {
             try await fixture.withCache { cache in
                 let handle = try #require(try await cache.downloads().first)
                 #expect(handle.status.lacksCredentials)
+                // It waits for them: without them the origin would only refuse it.
+                #expect(try await cache.continueDownloads().downloads.isEmpty)
+                #expect(handle.request.metered == .forbidden)
                 await handle.resume(with: request)
                 try await handle.wait()
                 #expect(!handle.status.lacksCredentials)
             }
-            let sent = fixture.origin.log.exchanges.map { $0.fields[.authorization] }
-            #expect(sent.allSatisfy { $0 == "Bearer s3cret" })
+            let sent = fixture.origin.log.exchanges.map(\.fields)
+            #expect(sent.count == 2)
+            #expect(
+                sent.allSatisfy { $0[.authorization] == "Bearer s3cret" && $0[key] == "s3cret" }
+            )
         }
     }
 

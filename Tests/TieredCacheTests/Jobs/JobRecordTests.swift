@@ -11,6 +11,8 @@ struct JobRecordTests {
         request.fields[.acceptLanguage] = "de"
         request.fields[.authorization] = "Bearer s3cret"
         request.fields[.cookie] = "session=s3cret"
+        request.fields[try #require(HTTPField.Name("x-api-key"))] = "s3cret"
+        request.metered = .forbidden
         request.body = [1, 2, 3]
         request.isPinned = true
         request.priority = .high
@@ -43,6 +45,7 @@ struct JobRecordTests {
         #expect(request.key == named.key)
         #expect(request.isPinned && request.priority == .high && request.body == [1, 2, 3])
         #expect(request.expectedDigests.count == 1)
+        #expect(request.metered == .forbidden)
     }
 
     @Test("Every state comes back; running comes back as queued")
