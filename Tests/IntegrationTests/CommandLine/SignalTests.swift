@@ -24,7 +24,11 @@ struct SignalTests {
                 // That this returns is the proof: the stalled answer never ends by itself.
                 await place.origin.waitUntil { $0.openConnections == 0 }
             }
-            outcome.expectFailure(130, "interrupted")
+            outcome.expectFailure(
+                130,
+                "interrupted; what arrived is kept",
+                "go on with the same command, or 'tieredcache resume'"
+            )
             #expect(outcome.output.isEmpty)
             #expect(place.files.names == ["cache"])
             #expect(place.exchanges("/a").map(\.outcome) == [.disconnected])

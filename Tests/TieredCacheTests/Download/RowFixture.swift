@@ -1,0 +1,154 @@
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+/// A film on a scripted origin, of which the first two blocks are held when a row's answer comes.
+struct RowFixture {
+    static let length: Int64 = 400_000
+    /// Two blocks.
+    static let held: Int64 = 131_072
+
+    /// How a download ended, and what the origin saw.
+    struct Outcome {
+        let data: Data?
+        let error: CacheError?
+        /// Bytes of the entry that are held at the end; nil where there is none.
+        let held: Int64?
+        let exchanges: [OriginExchange]
+
+        /// The requests from the row's on.
+        var ranges: [String?] { exchanges.map { $0.fields[.range] } }
+    }
+
+    var film = OriginResource.generated(length: Self.length, cacheControl: "max-age=3600")
+
+    /// Fetches the film whole; the first answers are those of the row.
+    func fetch(_ row: OriginBehaviour...) async throws -> Outcome {
+        try await run(row, holdsPart: false)
+    }
+
+    /// Fetches the rest of the film; the first answers are those of the row.
+    func resume(
+        _ row: OriginBehaviour...,
+        change: @escaping @Sendable (inout OriginResource) -> Void = { _ in }
+    ) async throws -> Outcome {
+        try await run(row, holdsPart: true, change: change)
+    }
+
+    private func run(
+        _ row: [OriginBehaviour],
+        holdsPart: Bool,
+        change: @escaping @Sendable (inout OriginResource) -> Void = { _ in }
+    ) async throws -> Outcome {
+        var outcome: Outcome?
+        try await CacheFixture.run { fixture in
+            var script = OriginScript()
+            if holdsPart { script = script.then(1, .faithful) }
+            for behaviour in row { script = script.then(1, behaviour) }
+            fixture.origin.serve("/film", film, script)
+            let request = try fixture.request("/film")
+            outcome = try await fixture.withCache { cache in
+                if holdsPart {
+                    var part = request
+                    part.range = .bounded(0..<Self.held)
+                    _ = try await cache.data(for: part)
+                    fixture.origin.update("/film", change)
+                }
+                return try await Self.outcome(of: request, cache, fixture.origin)
+            }
+        }
+        return try #require(outcome)
+    }
+
+    private static func outcome(
+        of request: CacheRequest,
+        _ cache: TieredCache,
+        _ origin: ScriptedOrigin
+    ) async throws -> Outcome {
+        var result: Result<Data, CacheError>
+        do throws(CacheError) {
+            result = .success(try await cache.data(for: request))
+        } catch {
+            result = .failure(error)
+        }
+        let held = try await cache.entry(for: request)?.heldBytes
+        let isPart = origin.log.exchanges.first?.fields[.range] != nil
+        let exchanges = Array(origin.log.exchanges.dropFirst(isPart ? 1 : 0))
+        switch result {
+        case .success(let data):
+            return Outcome(data: data, error: nil, held: held, exchanges: exchanges)
+        case .failure(let error):
+            return Outcome(data: nil, error: error, held: held, exchanges: exchanges)
+        }
+    }
+
+    /// A 206 as given, with the film's bytes of `range` as its body, and then the end of the
+    /// connection.
+    func part(
+        _ range: Range<Int64>,
+        tag: String? = nil,
+        _ fields: String...
+    ) -> OriginBehaviour {
+        let tag = tag ?? film.entityTagValue ?? ""
+        let head =
+            "HTTP/1.1 206 Partial Content\r\nETag: \(tag)\r\n"
+            + fields.map { "\($0)\r\n" }.joined() + "\r\n"
+        let body = film.generatedBody?.bytes(in: range) ?? []
+        return .faithful.with { $0.answer = .raw(Array(head.utf8) + body) }
+    }
+
+    /// The film as it is after a change at the origin.
+    var changed: OriginResource {
+        var film = film
+        film.version = 2
+        return film
+    }
+
+    /// A head as given, without a body.
+    func head(_ lines: String...) -> OriginBehaviour {
+        .raw(lines.map { "\($0)\r\n" }.joined() + "Content-Length: 0\r\n\r\n")
+    }
+}
+
+extension RowFixture.Outcome {
+    /// The film arrived, and after the row's answer came so many further requests.
+    func expectFilm(
+        _ film: OriginResource,
+        requests: Int,
+        _ location: SourceLocation = #_sourceLocation
+    ) {
+        #expect(data == film.allBytes, "\(String(describing: error))", sourceLocation: location)
+        #expect(exchanges.count == requests, "\(ranges)", sourceLocation: location)
+        #expect(held == RowFixture.length, sourceLocation: location)
+    }
+
+    /// After the row's answer all of the changed film was asked for.
+    ///
+    /// The reader has bytes of the old one, and leaves: what it meets is for the next one, which may
+    /// find a part of it held and ask for the rest.
+    func expectChange(
+        to film: OriginResource,
+        _ location: SourceLocation = #_sourceLocation
+    ) {
+        #expect(data == film.allBytes, "\(String(describing: error))", sourceLocation: location)
+        #expect(held == RowFixture.length, sourceLocation: location)
+        #expect(
+            ranges.prefix(2) == ["bytes=131072-399999", nil],
+            "\(ranges)",
+            sourceLocation: location
+        )
+    }
+
+    /// After the row's answer all of it was asked for, without a range.
+    func expectRestart(
+        _ film: OriginResource,
+        _ location: SourceLocation = #_sourceLocation
+    ) {
+        expectFilm(film, requests: 2, location)
+        #expect(ranges == ["bytes=131072-399999", nil], sourceLocation: location)
+    }
+}
