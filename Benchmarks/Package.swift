@@ -12,6 +12,11 @@ let package = Package(
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
     targets: [
+        // Runs programs and imports nothing: what it measures is the program as it is installed.
+        .executableTarget(
+            name: "ColdDownload",
+            swiftSettings: [.treatAllWarnings(as: .error)]
+        ),
         .executableTarget(
             name: "DiskScale",
             dependencies: [

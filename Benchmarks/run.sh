@@ -1,12 +1,13 @@
 #!/bin/sh
-# Builds the benchmarks and prints the table of ratios, and then what many entries on disk cost.
+# Builds the benchmarks and prints the table of ratios, then what many entries on disk cost, and then a
+# cold download of 256 MiB beside curl's, for which the program itself is built.
 # Arguments are passed on: parts of row names, --rounds N, --strict; with any, the table alone is
 # printed. BENCHMARK_ENTRIES is how many entries the second part makes, by default 100,000.
 set -eu
 cd "$(dirname "$0")"
 
 missing=""
-for package in libleveldb-dev libssl-dev libxxhash-dev pkg-config; do
+for package in curl libleveldb-dev libssl-dev libxxhash-dev nginx pkg-config; do
     dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
 done
 if [ -n "$missing" ]; then
@@ -23,4 +24,7 @@ swift build -c release --scratch-path "$scratch" >&2
 [ $# -eq 0 ] || exec "$scratch/release/HitPath" "$@"
 "$scratch/release/HitPath"
 echo
-exec "$scratch/release/DiskScale" --entries "${BENCHMARK_ENTRIES:-100000}"
+"$scratch/release/DiskScale" --entries "${BENCHMARK_ENTRIES:-100000}"
+echo
+swift build -c release --package-path .. --product tieredcache >&2
+exec "$scratch/release/ColdDownload" ../.build/release/tieredcache

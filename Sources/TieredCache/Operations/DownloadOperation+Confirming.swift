@@ -1,0 +1,102 @@
+import HTTPCaching
+import HTTPTypes
+
+// What the origin confirmed: a 304, or a 206 that goes with what is held.
+extension DownloadOperation {
+    /// A part's head freshened by the 206 that goes with it.
+    func freshened(
+        _ base: Fill.Generation,
+        by head: DownloadHead,
+        completeLength: Int64?
+    ) -> StoredResponse {
+        let isNews = completeLength != nil && base.entry.completeLength == nil
+        guard held != nil || isNews else { return base.head }
+        if held != nil { engine.didRevalidate(request, isUnchanged: true) }
+        let freshened = base.head.freshened(
+            by: head.response.headerFields,
+            requestTime: head.requestTime,
+            responseTime: head.responseTime,
+            rules: engine.rules
+        )
+        update(base.entry, freshened, completeLength: completeLength)
+        return freshened
+    }
+
+    /// The head of an entry whose origin has sent all of it for a part.
+    func noteWithoutRanges(
+        _ head: StoredResponse,
+        _ response: HTTPResponse,
+        _ entry: DiskEntry
+    ) -> StoredResponse {
+        guard response.headerFields[.acceptRanges]?.lowercased() != "bytes",
+            !head.flags.contains(.withoutRanges)
+        else { return head }
+        var head = head
+        head.flags.insert(.withoutRanges)
+        update(entry, head)
+        return head
+    }
+
+    /// A 304: freshens what is held in either tier.
+    func didConfirm(_ head: DownloadHead, flight: FlightID) {
+        let fields = head.response.headerFields
+        guard let held, Freshening.identifies(fields, storedFields: held.head.fields) else {
+            engine.didRevalidate(request, isUnchanged: false)
+            fill.didReceiveHead(.notModified(nil), flight: flight, group: group)
+            return
+        }
+        let freshened = held.head.freshened(
+            by: fields,
+            requestTime: head.requestTime,
+            responseTime: head.responseTime,
+            rules: engine.rules
+        )
+        engine.didRevalidate(request, isUnchanged: true)
+        switch held.body {
+        case .disk(let entry):
+            update(entry, freshened)
+        case .memory(let entry):
+            engine.memory.insert(
+                MemoryEntry(
+                    head: freshened,
+                    body: entry.body,
+                    generation: entry.generation
+                ),
+                forKey: held.key
+            )
+            updateDisk(held.key, from: held.head, to: freshened)
+        }
+        let confirmation = Fill.Confirmation(asked: held.head, freshened: freshened)
+        fill.didReceiveHead(.notModified(confirmation), flight: flight, group: group)
+    }
+
+    /// Freshens the disk's copy of a response that the memory tier answered with.
+    private func updateDisk(
+        _ key: CacheKey,
+        from old: StoredResponse,
+        to new: StoredResponse
+    ) {
+        guard let store = engine.disk.openStore else { return }
+        do throws(CacheError) {
+            guard let entry = try store.entry(for: key, isUse: false),
+                let stored = StoredResponse(encoded: entry.metadata),
+                stored.hasValidators(of: old)
+            else { return }
+            update(entry, new)
+        } catch {
+            engine.didFailToStore(request, error)
+        }
+    }
+
+    func update(
+        _ entry: DiskEntry,
+        _ head: StoredResponse,
+        completeLength: Int64? = nil
+    ) {
+        do throws(CacheError) {
+            try entry.updateMetadata(head.encoded(), completeLength: completeLength)
+        } catch {
+            engine.didFailToStore(request, error)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import HTTPCaching
+import HTTPTypes
+
+// What a head makes: an entry of its own, one that others have made, or none.
+extension DownloadOperation {
+    /// The head as it is stored: of the whole representation, also where a part brought it.
+    func storedResponse(_ head: DownloadHead, _ start: GenerationStart) -> StoredResponse {
+        let response = head.response
+        let isPart = response.status == .partialContent && !start.isVerbatim
+        var fields =
+            isPart
+            ? StoredFields.ofRepresentation(
+                partial: response.headerFields,
+                completeLength: start.completeLength,
+                rules: engine.rules
+            ) : StoredFields.of(response.headerFields, rules: engine.rules)
+        if start.coding != .identity {
+            // The bytes are decoded on the way in.
+            fields[.contentEncoding] = nil
+            for name in ContentDigest.promisingFields { fields[name] = nil }
+            fields[.contentLength] = start.completeLength.map(String.init)
+        }
+        return storedResponse(
+            status: isPart ? 200 : response.status.code,
+            fields: fields,
+            of: response,
+            finalTarget: head.finalTarget,
+            times: (head.requestTime, head.responseTime)
+        )
+    }
+
+    func storedResponse(
+        status: Int,
+        fields: HTTPFields,
+        of response: HTTPResponse,
+        finalTarget: TargetURI,
+        times: (request: WallTime, response: WallTime)
+    ) -> StoredResponse {
+        StoredResponse(
+            status: status,
+            fields: fields,
+            requestTime: times.request,
+            responseTime: times.response,
+            origin: request.storedOrigin(finalTarget: finalTarget),
+            selectingFields: VaryMatch.selectingFields(
+                response: response.headerFields,
+                request: request.fields
+            ),
+            flags: request.relay == nil ? [] : .relayed
+        )
+    }
+
+    /// The head for the client that is waiting: with fields that must not be stored.
+    func receivedResponse(_ head: DownloadHead, _ start: GenerationStart) -> StoredResponse? {
+        guard request.relay != nil, start.isVerbatim else { return nil }
+        return storedResponse(
+            status: head.response.status.code,
+            fields: StoredFields.endToEnd(head.response.headerFields),
+            of: head.response,
+            finalTarget: head.finalTarget,
+            times: (head.requestTime, head.responseTime)
+        )
+    }
+
+    /// A new entry for a representation, or why there is none.
+    func makeEntry(
+        _ stored: StoredResponse,
+        _ head: DownloadHead,
+        _ start: GenerationStart
+    ) -> Result<DiskEntry, NotStored> {
+        let storability = storability(stored, head, start)
+        if case .notStorable(let reason) = storability {
+            if reason.isAboutRepresentation, request.relay == nil { engine.forget(request.key) }
+            return .failure(.forbidden(reason))
+        }
+        if let entry = entryOfOthers(stored, head, start) { return .success(entry) }
+        do throws(CacheError) {
+            let key = engine.storageKey(for: stored, request)
+            let entry = try engine.disk.store().makeEntry(
+                for: key,
+                metadata: stored.encoded(),
+                completeLength: start.completeLength,
+                class: request.entryClass
+            )
+            engine.memory.remove(key)
+            return .success(entry)
+        } catch {
+            if engine.configuration.directory != nil { engine.didFailToStore(request, error) }
+            return .failure(.disk(error))
+        }
+    }
+
+    private func storability(
+        _ stored: StoredResponse,
+        _ head: DownloadHead,
+        _ start: GenerationStart
+    ) -> Storability {
+        Storability.decide(
+            response: ResponseFacts(
+                status: head.response.status.code,
+                fields: stored.fields,
+                requestTime: head.requestTime,
+                responseTime: head.responseTime
+            ),
+            request: facts,
+            hasExplicitKey: request.hasExplicitKey || request.isAnsweredForGet(stored),
+            canCombine: start.validator != nil && !start.isVerbatim,
+            rules: engine.rules
+        )
+    }
+
+    /// The entry that another flight has made for the same representation meanwhile.
+    ///
+    /// Two readers that begin far apart in something new are two flights; the bytes of both belong
+    /// into one entry, where a strong validator says that they are of one representation.
+    private func entryOfOthers(
+        _ stored: StoredResponse,
+        _ head: DownloadHead,
+        _ start: GenerationStart
+    ) -> DiskEntry? {
+        guard request.policy != .reload, let known = fill.generation,
+            let validator = start.validator, validator == known.head.validator,
+            !known.entry.isSuperseded
+        else { return nil }
+        // A date is a validator at the origin that gave it alone.
+        if validator.kind == .lastModified,
+            known.head.finalTarget?.origin != head.finalTarget.origin
+        {
+            return nil
+        }
+        let (length, knownLength) = (start.completeLength, known.entry.completeLength)
+        guard length == nil || knownLength == nil || length == knownLength else { return nil }
+        update(known.entry, stored, completeLength: length)
+        return known.entry
+    }
+}
+
+extension Storability.Reason {
+    /// Whether it is the origin's new representation that must not be stored.
+    ///
+    /// Otherwise it is this request or this part of it, and what others have stored stays.
+    fileprivate var isAboutRepresentation: Bool {
+        switch self {
+        case .method, .partial, .requestNoStore: false
+        case .status, .responseNoStore, .isPrivate, .authorization, .freshness: true
+        }
+    }
+}
