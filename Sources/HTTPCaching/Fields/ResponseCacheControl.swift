@@ -68,7 +68,7 @@ public struct ResponseCacheControl: Hashable, Sendable {
         flags.contains(flag)
     }
 
-    private mutating func apply(_ name: String, _ argument: CacheControlParsing.Argument) {
+    mutating func apply(_ name: String, _ argument: CacheControlParsing.Argument) {
         switch name {
         case "max-age": maxAge = min(maxAge ?? .max, argument.seconds ?? 0)
         case "s-maxage": sharedMaxAge = min(sharedMaxAge ?? .max, argument.seconds ?? 0)

@@ -19,7 +19,7 @@ public struct FreshnessLifetime: Hashable, Sendable {
 
     /// The lifetime of a response.
     ///
-    /// In this order: `s-maxage` in a shared cache, `max-age`, `Expires` − `Date`, the
+    /// In this order, of the directives that are for this cache: `s-maxage` in a shared one, `max-age`, `Expires` − `Date`, the
     /// application's lifetime, a tenth of `Date` − `Last-Modified`. The last two only for a status
     /// that RFC 9110 §15.1 calls heuristically cacheable, or with `public`; the application's not
     /// for errors, which should not outlive their cause.
@@ -30,7 +30,7 @@ public struct FreshnessLifetime: Hashable, Sendable {
         }
         let isCacheable =
             StatusCode.isHeuristicallyCacheable(response.status)
-            || response.cacheControl.has(.isPublic)
+            || response.control(rules).has(.isPublic)
         guard isCacheable, !response.hasPragmaNoCache else {
             self.init(duration: .zero, source: .none)
             return
@@ -53,12 +53,15 @@ public struct FreshnessLifetime: Hashable, Sendable {
     }
 
     private static func explicit(_ response: ResponseFacts, rules: CacheRules) -> Duration? {
-        if rules.isShared, let seconds = response.cacheControl.sharedMaxAge {
+        let control = response.control(rules)
+        if rules.isShared, let seconds = control.sharedMaxAge {
             return .seconds(seconds)
         }
-        if let seconds = response.cacheControl.maxAge {
+        if let seconds = control.maxAge {
             return .seconds(seconds)
         }
+        // Who obeys directives made for it ignores `Expires` as well (RFC 9213 §2.2).
+        if rules.isShared, response.targetedControl != nil { return nil }
         switch response.expires {
         case .absent: return nil
         case .invalid: return .zero

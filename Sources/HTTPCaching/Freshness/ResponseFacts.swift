@@ -18,6 +18,9 @@ public struct ResponseFacts: Hashable, Sendable {
     public let status: Int
     /// The directives of `Cache-Control`.
     public let cacheControl: ResponseCacheControl
+    /// The directives for shared caches alone, which they follow in place of the others (RFC 9213);
+    /// nil for none.
+    public let targetedControl: ResponseCacheControl?
     /// `Expires`.
     public let expires: Expires
     /// `Date`; where it is missing or no date, the time of receipt (RFC 9110 §6.6.1).
@@ -51,6 +54,7 @@ public struct ResponseFacts: Hashable, Sendable {
         let parse = { (text: String) in HTTPDate.parse(text, now: responseTime) }
         self.status = status
         self.cacheControl = ResponseCacheControl(in: fields)
+        self.targetedControl = TargetedCacheControl.parse(fields)
         self.expires = fields[.expires].map { parse($0).map(Expires.at) ?? .invalid } ?? .absent
         self.date = fields[.date].flatMap(parse) ?? responseTime
         self.lastModified = fields[.lastModified].flatMap(parse)
@@ -65,5 +69,10 @@ public struct ResponseFacts: Hashable, Sendable {
             !fields.contains(.cacheControl) && RequestCacheControl(in: fields).noCache
         self.hasValidator = fields.contains(.eTag) || lastModified != nil
         self.hasSetCookie = fields.contains(.setCookie)
+    }
+
+    /// The directives that a cache obeys.
+    public func control(_ rules: CacheRules) -> ResponseCacheControl {
+        rules.isShared ? targetedControl ?? cacheControl : cacheControl
     }
 }

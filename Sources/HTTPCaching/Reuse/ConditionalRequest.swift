@@ -16,6 +16,21 @@ public enum ConditionalRequest {
         return fields
     }
 
+    /// The condition that offers several stored responses, none of which the request selects
+    /// (RFC 9111 §4.1, §4.3.1).
+    ///
+    /// - Parameter storedFields: the fields of each; those without an `ETag` are not offered.
+    /// - Returns: `If-None-Match` with all their tags.
+    public static func fields(selectingAmong storedFields: [HTTPFields]) -> HTTPFields {
+        var tags: [String] = []
+        for fields in storedFields {
+            if let tag = fields[.eTag], !tags.contains(tag) { tags.append(tag) }
+        }
+        var fields = HTTPFields()
+        fields[.ifNoneMatch] = tags.isEmpty ? nil : tags.joined(separator: ", ")
+        return fields
+    }
+
     /// Takes away the conditions that an application put into its own request.
     ///
     /// They are about what the application holds, and must not reach the origin beside ours:

@@ -81,7 +81,7 @@ public struct ReuseDecision: Hashable, Sendable {
     ) {
         let lifetime = FreshnessLifetime(of: stored, rules: rules)
         let context = ReuseContext(
-            stored: stored,
+            stored: stored.control(rules),
             request: request.cacheControl,
             rules: rules,
             age: CurrentAge.of(stored, at: now),
@@ -103,7 +103,7 @@ public struct ReuseDecision: Hashable, Sendable {
 
 /// The values that a decision weighs.
 private struct ReuseContext {
-    let stored: ResponseFacts
+    let stored: ResponseCacheControl
     let request: RequestCacheControl
     let rules: CacheRules
     let age: Duration
@@ -126,7 +126,7 @@ private struct ReuseContext {
     private var protocolChoice: Choice {
         guard !isInvalidated else { return (.validate, .invalidated) }
         guard !request.noCache else { return (.validate, .request) }
-        guard !stored.cacheControl.has(.noCache) else { return (.validate, .noCache) }
+        guard !stored.has(.noCache) else { return (.validate, .noCache) }
         guard isYoungEnough else { return (.validate, .request) }
         if timeToLive > .zero {
             let isFreshEnough = timeToLive >= .seconds(request.minFresh ?? 0)
@@ -138,7 +138,7 @@ private struct ReuseContext {
         case .seconds(let seconds) where staleness <= .seconds(seconds): return (.use, .maxStale)
         default: break
         }
-        let window = stored.cacheControl.staleWhileRevalidate ?? 0
+        let window = stored.staleWhileRevalidate ?? 0
         guard window > 0, staleness <= .seconds(window) else { return (.validate, .stale) }
         return (.useAndRevalidate, .staleWhileRevalidate)
     }
@@ -148,7 +148,7 @@ private struct ReuseContext {
     /// A fresh immutable response is not asked about for its age alone (RFC 8246 §2).
     private var isYoungEnough: Bool {
         guard let maxAge = request.maxAge else { return true }
-        if stored.cacheControl.has(.immutable), timeToLive > .zero {
+        if stored.has(.immutable), timeToLive > .zero {
             return true
         }
         return maxAge > 0 && age <= .seconds(maxAge)
@@ -158,11 +158,10 @@ private struct ReuseContext {
 
     /// Whether the response must not be served stale, even disconnected (RFC 9111 §4.2.4).
     private var forbidsStale: Bool {
-        let control = stored.cacheControl
-        if control.has(.mustRevalidate) || control.has(.noCache) {
+        if stored.has(.mustRevalidate) || stored.has(.noCache) {
             return true
         }
-        return rules.isShared && (control.has(.proxyRevalidate) || control.sharedMaxAge != nil)
+        return rules.isShared && (stored.has(.proxyRevalidate) || stored.sharedMaxAge != nil)
     }
 
     func staleOnError(_ reason: ReuseDecision.Reason) -> ReuseDecision.StaleOnError {
@@ -170,7 +169,7 @@ private struct ReuseContext {
         guard timeToLive <= .zero else { return .error }
         guard !forbidsStale else { return .never }
         // The request's own window counts beside the origin's (RFC 5861 §4).
-        let window = max(stored.cacheControl.staleIfError ?? 0, request.staleIfError ?? 0)
+        let window = max(stored.staleIfError ?? 0, request.staleIfError ?? 0)
         return window > 0 && staleness <= .seconds(window) ? .error : .disconnected
     }
 }

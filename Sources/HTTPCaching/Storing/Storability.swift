@@ -9,7 +9,7 @@ public enum Storability: Hashable, Sendable {
 
     /// Why a response may not be stored.
     public enum Reason: String, Hashable, Sendable {
-        /// Only GET is stored, and what the application gives a key of its own.
+        /// Only a GET without content is stored, and what the application gives a key of its own.
         case method
         /// Not a final response, or one whose caching rules are unknown.
         case status
@@ -38,6 +38,8 @@ public enum Storability: Hashable, Sendable {
     ///   - request: the request it answers.
     ///   - hasExplicitKey: whether the application names the entry itself; then any method is
     ///     stored, since what tells two requests apart is in the key.
+    ///   - isBypassed: whether the answer is for this request alone, because it has content whose
+    ///     meaning only the origin knows.
     ///   - canCombine: for a 206: whether it has a valid `Content-Range` and a strong validator.
     ///   - rules: whose cache this is.
     /// - Returns: whether it may be stored, and if not, why.
@@ -45,12 +47,15 @@ public enum Storability: Hashable, Sendable {
         response: ResponseFacts,
         request: RequestFacts,
         hasExplicitKey: Bool = false,
+        isBypassed: Bool = false,
         canCombine: Bool = false,
         rules: CacheRules
     ) -> Storability {
-        let control = response.cacheControl
-        guard request.method == .get || hasExplicitKey else { return .notStorable(.method) }
-        guard hasStorableStatus(response) else { return .notStorable(.status) }
+        let control = response.control(rules)
+        guard request.method == .get || hasExplicitKey, !isBypassed else {
+            return .notStorable(.method)
+        }
+        guard hasStorableStatus(response, control) else { return .notStorable(.status) }
         guard response.status != 206 || canCombine else { return .notStorable(.partial) }
         guard !request.cacheControl.noStore else { return .notStorable(.requestNoStore) }
         // Who understands the status may pass over the no-store beside must-understand.
@@ -66,9 +71,12 @@ public enum Storability: Hashable, Sendable {
         return hasGround(response, rules: rules) ? .storable : .notStorable(.freshness)
     }
 
-    private static func hasStorableStatus(_ response: ResponseFacts) -> Bool {
+    private static func hasStorableStatus(
+        _ response: ResponseFacts,
+        _ control: ResponseCacheControl
+    ) -> Bool {
         guard (200...599).contains(response.status), response.status != 304 else { return false }
-        let mustUnderstand = response.cacheControl.has(.mustUnderstand)
+        let mustUnderstand = control.has(.mustUnderstand)
         return !mustUnderstand || StatusCode.isUnderstood(response.status)
     }
 
@@ -80,7 +88,7 @@ public enum Storability: Hashable, Sendable {
     ///
     /// `s-maxage` counts in a private cache too, which may store whatever a shared one may.
     private static func hasGround(_ response: ResponseFacts, rules: CacheRules) -> Bool {
-        let control = response.cacheControl
+        let control = response.control(rules)
         let lifetime = FreshnessLifetime(of: response, rules: rules)
         guard response.status < 400 else {
             return lifetime.duration > .zero || control.sharedMaxAge ?? 0 > 0

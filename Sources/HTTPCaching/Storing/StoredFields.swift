@@ -3,7 +3,7 @@ public import HTTPTypes
 /// Which fields of a response are stored (RFC 9111 §3.1).
 public enum StoredFields {
     /// The fields of `response` without those that concern only the connection it came over, and
-    /// those that its `Cache-Control` forbids to keep.
+    /// those that its cache directives forbid to keep.
     ///
     /// `no-cache="..."` forbids to reuse the fields it names without validation, `private="..."`
     /// forbids a shared cache to store them; neither is stored.
@@ -13,7 +13,8 @@ public enum StoredFields {
     ///   - rules: whose cache this is.
     /// - Returns: the fields to store.
     public static func of(_ response: HTTPFields, rules: CacheRules) -> HTTPFields {
-        let control = ResponseCacheControl(in: response)
+        let targeted = rules.isShared ? TargetedCacheControl.parse(response) : nil
+        let control = targeted ?? ResponseCacheControl(in: response)
         var dropped = Set(connectionOptions(response)).union(control.noCacheFields)
         if rules.isShared {
             dropped.formUnion(control.privateFields)
@@ -43,6 +44,8 @@ public enum StoredFields {
     }
 
     /// `fields` without those that end at the next hop (RFC 9110 §7.6.1); for forwarding too.
+    ///
+    /// `Trailer` ends with the trailers that it announces, which are not handed on (§6.5.1).
     public static func endToEnd(_ fields: HTTPFields) -> HTTPFields {
         let options = Set(connectionOptions(fields))
         return keeping(fields) { !isHopByHop($0) && !options.contains($0) }
@@ -67,7 +70,8 @@ public enum StoredFields {
     private static func isHopByHop(_ name: String) -> Bool {
         switch name {
         case "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info",
-            "proxy-authorization", "proxy-connection", "te", "transfer-encoding", "upgrade":
+            "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding",
+            "upgrade":
             true
         default: false
         }

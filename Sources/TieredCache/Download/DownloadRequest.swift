@@ -125,7 +125,7 @@ package struct DownloadRequest: Hashable, Sendable {
     }
 
     private static let relayedOwnFields: [HTTPField.Name] =
-        [.contentLength, .expect] + ["Host"].compactMap { HTTPField.Name($0) }
+        [.contentLength] + ["Host"].compactMap { HTTPField.Name($0) }
 
     private static let selectingFields: [HTTPField.Name] = [
         .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,

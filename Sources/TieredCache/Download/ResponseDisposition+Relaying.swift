@@ -9,6 +9,7 @@ extension ResponseDisposition {
     /// | request | response | meaning |
     /// | --- | --- | --- |
     /// | revalidation | 304 | what is held is current |
+    /// | any | 1xx, or a transfer coding beside or in place of chunked | nothing to use |
     /// | any but resume | 500, 502, 503, 504, and something held may stand in for it | the error |
     /// | range of ours | 206 | the part, checked as ever |
     /// | more of what is held | any | as ever |
@@ -26,6 +27,15 @@ extension ResponseDisposition {
         in context: ResponseContext
     ) {
         let status = response.status.code
+        // Nobody has asked to switch, and the fields that say to what have been dropped.
+        guard status >= 200 else {
+            self = .unusable("answered \(status) instead of a final status")
+            return
+        }
+        guard Self.hasUsableTransferCoding(response.headerFields) else {
+            self = .unusable("sent a transfer coding that it was not asked for")
+            return
+        }
         switch kind {
         case .resume: return nil
         case .revalidation where status == 304: return nil
@@ -37,6 +47,18 @@ extension ResponseDisposition {
             return
         }
         self = Self.verbatim(response, in: context)
+    }
+
+    /// Whether the end of the body can be told, and its bytes be understood by the client.
+    ///
+    /// A coding that nobody knows is read to the end of the connection (RFC 9112 §6.3). One that is
+    /// known would have to be undone here, and chunks that are not the only coding can be read in
+    /// two ways.
+    private static func hasUsableTransferCoding(_ fields: HTTPFields) -> Bool {
+        guard let coding = fields[.transferEncoding]?.lowercased(), coding != "chunked" else {
+            return true
+        }
+        return !["chunked", "gzip", "deflate", "compress"].contains { coding.contains($0) }
     }
 
     private static func verbatim(

@@ -32,7 +32,8 @@ extension Engine {
         let fill = fill(for: request)
         var remainder = remainder
         var asked = request
-        var isAlone = request.policy == .reload || !request.isCacheable
+        var isAlone =
+            request.policy == .reload || !request.isCacheable || request.relay?.upload != nil
         // Further rounds follow where the flight's answer was for somebody else, or a 304 was about
         // something that is not held.
         for _ in 0..<3 {
@@ -58,8 +59,7 @@ extension Engine {
                 // Of a suffix it is known by now where it begins.
                 if let end = wanted.end { asked.range = .bounded(wanted.start..<end) }
             case .notModified(let confirmation):
-                if let held = remainder.held, let confirmation,
-                    held.head.hasValidators(of: confirmation.asked),
+                if let confirmation, let held = remainder.held(confirmedBy: confirmation),
                     let answer = try await confirmedAnswer(
                         request,
                         held,
@@ -70,6 +70,7 @@ extension Engine {
                     return answer
                 }
                 remainder.task = .fetch
+                remainder.variants = []
                 if case .disk(let entry) = remainder.held?.body { remainder.lacking = entry }
             case .unsuccessful where request.relay != nil && remainder.isCompletion:
                 // The client is to have the answer as it is, with its body.
@@ -133,7 +134,13 @@ extension Engine {
             plan.conditionalFields = ConditionalRequest.fields(validating: found.head.fields)
             plan.range = 0..<Int64.max
         }
-        plan.relay?.hasFallback = remainder.mayReplaceError
+        if !remainder.variants.isEmpty, case .fetch = remainder.task {
+            plan.conditionalFields = ConditionalRequest.fields(
+                selectingAmong: remainder.variants.map(\.head.fields)
+            )
+            plan.range = 0..<Int64.max
+        }
+        plan.relay?.hasFallback = remainder.mayReplaceError(rules)
         var operation = DownloadOperation(
             engine: self,
             fill: fill,
@@ -148,6 +155,7 @@ extension Engine {
             base: nil,
             held: held
         )
+        operation.variants = remainder.variants
         operation.isAfterMiss =
             !isAlone && (remainder.reason == .uriMiss || remainder.lacking != nil)
         operation.lacking = remainder.lacking?.generation

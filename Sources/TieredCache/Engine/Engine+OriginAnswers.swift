@@ -183,7 +183,7 @@ extension Engine {
         switch error.code {
         case .originFailed, .timedOut: break
         case .httpStatus where remainder.staleOnError == .error: break
-        case .httpStatus where request.relay != nil && remainder.mayReplaceError: break
+        case .httpStatus where request.relay != nil && remainder.mayReplaceError(rules): break
         default: return nil
         }
         didServeStale(request)

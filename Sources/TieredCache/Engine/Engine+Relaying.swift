@@ -9,6 +9,9 @@ extension Engine {
         guard request.method == .get || request.method == .head else {
             return try await forward(request, CacheStatus.ForwardReason.method)
         }
+        // What content means to a GET only the origin knows (RFC 9110 §9.3.1): an answer to it is
+        // not for others, and theirs is not for it.
+        guard request.body == nil else { return try await forward(request, .bypass) }
         let lookup = LookupOperation(engine: self, request: request.lookedUp)
         guard let held = try await lookup.held() else {
             didMiss(lookup.request, .absent)
@@ -22,7 +25,9 @@ extension Engine {
             return try await validate(held, decision, request)
         case .forward:
             didMiss(lookup.request, decision.reason == .varyMiss ? .variant : .bypassed)
-            return try await forward(request, decision.forwardReason ?? .request)
+            let isVariant = decision.reason == .varyMiss && !request.hasSelection
+            let variants = isVariant ? try await lookup.variantsToOffer() : []
+            return try await forward(request, decision.forwardReason ?? .request, variants)
         case .refuse:
             didMiss(lookup.request, .stale)
             return gatewayTimeout(request, decision.reason)
@@ -87,7 +92,13 @@ extension Engine {
     ) async throws(CacheError) -> RelayResponse {
         guard request.method == .get, held.head.status == 200 || held.head.facts.hasValidator else {
             // The answer to HEAD tells about what is held (RFC 9111 §4.3.5).
-            return try await forward(request, decision.forwardReason ?? .stale, held, decision)
+            var remainder = Remainder(
+                task: .fetch,
+                reason: decision.forwardReason ?? .stale,
+                held: held
+            )
+            remainder.staleOnError = decision.staleOnError
+            return try await forward(request, remainder)
         }
         let answer = StoredAnswer.decide(
             method: request.method,
@@ -109,12 +120,19 @@ extension Engine {
     private func forward(
         _ request: RelayRequest,
         _ reason: CacheStatus.ForwardReason,
-        _ held: HeldResponse? = nil,
-        _ decision: ReuseDecision? = nil
+        _ variants: [HeldResponse] = []
+    ) async throws(CacheError) -> RelayResponse {
+        try await forward(
+            request,
+            Remainder(task: .fetch, reason: reason, variants: variants)
+        )
+    }
+
+    private func forward(
+        _ request: RelayRequest,
+        _ remainder: Remainder
     ) async throws(CacheError) -> RelayResponse {
         guard !request.isOnlyIfCached else { return gatewayTimeout(request, nil) }
-        var remainder = Remainder(task: .fetch, reason: reason, held: held)
-        if let decision { remainder.staleOnError = decision.staleOnError }
         return try await fetch(request, request.forwarded, remainder)
     }
 
@@ -192,12 +210,20 @@ extension RelayRequest {
         return request
     }
 
+    private static let conditions: [HTTPField.Name] = [
+        .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
+    ]
+
+    private var isConditional: Bool { Self.conditions.contains { fields.contains($0) } }
+
+    /// Whether the client itself says which answer or which part of it it wants.
+    fileprivate var hasSelection: Bool {
+        method != .get || isConditional || fields.contains(.range)
+    }
+
     private var plainRange: ByteRangeSpec? {
-        let conditions: [HTTPField.Name] = [
-            .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
-        ]
         guard let text = fields[.range], let asked = RangeRequest(text), asked.specs.count == 1,
-            let spec = asked.specs.first, !conditions.contains(where: { fields.contains($0) })
+            let spec = asked.specs.first, !isConditional
         else { return nil }
         if case .suffix = spec { return nil }
         return spec

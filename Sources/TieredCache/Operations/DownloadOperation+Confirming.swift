@@ -40,7 +40,8 @@ extension DownloadOperation {
     /// A 304: freshens what is held in either tier.
     func didConfirm(_ head: DownloadHead, flight: FlightID) {
         let fields = head.response.headerFields
-        guard let held, Freshening.identifies(fields, storedFields: held.head.fields) else {
+        let known = held ?? variants.first { fields[.eTag] == $0.head.fields[.eTag] }
+        guard let held = known, Freshening.identifies(fields, storedFields: held.head.fields) else {
             engine.didRevalidate(request, isUnchanged: false)
             fill.didReceiveHead(.notModified(nil), flight: flight, group: group)
             return

@@ -37,8 +37,9 @@ extension DownloadOperation {
 
     /// What a body is to be compared with: what the caller knows, and what the origin says.
     func expectedDigests(of head: StoredResponse) -> [ContentDigest] {
-        let isTransformed = head.status == 203
-        let promised = isTransformed ? [] : ContentDigest.promised(in: head.fields)
+        // A proxy adds and judges nothing: who gets the fields can check them (RFC 9530 §1).
+        let isJudged = head.status != 203 && request.relay == nil
+        let promised = isJudged ? ContentDigest.promised(in: head.fields) : []
         return request.expectedDigests + promised.filter { !request.expectedDigests.contains($0) }
     }
 

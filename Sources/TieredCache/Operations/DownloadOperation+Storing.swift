@@ -104,6 +104,7 @@ extension DownloadOperation {
             ),
             request: facts,
             hasExplicitKey: request.hasExplicitKey || request.isAnsweredForGet(stored),
+            isBypassed: request.relay?.upload != nil && request.method == .get,
             canCombine: start.validator != nil && !start.isVerbatim,
             rules: engine.rules
         )

@@ -22,6 +22,8 @@ struct DownloadOperation: Sendable {
     let base: Fill.Generation?
     /// What a 304 is about.
     let held: HeldResponse?
+    /// Which of several variants a 304 may be about (RFC 9111 §4.1).
+    var variants: [HeldResponse] = []
     /// Whether nothing was held when the request looked, so that what is there by now is news.
     var isAfterMiss = false
     /// The body that was held and will not do, if there was one.

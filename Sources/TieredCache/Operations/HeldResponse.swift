@@ -1,5 +1,6 @@
 import FoundationEssentials
 import HTTPCaching
+import HTTPTypes
 
 /// What a lookup found in a tier, whole or in part.
 struct HeldResponse: Sendable {
@@ -31,6 +32,12 @@ struct HeldResponse: Sendable {
         case .memory(let entry): Int64(entry.body.count)
         case .disk(let entry): entry.completeLength
         }
+    }
+
+    /// Whether a 304 could make it the answer to a request for the whole.
+    var isOfferable: Bool {
+        head.status == 200 && head.fields.contains(.eTag)
+            && holds(WantedRange(start: 0, end: completeLength))
     }
 
     /// Whether all of `range` can be read without the origin.

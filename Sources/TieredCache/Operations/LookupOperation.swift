@@ -19,6 +19,8 @@ struct LookupOperation: Sendable {
         var reason: CacheStatus.ForwardReason
         /// What was found, whether or not it can be used.
         var held: HeldResponse?
+        /// Other variants, of which the origin may say that one is the answer (RFC 9111 §4.1).
+        var variants: [HeldResponse] = []
         /// When what is held may be served although the origin did not confirm it.
         var staleOnError = ReuseDecision.StaleOnError.never
         /// A part that nothing can be joined to, and that lacks what is wanted.
@@ -28,12 +30,19 @@ struct LookupOperation: Sendable {
         ///
         /// RFC 9111 §4.3.3 lets an intermediary act as if the origin had not answered, unless the
         /// origin has said for how long (RFC 5861 §4).
-        var mayReplaceError: Bool {
+        func mayReplaceError(_ rules: CacheRules) -> Bool {
             guard let held, held.head.status < 500 else { return false }
             switch staleOnError {
             case .never: return false
             case .error: return true
-            case .disconnected: return held.head.facts.cacheControl.staleIfError == nil
+            case .disconnected: return held.head.facts.control(rules).staleIfError == nil
+            }
+        }
+
+        /// What a 304 is about.
+        func held(confirmedBy confirmation: Fill.Confirmation) -> HeldResponse? {
+            (held.map { [$0] } ?? variants).first {
+                $0.head.hasValidators(of: confirmation.asked)
             }
         }
 
@@ -108,6 +117,16 @@ struct LookupOperation: Sendable {
         return primary
     }
 
+    /// The whole variants with a tag that are held for the target, selected or not.
+    func variantsToOffer() async throws(CacheError) -> [HeldResponse] {
+        var variants: [HeldResponse] = []
+        for key in [request.key] + engine.variantKeys(of: request.key) {
+            guard let held = try await held(under: key), held.isOfferable else { continue }
+            variants.append(held)
+        }
+        return variants
+    }
+
     private func isSelected(_ held: HeldResponse) -> Bool {
         VaryMatch.matches(held.head.selectingFields, request: request.fields)
     }
@@ -145,12 +164,24 @@ struct LookupOperation: Sendable {
         case .validate:
             return try validate(held, decision)
         case .forward:
-            let isVariant = decision.reason == .varyMiss
-            return try miss(decision.forwardReason ?? .request, isVariant ? .variant : .bypassed)
+            return try await forward(decision)
         case .refuse:
             engine.didMiss(request, decision.reason == .varyMiss ? .variant : .stale)
             throw notCached()
         }
+    }
+
+    private func forward(_ decision: ReuseDecision) async throws(CacheError) -> Answer {
+        let isVariant = decision.reason == .varyMiss
+        let answer = try miss(
+            decision.forwardReason ?? .request,
+            isVariant ? .variant : .bypassed
+        )
+        guard isVariant, request.range == nil, case .incomplete(var remainder) = answer else {
+            return answer
+        }
+        remainder.variants = try await variantsToOffer()
+        return .incomplete(remainder)
     }
 
     private func use(

@@ -22,7 +22,8 @@ final class Filler: Sendable {
 
     /// Whether a flight that completes the body compares it with a digest before it ends.
     var awaitsVerdict: Bool {
-        !request.expectedDigests.isEmpty || !ContentDigest.promised(in: head.fields).isEmpty
+        guard request.expectedDigests.isEmpty else { return true }
+        return request.relay == nil && !ContentDigest.promised(in: head.fields).isEmpty
     }
 
     /// Whether the origin is known to have another representation than the one of `entry`.

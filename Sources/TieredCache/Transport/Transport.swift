@@ -106,10 +106,13 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
     public let kind: Kind
     /// The underlying library's words, for people.
     public let description: String
+    /// Whether the peer took too long, rather than refused.
+    public let isTimeout: Bool
 
     /// Creates an error.
-    public init(_ kind: Kind, _ description: String) {
+    public init(_ kind: Kind, _ description: String, isTimeout: Bool = false) {
         self.kind = kind
         self.description = description
+        self.isTimeout = isTimeout
     }
 }

@@ -31,7 +31,7 @@ struct PlayerResponder: Responder {
         // A client may be that quick.
         guard let address = address.value else { return }
         let route = PlayerRoute(
-            method: HTTPRequest.Method(request.head.method.rawValue) ?? .trace,
+            method: request.method ?? .trace,
             target: request.target,
             host: request.value("host"),
             address: address

@@ -19,65 +19,52 @@ struct ReverseResponder: Responder {
         with writer: ResponseWriter
     ) async {
         do {
-            switch Self.order(request, body, target) {
-            case .success(let order):
-                try await relay(order, request, writer)
-            case .failure(let refusal):
-                try await writer.send(.text(refusal.status))
+            var fields = request.fields
+            if let answer = LocalAnswer.to(request, &fields) {
+                return try await writer.send(answer)
             }
+            guard let target = target.target(for: request.target), let method = request.method
+            else { return try await writer.send(.text(400)) }
+            let awaited = request.expectsContinue ? AwaitedContinue() : nil
+            if awaited == nil { fields[.expect] = nil }
+            let isHTTP10 = request.head.version == .http1_0
+            let order = RelayRequest(
+                method: method,
+                target: target,
+                fields: Intermediary.addingVia(fields, isHTTP10: isHTTP10),
+                body: request.hasBody ? Self.upload(request, body, awaited) : nil
+            )
+            try await relay(order, request, awaited, writer)
         } catch {
             // The client has left, or the origin has failed in the middle: the answer is cut.
             logger.debug("answer cut", metadata: ["error": "\(error)"])
         }
     }
 
-    /// Why a request is not passed on.
-    private struct Refusal: Error {
-        let status: Int
-    }
-
-    private static func order(
+    private static func upload(
         _ request: ServerRequest,
         _ body: RequestBody,
-        _ target: ReverseTarget
-    ) -> Result<RelayRequest, Refusal> {
-        guard let method = request.method else {
-            return .failure(Refusal(status: 400))
+        _ awaited: AwaitedContinue?
+    ) -> UploadBody {
+        UploadBody(length: request.contentLength) {
+            try await awaited?.wait()
+            return try await body.next().map { BodyChunk(BufferStorage(buffer: $0)) }
         }
-        // A tunnel has no business here, and an echo would show what the client must not see.
-        guard method != .connect, method != .trace else { return .failure(Refusal(status: 405)) }
-        guard let url = target.target(for: request.target) else {
-            return .failure(Refusal(status: 400))
-        }
-        var fields = request.fields
-        if let expectation = request.value("expect"), expectation.lowercased() != "100-continue" {
-            return .failure(Refusal(status: 417))
-        }
-        guard !Intermediary.endsHere(method, &fields) else {
-            return .failure(Refusal(status: 200))
-        }
-        let isHTTP10 = request.head.version == .http1_0
-        fields = Intermediary.addingVia(fields, isHTTP10: isHTTP10)
-        let upload =
-            request.hasBody
-            ? UploadBody(length: request.contentLength) {
-                try await body.next().map { BodyChunk(BufferStorage(buffer: $0)) }
-            } : nil
-        return .success(RelayRequest(method: method, target: url, fields: fields, body: upload))
     }
 
     private func relay(
         _ order: RelayRequest,
         _ request: ServerRequest,
+        _ awaited: AwaitedContinue?,
         _ writer: ResponseWriter
     ) async throws {
         let response: RelayResponse
         do {
-            response = try await answer(order, writer)
+            response = try await answer(order, awaited, writer)
         } catch {
             guard error.code != .cancelled, error.code != .shutDown else { return }
             logger.info("origin failed", metadata: ["error": "\(error)"])
-            return try await writer.send(.text(error.code == .timedOut ? 504 : 502))
+            return try await writer.send(.text(error.isTimeout ? 504 : 502))
         }
         try await writer.start(Self.head(of: response, isHead: request.isHead))
         var chunks = response.body.makeAsyncIterator()
@@ -90,11 +77,19 @@ struct ReverseResponder: Responder {
     /// Asks, and passes the origin's interim responses on before the answer comes.
     private func answer(
         _ order: RelayRequest,
+        _ awaited: AwaitedContinue?,
         _ writer: ResponseWriter
     ) async throws(CacheError) -> RelayResponse {
         var order = order
         let (interim, incoming) = AsyncStream.makeStream(of: HTTPResponse.self)
-        order.onInterim = { incoming.yield($0) }
+        order.onInterim = { response in
+            guard let awaited, response.status == .continue else {
+                incoming.yield(response)
+                return
+            }
+            // The client is told when its body is read.
+            awaited.open()
+        }
         let sender = Task {
             for await response in interim {
                 let fields = StoredFields.endToEnd(response.headerFields)
@@ -137,6 +132,13 @@ struct ReverseResponder: Responder {
             fields: fields,
             framing: framing
         )
+    }
+}
+
+extension CacheError {
+    /// Whether the origin was too slow, to accept a connection or to answer.
+    fileprivate var isTimeout: Bool {
+        code == .timedOut || (cause as? TransportError)?.isTimeout == true
     }
 }
 

@@ -84,7 +84,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
         case .head(let head):
-            begin(ServerRequest(head))
+            begin(ServerRequest(head, foreignMethod: gate.takeForeignMethod()))
         case .body(let bytes):
             deliver(bytes)
         case .end:

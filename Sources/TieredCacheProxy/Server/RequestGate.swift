@@ -16,6 +16,7 @@ final class RequestGate: ChannelInboundHandler {
     private var isHolding = false
     private var isPumping = false
     private var isRefused = false
+    private var foreignMethod: String?
     private var timer: ConnectionTimer?
 
     init(limits: ServerLimits) {
@@ -69,6 +70,12 @@ final class RequestGate: ChannelInboundHandler {
         readHead()
     }
 
+    /// The method of the head that has been passed on last, if the parser does not know it.
+    func takeForeignMethod() -> String? {
+        defer { foreignMethod = nil }
+        return foreignMethod
+    }
+
     private func readHead() {
         guard !isHolding, !isRefused, subject.state == .head else { return }
         context?.read()
@@ -81,6 +88,7 @@ final class RequestGate: ChannelInboundHandler {
         isPumping = true
         defer { isPumping = false }
         while !isHolding, !isRefused, let bytes = pending, bytes.readableBytes > 0 {
+            let isHead = subject.state == .head
             switch bytes.withUnsafeReadableBytes({ subject.inspection(of: $0) }) {
             case .success(.incomplete):
                 if subject.state == .head { timer?.startUnlessRunning(limits.headTimeout) }
@@ -90,7 +98,8 @@ final class RequestGate: ChannelInboundHandler {
             case .success(.pass(let count, let endsRequest)):
                 timer?.stop()
                 isHolding = endsRequest
-                guard let part = take(count) else { return }
+                guard var part = take(count) else { return }
+                if isHead { foreignMethod = ForeignMethod.replace(in: &part) }
                 context?.fireChannelRead(wrapInboundOut(part))
             case .failure(let refusal):
                 refuse(refusal)

@@ -70,7 +70,7 @@ struct ResponseHead: Sendable {
         Self.write(fields, into: &buffer)
         if let lines {
             buffer.writeImmutableBuffer(lines)
-        } else if !fields.contains(.date) {
+        } else if status >= 200, !fields.contains(.date) {
             buffer.writeStaticString("Date: ")
             buffer.writeString(connection.date)
             buffer.writeStaticString("\r\n")

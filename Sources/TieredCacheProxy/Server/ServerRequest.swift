@@ -8,9 +8,17 @@ struct ServerRequest: Sendable {
     let head: HTTPRequestHead
     /// Whether a body follows, be it empty.
     let hasBody: Bool
+    /// The method as it stands in the request line; nil where it stands in the head.
+    private let foreignMethod: String?
 
-    init(_ head: HTTPRequestHead) {
+    /// Creates a request.
+    ///
+    /// - Parameters:
+    ///   - head: its head.
+    ///   - foreignMethod: the method, where the parser does not know it and the head has another.
+    init(_ head: HTTPRequestHead, foreignMethod: String? = nil) {
         self.head = head
+        self.foreignMethod = foreignMethod
         hasBody =
             head.headers.contains(name: "transfer-encoding")
             || head.headers.first(name: "content-length").map { $0 != "0" } ?? false
@@ -21,9 +29,9 @@ struct ServerRequest: Sendable {
 
     var isHead: Bool { head.method == .HEAD }
 
-    /// The method as it stands in the request line; NIO leaves the hyphen of M-SEARCH out.
+    /// The method as it stands in the request line.
     var method: HTTPRequest.Method? {
-        HTTPRequest.Method(head.method == .MSEARCH ? "M-SEARCH" : head.method.rawValue)
+        HTTPRequest.Method(foreignMethod ?? head.method.rawValue)
     }
 
     /// The length that the client has announced; nil for none or for chunks.

@@ -6,8 +6,8 @@ import Darwin
 
 /// A blocking TCP connection to a loopback port, for tests that care about every byte.
 ///
-/// Not for the cooperative pool: run it on threads that may block. Every read gives up after five
-/// minutes, so that a server which never answers fails a test instead of hanging it.
+/// Not for the cooperative pool: run it on threads that may block. Every read gives up after 300 s,
+/// so that a server which never answers fails a test instead of hanging it.
 package final class RawConnection {
     /// Which system call failed, and how.
     package struct Failure: Error, Hashable, CustomStringConvertible {
@@ -22,10 +22,7 @@ package final class RawConnection {
     package init(port: Int, receiveBuffer: Int32? = nil) throws(Failure) {
         descriptor = socket(AF_INET, Int32(streamType), 0)
         guard descriptor >= 0 else { throw Failure(call: "socket", errno: lastError()) }
-        var timeout = timeval(tv_sec: 300, tv_usec: 0)
-        let size = socklen_t(MemoryLayout<timeval>.size)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, size)
-        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, size)
+        Self.setTimeouts(descriptor)
         if var receiveBuffer {
             let size = socklen_t(MemoryLayout<Int32>.size)
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, size)
@@ -37,18 +34,64 @@ package final class RawConnection {
         }
     }
 
+    /// Takes over a connection that was accepted.
+    init(descriptor: Int32) {
+        self.descriptor = descriptor
+        Self.setTimeouts(descriptor)
+    }
+
     deinit {
         _ = Self.closeDescriptor(descriptor)
     }
 
     /// Sends the UTF-8 of `text` as it is.
     package func send(_ text: String) throws(Failure) {
-        var bytes = Array(text.utf8)[...]
+        try send(Array(text.utf8))
+    }
+
+    /// Sends all of `bytes`.
+    package func send(_ bytes: [UInt8]) throws(Failure) {
+        var bytes = bytes[...]
         while !bytes.isEmpty {
             let count = bytes.withUnsafeBytes { sendBytes(descriptor, $0) }
             guard count > 0 else { throw Failure(call: "send", errno: lastError()) }
             bytes = bytes.dropFirst(count)
         }
+    }
+
+    /// Sends `bytes` until they are out or the peer has taken none of them for so long.
+    ///
+    /// - Parameters:
+    ///   - bytes: what to send.
+    ///   - patience: in milliseconds.
+    /// - Returns: how many went out.
+    /// - Throws: where the connection is gone.
+    package func send(
+        _ bytes: [UInt8],
+        whileTakenWithin patience: Int32
+    ) throws(Failure) -> Int {
+        var sent = 0
+        while sent < bytes.count {
+            var watched = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            guard poll(&watched, 1, patience) > 0 else { return sent }
+            let count = bytes[sent...].withUnsafeBytes { sendSomeBytes(descriptor, $0) }
+            guard count > 0 else { throw Failure(call: "send", errno: lastError()) }
+            sent += count
+        }
+        return sent
+    }
+
+    /// Ends the connection with a reset, as a crashed peer's kernel does.
+    package func reset() {
+        // Connecting to nowhere dissolves a connection; the descriptor stays until `deinit`.
+        var address = sockaddr()
+        address.sa_family = sa_family_t(AF_UNSPEC)
+        _ = connectSocket(descriptor, &address, socklen_t(MemoryLayout<sockaddr>.size))
+    }
+
+    /// Sends no more; the peer sees the end of the stream.
+    package func finish() {
+        shutdown(descriptor, Int32(SHUT_WR))
     }
 
     /// Waits for some bytes; empty at the end of the stream.
@@ -86,6 +129,13 @@ package final class RawConnection {
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    private static func setTimeouts(_ descriptor: Int32) {
+        var timeout = timeval(tv_sec: 300, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, size)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, size)
+    }
+
     private static func connect(_ descriptor: Int32, port: Int) -> Bool {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -104,9 +154,11 @@ package final class RawConnection {
 #if canImport(Glibc)
 private let streamType = SOCK_STREAM.rawValue
 private let noSignal = Int32(MSG_NOSIGNAL)
+private let doNotWait = Int32(MSG_DONTWAIT)
 #else
 private let streamType = SOCK_STREAM
 private let noSignal: Int32 = 0
+private let doNotWait = MSG_DONTWAIT
 #endif
 
 // The class's own names hide these functions from its methods.
@@ -122,6 +174,10 @@ private func connectSocket(
 
 private func sendBytes(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
     send(descriptor, bytes.baseAddress, bytes.count, noSignal)
+}
+
+private func sendSomeBytes(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+    send(descriptor, bytes.baseAddress, bytes.count, noSignal | doNotWait)
 }
 
 private func receiveBytes(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer) -> Int {

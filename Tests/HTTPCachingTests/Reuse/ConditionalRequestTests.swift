@@ -15,6 +15,16 @@ struct ConditionalRequestTests {
         #expect(ConditionalRequest.fields(validating: [.date: "x"]).isEmpty)
     }
 
+    @Test("The tags of several responses are offered together, each once")
+    func severalTags() {
+        let stored: [HTTPFields] = [
+            [.eTag: "\"a\""], [.lastModified: "x"], [.eTag: "W/\"b\""], [.eTag: "\"a\""],
+        ]
+        let fields = ConditionalRequest.fields(selectingAmong: stored)
+        #expect(fields == [.ifNoneMatch: "\"a\", W/\"b\""])
+        #expect(ConditionalRequest.fields(selectingAmong: [[:]]).isEmpty)
+    }
+
     @Test("The application's own conditions do not reach the origin")
     func removing() {
         let fields: HTTPFields = [

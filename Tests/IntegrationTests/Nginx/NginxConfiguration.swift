@@ -14,10 +14,13 @@ import Darwin
 /// | `/chunked/` | the same bytes, chunked, without length, validators or ranges |
 /// | `/gzip/` | gzip-coded for a client that accepts it |
 /// | `/slow/` | 1 MiB/s |
+/// | `/cached/` | what another origin serves, through `proxy_cache` |
 struct NginxConfiguration {
     var directory: FilePath
     var httpPort: Int
     var httpsPort: Int
+    /// The port of the origin behind the cache; nil for none.
+    var originPort: Int?
 
     var text: String {
         // Workers of a master that runs as root would be `nobody`, who may not enter the directory.
@@ -37,6 +40,7 @@ struct NginxConfiguration {
                 fastcgi_temp_path \(directory)/t3;
                 uwsgi_temp_path \(directory)/t4;
                 scgi_temp_path \(directory)/t5;
+                proxy_cache_path \(directory)/cache keys_zone=cache:1m;
                 types {}
                 default_type application/octet-stream;
                 sendfile on;
@@ -63,11 +67,27 @@ struct NginxConfiguration {
                         gzip_min_length 1;
                         gzip_comp_level 1;
                     }
+                    \(cachedLocation)
                     location /slow/ {
                         alias \(directory)/files/;
                         limit_rate 1m;
                     }
                 }
+            }
+            """
+    }
+
+    private var cachedLocation: String {
+        guard let originPort else { return "" }
+        return """
+            location /cached/ {
+                proxy_pass http://127.0.0.1:\(originPort)/;
+                proxy_http_version 1.1;
+                proxy_set_header Connection "";
+                proxy_cache cache;
+                proxy_cache_revalidate on;
+                # Takes the place of the fields that are added elsewhere.
+                add_header X-Cache $upstream_cache_status;
             }
             """
     }

@@ -42,11 +42,13 @@ struct NginxServer: Sendable {
     ///
     /// - Parameters:
     ///   - files: what is served, by name.
+    ///   - originPort: where the origin behind `/cached/` listens; nil for none.
     ///   - body: what is done meanwhile.
     /// - Returns: what `body` returned, and the exchanges in the order in which they ended.
     /// - Throws: what `body` throws, or why nginx cannot be started.
     static func run<Result: Sendable>(
-        files: [String: GeneratedBody],
+        files: [String: GeneratedBody] = [:],
+        originPort: Int? = nil,
         _ body: @Sendable (NginxServer) async throws -> Result
     ) async throws -> (Result, [Exchange]) {
         let directory = try TemporaryDirectory()
@@ -54,7 +56,7 @@ struct NginxServer: Sendable {
         for (name, content) in files { try directory.write(content, to: "files/\(name)") }
         try await makeCertificate(in: directory)
         let result = try await withPorts { ports in
-            try await run(in: directory, ports: ports, body)
+            try await run(in: directory, ports: ports, originPort: originPort, body)
         }
         return (result, try exchanges(directory.read("access.log")))
     }
@@ -62,12 +64,14 @@ struct NginxServer: Sendable {
     private static func run<Result: Sendable>(
         in directory: TemporaryDirectory,
         ports: (Int, Int),
+        originPort: Int?,
         _ body: @Sendable (NginxServer) async throws -> Result
     ) async throws -> Result {
         let configuration = NginxConfiguration(
             directory: directory.path,
             httpPort: ports.0,
-            httpsPort: ports.1
+            httpsPort: ports.1,
+            originPort: originPort
         )
         try directory.write(configuration.text, to: "nginx.conf")
         let server = NginxServer(

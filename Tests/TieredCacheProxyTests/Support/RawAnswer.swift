@@ -58,7 +58,7 @@ extension RawConnection {
             return answer
         }
         if answer["transfer-encoding"] == "chunked" {
-            answer.body = try receiveChunks()
+            answer.body = try receiveChunkedBody()
         } else if let length = answer["content-length"] {
             answer.body = try receive(exactly: try #require(Int(length)))
         } else {
@@ -67,7 +67,7 @@ extension RawConnection {
         return answer
     }
 
-    private func receiveChunks() throws -> [UInt8] {
+    func receiveChunkedBody() throws -> [UInt8] {
         var body: [UInt8] = []
         while true {
             var line = ""

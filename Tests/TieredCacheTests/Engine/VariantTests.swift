@@ -114,6 +114,77 @@ struct VariantTests {
         }
     }
 
+    @Test("A request that selects none offers the tags of all, and a 304 says which is its answer")
+    func tagsOfOtherVariantsAreOffered() async throws {
+        try await RelayFixture.run { fixture in
+            for agent in ["a", "b"] {
+                var fields = Self.vary("User-Agent")
+                fields[.eTag] = "\"\(agent)\""
+                let answer = fixture.answer(200, fields, body: agent)
+                _ = try await fixture.ask(.get, [.userAgent: agent], answer)
+            }
+            var fields = Self.vary("User-Agent")
+            fields[.eTag] = "\"b\""
+            let chosen = try await fixture.ask(
+                .get,
+                [.userAgent: "c"],
+                fixture.answer(304, fields)
+            )
+            #expect(chosen.requests.map { $0.headerFields[.ifNoneMatch] } == ["\"a\", \"b\""])
+            #expect(chosen.status == 200 && chosen.body == "b")
+            #expect(chosen.cacheStatus.forwardReason == .varyMiss)
+            #expect(chosen.cacheStatus.forwardStatus == 304)
+            for agent in ["a", "b"] {
+                let held = try await fixture.ask(.get, [.userAgent: agent])
+                #expect(held.isHit && held.body == agent)
+            }
+            fields[.eTag] = "\"d\""
+            let other = fixture.answer(200, fields, body: "d")
+            let fetched = try await fixture.ask(.get, [.userAgent: "d"], other)
+            #expect(fetched.body == "d" && fetched.requests.count == 1)
+            #expect(try await fixture.ask(.get, [.userAgent: "d"]).isHit)
+        }
+    }
+
+    @Test("A 304 that names none of them is followed by a request for the whole")
+    func aStrangeConfirmationIsNotTrusted() async throws {
+        try await RelayFixture.run { fixture in
+            var fields = Self.vary("User-Agent")
+            fields[.eTag] = "\"a\""
+            let answer = fixture.answer(200, fields, body: "a")
+            _ = try await fixture.ask(.get, [.userAgent: "a"], answer)
+            let fetched = try await fixture.ask(
+                .get,
+                [.userAgent: "b"],
+                fixture.answer(304, [.eTag: "\"x\""]),
+                fixture.answer(200, Self.vary("User-Agent"), body: "b")
+            )
+            #expect(fetched.body == "b")
+            #expect(fetched.requests.map { $0.headerFields[.ifNoneMatch] } == ["\"a\"", nil])
+        }
+    }
+
+    @Test(
+        "What the client selects by itself is forwarded as it is",
+        arguments: [
+            [.ifNoneMatch: "\"z\""], [.ifModifiedSince: "Sun, 09 Sep 2001 01:46:40 GMT"],
+            [.range: "bytes=0-1"],
+        ] as [HTTPFields]
+    )
+    func theClientsOwnSelectionStays(fields: HTTPFields) async throws {
+        try await RelayFixture.run { fixture in
+            var stored = Self.vary("User-Agent")
+            stored[.eTag] = "\"a\""
+            let answer = fixture.answer(200, stored, body: "a")
+            _ = try await fixture.ask(.get, [.userAgent: "a"], answer)
+            var asked = fields
+            asked[.userAgent] = "b"
+            let forwarded = try await fixture.ask(.get, asked, fixture.answer(404))
+            let request = try #require(forwarded.requests.first?.headerFields)
+            #expect(request[.ifNoneMatch] == fields[.ifNoneMatch])
+        }
+    }
+
     @Test("The application's own requests have variants too")
     func variantsOfTheApplication() async throws {
         try await RelayFixture.run { fixture in

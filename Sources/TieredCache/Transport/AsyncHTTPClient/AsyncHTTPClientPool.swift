@@ -136,6 +136,7 @@ extension Channel {
             let pipeline = channel.pipeline.syncOperations
             let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
             try pipeline.addHandler(RequestTargetWriter(), position: .after(encoder))
+            try pipeline.addHandler(LastPartHolder(), position: .after(encoder))
             let decoder = try pipeline.handler(
                 type: ByteToMessageHandler<HTTPResponseDecoder>.self
             )

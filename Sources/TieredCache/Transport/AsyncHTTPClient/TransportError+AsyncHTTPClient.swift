@@ -19,7 +19,27 @@ extension TransportError {
     ///   - afterHead: Whether the response's head had arrived; before it, an error of the socket
     ///     may mean that there is no connection.
     init(_ error: any Error, afterHead: Bool) {
-        self.init(Self.kind(of: error, afterHead: afterHead), "\(error)")
+        self.init(
+            Self.kind(of: error, afterHead: afterHead),
+            "\(error)",
+            isTimeout: Self.isTimeout(error)
+        )
+    }
+
+    private static func isTimeout(_ error: any Error) -> Bool {
+        switch error {
+        case let error as HTTPClientError:
+            error == .connectTimeout || error == .getConnectionFromPoolTimeout
+                || error == .tlsHandshakeTimeout
+        case let error as NIOConnectionError:
+            error.connectionErrors.contains { isTimeout($0.error) }
+        case let error as IOError:
+            error.errnoCode == ETIMEDOUT
+        case ChannelError.connectTimeout:
+            true
+        default:
+            false
+        }
     }
 
     private static func kind(of error: any Error, afterHead: Bool) -> Kind {

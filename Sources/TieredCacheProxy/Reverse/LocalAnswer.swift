@@ -1,0 +1,56 @@
+import HTTPTypes
+import NIOCore
+import NIOHTTP1
+
+/// What the reverse proxy answers without asking the origin.
+enum LocalAnswer {
+    /// The answer to a request that ends here, whatever is held; nil if there is an origin to ask.
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - fields: its fields; `Max-Forwards` is counted down.
+    /// - Returns: the answer.
+    static func to(_ request: ServerRequest, _ fields: inout HTTPFields) -> WholeAnswer? {
+        guard let method = request.method else { return .text(400) }
+        // A tunnel has no business here.
+        guard method != .connect else { return notAllowed() }
+        // The server as a whole, not something at the origin (RFC 9110 §9.3.7).
+        if method == .options, request.target == "*" { return options() }
+        if let expectation = request.value("expect"), expectation.lowercased() != "100-continue" {
+            return .text(417)
+        }
+        guard Intermediary.endsHere(method, &fields) else { return nil }
+        return method == .trace ? trace(of: request) : options()
+    }
+
+    private static func notAllowed() -> WholeAnswer {
+        var answer = WholeAnswer.text(405)
+        answer.head.fields[.allow] = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE"
+        return answer
+    }
+
+    private static func options() -> WholeAnswer {
+        WholeAnswer(head: ResponseHead(status: 200, framing: .length(0)))
+    }
+
+    /// What arrived, without what must not be shown (RFC 9110 §9.3.8).
+    private static func trace(of request: ServerRequest) -> WholeAnswer {
+        var text = "TRACE \(request.target) HTTP/1.\(request.head.version.minor)\r\n"
+        for field in request.fields where !isSecret(field.name) {
+            text += "\(field.name.rawName): \(field.value)\r\n"
+        }
+        text += "\r\n"
+        return WholeAnswer(
+            head: ResponseHead(
+                status: 200,
+                fields: [.contentType: "message/http"],
+                framing: .length(Int64(text.utf8.count))
+            ),
+            body: ByteBuffer(string: text)
+        )
+    }
+
+    private static func isSecret(_ name: HTTPField.Name) -> Bool {
+        name == .authorization || name == .proxyAuthorization || name == .cookie
+    }
+}

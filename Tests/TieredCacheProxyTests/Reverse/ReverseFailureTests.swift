@@ -1,0 +1,282 @@
+import HTTPCaching
+import Testing
+import TieredCache
+import TieredCacheTesting
+
+@testable import TieredCacheProxy
+
+/// What becomes of a request when the origin fails, seen from a client's socket.
+@Suite(.timeLimit(.minutes(10)))
+struct ReverseFailureTests {
+    private static let ok = "HTTP/1.1 200 OK\r\n"
+
+    /// Answers that are no HTTP, or that two parsers might read in two ways.
+    static let unusable: [String] = [
+        "hello\r\n\r\n", "HTTP/2.0 200 OK\r\nContent-Length: 1\r\n\r\na",
+        "HTTP/1.1 99 Low\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 1000 High\r\n\r\n",
+        ok + "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+        ok + "Content-Length: 3, 4\r\n\r\nabcd", ok + "Content-Length: -3\r\n\r\nabc",
+        ok + "Content-Length: +3\r\n\r\nabc", ok + "Content-Length: 0x3\r\n\r\nabc",
+        ok + "Content-Length: 99999999999999999999999\r\n\r\nabc",
+        ok + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ok + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+        ok + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        ok + "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+        ok + "Content-Length : 3\r\n\r\nabc", ok + "A b: c\r\nContent-Length: 0\r\n\r\n",
+        ok + "A: b\r\n c\r\nContent-Length: 0\r\n\r\n", ok + "A: b\0\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+    ]
+
+    @Test(arguments: unusable)
+    func whatIsNotHTTPIs502(answer: String) async throws {
+        try await ReverseFixture.run { connection, _ in
+            try connection.send(answer)
+            connection.finish()
+            return false
+        } _: { fixture in
+            let answer1 = try await fixture.ask("/a")
+            #expect(answer1.status == 502)
+            let answer2 = try await fixture.ask("/a", method: "POST", body: "x")
+            #expect(answer2.status == 502)
+        }
+    }
+
+    enum Ending: CaseIterable {
+        case finish, reset
+    }
+
+    @Test(arguments: Ending.allCases)
+    func anEndBeforeTheHeadIs502(ending: Ending) async throws {
+        try await ReverseFixture.run { connection, _ in
+            if ending == .reset { connection.reset() }
+            return false
+        } _: { fixture in
+            let answer = try await fixture.ask("/a")
+            #expect(answer.status == 502 && answer["content-length"] != nil)
+            let answer3 = try await fixture.ask("/a", method: "POST")
+            #expect(answer3.status == 502)
+            // Who posts does not want it done twice.
+            #expect(fixture.origin.requests.filter { $0.method == "POST" }.count == 1)
+        }
+    }
+
+    @Test func anOriginThatCannotBeReachedIs502() async throws {
+        let listener = try RawListener()
+        let url = "http://127.0.0.1:\(listener.port)"
+        listener.stop()
+        let urls = [url, "http://nowhere.invalid/"]
+        for url in urls {
+            try await ReverseFixture.run {
+                $0.originURL = url
+                $0.configuration.retries = 1
+            } origin: { _, _ in
+                false
+            } _: { fixture in
+                let answer4 = try await fixture.ask("/a")
+                #expect(answer4.status == 502)
+                let answer5 = try await fixture.ask("/a", method: "POST", body: "x")
+                #expect(answer5.status == 502)
+            }
+        }
+    }
+
+    @Test func anOriginWithoutTLSIs502() async throws {
+        let listener = try RawListener()
+        let serving = Task {
+            await onOwnThread {
+                while let connection = listener.accept() {
+                    // That the proxy has left already is as good.
+                    _ = Result { try connection.send("HTTP/1.1 400 Bad Request\r\n\r\n") }
+                    connection.finish()
+                }
+            }
+        }
+        try await ReverseFixture.run {
+            $0.originURL = "https://127.0.0.1:\(listener.port)"
+        } origin: { _, _ in
+            false
+        } _: { fixture in
+            let answer6 = try await fixture.ask("/a")
+            #expect(answer6.status == 502)
+        }
+        listener.stop()
+        await serving.value
+    }
+
+    @Test(arguments: ["GET", "POST"])
+    func anOriginThatSaysNothingIs504(method: String) async throws {
+        try await ReverseFixture.run {
+            $0.configuration.timeout = .milliseconds(200)
+        } origin: { connection, _ in
+            // Until the proxy has had enough of it.
+            _ = try connection.receiveAll()
+            return false
+        } _: { fixture in
+            let answer7 = try await fixture.ask("/a", method: method)
+            #expect(answer7.status == 504)
+            #expect(fixture.origin.requests.count == 1)
+        }
+    }
+
+    @Test func aConnectionThatTakesTooLongIs504() async throws {
+        // The first connection fills the only place of a listener that accepts nobody.
+        let listener = try SaturatedListener()
+        try await ReverseFixture.run {
+            $0.originURL = "http://127.0.0.1:\(listener.port)"
+            $0.configuration.connectTimeout = .milliseconds(100)
+            $0.configuration.retries = 1
+        } origin: { _, _ in
+            false
+        } _: { fixture in
+            let answer8 = try await fixture.ask("/a")
+            #expect(answer8.status == 504)
+        }
+    }
+
+    // MARK: After the head
+
+    static let cutBodies = [
+        "Content-Length: 10\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n7\r\nx",
+        "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0x1\r\nd\r\n0\r\n\r\n",
+    ]
+
+    @Test(arguments: cutBodies, ["GET", "POST"])
+    func aCutBodyNeverLooksWhole(body: String, method: String) async throws {
+        try await ReverseFixture.run {
+            $0.configuration.retries = 1
+        } origin: { connection, _ in
+            try connection.send(Self.ok + "Cache-Control: no-store\r\n" + body)
+            connection.finish()
+            return false
+        } _: { fixture in
+            let request = "\(method) /a HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
+            let (text, _) = try await fixture.exchange(request)
+            #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n") || text.hasPrefix("HTTP/1.1 502 "))
+            #expect(!text.hasSuffix("\r\n0\r\n\r\n"))
+            if text.hasPrefix("HTTP/1.1 200"), body.hasPrefix("Content-Length") {
+                #expect(text.contains("\r\nContent-Length: 10\r\n"))
+            }
+        }
+    }
+
+    @Test func aCutBodyWithoutLengthIsAResetForHTTP10() async throws {
+        try await ReverseFixture.run { connection, _ in
+            try connection.send(Self.ok + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+            connection.finish()
+            return false
+        } _: { fixture in
+            let (_, isReset) = try await fixture.exchange("GET /a HTTP/1.0\r\n\r\n")
+            #expect(isReset)
+        }
+    }
+
+    @Test func aBodyThatEndsWithItsConnectionIsWhole() async throws {
+        try await ReverseFixture.run { connection, request in
+            _ = try connection.receiveBody(of: request)
+            try connection.send(Self.ok + "\r\nabc")
+            connection.finish()
+            return false
+        } _: { fixture in
+            let answer9 = try await fixture.ask("/a")
+            #expect(answer9.text == "abc")
+            let answer10 = try await fixture.ask("/a", method: "POST", body: "x")
+            #expect(answer10.text == "abc")
+        }
+    }
+
+    // MARK: Asking again
+
+    @Test(arguments: ["POST", "PUT", "DELETE", "PATCH", "LOCK"])
+    func aRequestThatTheOriginMayHaveActedOnIsNotRepeated(method: String) async throws {
+        try await ReverseFixture.run { connection, request in
+            _ = try connection.receiveBody(of: request)
+            guard request.target == "/first" else { return false }
+            try connection.answer("ok")
+            return true
+        } _: { fixture in
+            let answer11 = try await fixture.ask("/first", method: method, body: "x")
+            #expect(answer11.status == 200)
+            let answer12 = try await fixture.ask("/second", method: method, body: "x")
+            #expect(answer12.status == 502)
+            #expect(fixture.origin.requests.map(\.target) == ["/first", "/second"])
+        }
+    }
+
+    @Test func aGetIsRepeatedWhenItsConnectionHadBeenIdle() async throws {
+        let asked = Guarded(0)
+        try await ReverseFixture.run { connection, request in
+            let number = asked.withLock { count in
+                count += 1
+                return count
+            }
+            // The second request comes over the first one's connection, which is closing.
+            guard number != 2 else { return false }
+            try connection.answer("\(number)", "Cache-Control: no-store")
+            return true
+        } _: { fixture in
+            let answer13 = try await fixture.ask("/a")
+            #expect(answer13.text == "1")
+            let answer14 = try await fixture.ask("/a")
+            #expect(answer14.text == "3")
+            #expect(fixture.origin.requests.map(\.connection) == [1, 1, 2])
+        }
+    }
+
+    // MARK: Stale
+
+    struct StaleCase: CustomTestStringConvertible, Sendable {
+        let control: String
+        let isShared: Bool
+        /// The answers while the origin says 503, and while it is gone.
+        let expected: (Int, Int)
+
+        var testDescription: String { "\(control), \(isShared ? "shared" : "private")" }
+    }
+
+    static let staleCases: [StaleCase] = [
+        StaleCase(control: "max-age=0", isShared: false, expected: (200, 200)),
+        StaleCase(control: "max-age=0", isShared: true, expected: (200, 200)),
+        StaleCase(control: "max-age=0, stale-if-error=60", isShared: true, expected: (200, 200)),
+        StaleCase(control: "max-age=0, stale-if-error=0", isShared: true, expected: (503, 200)),
+        StaleCase(control: "max-age=0, must-revalidate", isShared: false, expected: (503, 502)),
+        StaleCase(control: "max-age=0, proxy-revalidate", isShared: false, expected: (200, 200)),
+        StaleCase(control: "max-age=0, proxy-revalidate", isShared: true, expected: (503, 502)),
+        StaleCase(control: "s-maxage=0, max-age=0", isShared: false, expected: (200, 200)),
+        StaleCase(control: "s-maxage=0, max-age=0", isShared: true, expected: (503, 502)),
+        StaleCase(control: "no-cache", isShared: false, expected: (503, 502)),
+    ]
+
+    @Test(arguments: staleCases)
+    func whatIsHeldStandsInWhereTheRulesAllow(example: StaleCase) async throws {
+        let asked = Guarded(0)
+        try await ReverseFixture.run {
+            $0.configuration.isShared = example.isShared
+        } origin: { connection, _ in
+            let number = asked.withLock { count in
+                count += 1
+                return count
+            }
+            switch number {
+            case 1:
+                try connection.answer("held", "Cache-Control: \(example.control)", "ETag: \"a\"")
+            case 2: try connection.answer("no", status: "503 Service Unavailable")
+            default: return false
+            }
+            return true
+        } _: { fixture in
+            let answer15 = try await fixture.ask("/a")
+            #expect(answer15.text == "held")
+            for expected in [example.expected.0, example.expected.1] {
+                let answer = try await fixture.ask("/a")
+                #expect(answer.status == expected)
+                guard expected == 200 else { continue }
+                // Marked, so that who gets it can tell (RFC 9211).
+                #expect(answer.text == "held" && answer["age"] != nil)
+                #expect(answer["cache-status"]?.contains("detail=stale") == true)
+            }
+        }
+    }
+}
