@@ -12,7 +12,9 @@ enum Program {
     static func main() async -> Never {
         // A reader that closes its end of a pipe must show up as an error of that write.
         signal(SIGPIPE, SIG_IGN)
+        StandardStreams.occupyClosed()
         do {
+            try requireUTF8(CommandLine.unsafeArgv, count: Int(CommandLine.argc))
             try RootCommand.requireKnownCommand(in: CommandLine.arguments.dropFirst())
             var command = try RootCommand.parseAsRoot()
             if var asynchronous = command as? any AsyncParsableCommand {
@@ -24,6 +26,20 @@ enum Program {
             finish(with: Ending(error))
         }
         finish(with: Ending(status: .done, output: nil))
+    }
+
+    /// Refuses arguments that are no text: repaired, they would name another file or URL.
+    ///
+    /// - Throws: ``CommandFailure`` with ``ExitStatus/usage``.
+    static func requireUTF8(
+        _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>,
+        count: Int
+    ) throws(CommandFailure) {
+        for index in 0..<count {
+            guard let argument = arguments[index], String(validatingCString: argument) == nil
+            else { continue }
+            throw CommandFailure(.usage, "argument \(index) is not UTF-8")
+        }
     }
 
     private static func finish(with ending: Ending) -> Never {

@@ -23,7 +23,9 @@ public struct StoredResponse: Hashable, Sendable {
         public static let storedByApplication = Flags(rawValue: 1 << 2)
         /// Came through as the origin sent it: redirects not followed, codings not decoded.
         public static let relayed = Flags(rawValue: 1 << 3)
-        /// Came without a strong validator; what a 304 says later is not about its bytes.
+        /// Came without a strong validator, or with one that other bytes have as well, because these
+        /// were decoded on the way in or changed by a proxy (203); what a 304 says later is not about
+        /// its bytes.
         public static let withoutValidator = Flags(rawValue: 1 << 4)
     }
 

@@ -45,7 +45,9 @@ struct BlockTable: Sendable {
     /// The bytes of a block; the last one of a known length is short.
     func extent(of block: Int) -> Range<Int64> {
         let start = Int64(block) * Self.blockSize
-        return start..<min(start + Self.blockSize, completeLength ?? .max)
+        // The last block that can be named ends where numbers do.
+        let (end, overflow) = start.addingReportingOverflow(Self.blockSize)
+        return start..<min(overflow ? .max : end, completeLength ?? .max)
     }
 
     func isHeld(_ block: Int) -> Bool {

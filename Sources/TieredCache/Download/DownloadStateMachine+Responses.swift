@@ -112,6 +112,7 @@ extension DownloadStateMachine {
 
     private mutating func begin(_ start: GenerationStart, _ response: HTTPResponse) -> Action {
         if plan.wantsWhole(after: start, response) { extendToEnd() }
+        noteReplacement(by: start)
         hasGeneration = true
         isRevalidating = false
         generation = Generation(
@@ -127,6 +128,15 @@ extension DownloadStateMachine {
             )
         )
         return .receive(.newGeneration(start))
+    }
+
+    /// Progress begins anew with a representation that is provably another one, a few times.
+    private mutating func noteReplacement(by start: GenerationStart) {
+        guard let validator = start.validator, validator != generation?.validator,
+            replacements <= plan.policy.maximumRestarts
+        else { return }
+        if hasGeneration { replacements += 1 }
+        furthest = start.offset
     }
 
     private mutating func go(

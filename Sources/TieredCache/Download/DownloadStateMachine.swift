@@ -95,10 +95,14 @@ package struct DownloadStateMachine: Sendable {
     var hasGeneration: Bool
     /// The offset of the next byte that is missing.
     package internal(set) var position: Int64
+    /// How far this representation has been brought; what comes again from before is no progress.
+    var furthest: Int64
     var attemptsWithoutProgress = 0
     /// Whether the present attempt has brought a byte: then its failure does not count.
     var hasProgressed = false
     var restarts = 0
+    /// How often one representation with a validator has taken the place of another.
+    var replacements = 0
     var hasRefreshedRedirect = false
     var bypassesCaches = false
     /// Until a response begins a new generation, every request carries the conditional fields.
@@ -114,6 +118,7 @@ package struct DownloadStateMachine: Sendable {
         hasGeneration = plan.generation != nil
         isRevalidating = !plan.conditionalFields.isEmpty
         position = plan.range.lowerBound
+        furthest = plan.range.lowerBound
         areRangesUntrusted = plan.policy.areRangesUntrusted
         bypassesCaches = plan.bypassesCaches
     }
@@ -153,8 +158,9 @@ package struct DownloadStateMachine: Sendable {
             return .instead(restart(.rangesUntrusted("sent more bytes than it announced")))
         }
         defer { position = end }
-        // Bytes that are only compared are no progress: they might come for ever.
-        if end > reception.compareUntil {
+        // Bytes that are only compared, or came before, are no progress: they might come for ever.
+        if end > max(reception.compareUntil, furthest) {
+            furthest = end
             (attemptsWithoutProgress, hasProgressed, hasResolved) = (0, true, false)
         }
         guard position >= reception.compareUntil else {

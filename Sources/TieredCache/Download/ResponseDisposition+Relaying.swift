@@ -68,7 +68,10 @@ extension ResponseDisposition {
         let fields = response.headerFields
         let hasNoBody =
             context.method == .head || [204, 205, 304].contains(response.status.code)
-        let isChunked = fields[.transferEncoding] != nil
+        let isChunked = TransferCoding(in: fields) == .chunked
+        guard TransferCoding(in: fields) != .unknown else {
+            return .unusable("sent a transfer coding that was not asked for")
+        }
         let length: Int64?
         do {
             length = hasNoBody ? 0 : isChunked ? nil : try ContentLength.parse(in: fields)

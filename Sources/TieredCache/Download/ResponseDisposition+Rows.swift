@@ -14,6 +14,11 @@ extension ResponseDisposition {
     ///   - context: The facts beside them.
     package init(of response: HTTPResponse, to kind: RequestKind, in context: ResponseContext) {
         switch response.status.code {
+        case ..<200:
+            // The others of these are no answers, and do not come here.
+            self = .unusable("switched to a protocol that was not asked for")
+        case 200..<300 where TransferCoding(in: response.headerFields) == .unknown:
+            self = .unusable("sent a transfer coding that was not asked for")
         case 206:
             self = Self.partial(response, to: kind, in: context)
         case 304:
@@ -25,6 +30,9 @@ extension ResponseDisposition {
         case 416:
             self = Self.unsatisfied(response, to: kind, in: context)
         case 200..<300:
+            self = Self.whole(response, to: kind, in: context)
+        case 300..<400 where kind.range == nil:
+            // A redirect that is to be followed was followed before; 300 has a body of its own.
             self = Self.whole(response, to: kind, in: context)
         case let code where Self.transientStatuses.contains(code):
             // Row 22: what is held stays; the body of an error is nobody's representation.
@@ -61,7 +69,7 @@ extension ResponseDisposition {
         } catch {
             return .unusable("sent a Content-Length that is none")
         }
-        let isChunked = fields[.transferEncoding] != nil
+        let isChunked = TransferCoding(in: fields) == .chunked
         let hasNoBody = context.method == .head || [204, 205].contains(response.status.code)
         let validator = Validator(of: fields, responseTime: context.responseTime)
         if response.status.code == 200, coding == .identity, kind != .revalidation,

@@ -29,7 +29,10 @@ final class DiskTier: Sendable {
     ) {
         self.init(time: configuration.timeSource) { () throws(CacheError) in
             guard let directory = configuration.directory else {
-                throw CacheError(.localStorage, "this cache has no directory")
+                throw CacheError(
+                    .localStorage,
+                    "this cache has no directory; name one, or set XDG_CACHE_HOME or HOME"
+                )
             }
             return try DiskStore(
                 configuration.diskOptions(directory, events: events, counters: counters),

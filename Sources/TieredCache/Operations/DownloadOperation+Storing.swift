@@ -20,13 +20,18 @@ extension DownloadOperation {
             for name in ContentDigest.promisingFields { fields[name] = nil }
             fields[.contentLength] = start.completeLength.map(String.init)
         }
-        return storedResponse(
+        var stored = storedResponse(
             status: isPart ? 200 : response.status.code,
             fields: fields,
             of: response,
             finalTarget: head.finalTarget,
             times: (head.requestTime, head.responseTime)
         )
+        // Nothing may be joined by a tag that other bytes have as well (rows 23 and 26).
+        if start.coding != .identity || response.status.code == 203 {
+            stored.flags.insert(.withoutValidator)
+        }
+        return stored
     }
 
     func storedResponse(

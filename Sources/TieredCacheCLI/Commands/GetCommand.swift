@@ -92,7 +92,11 @@ struct GetCommand: AsyncParsableCommand {
         guard effectiveMethod.isToken else {
             throw ValidationError("'\(effectiveMethod)' is not a method")
         }
+        // CONNECT asks for a tunnel, not for a body.
+        guard effectiveMethod != "CONNECT" else { throw ValidationError("CONNECT has no body") }
         guard !output.isEmpty else { throw ValidationError("--output must name a file or be -") }
+        // In scripts it is a variable that was not set, and all URLs would share one entry.
+        guard key != "" else { throw ValidationError("--key must not be empty") }
     }
 }
 

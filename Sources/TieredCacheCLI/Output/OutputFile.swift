@@ -45,6 +45,8 @@ final class OutputFile {
     init(_ path: String, allowsUnnamed: Bool) throws(CommandFailure) {
         shownPath = path
         do {
+            // A path value drops the slash, and a file would appear where a directory was meant.
+            guard !path.hasSuffix("/") else { throw Errno.isDirectory }
             let existing = try ExistingFile.look(at: FilePath(path))
             target = existing?.path ?? FilePath(path)
             guard existing?.isRegular ?? true else {

@@ -38,6 +38,20 @@ enum StandardOutput {
     }
 }
 
+/// The three descriptors that every program may count on.
+enum StandardStreams {
+    /// Puts something in the place of those that the caller has closed.
+    ///
+    /// Otherwise the next file that is opened gets the number, and a body meant for standard output
+    /// is written into a file of the cache. What takes the place fails as a closed one does.
+    static func occupyClosed() {
+        for descriptor: CInt in 0...2 where fcntl(descriptor, F_GETFD) == -1 && errno == EBADF {
+            // The lowest free number is the one that is missing.
+            _ = open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY)
+        }
+    }
+}
+
 /// What is known about a terminal behind a descriptor.
 enum Terminal {
     static func isTerminal(_ descriptor: FileDescriptor) -> Bool {

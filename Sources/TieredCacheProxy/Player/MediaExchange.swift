@@ -48,7 +48,7 @@ struct MediaExchange: Sendable {
         case .response(let response):
             try await answer(response, source)
         case .unsatisfiable(let length):
-            try await refuseRange(length)
+            try await answerBeyondEnd(length, source)
         case .failed(let status):
             try await send(status)
         case .lengthUnknown, .cut:
@@ -67,12 +67,7 @@ struct MediaExchange: Sendable {
     private func answer(_ response: CacheResponse, _ source: MediaSource) async throws {
         guard response.status.code == 200 else { return try await relay(response) }
         if mayBePlaylist(response), try await answerPlaylist(source) { return }
-        let outcome = conditions.outcome(
-            tag: source.tag(of: response),
-            lastModified: response.fields[.lastModified],
-            now: settings.timeSource.wallTime()
-        )
-        switch outcome {
+        switch outcome(of: response, source) {
         case .notModified:
             try await send(304, source.fields(of: response), .none)
         case .failed:
@@ -84,6 +79,27 @@ struct MediaExchange: Sendable {
         case .answer, .answerWhole:
             try await deliver(response, isPartial: conditions.range != nil, source)
         }
+    }
+
+    /// The conditions come before the range (RFC 9110 §13.2.2): of a file that has become shorter
+    /// since the player saw it, it is to have the new bytes, or to hear that there are some.
+    private func answerBeyondEnd(_ length: Int64, _ source: MediaSource) async throws {
+        guard conditions.hasConditions,
+            case .response(let response) = try await source.open(.bounded(0..<1)),
+            response.status.code == 200, outcome(of: response, source) != .answer
+        else { return try await refuseRange(length) }
+        try await answer(response, source)
+    }
+
+    private func outcome(
+        of response: CacheResponse,
+        _ source: MediaSource
+    ) -> PlayerConditions.Outcome {
+        conditions.outcome(
+            tag: source.tag(of: response),
+            lastModified: response.fields[.lastModified],
+            now: settings.timeSource.wallTime()
+        )
     }
 
     private func deliver(

@@ -21,7 +21,8 @@ struct PlayerConditions: Sendable {
     let range: ByteRangeSpec?
 
     private let fields: HTTPFields
-    private let hasConditions: Bool
+    /// Whether there is any condition.
+    let hasConditions: Bool
 
     /// Reads a request.
     ///

@@ -126,6 +126,49 @@ struct GetOutputTests {
         }
     }
 
+    @Test("A closed standard output fails, and no file of the cache takes its place")
+    func closedOutput() async throws {
+        try await Workplace.with { place in
+            place.origin.serveFresh("/a", length: 1_000_000)
+            let outcome = try await place.runPlain(
+                ["-c", "exec \"$@\" >&-", "sh", try Workplace.program.string, "get"]
+                    + [place.origin.url("/a"), "--directory", place.cache.string],
+                program: "/bin/sh"
+            )
+            outcome.expectFailure(74, "standard output")
+            try await place.run("verify").expectDone()
+            let checked = try await place.get("/a", into: "a")
+            checked.expectDone()
+            #expect(try place.file("a", equals: "/a"))
+        }
+    }
+
+    @Test("A name that ends with a slash is no file")
+    func slash() async throws {
+        try await Workplace.with { place in
+            place.origin.serveFresh("/a", length: 1000)
+            let slash = place.files.appending("b").string + "/"
+            let outcome = try await place.run("get", place.origin.url("/a"), "--output", slash)
+            outcome.expectFailure(74, "b/", "directory")
+            #expect(!place.files.names.contains("b"))
+            #expect(place.exchanges("/a").isEmpty)
+        }
+    }
+
+    @Test("Bytes that are no text name no file and no URL: 64")
+    func notText() async throws {
+        try await Workplace.with { place in
+            place.origin.serveFresh("/a", length: 1000)
+            let outcome = try await place.runPlain(
+                ["-c", "exec \"$0\" get \"$1\" --output \"$(printf 'a\\377')\""]
+                    + [try Workplace.program.string, place.origin.url("/a")],
+                program: "/bin/sh"
+            )
+            outcome.expectFailure(64, "argument 4 is not UTF-8")
+            #expect(place.exchanges("/a").isEmpty)
+        }
+    }
+
     @Test("An empty body makes an empty file")
     func empty() async throws {
         try await Workplace.with { place in

@@ -65,6 +65,7 @@ struct ParsingTests {
             ["get", "u", "--range", "5"], ["get", "u", "--header", "A: \u{1}"],
             ["get", "u", "--retries", "0"], ["get", "u", "--timeout", "0"],
             ["get", "u", "--timeout", "nan"], ["get", "u", "--output", ""],
+            ["get", "u", "--key", ""], ["get", "u", "--method", "CONNECT"],
             ["list", "--memory-limit", "0"], ["list", "--disk-limit", "0"],
             ["list", "--disk-limit=-1"], ["list", "--log-level", "loud"], ["trim"],
             ["trim", "--to", "x"], ["remove"], ["prefetch"],

@@ -146,6 +146,25 @@ struct PlayerProxyTests {
         }
     }
 
+    @Test func conditionsComeBeforeARangeBeyondTheEnd() async throws {
+        try await ProxyFixture.run { fixture in
+            let resource = OriginResource.fresh(length)
+            fixture.origin.serve("/a.mp4", resource)
+            let beyond = "Range: bytes=\(length)-"
+            let refused = try await fixture.ask("/a.mp4", beyond)
+            #expect(refused.status == 416)
+            let tag = try #require(try await fixture.ask("/a.mp4")["etag"])
+            #expect(try await fixture.ask("/a.mp4", beyond, "If-Range: \(tag)").status == 416)
+            #expect(try await fixture.ask("/a.mp4", beyond, "If-Match: \"x\"").status == 412)
+            let same = try await fixture.ask("/a.mp4", beyond, "If-None-Match: \(tag)")
+            #expect(same.status == 304)
+            // What the player has is of an older, longer file: it is to have the new one.
+            let whole = try await fixture.ask("/a.mp4", beyond, "If-Range: \"older\"")
+            #expect(whole.status == 200)
+            try expect(whole, is: 0..<length, of: resource)
+        }
+    }
+
     @Test func lengthsThatNobodyKnowsAreFound() async throws {
         try await ProxyFixture.run { fixture in
             var resource = OriginResource.fresh(length)

@@ -72,6 +72,8 @@ struct BlockTableTests {
         #expect(table.heldRun(containing: .max) == nil)
         #expect(table.nextGap(in: length..<length) == nil)
         #expect(BlockTable.blockCount(.max) > 0)
+        let endless = BlockTable(completeLength: nil, checksums: [1, 2, 3])
+        #expect(endless.nextGap(in: 0..<Int64.max) == 3 * block..<Int64.max)
     }
 
     @Test("runs, gaps and counts are those of a plain list", arguments: 0..<20 as Range<UInt64>)

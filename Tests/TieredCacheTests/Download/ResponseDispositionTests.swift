@@ -353,6 +353,35 @@ struct ResponseDispositionTests {
         )
     }
 
+    @Test("Transfer codings beside chunked, and protocols, that nobody asked for")
+    func unaskedCodings() {
+        for coding in ["gzip, chunked", "gzip", "chunked, chunked"] {
+            for kind in [RequestKind.full, resume()] {
+                guard case .unusable = decide(200, [.transferEncoding: coding], to: kind) else {
+                    Issue.record("\(coding) to \(kind)")
+                    continue
+                }
+            }
+        }
+        let plain = GenerationStart(
+            completeLength: nil,
+            validator: nil,
+            framing: .closeDelimited
+        )
+        #expect(decide(200, [.transferEncoding: "Identity"], to: .full) == .newGeneration(plain))
+        guard case .unusable = decide(101, to: .full) else {
+            Issue.record("101 is no answer")
+            return
+        }
+    }
+
+    @Test("300 without a place to go on at: its body is the answer, but not to a range")
+    func multipleChoices() {
+        let start = GenerationStart(end: 9, completeLength: 9, validator: nil)
+        #expect(decide(300, [.contentLength: "9"], to: .full) == .newGeneration(start))
+        #expect(decide(300, [.contentLength: "9"], to: resume()) == .unsuccessful)
+    }
+
     @Test("Row 26: a coded body despite identity: decoded, and nothing is joined to it")
     func row26() {
         for (name, coding) in [

@@ -135,6 +135,8 @@ struct TransportResponseTests {
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
             "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello",
+            "HTTP/1.1 000 Nothing\r\nContent-Length: 5\r\n\r\nhello",
+            "HTTP/1.1 099 Nothing\r\n\r\n",
             "HTTP/1.1 200 OK\r\nBad Name\u{1}: x\r\n\r\n",
         ]
     )

@@ -33,6 +33,8 @@ final class ResponseReader: ChannelDuplexHandler {
     private var isReadHeld = false
     /// Whether something went wrong below: then an end may be a cut, which the library can tell.
     private var isBroken = false
+    /// Whether the peer has sent what is no answer; nothing that follows is one.
+    private var isRefused = false
 
     func write(
         context: ChannelHandlerContext,
@@ -50,9 +52,13 @@ final class ResponseReader: ChannelDuplexHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isRefused else { return }
         guard let exchange else { return context.fireChannelRead(data) }
         switch unwrapInboundIn(data) {
         case .head(let head):
+            // To the library a status below 200 is an interim response, to the parser one below
+            // 100 has a body: that body would trap.
+            guard head.status.code >= 100 else { return refuse(context) }
             if (100..<200).contains(head.status.code), head.status != .switchingProtocols {
                 exchange.onInterim?(HTTPResponse(head))
             } else {
@@ -95,6 +101,12 @@ final class ResponseReader: ChannelDuplexHandler {
         exchange = nil
         isReadHeld = false
         context.fireChannelInactive()
+    }
+
+    private func refuse(_ context: ChannelHandlerContext) {
+        isRefused = true
+        context.fireErrorCaught(HTTPParserError.invalidStatus)
+        context.close(promise: nil)
     }
 
     private func goOn(_ context: ChannelHandlerContext) {

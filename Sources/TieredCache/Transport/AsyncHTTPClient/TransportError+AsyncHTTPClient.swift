@@ -4,6 +4,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
+import SystemPackage
 
 #if canImport(Glibc)
 import Glibc
@@ -21,9 +22,17 @@ extension TransportError {
     init(_ error: any Error, afterHead: Bool) {
         self.init(
             Self.kind(of: error, afterHead: afterHead),
-            "\(error)",
+            Self.words(for: error),
             isTimeout: Self.isTimeout(error)
         )
+    }
+
+    /// The library's words, or those of the system where there are any.
+    private static func words(for error: any Error) -> String {
+        switch error {
+        case let error as IOError: Errno(rawValue: error.errnoCode).description
+        default: "\(error)"
+        }
     }
 
     private static func isTimeout(_ error: any Error) -> Bool {
