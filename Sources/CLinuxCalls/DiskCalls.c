@@ -53,6 +53,41 @@ static inline int tc_openat2(int directory, const char *path, int flags,
 }
 #endif
 
+static void close_parent(int parent, int directory) {
+  if (parent != directory)
+    (void)close(parent);
+}
+
+// Without openat2, one component after the other, none of which may be a link or lead upwards.
+static int open_beneath_plainly(int directory, const char *path, int flags, unsigned mode) {
+  int parent = directory;
+  const char *slash;
+  while ((slash = strchr(path, '/')) != NULL) {
+    char name[64];
+    size_t length = (size_t)(slash - path);
+    if (length >= sizeof name) {
+      close_parent(parent, directory);
+      return -ENAMETOOLONG;
+    }
+    memcpy(name, path, length);
+    name[length] = '\0';
+    int next = length == 0 || strcmp(name, "..") == 0
+                   ? -EXDEV
+                   : tc_openat_plain(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    close_parent(parent, directory);
+    if (next < 0)
+      return next;
+    parent = next;
+    path = slash + 1;
+  }
+  int file = strcmp(path, "..") == 0 ? -EXDEV
+                                     : tc_openat_plain(parent, path, flags | O_NOFOLLOW, mode);
+  if (file == -EPERM && (flags & O_NOATIME) != 0)
+    file = tc_openat_plain(parent, path, (flags & ~O_NOATIME) | O_NOFOLLOW, mode);
+  close_parent(parent, directory);
+  return file;
+}
+
 // An odd umask can take the owner's own bits, and so make a file that nobody can open again.
 static void restore_mode(int file, unsigned mode) {
   struct stat status;
@@ -61,7 +96,8 @@ static void restore_mode(int file, unsigned mode) {
     (void)fchmod(file, mode);
 }
 
-static int open_beneath(int directory, const char *path, int flags, unsigned mode, bool cached) {
+static int open_beneath(int directory, const char *path, int flags, unsigned mode, bool cached,
+                        bool is_old_kernel) {
   // Our reads must not cost a write of the inode.
   if ((flags & (O_CREAT | O_DIRECTORY)) == 0)
     flags |= O_NOATIME;
@@ -69,7 +105,7 @@ static int open_beneath(int directory, const char *path, int flags, unsigned mod
   // RESOLVE_BENEATH takes locks that all lookups of the machine share. Where a lookup is a hit, its
   // name is made from a digest: without links and "..", there is no way out.
   uint64_t resolve = RESOLVE_NO_SYMLINKS | (cached ? RESOLVE_CACHED : RESOLVE_BENEATH);
-  int file = tc_openat2(directory, path, flags, mode, resolve);
+  int file = is_old_kernel ? -ENOSYS : tc_openat2(directory, path, flags, mode, resolve);
   if (file == -EPERM && (flags & O_NOATIME) != 0) {
     flags &= ~O_NOATIME;
     file = tc_openat2(directory, path, flags, mode, resolve);
@@ -79,11 +115,16 @@ static int open_beneath(int directory, const char *path, int flags, unsigned mod
 #endif
   if (cached)
     return -EAGAIN;
-  return tc_openat_plain(directory, path, flags | O_NOFOLLOW, mode);
+  return open_beneath_plainly(directory, path, flags, mode);
 }
 
 int tc_open_beneath(int directory, const char *path, int flags, unsigned mode, bool cached) {
-  int file = open_beneath(directory, path, flags, mode, cached);
+  return tc_open_beneath_on(directory, path, flags, mode, cached, false);
+}
+
+int tc_open_beneath_on(int directory, const char *path, int flags, unsigned mode, bool cached,
+                       bool is_old_kernel) {
+  int file = open_beneath(directory, path, flags, mode, cached, is_old_kernel);
   if (file >= 0 && (flags & O_CREAT) != 0)
     restore_mode(file, mode);
   return file;
@@ -176,14 +217,29 @@ int tc_sync(int file, bool data_only) {
   return result < 0 ? -errno : 0;
 }
 
-int tc_lock(int file) {
+static int set_lock(int file, short type) {
 #if defined(F_OFD_SETLK)
-  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+  struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_len = 1};
   int result;
   TC_RETRY(result, fcntl(file, F_OFD_SETLK, &lock));
   if (result == 0)
     return 1;
   return errno == EAGAIN || errno == EACCES ? 0 : -errno;
+#else
+  return -ENOTSUP;
+#endif
+}
+
+int tc_lock(int file) { return set_lock(file, F_WRLCK); }
+
+int tc_share(int file) { return set_lock(file, F_RDLCK); }
+
+int tc_is_locked(int file) {
+#if defined(F_OFD_GETLK)
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+  int result;
+  TC_RETRY(result, fcntl(file, F_OFD_GETLK, &lock));
+  return result < 0 ? -errno : lock.l_type != F_UNLCK;
 #else
   return -ENOTSUP;
 #endif
@@ -212,11 +268,6 @@ static int open_parent(int directory, const char *path, const char **last) {
   name[length] = '\0';
   *last = slash + 1;
   return tc_open_beneath(directory, name, O_RDONLY | O_DIRECTORY, 0, false);
-}
-
-static void close_parent(int parent, int directory) {
-  if (parent != directory)
-    (void)close(parent);
 }
 
 int tc_renameat(int from, const char *old_path, int to,

@@ -80,6 +80,12 @@ public struct Configuration: Sendable {
     ///
     /// They hold no userinfo, query, authorization or cookie.
     public var logger = Logger(label: "tieredcache") { _ in SwiftLogNoOpLogHandler() }
+    /// Whether sums and events are kept with the directory, for ``TieredCache/lifetimeStatistics()``
+    /// and ``TieredCache/recordedEvents(for:since:)``; true by default.
+    ///
+    /// They take at most 2 MiB, and a 256th of ``diskLimit``. They name URLs without userinfo and
+    /// query.
+    public var keepsHistory = true
     /// What sends requests; nil for the built-in HTTP client (package trait `HTTPClient`).
     public var transport: (any Transport)?
     /// Where time comes from.

@@ -16,9 +16,9 @@ struct RootCommand: AsyncParsableCommand {
         subcommands: [
             GetCommand.self, PrefetchCommand.self, DownloadsCommand.self, ResumeCommand.self,
             PauseCommand.self, CancelCommand.self, ServeCommand.self, ListCommand.self,
-            StatsCommand.self, ShowCommand.self, PathCommand.self, VerifyCommand.self,
-            RemoveCommand.self,
-            ClearCommand.self, TrimCommand.self, DemoCommand.self,
+            StatsCommand.self, EventsCommand.self, ShowCommand.self, PathCommand.self,
+            VerifyCommand.self, RemoveCommand.self, ClearCommand.self, TrimCommand.self,
+            DemoCommand.self,
         ]
     )
 }

@@ -66,7 +66,7 @@ extension InMemoryFileSystem {
             guard case .file(let number) = state.handles.removeValue(forKey: file.number) else {
                 return
             }
-            if state.locks[number] == file.number { state.locks[number] = nil }
+            state.unlock(number, file.number)
             state.files[number]?.opens -= 1
             state.forgetIfUnused(number)
         }

@@ -103,6 +103,7 @@ extension InMemoryFileSystem.State {
     fileprivate mutating func beginAnew() {
         handles = [:]
         locks = [:]
+        shares = [:]
         failures = []
         calls = []
         changeCount = 0

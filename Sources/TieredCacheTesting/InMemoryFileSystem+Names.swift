@@ -92,10 +92,28 @@ extension InMemoryFileSystem {
     /// Gives the lock up.
     public func unlock(_ file: OpenFile) {
         state.withLock { state in
-            guard case .file(let number) = state.handles[file.number],
-                state.locks[number] == file.number
-            else { return }
+            guard case .file(let number) = state.handles[file.number] else { return }
+            state.unlock(number, file.number)
+        }
+    }
+
+    /// Takes a share of the lock.
+    public func share(_ file: OpenFile) throws(FileSystemError) -> Bool {
+        try state.withLock { state throws(FileSystemError) in
+            try state.enter(.lock, "")
+            let number = try state.file(file, .lock)
+            if let holder = state.locks[number], holder != file.number { return false }
             state.locks[number] = nil
+            state.shares[number, default: []].insert(file.number)
+            return true
+        }
+    }
+
+    /// Whether others have the lock, or a share of it.
+    public func isLocked(_ file: OpenFile) throws(FileSystemError) -> Bool {
+        try state.withLock { state throws(FileSystemError) in
+            try state.enter(.lock, "")
+            return state.isLocked(try state.file(file, .lock), exceptBy: file.number)
         }
     }
 
@@ -104,10 +122,24 @@ extension InMemoryFileSystem {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.lock, "")
             let number = try state.file(file, .lock)
-            if let holder = state.locks[number], holder != file.number { return false }
+            guard !state.isLocked(number, exceptBy: file.number) else { return false }
+            state.shares[number] = nil
             state.locks[number] = file.number
             return true
         }
+    }
+}
+
+extension InMemoryFileSystem.State {
+    fileprivate func isLocked(_ number: Int, exceptBy handle: Int32) -> Bool {
+        if let holder = locks[number], holder != handle { return true }
+        return shares[number]?.contains { $0 != handle } ?? false
+    }
+
+    mutating func unlock(_ number: Int, _ handle: Int32) {
+        if locks[number] == handle { locks[number] = nil }
+        shares[number]?.remove(handle)
+        if shares[number]?.isEmpty == true { shares[number] = nil }
     }
 }
 

@@ -30,6 +30,8 @@ extension InMemoryFileSystem {
         var handles: [Int32: Node] = [:]
         /// Which open file holds the lock of a file.
         var locks: [Int: Int32] = [:]
+        /// Which open files have a share of the lock of a file.
+        var shares: [Int: Set<Int32>] = [:]
         var nextNode = 1
         var nextHandle: Int32 = 100
         var failures: [Failure] = []

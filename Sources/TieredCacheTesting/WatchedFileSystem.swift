@@ -166,6 +166,16 @@ public final class WatchedFileSystem: FileSystem {
         return try base.lock(file)
     }
 
+    /// Takes a share of the lock.
+    public func share(_ file: OpenFile) throws(FileSystemError) -> Bool {
+        try base.share(file)
+    }
+
+    /// Whether others have a share of the lock.
+    public func isLocked(_ file: OpenFile) throws(FileSystemError) -> Bool {
+        try base.isLocked(file)
+    }
+
     /// Gives the lock up.
     public func unlock(_ file: OpenFile) { base.unlock(file) }
 }

@@ -24,9 +24,14 @@ struct tc_file_status {
 int tc_openat_plain(int directory, const char *path, int flags, unsigned mode);
 
 /// Opens below `directory` without following a symbolic link in any component. With `cached`, fails
-/// with EAGAIN where that would need the disk. O_NOATIME is dropped for files of another user, and
-/// kernels or sandboxes without openat2 get O_NOFOLLOW, which guards the last component alone.
+/// with EAGAIN where that would need the disk. O_NOATIME is dropped for files of another user. On
+/// kernels or in sandboxes without openat2 each component is opened by itself with O_NOFOLLOW, and
+/// with `cached` the answer is always EAGAIN.
 int tc_open_beneath(int directory, const char *path, int flags, unsigned mode, bool cached);
+
+/// The same; with `is_old_kernel` as if there were no openat2.
+int tc_open_beneath_on(int directory, const char *path, int flags, unsigned mode, bool cached,
+                       bool is_old_kernel);
 
 /// Reads what the page cache holds; fails with EAGAIN where the disk would be needed.
 int64_t tc_pread_nowait(int file, void *buffer, size_t count, int64_t offset);
@@ -50,6 +55,13 @@ int tc_sync(int file, bool data_only);
 /// Takes a lock that belongs to the open file, not to the process. Returns 1 if it was taken, 0 if
 /// another holds it.
 int tc_lock(int file);
+
+/// Takes a share of that lock, beside other shares. Returns 1 if it was taken, 0 if another has the
+/// whole.
+int tc_share(int file);
+
+/// Returns 1 if another open file has the lock or a share of it, 0 if none has.
+int tc_is_locked(int file);
 
 /// Gives that lock up, for all who share the open file.
 void tc_unlock(int file);

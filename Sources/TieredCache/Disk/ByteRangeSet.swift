@@ -42,6 +42,19 @@ public struct ByteRangeSet: Hashable, Sendable {
         ranges.replaceSubrange(first..<end, with: CollectionOfOne(lower..<upper))
     }
 
+    /// Takes a range out.
+    ///
+    /// - Complexity: O(ranges).
+    public mutating func remove(_ range: Range<Int64>) {
+        guard !range.isEmpty else { return }
+        ranges = ranges.flatMap { held -> [Range<Int64>] in
+            guard held.overlaps(range) else { return [held] }
+            let before = held.lowerBound..<max(held.lowerBound, range.lowerBound)
+            let after = min(held.upperBound, range.upperBound)..<held.upperBound
+            return [before, after].filter { !$0.isEmpty }
+        }
+    }
+
     /// Whether every byte of `range` is in the set; true for an empty range.
     public func contains(_ range: Range<Int64>) -> Bool {
         range.isEmpty

@@ -9,13 +9,7 @@ extension DiskCore {
         var freed: Int64 = 0
         /// Whether nothing more could be evicted.
         var isExhausted = false
-        fileprivate var gone: [Gone] = []
-    }
-
-    fileprivate struct Gone {
-        var key: CacheKey
-        var reason: DiskEvictionReason
-        var bytes: Int64
+        fileprivate var gone: [DiskDeparture] = []
     }
 
     /// Evicts until enough is free; leaves what is pinned or leased.
@@ -44,13 +38,15 @@ extension DiskCore {
                     if !evict(victim, reason, &result) { failed.insert(victim.name) }
                 }
                 guard victims.isEmpty else { continue }
-                let cold = reason == nil ? giveUpColdBlocks(count) : 0
+                let cold = reason == .trimmed ? 0 : giveUpColdBlocks(count)
                 result.freed += cold
                 result.isExhausted = cold <= 0
             }
         }
         for gone in result.gone {
-            options.didEvict?(gone.key, gone.reason, gone.bytes)
+            didLose(gone)
+            guard let key = gone.key, case .evicted(let reason) = gone.cause else { continue }
+            options.didEvict?(key, reason, gone.bytes)
         }
         return result
     }
@@ -106,21 +102,25 @@ extension DiskCore {
         _ reason: DiskEvictionReason?,
         _ result: inout Eviction
     ) -> Bool {
-        let key = options.didEvict == nil ? nil : record(of: victim.name)?.record.key
+        let isReported = options.didEvict != nil || options.didLeave != nil
+        let key = isReported ? record(of: victim.name)?.record.key : nil
+        var gone = DiskDeparture(cause: .evicted(.coldBlocks), name: victim.name, key: key)
         if victim.queue == .used, victim.bodyBytes >= options.hugeBody,
             let bytes = shorten(victim)
         {
             result.freed += bytes
-            if let key { result.gone.append(Gone(key: key, reason: .coldBlocks, bytes: bytes)) }
+            gone.bytes = bytes
+            gone.isPartial = true
+            if isReported { result.gone.append(gone) }
             return true
         }
         guard remove(victim) else { return false }
         result.freed += victim.bytes
-        if let key {
-            let usual: DiskEvictionReason =
-                victim.queue == .prefetched ? .prefetchedUnused : .leastRecentlyUsed
-            result.gone.append(Gone(key: key, reason: reason ?? usual, bytes: victim.bytes))
-        }
+        let usual: DiskEvictionReason =
+            victim.queue == .prefetched ? .prefetchedUnused : .leastRecentlyUsed
+        gone.cause = .evicted(reason ?? usual)
+        gone.bytes = victim.bytes
+        if isReported { result.gone.append(gone) }
         return true
     }
 

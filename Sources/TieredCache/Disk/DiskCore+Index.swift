@@ -79,5 +79,6 @@ extension DiskCore {
             }
         }
         state.withLock { $0.counters.damagedRecords += scan.damaged.count }
+        for name in scan.damaged { didLose(DiskDeparture(cause: .corrupted, name: name)) }
     }
 }

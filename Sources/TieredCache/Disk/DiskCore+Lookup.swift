@@ -87,7 +87,7 @@ extension DiskCore {
             return .wouldBlock
         }
         guard let found else {
-            if reader.isDamaged { count(\.damagedRecords) }
+            if reader.isDamaged { didMeetDamagedRecord(name, of: key) }
             return .ready(nil)
         }
         guard let opened = try body(of: found, &reader) else { return .wouldBlock }
@@ -120,6 +120,7 @@ extension DiskCore {
                 return state
             }
         }
+        if !access.canWrite, let file = state.body { share(file) }
         guard let file = state.body, table.isComplete else { return state }
         if state.isInline, let status = found.status {
             state.verification = status.verification
@@ -131,6 +132,16 @@ extension DiskCore {
             state.table = table
         }
         return state
+    }
+
+    /// Tells the owner that this guest has a body open: no part of it is given up meanwhile.
+    private func share(_ file: OpenFile) {
+        do throws(FileSystemError) {
+            _ = try fileSystem.share(file)
+        } catch {
+            // Read all the same: whoever is no owner hashes each block whenever it reads.
+            count(\.readErrors)
+        }
     }
 
     private func isVerified(_ name: EntryName, _ generation: UInt64, _ state: UInt64) -> Bool {

@@ -8,7 +8,8 @@ extension DiskCore {
         for key: CacheKey,
         metadata: [UInt8],
         completeLength: Int64?,
-        class entryClass: DiskEntryClass
+        class entryClass: DiskEntryClass,
+        replacing cause: DiskDeparture.Cause = .replaced
     ) throws(CacheError) -> DiskEntry {
         try beginWriting()
         defer { endWriting() }
@@ -18,7 +19,7 @@ extension DiskCore {
         let entry = newEntry(key, metadata, completeLength, entryClass.flags)
         try turns.take(entry.name) { () throws(CacheError) in
             try removeFiles(of: entry.name)
-            replace(entry.name, with: entry, slot: nil)
+            replace(entry.name, with: entry, slot: nil, because: cause)
         }
         if completeLength == 0 { try publishEmpty(entry) }
         return entry
@@ -262,14 +263,25 @@ extension DiskCore {
     }
 
     /// Puts an entry in the place of what had its name, in index, ledger and descriptor cache.
-    func replace(_ name: EntryName, with entry: DiskEntry?, slot: DiskIndex.Slot?) {
+    ///
+    /// - Returns: what is not there any more.
+    @discardableResult
+    func replace(
+        _ name: EntryName,
+        with entry: DiskEntry?,
+        slot: DiskIndex.Slot?,
+        because cause: DiskDeparture.Cause? = .replaced,
+        of key: CacheKey? = nil
+    ) -> DiskIndex.Slot? {
         let known = state.withLock { $0.index[name] }
         // Before it is booked as free.
         if let known, let slot, known.hasBody, known.generation != slot.generation {
             discardBody(name, known.generation)
         }
+        var isDamaged = false
         let (oldSlot, old, leaving) = state.withLock {
             state -> (DiskIndex.Slot?, DiskEntry?, LeavingEntries) in
+            isDamaged = state.damaged.remove(name) != nil
             state.changes[name.shardNumber] &+= 1
             let oldSlot = state.index.remove(name)
             let old = state.residents[name] === entry ? nil : state.residents.remove(name)
@@ -288,5 +300,18 @@ extension DiskCore {
         if let old, old.isUnrecorded { discardBody(name, old.generation) }
         old?.detach(booked: oldSlot)
         retire(leaving)
+        guard let oldSlot, oldSlot.generation != slot?.generation else { return nil }
+        if let cause {
+            let key = old?.key ?? entry?.key ?? key
+            didLose(
+                DiskDeparture(
+                    cause: isDamaged ? .corrupted : cause,
+                    name: name,
+                    key: key,
+                    bytes: oldSlot.bytes
+                )
+            )
+        }
+        return oldSlot
     }
 }

@@ -40,6 +40,7 @@ extension DiskCore {
         defer { fileSystem.close(record) }
         let body = try open(found.name.body(found.record.generation), in: entries, .readWrite)
         defer { fileSystem.close(body) }
+        try requireUnshared(body)
         // A table that is cut off says that the rest is not held.
         try fileSystem.truncate(record, to: found.record.tableOffset + 8 * Int64(head))
         // Opened between choice and now: whoever looks from here on sees the short table.
@@ -78,7 +79,8 @@ extension DiskCore {
                 do throws(FileSystemError) {
                     freed += try giveUpColdBlocks(of: entry, count - freed)
                 } catch {
-                    self.count(\.housekeepingErrors)
+                    // Where a guest reads it, nothing is wrong.
+                    if error.errno != .resourceBusy { self.count(\.housekeepingErrors) }
                 }
             }
         }
@@ -96,6 +98,7 @@ extension DiskCore {
         defer { fileSystem.close(record) }
         let body = try open(entry.name.body(entry.generation), in: entries, .readWrite)
         defer { fileSystem.close(body) }
+        try requireUnshared(body)
         let before = try fileSystem.status(of: body).allocatedBytes
         let table = entry.record.tableOffset
         for run in runs {
@@ -110,6 +113,11 @@ extension DiskCore {
         }
         state.withLock { $0.counters.shortened += 1 }
         return before - (try fileSystem.status(of: body).allocatedBytes)
+    }
+
+    /// Takes the lock of a body until it is closed; a guest that reads it has a share.
+    private func requireUnshared(_ body: OpenFile) throws(FileSystemError) {
+        guard try fileSystem.lock(body) else { throw FileSystemError(.lock, .resourceBusy) }
     }
 
     private func bookQuietly(_ entry: DiskEntry, _ record: OpenFile) {

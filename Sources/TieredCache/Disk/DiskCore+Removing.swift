@@ -2,7 +2,10 @@ import SystemPackage
 
 extension DiskCore {
     /// Removes a key's entry; who holds it reads on.
-    func remove(_ key: CacheKey) throws(CacheError) -> Bool {
+    func remove(
+        _ key: CacheKey,
+        because cause: DiskDeparture.Cause = .removed
+    ) throws(CacheError) -> Bool {
         try beginWriting()
         defer { endWriting() }
         try loadIndex()
@@ -14,7 +17,8 @@ extension DiskCore {
             // A damaged record of this name is of no use to anybody.
             guard isKeys || (onDisk == nil && open == nil) else { return false }
             try removeFiles(of: name)
-            replace(name, with: nil, slot: nil)
+            let cause = isKeys ? cause : .corrupted
+            replace(name, with: nil, slot: nil, because: cause, of: key)
             return isKeys
         }
     }
@@ -30,16 +34,21 @@ extension DiskCore {
             Set(state.index.all.map(\.name)).union(state.residents.all.map(\.name))
         }
         var failure: CacheError?
+        var departure = DiskDeparture(cause: .removed, entries: 0)
         for name in names {
             do throws(CacheError) {
                 try turns.take(name) { () throws(CacheError) in
                     try removeFiles(of: name)
-                    replace(name, with: nil, slot: nil)
+                    let slot = replace(name, with: nil, slot: nil, because: nil)
+                    departure.entries += slot == nil ? 0 : 1
+                    departure.bytes += slot?.bytes ?? 0
                 }
             } catch {
                 failure = failure ?? error
             }
         }
+        // One for all: a log of a million lines would say no more.
+        didLose(departure)
         if let failure { throw failure }
     }
 

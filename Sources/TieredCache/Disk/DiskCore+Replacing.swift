@@ -108,6 +108,7 @@ extension DiskCore {
     /// - Returns: the path of a complete body; `nil` if it is not complete.
     func bodyPath(of entry: DiskEntry) throws(CacheError) -> FilePath? {
         guard entry.isComplete else { return nil }
+        if !access.canWrite, !(try isStillComplete(entry)) { return nil }
         let path = options.root.appending("entries").appending(entry.name.body(entry.generation))
         guard entry.state.withLock({ $0.isInline }) else {
             try protectHandedOut(entry)
@@ -128,12 +129,17 @@ extension DiskCore {
         }
     }
 
+    /// Looks again, now that a share in the body keeps the owner from giving up any of it.
+    private func isStillComplete(_ entry: DiskEntry) throws(CacheError) -> Bool {
+        guard let again = try lookup(entry.key) else { return false }
+        return again.generation == entry.generation && again.isComplete
+    }
+
     /// Who reads a path sees no gaps, so the file must keep all its blocks as long as it is there.
     private func protectHandedOut(_ entry: DiskEntry) throws(CacheError) {
         let isProtected = entry.state.withLock { state in
             state.flags.contains(.handedOut) || Int64(state.table.heldBytes) < options.hugeBody
         }
-        // A guest cannot: the path is good until the owner needs the room.
         guard access.canWrite, !isProtected else { return }
         try replaceRecord(of: entry) { $0.flags.insert(.handedOut) }
     }

@@ -105,7 +105,7 @@ extension DiskCore {
         guard missing <= evictableBytes() else { throw belowFloor(available) }
         // A few more, so that the next write need not evict again.
         let slack = state.withLock { $0.ledger.bytes } / 20
-        evict { freed in freed < missing ? missing + slack - freed : 0 }
+        evict(.volumeFloor) { freed in freed < missing ? missing + slack - freed : 0 }
         let (stillMissing, nowAvailable) = try volumeShortage(now)
         guard stillMissing <= 0 else { throw belowFloor(nowAvailable) }
     }

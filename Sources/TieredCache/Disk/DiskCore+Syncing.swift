@@ -14,6 +14,14 @@ extension DiskCore {
         if isPromised { try sync(entry) }
     }
 
+    /// Waits until what is held of an entry by now is on the medium; a fill may go on meanwhile.
+    ///
+    /// Does nothing for an entry of which nothing is on disk yet.
+    func checkpoint(_ entry: DiskEntry) throws(CacheError) {
+        let isThere = entry.state.withLock { $0.isPublished && !$0.isDetached }
+        if isThere { try sync(entry) }
+    }
+
     /// Waits until what is held of an entry is on the medium: bytes, record, and names.
     func sync(_ entry: DiskEntry) throws(CacheError) {
         guard let entries else { return }

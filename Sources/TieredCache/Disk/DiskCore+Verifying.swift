@@ -55,6 +55,7 @@ extension DiskCore {
         try turns.take(name) { () throws(CacheError) in
             guard record(of: name) == nil else { return }  // Stored anew meanwhile.
             try removeFiles(of: name)
+            replace(name, with: nil, slot: nil, because: .corrupted)
         }
         result.repaired += 1
     }

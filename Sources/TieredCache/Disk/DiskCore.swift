@@ -20,6 +20,8 @@ final class DiskCore: Sendable {
         var openings = [Int](repeating: 0, count: 256)
         var limbo = [Int64](repeating: 0, count: 256)
         var hasShard = [Bool](repeating: false, count: 256)
+        /// Whose records were met and found damaged; they have to go, whatever comes in their place.
+        var damaged: Set<EntryName> = []
         var isIndexLoaded = false
         var isClosed = false
         var generation: UInt64
@@ -75,6 +77,7 @@ final class DiskCore: Sendable {
     /// Lets go of everything that is open and not leased, and of the directory.
     func close() {
         persistUses(isLast: true)
+        options.willClose?(self)
         let residents = state.withLock { state in
             state.isClosed = true
             let residents = state.residents

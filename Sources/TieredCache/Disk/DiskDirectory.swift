@@ -57,6 +57,7 @@ struct DiskDirectory {
             fixedBytes =
                 allocated("FORMAT") + allocated("LOCK") + allocated(IndexSnapshot.name)
                 + allocated("PROXY") + allocatedByJobs()
+                + HistoryFiles.names.reduce(0) { $0 + allocated($1) }
             let volume = try fileSystem.volume(of: root)
             minimumFree = options.minimumFree ?? min(256 << 20, volume.total / 20)
             if let percentage = options.maximumVolumePercentage {
@@ -180,14 +181,17 @@ struct DiskDirectory {
 
     /// What the root holds.
     ///
-    /// `jobs` and `PROXY` belong to the downloads and to the proxy; the disk tier never touches them.
-    static let names: Set<String> = [
-        "FORMAT", "LOCK", IndexSnapshot.name, "entries", "staging", "jobs", "PROXY",
-    ]
+    /// `jobs` and `PROXY` belong to the downloads and to the proxy, STATS and EVENTS to the history; the
+    /// disk tier never touches them.
+    static let names: Set<String> = Set(
+        ["FORMAT", "LOCK", IndexSnapshot.name, "entries", "staging", "jobs", "PROXY"]
+            + HistoryFiles.names
+    )
 
     /// Whether a name in `staging` is one that we give.
     static func isOurs(_ staged: String) -> Bool {
-        staged == "FORMAT" || staged == IndexSnapshot.name || EntryFileName(staged) != nil
+        staged == "FORMAT" || staged == IndexSnapshot.name || staged == HistoryFiles.statistics
+            || EntryFileName(staged) != nil
     }
 
     private func allocated(_ name: String) -> Int64 {

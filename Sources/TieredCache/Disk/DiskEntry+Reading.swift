@@ -136,7 +136,7 @@ extension DiskEntry {
         }
         refreshHotBody()
         // Given up, it is no damage.
-        if wasHeld { core.count(\.damagedBlocks) }
+        if wasHeld { core.didLose(block: block, of: self) }
     }
 }
 

@@ -38,6 +38,15 @@ extension DiskEntry {
         }
     }
 
+    /// Waits until what is held by now is on the medium, so that no power cut takes it away.
+    ///
+    /// What arrives meanwhile may or may not be.
+    ///
+    /// - Throws: ``CacheError/Code/localStorage``: the bytes are there, but may not survive.
+    public func checkpoint() throws(CacheError) {
+        try core.checkpoint(self)
+    }
+
     /// Protects the entry from eviction, or ends that.
     public func setPinned(_ isPinned: Bool) throws(CacheError) {
         try core.replaceRecord(of: self) { state in

@@ -88,6 +88,19 @@ public final class DiskEntry: Sendable {
         return use > 0 ? Int64(clamping: use / 1_000_000_000) : nil
     }
 
+    /// Whether a guest in another process, or another store of this one, has the body open just now;
+    /// one call to the kernel.
+    ///
+    /// What the owner of the directory reads is known to the owner alone.
+    public var isOpenElsewhere: Bool {
+        guard let file = state.withLock({ $0.body }) else { return false }
+        do throws(FileSystemError) {
+            return try core.fileSystem.isLocked(file)
+        } catch {
+            return false  // It cannot be told.
+        }
+    }
+
     /// Whether this generation was replaced or removed since the lease was taken.
     public var isSuperseded: Bool { state.withLock { $0.isDetached } }
 

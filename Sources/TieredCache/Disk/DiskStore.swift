@@ -105,6 +105,23 @@ public final class DiskStore: Sendable {
         )
     }
 
+    /// The same, with what is to be said about the entry that has to go.
+    func makeEntry(
+        for key: CacheKey,
+        metadata: [UInt8],
+        completeLength: Int64?,
+        class entryClass: DiskEntryClass,
+        replacing cause: DiskDeparture.Cause
+    ) throws(CacheError) -> DiskEntry {
+        try core.makeEntry(
+            for: key,
+            metadata: metadata,
+            completeLength: completeLength,
+            class: entryClass,
+            replacing: cause
+        )
+    }
+
     /// Stores a complete body.
     ///
     /// - Parameters:
@@ -130,6 +147,11 @@ public final class DiskStore: Sendable {
     @discardableResult
     public func remove(_ key: CacheKey) throws(CacheError) -> Bool {
         try core.remove(key)
+    }
+
+    /// The same, with what is to be said about it.
+    func remove(_ key: CacheKey, because cause: DiskDeparture.Cause) throws(CacheError) -> Bool {
+        try core.remove(key, because: cause)
     }
 
     /// Removes all entries, pinned ones too; files that are not ours stay.

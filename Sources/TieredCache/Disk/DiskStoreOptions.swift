@@ -31,6 +31,10 @@ public struct DiskStoreOptions: Sendable {
     /// lock is held.
     public var didEvict: (@Sendable (CacheKey, DiskEvictionReason, Int64) -> Void)?
 
+    /// Called with whatever is gone, also what was asked for: by any thread, which must not wait.
+    var didLeave: (@Sendable (DiskDeparture) -> Void)?
+    /// Called before the directory is given up, on the thread that closes the store.
+    var willClose: (@Sendable (DiskCore) -> Void)?
     /// From how many entries on the index is written down when the store closes: reading through
     /// fewer takes less than syncing a file.
     var minimumSnapshotEntries = 4096
@@ -51,7 +55,7 @@ public struct DiskStoreOptions: Sendable {
 }
 
 /// Why an entry was evicted.
-public enum DiskEvictionReason: Hashable, Sendable {
+public enum DiskEvictionReason: String, Hashable, Sendable, CaseIterable {
     /// Room was needed, and it had been prefetched and never used.
     case prefetchedUnused
     /// Room was needed, and it was the one used least recently.
@@ -60,6 +64,8 @@ public enum DiskEvictionReason: Hashable, Sendable {
     case trimmed
     /// Room was needed: it is still there, but gave up blocks that nobody was reading.
     case coldBlocks
+    /// The volume was about to have less free than must stay free.
+    case volumeFloor
 }
 
 /// What an entry is stored as.

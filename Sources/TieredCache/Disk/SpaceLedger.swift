@@ -52,6 +52,11 @@ struct SpaceLedger: Sendable {
         reserved -= count
     }
 
+    /// Reserves room for what grows now and then, whatever else there is; negative gives some back.
+    mutating func setAside(_ count: Int64) {
+        reserved += count
+    }
+
     /// Books what files grew or shrank by.
     mutating func book(_ delta: Int64) {
         bytes += delta

@@ -1,5 +1,6 @@
 import HTTPCaching
 import Logging
+import SystemPackage
 
 // What happened, for statistics, events and logs. Nothing here decides anything.
 extension Engine {
@@ -29,6 +30,8 @@ extension Engine {
 
     func didMiss(_ request: CacheRequest, _ reason: CacheEvent.MissReason) {
         counters.add(to: .misses)
+        counters.add(to: reason.counter)
+        history?.note(.missed, reason.rawValue, key: request.key)
         events.post(CacheEvent(key: request.key, .missed(reason)))
         logger.debug(
             "lookup missed",
@@ -142,7 +145,10 @@ extension Engine {
     // MARK: Storing
 
     func didStore(_ key: CacheKey, _ tier: CacheEvent.Tier, bytes: Int64) {
-        if tier == .disk { counters.add(bytes, to: .bytesStored) }
+        if tier == .disk {
+            counters.add(bytes, to: .bytesStored)
+            history?.note(.stored, key: key, count: bytes)
+        }
         events.post(CacheEvent(key: key, .stored(tier, bytes: bytes)))
     }
 
@@ -150,6 +156,7 @@ extension Engine {
     func didFailToStore(_ request: CacheRequest, _ error: CacheError) {
         guard error.code != .shutDown else { return }
         counters.add(to: .storageFailures)
+        history?.note(.refused, error.word, key: request.key)
         events.post(CacheEvent(key: request.key, .storageFailed(error)))
         logger.warning(
             "not stored",
@@ -194,7 +201,26 @@ extension DownloadOperation.NotStored {
     }
 }
 
+extension CacheEvent.MissReason {
+    fileprivate var counter: StatisticsCounters.Counter {
+        switch self {
+        case .absent: .missesAbsent
+        case .variant: .missesVariant
+        case .stale: .missesStale
+        case .partial: .missesPartial
+        case .damaged: .missesDamaged
+        case .bypassed: .missesBypassed
+        }
+    }
+}
+
 extension CacheError {
+    /// The error in one word, for the event log.
+    fileprivate var word: String {
+        guard let cause = cause as? FileSystemError else { return "\(code)" }
+        return "\(cause.call.rawValue)-errno-\(cause.errno.rawValue)"
+    }
+
     /// The origin's final status is an error.
     static func status(_ status: Int, for target: TargetURI) -> CacheError {
         CacheError(

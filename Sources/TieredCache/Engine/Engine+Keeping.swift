@@ -127,6 +127,14 @@ extension Engine {
         }
     }
 
+    /// Runs `body` with what is kept of the past; nil where nothing is.
+    func withHistory<Value: Sendable>(
+        _ body: @Sendable (DirectoryHistory, DiskCore) throws(CacheError) -> Value
+    ) async throws(CacheError) -> Value? {
+        guard let history else { return nil }
+        return try await withStore { (store) throws(CacheError) in try body(history, store.core) }
+    }
+
     var storageTrouble: CacheError? {
         if let trouble = disk.trouble { return trouble }
         switch disk.openStore?.access {

@@ -23,7 +23,7 @@ extension Engine {
         let primary = request.entryKey(for: stored)
         guard let first = storedHead(under: primary), first.isVariant else { return primary }
         guard stored.selectingNames == first.selectingNames else {
-            for key in variantKeys(of: primary) { forget(key) }
+            for key in variantKeys(of: primary) { forget(key, because: .replaced) }
             return primary
         }
         guard first.selectingFields != stored.selectingFields else { return primary }
@@ -38,6 +38,16 @@ extension Engine {
             if head.responseTime < oldest.time { oldest = (key, head.responseTime) }
         }
         return free ?? oldest.key
+    }
+
+    /// Why what is held under a key goes, if something else takes its place now.
+    ///
+    /// Reads the disk: call it where that may block.
+    func departure(of key: CacheKey) -> DiskDeparture.Cause {
+        guard let head = storedHead(under: key) else { return .replaced }
+        let age = CurrentAge.of(head.facts, at: time.wallTime())
+        let lifetime = FreshnessLifetime(of: head.facts, rules: rules).duration
+        return age < lifetime ? .replaced : .expired
     }
 
     private func storedHead(under key: CacheKey) -> StoredResponse? {

@@ -15,6 +15,8 @@ final class Engine: Sendable {
     let time: any TimeSource
     let events = EventHub()
     let counters = StatisticsCounters()
+    /// What is kept with the directory of what happens; nil where nothing is.
+    let history: DirectoryHistory?
     let logger: Logger
 
     /// The keys whose responses are being validated in the background.
@@ -31,6 +33,8 @@ final class Engine: Sendable {
     private let fills = Guarded<[FlightGroup: WeakFill]>([:])
     /// Reads the directory through, so that the first write need not.
     private let indexing: Task<Void, Never>?
+    /// Writes the history now and then.
+    private let recording: Task<Void, Never>?
     private let nextNumber = Atomic<UInt64>(0)
 
     private struct WeakFill {
@@ -67,12 +71,23 @@ final class Engine: Sendable {
             executor: io
         )
         memory = try ResponseMemory(configuration, events: events)
+        let isKept = configuration.keepsHistory && configuration.directory != nil
+        history =
+            isKept
+            ? DirectoryHistory(counters: counters, time: time, io: io, logger: logger) : nil
         disk = DiskTier(
             configuration,
             fileSystem: fileSystem,
-            events: events,
-            counters: counters
+            books: DiskBooks(
+                logger: logger,
+                events: events,
+                counters: counters,
+                history: history
+            )
         )
+        recording = history.map { [io, time] history in
+            Task { await history.writeNowAndThen(io, time) }
+        }
         let reads = configuration.readsDirectoryOnOpening
         indexing = (reads ? disk.openStore : nil).map { [io] store in
             Task(executorPreference: io) {
@@ -90,6 +105,7 @@ final class Engine: Sendable {
 
     deinit {
         indexing?.cancel()
+        recording?.cancel()
     }
 
     /// Ends downloads, closes the store and the connections; waits for all of it.
@@ -98,6 +114,7 @@ final class Engine: Sendable {
         network.stop()
         await transport.shutdown()
         indexing?.cancel()
+        recording?.cancel()
         await indexing?.value
         let disk = disk
         await io.run { disk.close() }
@@ -295,12 +312,12 @@ final class Engine: Sendable {
     }
 
     /// Drops what is held under a key because the origin's answer must not be stored.
-    func forget(_ key: CacheKey) {
+    func forget(_ key: CacheKey, because cause: DiskDeparture.Cause) {
         memory.remove(key)
         defer { memory.remove(key) }
         guard let store = disk.openStore else { return }
         do throws(CacheError) {
-            _ = try store.remove(key)
+            _ = try store.remove(key, because: cause)
         } catch {
             didFailToLookUp(key, error)
         }

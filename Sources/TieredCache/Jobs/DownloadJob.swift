@@ -292,9 +292,14 @@ final class DownloadJob: Sendable {
         await note(response, &books, run)
         let segments = JobSegments(engine, request, response)
         defer { segments.cancel() }
+        var checkpoints = JobCheckpoints(now: engine.time.monotonicTime())
         while let chunk = try await response.body.source.next() {
             books.position += Int64(chunk.count)
             await note(response, &books, run)
+            guard request.isPinned,
+                checkpoints.isDue(at: books.position, now: engine.time.monotonicTime())
+            else { continue }
+            await checkpoint(response.body.source.storageKey ?? request.key)
         }
         await note(response, &books, run)
         // Storing was the purpose.
@@ -314,6 +319,18 @@ final class DownloadJob: Sendable {
         }
         if news > 0 { await decide { $0.didBegin(run: run) } }
         report()
+    }
+
+    /// Makes sure that no power cut takes away what has arrived by now.
+    private func checkpoint(_ key: CacheKey) async {
+        await engine.io.run { [self] in
+            do throws(CacheError) {
+                try engine.disk.openStore?.entry(for: key, isUse: false)?.checkpoint()
+            } catch {
+                // The bytes are there all the same; only a power cut could take them.
+                engine.didFailToStore(request, error)
+            }
+        }
     }
 
     /// Told by the flight, on a thread that must not wait.

@@ -37,6 +37,28 @@ public struct Statistics: Hashable, Sendable {
     public var downloadsShared: Int64 = 0
     /// Times that the disk refused something.
     public var storageFailures: Int64 = 0
+    /// Entries on disk that were stale when something else took their place.
+    public var entriesExpired: Int64 = 0
+    /// Entries on disk that something newer took the place of while they were fresh.
+    public var entriesReplaced: Int64 = 0
+    /// Entries on disk that somebody removed.
+    public var entriesRemoved: Int64 = 0
+    /// Entries on disk that were not what had been written, as a whole.
+    public var entriesCorrupted: Int64 = 0
+    /// Blocks that did not match their checksums; each is fetched again, the entry stays.
+    public var blocksDamaged: Int64 = 0
+    /// Misses because nothing was stored.
+    public var missesAbsent: Int64 = 0
+    /// Misses because what is stored answers requests with other field values.
+    public var missesVariant: Int64 = 0
+    /// Misses because what is stored had to be validated.
+    public var missesStale: Int64 = 0
+    /// Misses because only a part was held.
+    public var missesPartial: Int64 = 0
+    /// Misses because blocks were damaged.
+    public var missesDamaged: Int64 = 0
+    /// Misses because the request forbade using what is stored.
+    public var missesBypassed: Int64 = 0
 
     /// Creates statistics that are all zero.
     public init() {}
@@ -53,7 +75,34 @@ public struct Statistics: Hashable, Sendable {
     /// Bytes from the cache among bytes delivered, from 0 to 1; nil before the first byte.
     public var byteHitRatio: Double? { Self.ratio(bytesFromCache, bytesFromOrigin) }
 
+    /// Hits and misses.
+    public var lookups: Int64 { hits + misses }
+
     private static func ratio(_ part: Int64, _ rest: Int64) -> Double? {
         part + rest > 0 ? Double(part) / Double(part + rest) : nil
+    }
+}
+
+extension Statistics {
+    /// Both counts together; wraps around, never traps.
+    static func + (left: Statistics, right: Statistics) -> Statistics {
+        left.combined(right, &+)
+    }
+
+    /// What one has that the other has not.
+    static func - (left: Statistics, right: Statistics) -> Statistics {
+        left.combined(right, &-)
+    }
+
+    private func combined(
+        _ other: Statistics,
+        _ operation: (Int64, Int64) -> Int64
+    ) -> Statistics {
+        var result = Statistics()
+        for counter in StatisticsCounters.Counter.allCases {
+            let field = counter.field
+            result[keyPath: field] = operation(self[keyPath: field], other[keyPath: field])
+        }
+        return result
     }
 }

@@ -13,7 +13,7 @@ import Darwin
 ///
 /// - Complexity: an addition is one relaxed atomic operation; ``statistics`` reads all rows.
 package final class StatisticsCounters: Sendable {
-    /// What is counted.
+    /// What is counted; in the order of the file STATS, so new ones go to the end.
     package enum Counter: Int, CaseIterable, Sendable {
         case memoryHits
         case diskHits
@@ -32,11 +32,22 @@ package final class StatisticsCounters: Sendable {
         case downloadsFailed
         case downloadsShared
         case storageFailures
+        case entriesExpired
+        case entriesReplaced
+        case entriesRemoved
+        case entriesCorrupted
+        case blocksDamaged
+        case missesAbsent
+        case missesVariant
+        case missesStale
+        case missesPartial
+        case missesDamaged
+        case missesBypassed
     }
 
     private static let rows = 16
     /// Counters in a row, rounded up to whole cache lines of 64 bytes.
-    private static let stride = 24
+    private static let stride = 32
 
     // Unsafe to the compiler, which does not see that the memory holds only atomics and lives as
     // long as this object.
@@ -101,7 +112,7 @@ package final class StatisticsCounters: Sendable {
 
 extension StatisticsCounters.Counter {
     /// Where the public value shows the counter.
-    fileprivate var field: WritableKeyPath<Statistics, Int64> {
+    var field: WritableKeyPath<Statistics, Int64> {
         switch self {
         case .memoryHits: \.memoryHits
         case .diskHits: \.diskHits
@@ -120,6 +131,17 @@ extension StatisticsCounters.Counter {
         case .downloadsFailed: \.downloadsFailed
         case .downloadsShared: \.downloadsShared
         case .storageFailures: \.storageFailures
+        case .entriesExpired: \.entriesExpired
+        case .entriesReplaced: \.entriesReplaced
+        case .entriesRemoved: \.entriesRemoved
+        case .entriesCorrupted: \.entriesCorrupted
+        case .blocksDamaged: \.blocksDamaged
+        case .missesAbsent: \.missesAbsent
+        case .missesVariant: \.missesVariant
+        case .missesStale: \.missesStale
+        case .missesPartial: \.missesPartial
+        case .missesDamaged: \.missesDamaged
+        case .missesBypassed: \.missesBypassed
         }
     }
 }

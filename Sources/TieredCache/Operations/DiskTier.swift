@@ -24,8 +24,7 @@ final class DiskTier: Sendable {
     convenience init(
         _ configuration: Configuration,
         fileSystem: any FileSystem,
-        events: EventHub,
-        counters: StatisticsCounters
+        books: DiskBooks
     ) {
         self.init(time: configuration.timeSource) { () throws(CacheError) in
             guard let directory = configuration.directory else {
@@ -34,11 +33,13 @@ final class DiskTier: Sendable {
                     "this cache has no directory; name one, or set XDG_CACHE_HOME or HOME"
                 )
             }
-            return try DiskStore(
-                configuration.diskOptions(directory, events: events, counters: counters),
+            let store = try DiskStore(
+                configuration.diskOptions(directory, books),
                 fileSystem: fileSystem,
                 timeSource: configuration.timeSource
             )
+            books.history?.begin(store.core)
+            return store
         }
     }
 
@@ -150,32 +151,5 @@ extension DiskTier.State {
         case (.open(let old, _), .open(let new, _)): !old.access.canWrite && new.access.canWrite
         case (.open, _): false
         }
-    }
-}
-
-extension Configuration {
-    fileprivate func diskOptions(
-        _ directory: FilePath,
-        events: EventHub,
-        counters: StatisticsCounters
-    ) -> DiskStoreOptions {
-        var options = DiskStoreOptions(root: directory, limit: diskLimit)
-        options.minimumFree = minimumFreeDisk
-        // Whoever chose a limit gets it; the default must not fill a small volume.
-        if chosenDiskLimit == nil { options.maximumVolumePercentage = 10 }
-        options.didEvict = { [logger] key, reason, bytes in
-            logger.debug(
-                "entry evicted",
-                metadata: [
-                    LogKeys.key: "\(key.redacted)",
-                    LogKeys.reason: "\(reason)",
-                    LogKeys.bytes: "\(bytes)",
-                ]
-            )
-            if reason != .coldBlocks { counters.add(to: .entriesEvicted) }
-            counters.add(bytes, to: .bytesEvicted)
-            events.post(CacheEvent(key: key, .evicted(.disk, .size, bytes: bytes)))
-        }
-        return options
     }
 }

@@ -48,7 +48,7 @@ extension DownloadOperation {
         _ expected: ContentDigest,
         _ found: ContentDigest
     ) -> CacheError {
-        if !entry.isSuperseded { engine.forget(request.key) }
+        if !entry.isSuperseded { engine.forget(request.key, because: .corrupted) }
         let now = engine.time.monotonicTime()
         let verdict = engine.integrity.withLock { $0.didMismatch(request.key, now: now) }
         let words = "\(request.target.redacted) has \(found) instead of \(expected)"

@@ -75,7 +75,10 @@ extension DownloadOperation {
     ) -> Result<DiskEntry, NotStored> {
         let storability = storability(stored, head, start)
         if case .notStorable(let reason) = storability {
-            if reason.isAboutRepresentation, request.relay == nil { engine.forget(request.key) }
+            engine.history?.note(.refused, reason.rawValue, key: request.key)
+            if reason.isAboutRepresentation, request.relay == nil {
+                engine.forget(request.key, because: engine.departure(of: request.key))
+            }
             return .failure(.forbidden(reason))
         }
         if let entry = entryOfOthers(stored, head, start) { return .success(entry) }
@@ -85,7 +88,8 @@ extension DownloadOperation {
                 for: key,
                 metadata: stored.encoded(),
                 completeLength: start.completeLength,
-                class: request.entryClass
+                class: request.entryClass,
+                replacing: engine.departure(of: key)
             )
             engine.memory.remove(key)
             return .success(entry)

@@ -25,6 +25,8 @@ public struct EntrySummary: Sendable {
     public let isPinned: Bool
     /// Whether it was prefetched and not used since: evicted first.
     public let isPrefetched: Bool
+    /// Whether a guest, another process that reads along, has the body open; nil if nobody looked.
+    public let isOpenElsewhere: Bool?
     /// When it was last used, in seconds since 1970; nil if that was not written down yet.
     public let lastUse: Int64?
     /// How long it is fresh, counted as ``age(at:)`` is; nil if the entry's head cannot be read.
@@ -48,6 +50,7 @@ public struct EntrySummary: Sendable {
             isComplete: summary.isComplete,
             isPinned: summary.isPinned,
             isPrefetched: summary.isPrefetched,
+            isOpenElsewhere: nil,
             lastUse: summary.lastUse
         )
     }
@@ -61,6 +64,7 @@ public struct EntrySummary: Sendable {
             isComplete: entry.isComplete,
             isPinned: entry.isPinned,
             isPrefetched: entry.isPrefetched && entry.writtenUse == nil,
+            isOpenElsewhere: entry.isOpenElsewhere,
             lastUse: entry.writtenUse
         )
     }
@@ -73,6 +77,7 @@ public struct EntrySummary: Sendable {
         isComplete: Bool,
         isPinned: Bool,
         isPrefetched: Bool,
+        isOpenElsewhere: Bool?,
         lastUse: Int64?
     ) {
         let head = StoredResponse(encoded: metadata)
@@ -87,6 +92,7 @@ public struct EntrySummary: Sendable {
         self.isComplete = isComplete
         self.isPinned = isPinned
         self.isPrefetched = isPrefetched
+        self.isOpenElsewhere = isOpenElsewhere
         self.lastUse = lastUse
         validator = head?.validator?.fieldValue
         facts = head?.facts

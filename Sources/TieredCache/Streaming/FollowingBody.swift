@@ -14,6 +14,9 @@ final class FollowingBody: BodySource {
         /// The rest of a gap that the disk did not take.
         var channel: PassThroughBody?
         var storageTrouble: CacheError?
+        /// What was held when the body was opened, less what turned out to be damaged: those bytes
+        /// count as the cache's.
+        var held: ByteRangeSet
         /// Flights in a row that ended well and did not bring the byte.
         var fruitless = 0
     }
@@ -24,8 +27,6 @@ final class FollowingBody: BodySource {
     let entry: DiskEntry
     let engine: Engine
     let filler: Filler?
-    /// What was held when the body was opened: those bytes count as the cache's.
-    let heldAtStart: ByteRangeSet
     let state: Guarded<State>
     /// This reader's number on the fill's roll.
     private let number: UInt64?
@@ -50,8 +51,14 @@ final class FollowingBody: BodySource {
         self.entry = entry
         self.engine = engine
         self.filler = filler
-        heldAtStart = heldBefore ?? entry.heldRanges
-        state = Guarded(State(position: wanted.start, end: wanted.end, flight: flight))
+        state = Guarded(
+            State(
+                position: wanted.start,
+                end: wanted.end,
+                flight: flight,
+                held: heldBefore ?? entry.heldRanges
+            )
+        )
         number = filler?.fill.enter(
             at: wanted.start,
             flight: flight?.flight,
@@ -66,6 +73,9 @@ final class FollowingBody: BodySource {
     var storageTrouble: CacheError? { state.withLock { $0.storageTrouble } }
 
     var isSuperseded: Bool { entry.isSuperseded }
+
+    /// What was held when the body was opened, less what turned out to be damaged.
+    var heldAtStart: ByteRangeSet { state.withLock { $0.held } }
 
     var generation: UInt64? { entry.generation }
     var storageKey: CacheKey? { entry.key }
@@ -93,6 +103,7 @@ final class FollowingBody: BodySource {
             let bytes = await read(at: position, limit: limit)
             if !bytes.isEmpty { return deliver(bytes, at: position) }
             guard let filler, let seen else { throw missing(position) }
+            noteMissing(at: position)
             try await wait(at: position, limit: limit, filler, seen: seen, outcome)
         }
     }
@@ -118,6 +129,13 @@ final class FollowingBody: BodySource {
             let read = await engine.io.run { buffer.fill { entry.read(at: position, into: $0) } }
             return buffer.data(count: read)
         }
+    }
+
+    /// A block that was held and is a gap now was damaged: its bytes will be the origin's.
+    private func noteMissing(at position: Int64) {
+        let block = position / entry.blockSize * entry.blockSize
+        let (end, overflow) = block.addingReportingOverflow(entry.blockSize)
+        state.withLock { $0.held.remove(block..<(overflow ? .max : end)) }
     }
 
     private func deliver(_ bytes: Data, at position: Int64) -> Data {

@@ -45,13 +45,41 @@ extension ListCommand {
 
 extension StatsCommand {
     func run() async throws {
-        let usage = try await cache.withCache { try await $0.usage() }
+        let (usage, lifetime) = try await cache.withCache { cache in
+            (try await cache.usage(), await Self.lifetime(of: cache))
+        }
         let report = StatsReport(
             entries: Int64(usage.entries),
             bytes: usage.bytes,
-            limit: usage.limit
+            limit: usage.limit,
+            lifetime: lifetime
         )
-        try StandardOutput.writeLine(json ? report.json.text : report.line)
+        guard !json else { return try StandardOutput.writeLine(report.json.text) }
+        for line in report.lines { try StandardOutput.writeLine(line) }
+    }
+
+    /// Sums that are lost are no reason not to show the rest.
+    private static func lifetime(of cache: TieredCache) async -> LifetimeStatistics? {
+        do throws(CacheError) {
+            return try await cache.lifetimeStatistics()
+        } catch {
+            StandardError.write("tieredcache: \(error.message)")
+            return nil
+        }
+    }
+}
+
+extension EventsCommand {
+    func run() async throws {
+        let request = try url.map { url throws(CacheError) in try CacheRequest(url, key: key) }
+        let now = SystemTimeSource().wallTime()
+        let start = since.map { now.advanced(by: .zero - $0.duration) }
+        let events = try await cache.withCache { cache in
+            try await cache.recordedEvents(for: request, since: start)
+        }
+        for event in events.map({ EventReport(event: $0) }) {
+            try StandardOutput.writeLine(json ? event.json.text : event.line)
+        }
     }
 }
 

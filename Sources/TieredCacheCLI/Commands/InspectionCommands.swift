@@ -37,8 +37,12 @@ struct ListCommand: AsyncParsableCommand {
 struct StatsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stats",
-        abstract: "Show how many entries there are and what they take.",
-        discussion: "Bytes are what the disk allocates for files, not their nominal lengths."
+        abstract: "Show how many entries there are, what they take, and what has happened.",
+        discussion: """
+            Bytes are what the disk allocates for files, not their nominal lengths. Hit ratios, \
+            reasons of misses and of leaving are sums over all processes that owned the directory, \
+            which write them down every ten seconds and at their end.
+            """
     )
 
     @Flag(help: "Print one line of JSON.")
@@ -46,6 +50,43 @@ struct StatsCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Cache options")
     var cache: CacheOptions
+}
+
+/// `tieredcache events`: the past.
+struct EventsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "events",
+        abstract:
+            "Explain misses and evictions: what happened in the cache directory, oldest first.",
+        discussion: """
+            Misses, what was stored, refused, evicted, replaced, expired, removed or found \
+            corrupted, each with its reason; hits are only counted, see 'stats'. The log goes back \
+            as far as 2 MiB, or a 256th of the disk limit, reach. URLs are shown without userinfo \
+            and query.
+            """
+    )
+
+    @Argument(help: "Show only the events of this URL, query included.")
+    var url: String?
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("The key it was stored under, if not the URL.", valueName: "key")
+    )
+    var key: String?
+
+    @Option(help: ArgumentHelp("Only the last 90s, 15m, 2h or 3d.", valueName: "time"))
+    var since: TimeSpan?
+
+    @Flag(help: "Print one JSON object for each event, one per line.")
+    var json = false
+
+    @OptionGroup(title: "Cache options")
+    var cache: CacheOptions
+
+    func validate() throws {
+        guard key == nil || url != nil else { throw ValidationError("--key needs a URL") }
+    }
 }
 
 /// `tieredcache show`: one entry.

@@ -16,8 +16,15 @@ struct EntryExplanation {
             "freshness   \(freshness)",
             "class       \(entryClass)",
             lastUse.map { "last use    \($0)" },
-            owner.map { "in use      maybe: \($0)" },
+            "lease       \(lease)",
         ].compactMap { $0 }
+    }
+
+    /// The leases of an owner are in its memory; those of guests can be seen by everybody.
+    private var lease: String {
+        if entry.isOpenElsewhere == true { return "in use by a reader of another process" }
+        guard let owner else { return "none: no other process has it open" }
+        return "unknown: \(owner), whose readers cannot be seen from here"
     }
 
     private var validator: String {

@@ -26,14 +26,6 @@ extension EntryReport {
     }
 }
 
-extension StatsReport {
-    /// `12 entries, 34.5 MiB of 2.0 GiB`.
-    var line: String {
-        let count = entries == 1 ? "1 entry" : "\(entries) entries"
-        return "\(count), \(ProgressLine.size(bytes)) of \(ProgressLine.size(limit))"
-    }
-}
-
 extension DiskFinding {
     /// `damaged  /…/a.body  blocks 1, 5  https://…  repaired`.
     var line: String {

@@ -73,22 +73,6 @@ struct EntryReport: Equatable {
     static func == (left: EntryReport, right: EntryReport) -> Bool { left.json == right.json }
 }
 
-/// What `stats --json` says.
-struct StatsReport: Equatable {
-    var entries: Int64
-    /// What the disk allocates for files.
-    var bytes: Int64
-    var limit: Int64
-
-    var json: JSONValue {
-        .object([
-            .init("entries", .integer(entries)),
-            .init("bytes", .integer(bytes)),
-            .init("limit", .integer(limit)),
-        ])
-    }
-}
-
 /// What `verify --json` says.
 struct VerifyReport: Equatable {
     var entries: Int64

@@ -64,6 +64,7 @@ struct ExplanationTests {
             let film = try await place.run("show", place.origin.url("/film"))
             #expect(film.text.contains("[\(String(repeating: "#", count: 50))]"))
             #expect(film.text.contains("class       pinned"))
+            #expect(film.text.contains("lease       none: no other process has it open"))
         }
     }
 

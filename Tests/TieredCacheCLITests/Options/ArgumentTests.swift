@@ -36,6 +36,18 @@ struct ArgumentTests {
     }
 
     @Test(
+        "Times",
+        arguments: [
+            ("90s", 90), ("15m", 900), ("2h", 7200), ("3d", 259_200), ("7", 7), ("0s", 0),
+            ("", nil), ("s", nil), ("-1s", nil), ("1.5h", nil), ("1w", nil), ("1 h", nil),
+            ("99999999999d", 8_639_999_999_913_600), ("999999999999d", nil),
+        ] as [(String, Int64?)]
+    )
+    func times(text: String, expected: Int64?) {
+        #expect(TimeSpan(argument: text)?.duration == expected.map { .seconds($0) })
+    }
+
+    @Test(
         "Headers",
         arguments: [
             ("A: b", "A", "b"),

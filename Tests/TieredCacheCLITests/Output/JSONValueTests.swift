@@ -1,4 +1,6 @@
+import HTTPCaching
 import Testing
+import TieredCache
 
 @testable import TieredCacheCLI
 
@@ -78,6 +80,12 @@ struct JSONValueTests {
     func sums() {
         let stats = StatsReport(entries: 1, bytes: 2, limit: 3).json.text
         #expect(stats == #"{"entries":1,"bytes":2,"limit":3}"#)
+        let none = LifetimeStatistics(since: WallTime(seconds: 0), statistics: Statistics())
+        let report = StatsReport(entries: 1, bytes: 2, limit: 3, lifetime: none)
+        let start = #"{"entries":1,"bytes":2,"limit":3,"since":"1970-01-01T00:00:00.000Z","#
+        #expect(report.json.text.hasPrefix(start))
+        #expect(report.json.text.contains(#""hitRatio":null"#))
+        #expect(report.lines[2] == "requests    0: none")
         let verify = VerifyReport(entries: 1, blocks: 2, damaged: 3, repaired: 4).json.text
         #expect(verify == #"{"entries":1,"blocks":2,"damaged":3,"repaired":4}"#)
     }

@@ -33,6 +33,9 @@ struct ByteRangeSetTests {
             if step % 3 < 2 {
                 set.insert(range)
                 model.formUnion(range)
+            } else if step % 2 == 0 {
+                set.remove(range)
+                model.subtract(range)
             }
             #expect(Set(set.ranges.flatMap { $0 }) == model, "seed \(seed), step \(step)")
             #expect(set.count == Int64(model.count))

@@ -10,6 +10,8 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
     var bodies: [String: [UInt8: [UInt8]]]
     /// Whether the directory exists before.
     var beginsOpen = true
+    /// The version whose fixture is on the disk before that.
+    var fixture: Int?
     var prepare: @Sendable (DiskStore) throws -> Void = { _ in }
     var act: @Sendable (DiskStore) throws -> Void
 
@@ -20,7 +22,18 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
     private static let other = bytes(150_000, seed: 3)
     private static let film = bytes(1 << 20, seed: 4)
 
-    static let all: [CrashCase] = making + changing + leaving
+    static let all: [CrashCase] = making + changing + leaving + [migrating]
+
+    /// Format 1, whose records become current ones while the index is built.
+    private static let migrating = CrashCase(
+        name: "migrate",
+        bodies: DiskFixture.entries.reduce(into: [:]) { bodies, fixture in
+            bodies["fixture \(fixture.name)"] = [fixture.metadata[0]: fixture.body]
+        },
+        beginsOpen: false,
+        fixture: 1,
+        act: { store in try store.loadIndex() }
+    )
 
     private static let making = [
         CrashCase(name: "open", bodies: [:], beginsOpen: false) { _ in },
@@ -141,6 +154,16 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
             try entry.beginFill(at: 65_536).write(large[65_536..<131_072])
         },
     ]
+}
+
+extension CrashCase {
+    /// Puts the fixture on a disk, as if it had been there for ever.
+    func plant(on memory: InMemoryFileSystem) throws {
+        guard let fixture else { return }
+        let source = TestDisk(.posix)
+        try DiskFixture.copy(version: fixture, to: source.root)
+        for path in source.files.keys { memory.put(try source.content(path), at: "/cache/\(path)") }
+    }
 }
 
 extension DiskStore {

@@ -23,6 +23,7 @@ struct DiskCrashTests {
         let memory = InMemoryFileSystem(time: ManualTimeSource(), remembersUnsynced: true)
         var points: [InMemoryFileSystem] = []
         do {
+            try crash.plant(on: memory)
             let store = crash.beginsOpen ? try CrashDisk(memory).open() : nil
             if let store { try crash.prepare(store) }
             memory.syncEverything()

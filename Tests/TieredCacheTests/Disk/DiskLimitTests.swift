@@ -39,6 +39,37 @@ struct DiskLimitTests {
         #expect(try store.verify(repair: false).damaged == 0, "seed \(seed)")
     }
 
+    @Test(
+        "after each step of four threads at once, the books are what the disk says",
+        arguments: DiskKind.allCases,
+        [1, 2, 3, 4] as [UInt64]
+    )
+    func booksAfterEachStep(kind: DiskKind, seed: UInt64) throws {
+        let disk = TestDisk(kind)
+        let limit: Int64 = 2 << 20
+        var options = disk.options(limit: limit)
+        options.hugeBody = 600_000
+        options.headLength = 65_536
+        let store = try disk.open(options)
+        let failures = Failures()
+        for step in 0..<60 {
+            DispatchQueue.concurrentPerform(iterations: 4) { thread in
+                let number = UInt64(step * 4 + thread)
+                var generator = SeededGenerator(seed: seed &* 7919 &+ number)
+                do throws(CacheError) {
+                    try Self.step(store, &generator)
+                } catch {
+                    if !error.message.contains("pinned or in use") { failures.add("\(error)") }
+                }
+            }
+            store.closeIdle()
+            let usage = try store.usage().bytes
+            #expect(usage == disk.allocatedBytes, "seed \(seed), step \(step)")
+            #expect(usage <= limit && store.reservedBytes == 0, "seed \(seed), step \(step)")
+        }
+        #expect(failures.all.isEmpty, "seed \(seed)")
+    }
+
     private static func step(
         _ store: DiskStore,
         _ generator: inout SeededGenerator

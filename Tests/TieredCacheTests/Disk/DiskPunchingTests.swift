@@ -140,14 +140,16 @@ struct DiskPunchingTests {
         try expectTrue(store, disk)
     }
 
-    @Test("a guest that has read everything sees gaps, never zeros", arguments: DiskKind.allCases)
-    func guest(kind: DiskKind) throws {
-        let disk = TestDisk(kind)
+    @Test("a guest that could not say that it reads sees gaps, never zeros")
+    func guest() throws {
+        let disk = TestDisk(.memory)
         let store = try disk.open(options(disk, limit: 4 << 20))
         try store.store(Self.huge, for: key("huge"))
         store.closeIdle()
         let guest = try disk.open(options(disk, limit: 4 << 20))
         #expect(!guest.access.canWrite)
+        // Its share in the body, which would keep the owner from punching.
+        disk.memory.fail(.lock, with: .notSupported, times: 1)
         let entry = try #require(try guest.entry(for: key("huge")))
         #expect(Self.huge.holds(entry.read(2 << 20), at: 0))
         try store.store(Self.other, for: key("other"))

@@ -42,6 +42,8 @@ final class CacheFixture: Sendable {
         var configuration = Configuration(directory: directory)
         configuration.respondsToMemoryPressure = false
         configuration.minimumFreeDisk = 0
+        // It would take part in every test that counts calls, files or sleepers.
+        configuration.keepsHistory = false
         return configuration
     }
 

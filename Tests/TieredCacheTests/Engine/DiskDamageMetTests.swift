@@ -122,7 +122,9 @@ struct DiskDamageMetTests {
             try await withCache(fixture, disk) { cache in
                 let response = try await cache.response(for: request)
                 #expect(try await response.body.collect() == film.allBytes, "\(damage.name)")
-                #expect(response.bytesFromOrigin > 0, "\(damage.name)")
+                #expect(response.bytesFromOrigin == Int64(damage.lost.count), "\(damage.name)")
+                let kept = damage.length - Int64(damage.lost.count)
+                #expect(response.bytesFromCache == kept, "\(damage.name)")
             }
             // The origin counts what it has written after it was received here.
             await fixture.origin.waitUntil {

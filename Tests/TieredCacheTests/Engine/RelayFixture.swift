@@ -42,6 +42,8 @@ final class RelayFixture: Sendable {
         configuration.timeSource = time
         configuration.respondsToMemoryPressure = false
         configuration.minimumFreeDisk = 0
+        // Its sleeper would be one of those that tests wait for.
+        configuration.keepsHistory = false
         change(&configuration)
         let disk = InMemoryFileSystem(time: time)
         cache = try TieredCache(configuration, fileSystem: disk)

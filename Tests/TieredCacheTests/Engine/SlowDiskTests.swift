@@ -91,6 +91,7 @@ struct SlowDiskTests {
         let place = TestDisk(.posix)
         var configuration = Configuration(directory: place.root)
         configuration.minimumFreeDisk = 0
+        configuration.keepsHistory = false
         configuration.respondsToMemoryPressure = false
         configuration.transport = ScriptedTransport { _, _ in ScriptedResponse(failure: .connect) }
         let cold = try requests(0..<100)

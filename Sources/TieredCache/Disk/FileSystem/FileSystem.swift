@@ -96,6 +96,14 @@ public protocol FileSystem: Sendable {
     /// - Returns: whether it was taken; false means that another open file holds it.
     func lock(_ file: OpenFile) throws(FileSystemError) -> Bool
 
+    /// Takes a share of that lock, without waiting; any number of open files may have one.
+    ///
+    /// - Returns: whether it was taken; false means that another open file holds the whole.
+    func share(_ file: OpenFile) throws(FileSystemError) -> Bool
+
+    /// Whether another open file has the lock, or a share of it.
+    func isLocked(_ file: OpenFile) throws(FileSystemError) -> Bool
+
     /// Gives the lock up that this open file holds.
     ///
     /// Closing does it as well, but not while a process that was forked meanwhile, and has not begun

@@ -9,10 +9,21 @@ import Darwin
 
 /// The machine's file system.
 ///
-/// Has no state; one line per system call.
+/// One line per system call.
 public struct POSIXFileSystem: FileSystem {
+    /// Whether to do as on a kernel without `openat2(2)`.
+    private let isOldKernel: Bool
+
     /// Creates the file system.
-    public init() {}
+    public init() {
+        isOldKernel = false
+    }
+
+    /// Creates one that may pretend to run on Linux before 5.6, or in a sandbox that forbids
+    /// `openat2(2)`.
+    package init(isOldKernel: Bool) {
+        self.isOldKernel = isOldKernel
+    }
 
     /// `open(2)` with `O_DIRECTORY`; with `creating`, `mkdir(2)` of each missing parent first.
     public func openRoot(
@@ -33,7 +44,14 @@ public struct POSIXFileSystem: FileSystem {
         _ mode: OpenMode
     ) throws(FileSystemError) -> OpenFile {
         let flags = Self.flags(mode)
-        let file = tc_open_beneath(directory.number, name, flags, 0o600, false)
+        let file = tc_open_beneath_on(
+            directory.number,
+            name,
+            flags,
+            0o600,
+            false,
+            isOldKernel
+        )
         return try opened(file, flags & O_CREAT != 0 ? .create : .open)
     }
 
@@ -42,7 +60,8 @@ public struct POSIXFileSystem: FileSystem {
         _ name: String,
         in directory: OpenFile
     ) throws(FileSystemError) -> NonBlocking<OpenFile> {
-        let file = tc_open_beneath(directory.number, name, Self.flags(.read), 0, true)
+        let flags = Self.flags(.read)
+        let file = tc_open_beneath_on(directory.number, name, flags, 0, true, isOldKernel)
         return file == -EAGAIN ? .wouldBlock : .ready(try opened(file, .open))
     }
 
@@ -84,6 +103,20 @@ public struct POSIXFileSystem: FileSystem {
     /// `fcntl(2)` with `F_OFD_SETLK`.
     public func lock(_ file: OpenFile) throws(FileSystemError) -> Bool {
         let result = tc_lock(file.number)
+        try check(result, .lock)
+        return result == 1
+    }
+
+    /// `fcntl(2)` with `F_OFD_SETLK` and `F_RDLCK`.
+    public func share(_ file: OpenFile) throws(FileSystemError) -> Bool {
+        let result = tc_share(file.number)
+        try check(result, .lock)
+        return result == 1
+    }
+
+    /// `fcntl(2)` with `F_OFD_GETLK`.
+    public func isLocked(_ file: OpenFile) throws(FileSystemError) -> Bool {
+        let result = tc_is_locked(file.number)
         try check(result, .lock)
         return result == 1
     }

@@ -1,0 +1,57 @@
+/// Something that is gone from the disk, and why: for the books, not for decisions.
+struct DiskDeparture: Sendable {
+    enum Cause: Sendable {
+        /// Its time had passed, and something else took its place.
+        case expired
+        /// Room was needed.
+        case evicted(DiskEvictionReason)
+        /// A newer body took its place.
+        case replaced
+        /// Somebody asked for it.
+        case removed
+        /// What was on the disk is not what was written.
+        case corrupted
+    }
+
+    var cause: Cause
+    /// Whose; `nil` for all that there were.
+    var name: EntryName?
+    /// The key, where it was known without another look at the disk.
+    var key: CacheKey?
+    /// What the files were allocated, or of a part what it took.
+    var bytes: Int64 = 0
+    var entries = 1
+    /// Whether the entry is still there, with less.
+    var isPartial = false
+}
+
+extension DiskCore {
+    /// Tells who keeps the books; call it under no lock, turns excepted.
+    func didLose(_ departure: DiskDeparture) {
+        options.didLeave?(departure)
+    }
+
+    /// Counts a block that did not match its checksum, or could not be read.
+    func didLose(block: Int, of entry: DiskEntry) {
+        count(\.damagedBlocks)
+        didLose(
+            DiskDeparture(
+                cause: .corrupted,
+                name: entry.name,
+                key: entry.key,
+                bytes: BlockTable.blockSize,
+                isPartial: true
+            )
+        )
+    }
+
+    /// Counts a record that was met and is none.
+    func didMeetDamagedRecord(_ name: EntryName, of key: CacheKey) {
+        state.withLock { state in
+            state.counters.damagedRecords += 1
+            // A few are enough, for the books.
+            if state.damaged.count < 1024 { state.damaged.insert(name) }
+        }
+        didLose(DiskDeparture(cause: .corrupted, name: name, key: key, isPartial: true))
+    }
+}

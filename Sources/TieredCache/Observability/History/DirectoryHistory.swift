@@ -1,0 +1,228 @@
+import HTTPCaching
+import Logging
+
+/// Keeps what happens in the directory that this process owns: sums and single events.
+///
+/// Whoever has something to tell only adds to a list in memory; the files are written by an I/O thread
+/// every ten seconds, when the list is long, and when the directory is given up. So a process that is
+/// killed loses what happened in its last ten seconds. A guest writes nothing down. Hits are in the
+/// sums alone.
+final class DirectoryHistory: Sendable {
+    private struct State {
+        /// The directory, as long as it is ours.
+        var core: DiskCore?
+        /// What earlier owners have counted; nil until it was read.
+        var earlier: LifetimeStatistics?
+        /// What this process had counted when it became the owner.
+        var start = Statistics()
+        var saved = Statistics()
+        var pending: [RecordedEvent] = []
+        var lost: Int64 = 0
+        var isDue = false
+    }
+
+    /// How often the files are written, if there is news.
+    static let interval = Duration.seconds(10)
+    /// So many events are written without waiting for that.
+    private static let batch = 512
+    /// More than these wait for no disk.
+    private static let maximumPending = 8192
+
+    private let counters: StatisticsCounters
+    private let time: any TimeSource
+    private let io: IOExecutor
+    private let logger: Logger
+    private let state = Guarded(State())
+    private let writing = WriteTurns()
+
+    init(
+        counters: StatisticsCounters,
+        time: any TimeSource,
+        io: IOExecutor,
+        logger: Logger
+    ) {
+        self.counters = counters
+        self.time = time
+        self.io = io
+        self.logger = logger
+    }
+
+    // MARK: The directory
+
+    /// The directory is ours from now on.
+    func begin(_ core: DiskCore) {
+        guard core.access.canWrite, HistoryFiles(core: core).isKept else { return }
+        let start = counters.statistics
+        let isFirst = state.withLock { state in
+            guard state.core == nil else { return false }
+            state.core = core
+            state.earlier = nil
+            state.start = start
+            state.saved = start
+            return true
+        }
+        if isFirst { HistoryFiles(core: core).setAside() }
+    }
+
+    /// The directory is about to be given up: writes what there is.
+    ///
+    /// Blocks on the disk.
+    func end(_ core: DiskCore) {
+        guard state.withLock({ $0.core === core }) else { return }
+        write()
+        state.withLock { $0.core = nil }
+    }
+
+    // MARK: Telling
+
+    func note(
+        _ kind: RecordedEvent.Kind,
+        _ reason: String? = nil,
+        key: CacheKey?,
+        name: EntryName? = nil,
+        count: Int64 = 0
+    ) {
+        guard let core = state.withLock({ $0.core }) else { return }
+        let event = RecordedEvent(
+            time: time.wallTime(),
+            kind: kind,
+            reason: reason,
+            entry: (name ?? key.map(core.name(of:)))?.digest.hexadecimal,
+            count: count,
+            url: key?.redactedURL
+        )
+        let isDue = state.withLock { state in
+            guard state.pending.count < Self.maximumPending else {
+                state.lost += 1
+                return false
+            }
+            state.pending.append(event)
+            guard state.pending.count >= Self.batch, !state.isDue else { return false }
+            state.isDue = true
+            return true
+        }
+        guard isDue else { return }
+        Task(executorPreference: io) { self.write() }
+    }
+
+    // MARK: Writing
+
+    /// Writes what is new; blocks on the disk.
+    ///
+    /// Sums that could not be written are tried again with what follows, events are counted as lost.
+    func write() {
+        writing.takeForAll {
+            guard let core = state.withLock({ $0.core }) else { return }
+            let files = HistoryFiles(core: core)
+            // In this order: that the sums of earlier owners are damaged is an event.
+            for step in [writeStatistics, writeEvents] {
+                do throws(CacheError) {
+                    try step(files)
+                } catch {
+                    core.count(\.housekeepingErrors)
+                    logger.debug("history not written", metadata: [LogKeys.error: "\(error)"])
+                }
+            }
+        }
+    }
+
+    private func writeEvents(_ files: HistoryFiles) throws(CacheError) {
+        let (events, lost) = state.withLock { state in
+            defer {
+                state.pending = []
+                state.lost = 0
+                state.isDue = false
+            }
+            return (state.pending, state.lost)
+        }
+        guard !events.isEmpty else { return }
+        var lines: [UInt8] = []
+        do throws(CacheError) {
+            for event in events {
+                let line = Array(event.line.utf8)
+                if lines.count + line.count > 4096 {
+                    try files.append(lines)
+                    lines = []
+                }
+                lines += line
+            }
+            if lost > 0 {
+                let event = RecordedEvent(time: time.wallTime(), kind: .lost, count: lost)
+                lines += event.line.utf8
+            }
+            try files.append(lines)
+        } catch {
+            // Not kept: they would pile up as long as the disk is in trouble.
+            state.withLock { $0.lost += lost + Int64(events.count) }
+            throw error
+        }
+    }
+
+    private func writeStatistics(_ files: HistoryFiles) throws(CacheError) {
+        let now = counters.statistics
+        guard state.withLock({ $0.saved != now }) else { return }
+        let lifetime = lifetime(files, now)
+        try files.save(lifetime)
+        state.withLock { $0.saved = now }
+    }
+
+    /// Ends when its task is cancelled.
+    func writeNowAndThen(_ io: IOExecutor, _ time: any TimeSource) async {
+        while true {
+            do {
+                try await time.sleep(for: Self.interval)
+            } catch {
+                return  // What is left is written when the directory is given up.
+            }
+            await io.run { self.write() }
+        }
+    }
+
+    // MARK: Asking
+
+    /// The sums of a directory, with those of this process if it owns it; blocks on the disk.
+    ///
+    /// - Returns: nil where nothing was ever counted.
+    func lifetime(of core: DiskCore) throws(CacheError) -> LifetimeStatistics? {
+        let files = HistoryFiles(core: core)
+        guard state.withLock({ $0.core === core }) else { return try files.loadStatistics() }
+        return writing.takeForAll { lifetime(files, counters.statistics) }
+    }
+
+    /// The events of a directory, oldest first; blocks on the disk.
+    func events(of core: DiskCore) throws(CacheError) -> [RecordedEvent] {
+        if state.withLock({ $0.core === core }) { write() }
+        return try HistoryFiles(core: core).loadEvents()
+    }
+
+    /// Under the writer's turn, so that the sums of earlier owners are read once.
+    private func lifetime(_ files: HistoryFiles, _ now: Statistics) -> LifetimeStatistics {
+        let (known, start) = state.withLock { ($0.earlier, $0.start) }
+        let earlier = known ?? loadEarlier(files)
+        if known == nil { state.withLock { $0.earlier = earlier } }
+        return LifetimeStatistics(
+            since: earlier.since,
+            statistics: earlier.statistics + (now - start)
+        )
+    }
+
+    /// Counting starts afresh where the file is missing or damaged.
+    private func loadEarlier(_ files: HistoryFiles) -> LifetimeStatistics {
+        let fresh = LifetimeStatistics(since: time.wallTime(), statistics: Statistics())
+        do throws(CacheError) {
+            return try files.loadStatistics() ?? fresh
+        } catch {
+            logger.warning("counting starts afresh", metadata: [LogKeys.error: "\(error)"])
+            note(.corrupted, "statistics", key: nil)
+            return fresh
+        }
+    }
+}
+
+extension CacheKey {
+    /// The URL without userinfo and query; nil for a key of another kind.
+    fileprivate var redactedURL: String? {
+        let isURL = string.hasPrefix("http://") || string.hasPrefix("https://")
+        return isURL ? redacted : nil
+    }
+}

@@ -1,0 +1,185 @@
+import SystemPackage
+
+/// The files that tell of a directory's past: STATS, EVENTS, and EVENTS.1, which EVENTS becomes when
+/// it is full.
+///
+/// Hints like the index: any of them may be missing or wrong. Calls block on the disk; one thread at a
+/// time may write. Room for them is set aside as long as the directory is owned, so that writing needs
+/// none: see ``setAside()``.
+struct HistoryFiles: Sendable {
+    static let statistics = "STATS"
+    static let events = "EVENTS"
+    static let olderEvents = "EVENTS.1"
+    static let names = [statistics, events, olderEvents]
+
+    let core: DiskCore
+
+    /// How long EVENTS may become.
+    ///
+    /// A 512th of the limit, at most 1 MiB; where that is less than a page there is no history.
+    static func maximumEventLength(limit: Int64) -> Int64 {
+        min(limit / 512, 1 << 20) / 4096 * 4096
+    }
+
+    private var maximumEventLength: Int64 {
+        Self.maximumEventLength(limit: core.options.limit)
+    }
+
+    /// Whether there is room for a history.
+    var isKept: Bool { maximumEventLength > 0 }
+
+    /// Reserves what the files may grow to.
+    func setAside() {
+        // Both parts of the log, and the sums twice while they are replaced.
+        let most = 2 * (maximumEventLength + 4096) + 2 * 8192
+        let present = Self.names.reduce(0) { $0 + allocated($1) }
+        core.state.withLock { $0.ledger.setAside(max(0, most - present)) }
+    }
+
+    // MARK: Sums
+
+    /// What STATS says.
+    ///
+    /// - Returns: nil if there is none.
+    /// - Throws: `.localStorage` if it cannot be read, or is not as it was written.
+    func loadStatistics() throws(CacheError) -> LifetimeStatistics? {
+        do throws(FileSystemError) {
+            guard let bytes = try read(Self.statistics, atMost: StatisticsRecord.maximumLength + 1)
+            else { return nil }
+            if let found = StatisticsRecord.decode(bytes) { return found }
+        } catch {
+            throw core.error(error, Self.statistics)
+        }
+        core.count(\.damagedRecords)
+        throw CacheError(.localStorage, "the statistics of \(core.options.root) are damaged")
+    }
+
+    /// Replaces STATS.
+    func save(_ lifetime: LifetimeStatistics) throws(CacheError) {
+        try core.beginWriting()
+        defer { core.endWriting() }
+        guard let staging = core.staging else { return }
+        do throws(FileSystemError) {
+            let before = allocated(Self.statistics)
+            let file = try core.open(Self.statistics, in: staging, .openOrCreate)
+            defer { core.fileSystem.close(file) }
+            try core.fileSystem.truncate(file, to: 0)
+            try core.fileSystem.write(StatisticsRecord.encode(lifetime), to: file, at: 0)
+            let bytes = try core.fileSystem.status(of: file).allocatedBytes
+            try core.fileSystem.rename(
+                Self.statistics,
+                in: staging,
+                to: Self.statistics,
+                in: core.root
+            )
+            book(bytes - before)
+        } catch {
+            throw core.error(error, Self.statistics)
+        }
+    }
+
+    // MARK: Events
+
+    /// Appends lines; begins a new EVENTS where they would not fit any more.
+    func append(_ lines: [UInt8]) throws(CacheError) {
+        guard Int64(lines.count) <= maximumEventLength else { return }
+        try core.beginWriting()
+        defer { core.endWriting() }
+        do throws(FileSystemError) {
+            var file = try core.open(Self.events, in: core.root, .openOrCreate)
+            defer { core.fileSystem.close(file) }
+            var status = try core.fileSystem.status(of: file)
+            guard status.kind == .file else { throw FileSystemError(.write, .notSupported) }
+            if status.size + Int64(lines.count) > maximumEventLength, status.size > 0 {
+                let older = allocated(Self.olderEvents)
+                try core.fileSystem.rename(
+                    Self.events,
+                    in: core.root,
+                    to: Self.olderEvents,
+                    in: core.root
+                )
+                book(-older)
+                let next = try core.open(Self.events, in: core.root, .createNew)
+                core.fileSystem.close(file)
+                file = next
+                status = try core.fileSystem.status(of: file)
+            }
+            let start = try isTorn(file, status.size) ? [UInt8(ascii: "\n")] + lines : lines
+            defer { bookGrowth(of: file, since: status.allocatedBytes) }
+            try core.fileSystem.write(start, to: file, at: status.size)
+        } catch {
+            throw core.error(error, Self.events)
+        }
+    }
+
+    /// Whether the last line lacks its end, because a process was killed or the power cut.
+    private func isTorn(_ file: OpenFile, _ size: Int64) throws(FileSystemError) -> Bool {
+        guard size > 0 else { return false }
+        var last = [UInt8](repeating: UInt8(ascii: "\n"), count: 1)
+        _ = try last.withUnsafeMutableBytesThrowing { (buffer) throws(FileSystemError) in
+            try core.fileSystem.read(file, into: buffer, at: size - 1)
+        }
+        return last != [UInt8(ascii: "\n")]
+    }
+
+    /// Every event that can be read, in the order of the file: oldest first.
+    func loadEvents() throws(CacheError) -> [RecordedEvent] {
+        var result: [RecordedEvent] = []
+        for name in [Self.olderEvents, Self.events] {
+            do throws(FileSystemError) {
+                let bytes = try read(name, atMost: 2 << 20) ?? []
+                let lines = bytes.split(separator: UInt8(ascii: "\n"))
+                result += lines.compactMap {
+                    RecordedEvent(line: String(decoding: $0, as: UTF8.self))
+                }
+            } catch {
+                throw core.error(error, name)
+            }
+        }
+        return result
+    }
+
+    // MARK: Files
+
+    /// - Returns: nil where there is no file of that name.
+    private func read(_ name: String, atMost count: Int) throws(FileSystemError) -> [UInt8]? {
+        do throws(FileSystemError) {
+            let file = try core.open(name, in: core.root, .read)
+            defer { core.fileSystem.close(file) }
+            let status = try core.fileSystem.status(of: file)
+            guard status.kind == .file else { return nil }
+            var bytes = [UInt8](repeating: 0, count: Int(min(status.size, Int64(count))))
+            let read = try bytes.withUnsafeMutableBytesThrowing {
+                (buffer) throws(FileSystemError) in
+                try core.fileSystem.read(file, into: buffer, at: 0)
+            }
+            return Array(bytes[..<read])
+        } catch  where error.isAbsence {
+            return nil
+        }
+    }
+
+    private func allocated(_ name: String) -> Int64 {
+        do throws(FileSystemError) {
+            return try core.fileSystem.status(of: name, in: core.root).allocatedBytes
+        } catch {
+            return 0  // There is none.
+        }
+    }
+
+    private func bookGrowth(of file: OpenFile, since before: Int64) {
+        do throws(FileSystemError) {
+            book(try core.fileSystem.status(of: file).allocatedBytes - before)
+        } catch {
+            core.count(\.housekeepingErrors)
+        }
+    }
+
+    /// What grows was set aside before.
+    private func book(_ delta: Int64) {
+        core.state.withLock { state in
+            state.ledger.book(delta)
+            state.ledger.setAside(-delta)
+        }
+    }
+}

@@ -1,0 +1,72 @@
+public import HTTPCaching
+
+/// What a cache directory has done since it was made, over all processes that owned it.
+public struct LifetimeStatistics: Hashable, Sendable {
+    /// When counting began: with the directory, or when counts were lost.
+    public var since: WallTime
+    /// The sums.
+    public var statistics: Statistics
+
+    /// Creates a value.
+    public init(since: WallTime, statistics: Statistics) {
+        self.since = since
+        self.statistics = statistics
+    }
+}
+
+/// The file STATS.
+///
+/// | offset | size | field |
+/// | --- | --- | --- |
+/// | 0 | 8 | magic `89 54 43 73 74 61 01 0A` (`.TCsta`, version 1, newline) |
+/// | 8 | 8 | checksum: XXH3-64 of all that follows |
+/// | 16 | 8 | since when, nanoseconds since 1970 |
+/// | 24 | 4 | number of counts |
+/// | 28 | 4 | 0 |
+/// | 32 | 8 × n | the counts, in the order of `StatisticsCounters.Counter` |
+///
+/// A program that knows more counts takes those that are missing for 0.
+enum StatisticsRecord {
+    /// `.TCsta`, version 1, newline, as a little-endian number.
+    private static let magic: UInt64 = 0x0A01_6174_7343_5489
+    private static let headLength = 32
+    /// More than ever will be; what is longer is not ours.
+    static let maximumLength = 4096
+
+    static func encode(_ lifetime: LifetimeStatistics) -> [UInt8] {
+        let counters = StatisticsCounters.Counter.allCases
+        let total = headLength + 8 * counters.count
+        return [UInt8](unsafeUninitializedCapacity: total) { buffer, count in
+            count = total
+            let bytes = UnsafeMutableRawBufferPointer(buffer)
+            bytes.put(magic, at: 0)
+            bytes.put(lifetime.since.nanoseconds, at: 16)
+            bytes.put(UInt32(counters.count), at: 24)
+            bytes.put(UInt32(0), at: 28)
+            for counter in counters {
+                let value = lifetime.statistics[keyPath: counter.field]
+                bytes.put(value, at: headLength + 8 * counter.rawValue)
+            }
+            bytes.put(checksumOf(UnsafeRawBufferPointer(bytes)[16...]), at: 8)
+        }
+    }
+
+    /// - Returns: nil for what is not as it was written.
+    static func decode(_ bytes: [UInt8]) -> LifetimeStatistics? {
+        bytes.withUnsafeBytes { bytes in
+            guard bytes.count >= headLength, bytes.count <= maximumLength,
+                bytes.get(UInt64.self, at: 0) == magic,
+                bytes.get(UInt64.self, at: 8) == checksumOf(bytes[16...]),
+                Int(bytes.get(UInt32.self, at: 24)) == (bytes.count - headLength) / 8
+            else { return nil }
+            var statistics = Statistics()
+            for counter in StatisticsCounters.Counter.allCases {
+                let offset = headLength + 8 * counter.rawValue
+                guard offset + 8 <= bytes.count else { break }
+                statistics[keyPath: counter.field] = bytes.get(Int64.self, at: offset)
+            }
+            let since = WallTime(nanoseconds: bytes.get(Int64.self, at: 16))
+            return LifetimeStatistics(since: since, statistics: statistics)
+        }
+    }
+}
