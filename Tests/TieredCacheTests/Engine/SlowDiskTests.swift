@@ -86,12 +86,15 @@ struct SlowDiskTests {
 
     private func body(_ number: Int) -> Data { Data(repeating: UInt8(number), count: 100 + number) }
 
-    @Test("ten thousand reads of a stuck disk leave the cooperative pool and the memory tier free")
-    func stuck() async throws {
+    @Test(
+        "ten thousand reads of a stuck disk leave the cooperative pool and the memory tier free",
+        arguments: [false, true]
+    )
+    func stuck(keepsHistory: Bool) async throws {
         let place = TestDisk(.posix)
         var configuration = Configuration(directory: place.root)
         configuration.minimumFreeDisk = 0
-        configuration.keepsHistory = false
+        configuration.keepsHistory = keepsHistory
         configuration.respondsToMemoryPressure = false
         configuration.transport = ScriptedTransport { _, _ in ScriptedResponse(failure: .connect) }
         let cold = try requests(0..<100)
