@@ -3,6 +3,9 @@ import HTTPTypes
 
 /// Fetches what an entry lacks, for one reader: plans the ranges and joins the flights.
 final class Filler: Sendable {
+    /// Held runs shorter than this are fetched again rather than asked around: a request costs
+    /// more than the bytes.
+    private static let worthSkipping: Int64 = 256 << 10
     /// A flight farther away than this is not waited for.
     static let worthWaiting: Int64 = 8 << 20
 
@@ -150,13 +153,14 @@ final class Filler: Sendable {
         )
     }
 
-    /// The bytes to ask for: from the first missing block to the next that is held.
-    ///
-    /// What is held was paid for, so it is asked around however short it is: that costs a request
-    /// on a connection that is open.
+    /// The bytes to ask for: from the first missing block to the next run that is worth skipping.
     static func gap(in entry: DiskEntry, at position: Int64, limit: Int64) -> Range<Int64> {
         let end = max(position + 1, min(limit, entry.completeLength ?? .max))
-        let upper = entry.heldRanges.gaps(in: position..<end).ranges.first?.upperBound ?? end
+        let gaps = entry.heldRanges.gaps(in: position..<end).ranges
+        var upper = gaps.first?.upperBound ?? end
+        for gap in gaps.dropFirst() where gap.lowerBound - upper < worthSkipping {
+            upper = gap.upperBound
+        }
         let blockSize = entry.blockSize
         let first = position / blockSize * blockSize
         // Whole blocks, because only they can be held; an open end where the end is not known.

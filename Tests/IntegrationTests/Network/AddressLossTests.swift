@@ -23,7 +23,7 @@ struct AddressLossTests {
     private static let script = """
         set -eu
         cd "$1"
-        ip link set lo up
+        ip link set lo up || exit 77
         ip link add v0 type veth peer name v1 || exit 77
         ip link set v0 up
         ip link set v1 up
@@ -31,9 +31,11 @@ struct AddressLossTests {
         nginx -p "$1" -e stderr -c "$1/nginx.conf"
         "$2" get http://192.0.2.1:8080/film --output film --json --timeout 3600 --retries 1 \\
             --directory cache > report &
-        until "$2" list --json --directory cache | grep -q '"held":[1-9]'; do :; done
+        until "$2" list --json --directory cache | grep -q '"held":[1-9]'; do
+            kill -0 $!
+        done
         ip address delete 192.0.2.1/24 dev v0
-        until [ -z "$(ss -Htn state established dport = 8080)" ]; do :; done
+        until [ -z "$(ss -Htn state established dport = 8080)" ]; do kill -0 $!; done
         ip address add 192.0.2.1/24 dev v0
         status=0
         wait $! || status=$?
@@ -85,8 +87,9 @@ struct AddressLossTests {
             ["-n", "sh", "-c", Self.script, "sh", files.path.string, Workplace.program.string],
             program: "/usr/bin/unshare"
         )
-        guard outcome.exitCode != 77 else {
-            print("no veth in this kernel: \(outcome.error)")
+        // A container's root may have no right to make one, a kernel no such device.
+        guard outcome.exitCode != 77, !outcome.error.contains("unshare: ") else {
+            print("no network namespace of its own here: \(outcome.error)")
             return
         }
         #expect(outcome.exitCode == 0, "\(outcome.error)")
