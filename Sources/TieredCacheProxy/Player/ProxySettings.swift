@@ -17,6 +17,10 @@ public struct ProxySettings: Sendable {
     ///
     /// What it may take in that time is bounded by the engine's readers.
     public var lingerTime: Duration = .milliseconds(1500)
+    /// How long an origin may take to ask for the body of a client that waits for that, by default 1 s.
+    ///
+    /// Then the body is sent unasked (`Expect: 100-continue`, RFC 9110 §10.1.1).
+    public var continueTimeout: Duration = .seconds(1)
     /// How much and how long a client may ask.
     public var limits = ServerLimits()
     /// Where log messages go; nowhere by default.

@@ -8,7 +8,7 @@ final class AwaitedContinue: Sendable {
     private let opening: AsyncStream<Never>.Continuation
     private let patience: Duration
 
-    init(patience: Duration = .seconds(1)) {
+    init(patience: Duration) {
         self.patience = patience
         (opened, opening) = AsyncStream.makeStream(of: Never.self)
     }

@@ -11,6 +11,7 @@ struct ReverseResponder: Responder {
     let cache: TieredCache
     let target: ReverseTarget
     let logger: Logger
+    var continueTimeout: Duration = .seconds(1)
     let hits = HitBook()
 
     func respond(
@@ -25,7 +26,7 @@ struct ReverseResponder: Responder {
             }
             guard let target = target.target(for: request.target), let method = request.method
             else { return try await writer.send(.text(400)) }
-            let awaited = request.expectsContinue ? AwaitedContinue() : nil
+            let awaited = request.expectsContinue ? AwaitedContinue(patience: continueTimeout) : nil
             if awaited == nil { fields[.expect] = nil }
             let isHTTP10 = request.head.version == .http1_0
             let order = RelayRequest(

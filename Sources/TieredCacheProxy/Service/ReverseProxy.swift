@@ -37,7 +37,12 @@ public final class ReverseProxy: Sendable {
         let server = try await LoopbackPort.listen(
             on: settings.port,
             preferring: nil,
-            responder: ReverseResponder(cache: cache, target: target, logger: settings.logger),
+            responder: ReverseResponder(
+                cache: cache,
+                target: target,
+                logger: settings.logger,
+                continueTimeout: settings.continueTimeout
+            ),
             settings: settings
         )
         return ReverseProxy(server)

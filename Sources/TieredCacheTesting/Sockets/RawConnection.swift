@@ -6,8 +6,8 @@ import Darwin
 
 /// A blocking TCP connection to a loopback port, for tests that care about every byte.
 ///
-/// Not for the cooperative pool: run it on threads that may block. Every read gives up after 300 s,
-/// so that a server which never answers fails a test instead of hanging it.
+/// Not for the cooperative pool: run it on threads that may block. Every read gives up after five
+/// minutes, so that a server which never answers fails a test instead of hanging it.
 package final class RawConnection {
     /// Which system call failed, and how.
     package struct Failure: Error, Hashable, CustomStringConvertible {

@@ -61,23 +61,20 @@ struct ReverseFailureTests {
         }
     }
 
-    @Test func anOriginThatCannotBeReachedIs502() async throws {
+    @Test func anOriginThatRefusesConnectionsIs502() async throws {
         let listener = try RawListener()
         let url = "http://127.0.0.1:\(listener.port)"
         listener.stop()
-        let urls = [url, "http://nowhere.invalid/"]
-        for url in urls {
-            try await ReverseFixture.run {
-                $0.originURL = url
-                $0.configuration.retries = 1
-            } origin: { _, _ in
-                false
-            } _: { fixture in
-                let answer4 = try await fixture.ask("/a")
-                #expect(answer4.status == 502)
-                let answer5 = try await fixture.ask("/a", method: "POST", body: "x")
-                #expect(answer5.status == 502)
-            }
+        try await ReverseFixture.run {
+            $0.originURL = url
+            $0.configuration.retries = 1
+        } origin: { _, _ in
+            false
+        } _: { fixture in
+            let read = try await fixture.ask("/a")
+            #expect(read.status == 502)
+            let posted = try await fixture.ask("/a", method: "POST", body: "x")
+            #expect(posted.status == 502)
         }
     }
 

@@ -52,7 +52,9 @@ struct ReverseUploadTests {
     }
 
     @Test func anOriginThatKnowsNoExpectationsGetsTheBodyAfterAWhile() async throws {
-        try await ReverseFixture.run { connection, request in
+        try await ReverseFixture.run {
+            $0.settings.continueTimeout = .milliseconds(10)
+        } origin: { connection, request in
             let body = try connection.receiveBody(of: request)
             try connection.answer(String(decoding: body, as: UTF8.self))
             return true

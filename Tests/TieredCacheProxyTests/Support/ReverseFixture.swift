@@ -29,6 +29,10 @@ final class ReverseFixture: Sendable {
         options.configuration.minimumFreeDisk = 0
         options.configuration.respondsToMemoryPressure = false
         options.settings.port = 0
+        // A busy machine is not what these tests are about.
+        options.configuration.connectTimeout = .seconds(300)
+        options.configuration.timeout = .seconds(300)
+        options.settings.continueTimeout = .seconds(300)
         change(&options)
         cache = try TieredCache(options.configuration)
         do throws(CacheError) {
