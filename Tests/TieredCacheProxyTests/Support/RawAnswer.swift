@@ -73,16 +73,21 @@ extension RawConnection {
             var line = ""
             while !line.hasSuffix("\r\n") {
                 let byte = try receive(atMost: 1)
-                try #require(!byte.isEmpty, "cut in the middle of the chunks")
+                guard !byte.isEmpty else { throw CutBody() }
                 line += String(decoding: byte, as: UTF8.self)
             }
-            let size = try #require(Int(line.dropLast(), radix: 16), "\(line.debugDescription)")
+            guard let size = Int(line.dropLast().prefix { $0 != ";" }, radix: 16) else {
+                throw CutBody()
+            }
             body += try receive(exactly: size)
-            _ = try receive(exactly: 2)
+            guard try receive(exactly: 2).count == 2 else { throw CutBody() }
             if size == 0 { return body }
         }
     }
 }
+
+/// Chunks that do not come to their end, which is what an origin may see and a client must not.
+struct CutBody: Error {}
 
 /// Runs blocking calls away from the cooperative pool.
 func onThread<Value: Sendable>(
