@@ -14,9 +14,10 @@ package final class RawListener: Sendable {
 
     /// Starts to listen.
     ///
-    /// - Parameter backlog: how many connections may wait to be accepted.
+    /// - Parameter backlog: how many connections may wait to be accepted; nil to keep the port and
+    ///   refuse all.
     /// - Throws: what the system says.
-    package init(backlog: Int32 = 128) throws(RawConnection.Failure) {
+    package init(backlog: Int32? = 128) throws(RawConnection.Failure) {
         descriptor = socket(AF_INET, Int32(streamSocket), 0)
         guard descriptor >= 0 else { throw .init(call: "socket", errno: errno) }
         guard let port = Self.bindAndListen(descriptor, backlog) else {
@@ -42,14 +43,15 @@ package final class RawListener: Sendable {
         shutdown(descriptor, Int32(SHUT_RDWR))
     }
 
-    private static func bindAndListen(_ descriptor: Int32, _ backlog: Int32) -> Int? {
+    private static func bindAndListen(_ descriptor: Int32, _ backlog: Int32?) -> Int? {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                bind(descriptor, generic, size) == 0 && listen(descriptor, backlog) == 0
+                bind(descriptor, generic, size) == 0
+                    && (backlog.map { listen(descriptor, $0) } ?? 0) == 0
                     && getsockname(descriptor, generic, &size) == 0
             }
         }

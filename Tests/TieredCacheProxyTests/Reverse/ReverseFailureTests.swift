@@ -62,11 +62,10 @@ struct ReverseFailureTests {
     }
 
     @Test func anOriginThatRefusesConnectionsIs502() async throws {
-        let listener = try RawListener()
-        let url = "http://127.0.0.1:\(listener.port)"
-        listener.stop()
+        // It keeps the port, so that nobody else can listen there.
+        let listener = try RawListener(backlog: nil)
         try await ReverseFixture.run {
-            $0.originURL = url
+            $0.originURL = "http://127.0.0.1:\(listener.port)"
             $0.configuration.retries = 1
         } origin: { _, _ in
             false
