@@ -1,13 +1,14 @@
 #!/bin/sh
-# Builds the benchmarks and prints the table of ratios, then what many entries on disk cost, and then a
-# cold download of 256 MiB beside curl's, for which the program itself is built.
+# Builds the benchmarks and prints the table of ratios, what the proxy costs, then what many entries on
+# disk cost, and then a cold download of 256 MiB beside curl's; for proxy and download the program
+# itself is built.
 # Arguments are passed on: parts of row names, --rounds N, --strict; with any, the table alone is
 # printed. BENCHMARK_ENTRIES is how many entries the second part makes, by default 100,000.
 set -eu
 cd "$(dirname "$0")"
 
 missing=""
-for package in curl libleveldb-dev libssl-dev libxxhash-dev nginx pkg-config; do
+for package in curl libleveldb-dev libssl-dev libxxhash-dev nginx pkg-config wrk; do
     dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
 done
 if [ -n "$missing" ]; then
@@ -21,6 +22,16 @@ fi
 
 scratch=${BENCHMARK_SCRATCH:-.build}
 swift build -c release --scratch-path "$scratch" >&2
+# The program whose proxy is measured; not built where only other rows are wanted.
+case "${*:-proxy}" in
+*prox* | *figure* | --*)
+    if [ -z "${TIEREDCACHE_PROGRAM:-}" ]; then
+        (cd .. && swift build -c release --product tieredcache) >&2
+        TIEREDCACHE_PROGRAM=$(cd .. && pwd)/.build/release/tieredcache
+        export TIEREDCACHE_PROGRAM
+    fi
+    ;;
+esac
 [ $# -eq 0 ] || exec "$scratch/release/HitPath" "$@"
 "$scratch/release/HitPath"
 echo

@@ -260,6 +260,21 @@ extension TieredCache {
         try await engine.remove(request.key)
     }
 
+    /// Protects an entry that is held from eviction, or ends that.
+    ///
+    /// - Parameters:
+    ///   - isPinned: whether eviction is to spare it.
+    ///   - request: whose entry.
+    /// - Returns: whether there is one.
+    /// - Throws: `.localStorage`, `.notOwner`.
+    @discardableResult
+    public func setPinned(
+        _ isPinned: Bool,
+        for request: CacheRequest
+    ) async throws(CacheError) -> Bool {
+        try await engine.setPinned(isPinned, request.key)
+    }
+
     /// Removes all entries, pinned ones too; files that are not the cache's stay.
     ///
     /// - Throws: `.localStorage`, `.notOwner`.

@@ -92,6 +92,14 @@ extension Engine {
         return try await withStore { (store) throws(CacheError) in try store.trim(to: bytes) }
     }
 
+    func setPinned(_ isPinned: Bool, _ key: CacheKey) async throws(CacheError) -> Bool {
+        try await withStore { (store) throws(CacheError) in
+            guard let entry = try store.entry(for: key, isUse: false) else { return false }
+            if entry.isPinned != isPinned { try entry.setPinned(isPinned) }
+            return true
+        }
+    }
+
     func setDiskLimit(_ bytes: Int64) async throws(CacheError) {
         try await withStore { (store) throws(CacheError) in try store.setLimit(bytes) }
     }

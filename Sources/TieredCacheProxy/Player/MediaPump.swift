@@ -64,12 +64,13 @@ struct MediaPump: Sendable {
                 throw .cache(error)
             }
             guard let chunk else { return }
+            let count = Int64(chunk.count)
             do {
                 try await writer.write(chunk)
             } catch {
                 throw .client
             }
-            position += Int64(chunk.count)
+            position += count
         }
     }
 

@@ -18,7 +18,7 @@ enum PlayerRoute: Hashable, Sendable {
 
     /// What a person can do on the page.
     enum PageAction: String, Hashable, Sendable {
-        case remove, pin
+        case remove, pin, unpin
     }
 
     /// Why a request is refused, with the status that says so.

@@ -58,8 +58,7 @@ extension ConnectionHandler {
             endIndex: Int(bytes.place.upperBound)
         )
         let done = context.eventLoop.makePromise(of: Void.self)
-        context.writeAndFlush(wrapOutboundOut(.fileRegion(region)), promise: done)
-        watch(bytes, context)
+        lent = bytes
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         done.futureResult.whenComplete { result in
             bound.value.fileTimer?.stop()
@@ -67,6 +66,9 @@ extension ConnectionHandler {
             withExtendedLifetime(bytes) { Self.letGo(handle) }
             if case .success = result { bound.value.didWrite() }
         }
+        context.writeAndFlush(wrapOutboundOut(.fileRegion(region)), promise: done)
+        // Mostly all of it has gone by now.
+        if lent != nil { watch(context) }
         exchange?.answer?.lastWrite = done.futureResult
         return done.futureResult
     }
@@ -74,7 +76,7 @@ extension ConnectionHandler {
     /// Looks now and then whether there still is something to be sent.
     ///
     /// Whoever truncates a file of the cache leaves the kernel with nothing to send, again and again.
-    private func watch(_ bytes: LentBytes, _ context: ChannelHandlerContext) {
+    private func watch(_ context: ChannelHandlerContext) {
         if fileTimer == nil {
             fileTimer = ConnectionTimer(eventLoop: context.eventLoop) { [unowned self] in
                 guard let lent else { return }
@@ -82,7 +84,6 @@ extension ConnectionHandler {
                 fileTimer?.start(Self.watchInterval)
             }
         }
-        lent = bytes
         fileTimer?.start(Self.watchInterval)
     }
 

@@ -64,10 +64,9 @@ struct RequestHeadFacts {
 
     private mutating func readHost(_ value: UnsafeRawBufferPointer) throws(RequestRefusal) {
         guard !hasHost else { throw .malformed("there are two Host fields") }
-        let isHost = value.allSatisfy { byte in
-            byte > 0x20 && byte < 0x7F && !" \t,/?#@\\\"<>{}|^`".utf8.contains(byte)
+        guard value.allSatisfy({ HostCharacters.contains($0) }), !value.isEmpty else {
+            throw .malformed("the Host is no host")
         }
-        guard isHost, !value.isEmpty else { throw .malformed("the Host is no host") }
         hasHost = true
     }
 
@@ -94,4 +93,24 @@ struct RequestHeadFacts {
 
 private func isDigit(_ byte: UInt8) -> Bool {
     (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+}
+
+/// The visible characters that can stand in a host and its port, as two words of bits.
+private enum HostCharacters {
+    private static let low = bits(0)
+    private static let high = bits(64)
+
+    @inline(__always)
+    static func contains(_ byte: UInt8) -> Bool {
+        guard byte < 128 else { return false }
+        return (byte < 64 ? low >> UInt64(byte) : high >> UInt64(byte - 64)) & 1 == 1
+    }
+
+    private static func bits(_ start: UInt8) -> UInt64 {
+        let others = Array(",/?#@\\\"<>{}|^`".utf8)
+        return (start..<start + 64).reduce(0) { bits, byte in
+            byte > 0x20 && byte < 0x7F && !others.contains(byte)
+                ? bits | 1 << UInt64(byte - start) : bits
+        }
+    }
 }

@@ -59,12 +59,17 @@ struct ResponseWriter: Sendable {
 
     /// Sends bytes of the cache, copied piece by piece: a client that does not read keeps one piece in
     /// memory, however long the body is that is held there.
-    func write(_ bytes: Data) async throws {
+    ///
+    /// - Parameter bytes: given away, so that nobody keeps them while the client does not read.
+    /// - Throws: where the client has left.
+    func write(_ bytes: consuming Data) async throws {
         var rest = bytes
         while !rest.isEmpty {
-            let piece = rest.prefix(Int(HeldAnswer.maximumCopied))
-            rest = rest.dropFirst(piece.count)
-            try await write(ByteBuffer(copying: piece))
+            let piece = ByteBuffer(copying: rest.prefix(Int(HeldAnswer.maximumCopied)))
+            // What is left of a slice would keep all of it.
+            let isLast = rest.count == piece.readableBytes
+            rest = isLast ? Data() : rest.dropFirst(piece.readableBytes)
+            try await write(piece)
         }
     }
 

@@ -74,10 +74,11 @@ enum StatusHTML {
         let bar = "<progress max=\"\(max(1, row.length ?? 1))\" value=\"\(row.held)\"></progress>"
         let rate = row.rate > 0 ? "\(size(row.rate))/s" : ""
         let url = escaped(row.url)
-        let pin = row.isPinned ? "pinned" : row.hasForms ? form("pin", url, "Pin") : ""
-        let remove = row.hasForms ? form("remove", url, "Remove") : ""
+        let mark = row.isPinned ? "pinned " : ""
+        let pin = row.isPinned ? form("unpin", url, "Unpin") : form("pin", url, "Pin")
+        let forms = row.hasForms ? pin + " " + form("remove", url, "Remove") : ""
         return "<tr><td class=\"url\">\(url)<td>\(row.status)<td>\(bar) \(amount)"
-            + "<td>\(rate)<td>\(pin) \(remove)</tr>"
+            + "<td>\(rate)<td>\(mark)\(forms)</tr>"
     }
 
     private static func form(_ action: String, _ url: String, _ label: String) -> String {

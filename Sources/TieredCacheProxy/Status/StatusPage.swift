@@ -40,16 +40,14 @@ struct StatusPage: Sendable {
         _ form: PageForm,
         base: String
     ) async throws -> WholeAnswer {
-        guard let url = form["url"], var request = Self.request(url) else { return .text(400) }
+        guard let url = form["url"], let request = Self.request(url) else { return .text(400) }
         switch action {
         case .remove:
             try await cache.remove(request)
         case .pin:
-            request.isPinned = true
-            request.policy = .cacheOnly
-            request.range = .bounded(0..<1)
-            // The answer pins; its bytes are not wanted.
-            _ = try await cache.response(for: request)
+            try await cache.setPinned(true, for: request)
+        case .unpin:
+            try await cache.setPinned(false, for: request)
         }
         return WholeAnswer(
             head: ResponseHead(status: 303, fields: [.location: base], framing: .length(0))

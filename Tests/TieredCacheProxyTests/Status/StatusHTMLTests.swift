@@ -62,6 +62,11 @@ struct StatusHTMLTests {
             let entry = try await fixture.cache.entry(for: request)
             #expect(entry?.isPinned == true)
             #expect(try await fixture.request("GET", "").text.contains("pinned"))
+            #expect(try await fixture.request("POST", "unpin", form).status == 303)
+            let unpinned = try await fixture.cache.entry(for: request)
+            #expect(unpinned?.isPinned == false)
+            let after = try await fixture.request("GET", "").text
+            #expect(!after.contains("pinned"))
             #expect(try await fixture.request("POST", "remove", form).status == 303)
             let removed = try await fixture.cache.entry(for: request)
             #expect(removed == nil)

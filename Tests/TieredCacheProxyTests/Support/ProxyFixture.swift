@@ -16,6 +16,7 @@ final class ProxyFixture: Sendable {
         origin: ScriptedOrigin,
         files: TemporaryDirectory,
         fileSystem: any FileSystem = POSIXFileSystem(),
+        cacheTime: any TimeSource = SystemTimeSource(),
         _ change: (inout ProxySettings) -> Void = { _ in }
     ) async throws {
         self.origin = origin
@@ -26,6 +27,7 @@ final class ProxyFixture: Sendable {
         configuration.retries = 1
         // On a machine that has other things to do.
         configuration.timeout = .seconds(300)
+        configuration.timeSource = cacheTime
         cache = try TieredCache(configuration, fileSystem: fileSystem)
         var settings = ProxySettings()
         settings.lingerTime = .milliseconds(10)
@@ -52,6 +54,7 @@ final class ProxyFixture: Sendable {
     /// Runs `body` with a fixture, which is stopped afterwards.
     static func run(
         fileSystem: any FileSystem = POSIXFileSystem(),
+        cacheTime: any TimeSource = SystemTimeSource(),
         _ change: (inout ProxySettings) -> Void = { _ in },
         _ body: (ProxyFixture) async throws -> Void
     ) async throws {
@@ -61,6 +64,7 @@ final class ProxyFixture: Sendable {
             origin: origin,
             files: files,
             fileSystem: fileSystem,
+            cacheTime: cacheTime,
             change
         )
         do {

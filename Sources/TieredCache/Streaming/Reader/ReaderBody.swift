@@ -2,7 +2,7 @@ import FoundationEssentials
 
 /// The body of a response that is read as a reader reads: in bounded requests, a little ahead.
 final class ReaderBody: BodySource {
-    private static let chunkSize: Int64 = 256 << 10
+    private static let chunkSize: Int64 = 128 << 10
 
     private let medium: EntryMedium
     private let options: ReaderOptions

@@ -17,6 +17,7 @@ enum PlayerTool: String, Sendable {
     case gstreamer = "gst-launch-1.0"
     case vlc = "cvlc"
     case chromium
+    case shell = "sh"
     case runuser
 
     /// Where the program is; nil if it is not installed.

@@ -1,0 +1,51 @@
+import Testing
+import TieredCache
+import TieredCacheTesting
+
+@testable import TieredCacheProxy
+
+/// Redirects are the proxy's business: a player never sees one.
+@Suite(.timeLimit(.minutes(10)))
+struct PlayerRedirectTests {
+    @Test(arguments: [301, 302, 303, 307, 308])
+    func redirectsAreFollowedAndNotShown(status: Int) async throws {
+        try await ProxyFixture.run { fixture in
+            let resource = OriginResource.fresh(300_000)
+            fixture.origin.serve(
+                "/a.mp4",
+                OriginScript(.redirect(to: fixture.origin.url("/b.mp4"), status: status))
+            )
+            fixture.origin.serve("/b.mp4", resource)
+            let whole = try #require(resource.generatedBody).bytes(in: 0..<300_000)
+            for range in [0..<300_000, 5..<299_999] {
+                let answer = try await fixture.ask(
+                    "/a.mp4",
+                    "Range: bytes=\(range.lowerBound)-\(range.upperBound - 1)"
+                )
+                #expect(answer.status == 206 && answer["location"] == nil)
+                #expect(answer.body == Array(whole[range]))
+            }
+            // Held and fresh: nobody is asked, not even for the redirect.
+            let asked = fixture.requests("/a.mp4") + fixture.requests("/b.mp4")
+            #expect(try await fixture.ask("/a.mp4").body == whole)
+            #expect(fixture.requests("/a.mp4") + fixture.requests("/b.mp4") == asked)
+        }
+    }
+
+    @Test func aRedirectThatMustNotBeStoredIsNotAskedForWhileTheBytesAreHeld() async throws {
+        try await ProxyFixture.run { fixture in
+            let redirect =
+                "HTTP/1.1 302 Found\r\nLocation: \(fixture.origin.url("/b.mp4"))\r\n"
+                + "Cache-Control: no-store\r\nContent-Length: 0\r\n\r\n"
+            fixture.origin.serve("/a.mp4", OriginScript(.raw(redirect)))
+            fixture.origin.serve("/b.mp4", .fresh(10_000))
+            _ = try await fixture.ask("/a.mp4")
+            let asked = fixture.requests("/a.mp4")
+            for _ in 0..<3 {
+                let answer = try await fixture.ask("/a.mp4")
+                #expect(answer.body.count == 10_000)
+            }
+            #expect(fixture.requests("/a.mp4") == asked)
+        }
+    }
+}
