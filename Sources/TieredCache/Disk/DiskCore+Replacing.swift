@@ -109,8 +109,11 @@ extension DiskCore {
     func bodyPath(of entry: DiskEntry) throws(CacheError) -> FilePath? {
         guard entry.isComplete else { return nil }
         if !access.canWrite, !(try isStillComplete(entry)) { return nil }
+        // Who reads the path checks nothing (invariant 2).
+        guard entry.verifyAll() else { return nil }
         let path = options.root.appending("entries").appending(entry.name.body(entry.generation))
         guard entry.state.withLock({ $0.isInline }) else {
+            guard isExact(entry) else { return nil }
             try protectHandedOut(entry)
             return path
         }
@@ -133,6 +136,25 @@ extension DiskCore {
     private func isStillComplete(_ entry: DiskEntry) throws(CacheError) -> Bool {
         guard let again = try lookup(entry.key) else { return false }
         return again.generation == entry.generation && again.isComplete
+    }
+
+    /// Whether the name stands for the file that was verified, with nothing behind the body.
+    private func isExact(_ entry: DiskEntry) -> Bool {
+        guard let entries, let length = entry.completeLength else { return false }
+        let body = entry.state.withLock { $0.body }
+        do throws(FileSystemError) {
+            let named = try fileSystem.status(
+                of: entry.name.body(entry.generation),
+                in: entries
+            )
+            guard named.kind == .file else { return false }
+            guard let body else { return named.size == length }
+            guard try fileSystem.status(of: body).identity == named.identity else { return false }
+            if named.size > length { try fileSystem.truncate(body, to: length) }
+            return true
+        } catch {
+            return false  // Gone, or a guest's: no path is better than a wrong one.
+        }
     }
 
     /// Who reads a path sees no gaps, so the file must keep all its blocks as long as it is there.

@@ -101,6 +101,20 @@ extension DiskEntry {
         }
     }
 
+    /// Reads what this process has not read yet, as a read of everything would.
+    ///
+    /// - Returns: whether all of the body is held.
+    func verifyAll() -> Bool {
+        guard isComplete else { return false }
+        var buffer = [UInt8](repeating: 0, count: Int(BlockTable.blockSize))
+        for block in 0..<state.withLock({ $0.table.checksums.count }) {
+            guard let start = state.withLock({ $0.unverified(block) }) else { continue }
+            let count = buffer.withUnsafeMutableBytes { readHeld(at: start, into: $0) }
+            guard count > 0 else { return false }
+        }
+        return isComplete
+    }
+
     // MARK: One block
 
     private func verify(
@@ -178,6 +192,12 @@ extension DiskEntry {
 }
 
 extension DiskEntryState {
+    /// Where a block begins that has to be read before it can be believed.
+    fileprivate func unverified(_ block: Int) -> Int64? {
+        guard !isTrusted || !table.isVerified(block) else { return nil }
+        return table.extent(of: block).lowerBound
+    }
+
     /// How many bytes from `offset` on lie in verified blocks.
     func verifiedCount(from offset: Int64, atMost maximum: Int) -> Int {
         var block = BlockTable.block(at: offset)

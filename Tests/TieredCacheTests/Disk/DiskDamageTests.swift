@@ -36,6 +36,29 @@ struct DiskDamageTests {
         }
     }
 
+    @Test(
+        "a path is that of the whole body or there is none, whatever has become of the file",
+        arguments: DiskKind.allCases,
+        Damage.allCases
+    )
+    func path(kind: DiskKind, damage: Damage) throws {
+        var generator = SeededGenerator(seed: 8)
+        for isOpen in [false, true] {
+            let disk = TestDisk(kind)
+            var store: DiskStore? = try disk.open()
+            try store?.store(bytes(300_000), for: key("a"))
+            if !isOpen { store = nil }
+            let body = try #require(disk.paths(".body").first)
+            try apply(damage, body, disk, &generator)
+            let user = try store ?? disk.open()
+            guard let path = try user.bodyPath(for: key("a")) else { continue }
+            let relative = String(path.string.dropFirst(disk.root.string.count + 1))
+            // A process that has written or read the bytes does not read them again.
+            guard !isOpen || damage == .extend || damage == .delete else { continue }
+            #expect(try disk.content(relative) == bytes(300_000))
+        }
+    }
+
     private func apply(
         _ damage: Damage,
         _ path: String,
