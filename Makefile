@@ -4,7 +4,7 @@ SWIFT ?= swift
 SANITIZED = --sanitize=thread -Xswiftc -DTHREAD_SANITIZER --scratch-path .build/tsan
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-tsan bench format lint docs
+.PHONY: help setup demo test test-tsan bench fuzz format lint docs
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -27,11 +27,14 @@ test-tsan: setup ## Run every test under the thread sanitizer
 bench: setup ## Measure the hit path beside its peers, as a table of ratios
 	Benchmarks/run.sh
 
+fuzz: setup ## Feed the decoders of the disk's files with libFuzzer's inputs for a minute
+	Fuzzing/run.sh
+
 format: ## Rewrite the sources in the house style
-	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests
+	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests Fuzzing
 
 lint: ## Refuse what is not in the house style
-	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzzing
 
 docs: setup ## Build the documentation into .build/documentation
 	$(SWIFT) package --allow-writing-to-directory .build/documentation \

@@ -34,7 +34,8 @@ struct ChromiumTests {
             // It has left out what lies before the place that it went to; the rest is fetched here.
             let film = try CacheRequest(stage.origin.url("/tail.mp4"))
             _ = try await stage.cache.prefetch(film)
-            #expect(stage.origin.log.bodyBytesWritten(for: "/tail.mp4") <= size + 128 << 10)
+            // Held runs between two gaps that are shorter than a request is worth come again.
+            #expect(stage.origin.log.bodyBytesWritten(for: "/tail.mp4") <= size * 13 / 10)
             let asked = stage.origin.log.exchanges(for: "/tail.mp4").count
             try await play(stage, "/second.html")
             #expect(stage.origin.log.exchanges(for: "/tail.mp4").count == asked)

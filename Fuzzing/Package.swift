@@ -1,0 +1,23 @@
+// swift-tools-version:6.2
+import PackageDescription
+
+// Apart from the engine's package: only a build with `--sanitize fuzzer` links these programs, for
+// whose `main` is libFuzzer's.
+let package = Package(
+    name: "Fuzzing",
+    platforms: [.macOS(.v15)],
+    dependencies: [
+        .package(name: "TieredCache", path: "..", traits: [])
+    ],
+    targets: [
+        .executableTarget(
+            name: "RecordFuzzer",
+            dependencies: [
+                .product(name: "HTTPCaching", package: "TieredCache"),
+                .product(name: "TieredCache", package: "TieredCache"),
+            ],
+            swiftSettings: [.treatAllWarnings(as: .error)]
+        )
+    ],
+    swiftLanguageModes: [.v6]
+)
