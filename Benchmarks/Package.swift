@@ -12,6 +12,17 @@ let package = Package(
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
     targets: [
+        .executableTarget(
+            name: "Allocations",
+            dependencies: [
+                "CAllocationCount",
+                .product(name: "HTTPCaching", package: "TieredCache"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "TieredCache", package: "TieredCache"),
+            ],
+            swiftSettings: [.treatAllWarnings(as: .error)]
+        ),
+        .target(name: "CAllocationCount"),
         // Runs programs and imports nothing: what it measures is the program as it is installed.
         .executableTarget(
             name: "ColdDownload",

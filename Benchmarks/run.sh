@@ -35,7 +35,8 @@ esac
 [ $# -eq 0 ] || exec "$scratch/release/HitPath" "$@"
 "$scratch/release/HitPath"
 echo
+"$scratch/release/Allocations"
+echo
 "$scratch/release/DiskScale" --entries "${BENCHMARK_ENTRIES:-100000}"
 echo
-swift build -c release --package-path .. --product tieredcache >&2
-exec "$scratch/release/ColdDownload" ../.build/release/tieredcache
+exec "$scratch/release/ColdDownload" "$TIEREDCACHE_PROGRAM"

@@ -67,8 +67,10 @@ struct StaleWhileRevalidateTests {
             let again = try await fixture.ask(Self.answer(fixture, 200, delay: .zero))
             #expect(again.body == "old")
             fixture.time.advance(by: .seconds(60))
-            // The window is over: now it is waited for.
-            let new = try await fixture.ask(Self.answer(fixture, 200, "newest", delay: .zero))
+            // The window is over: now it is waited for. One answer more, for a validation in the
+            // background that the request before may have begun, and that takes its turn first.
+            let newest = Self.answer(fixture, 200, "newest", delay: .zero)
+            let new = try await fixture.ask(newest, newest)
             #expect(new.body == "newest")
         }
     }
