@@ -18,7 +18,7 @@ public func fuzzOne(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     decodeRecord(input)
     decodeRecord(sealed(input))
     _ = JobRecord(encoded: input)
-    _ = LifetimeStatistics.decode(input)
+    _ = StatisticsRecord.decode(input)
     _ = StoredResponse(encoded: input)
     return 0
 }

@@ -19,7 +19,8 @@ struct AddressLossTests {
     ///
     /// Without its address nothing tells the program that its connection is dead: no reset comes,
     /// and its timeout is an hour. It ends the exchange because the kernel says so, waits for the
-    /// network, and goes on where the bytes stopped.
+    /// network, and goes on where the bytes stopped. It has an attempt to spare, as the kernel may
+    /// refuse a connection before it has said that there is no address any more.
     private static let script = """
         set -eu
         cd "$1"
@@ -29,7 +30,7 @@ struct AddressLossTests {
         ip link set v1 up
         ip address add 192.0.2.1/24 dev v0
         nginx -p "$1" -e stderr -c "$1/nginx.conf"
-        "$2" get http://192.0.2.1:8080/film --output film --json --timeout 3600 --retries 1 \\
+        "$2" get http://192.0.2.1:8080/film --output film --json --timeout 3600 --retries 3 \\
             --directory cache > report &
         # First: whoever looks before it has the directory would own it instead.
         until [ -n "$(ss -Htn state established dport = 8080)" ]; do kill -0 $!; done
