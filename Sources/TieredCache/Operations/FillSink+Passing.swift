@@ -52,6 +52,8 @@ extension FillSink {
         let entry = generation.entry
         let position = max(offset, min(fill?.position ?? offset, offset + Int64(chunk.count)))
         let start = min(fill?.sealedEnd ?? offset, position)
+        // What waited for the rest of its block was counted, and is not stored after all.
+        stored.withLock { $0 -= max(0, offset - start) }
         // The unsealed end is readable only while its fill is open.
         let tail = Self.readAll(entry, from: start, to: position)
         if operation.request.relay == nil {

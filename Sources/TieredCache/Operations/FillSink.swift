@@ -25,7 +25,8 @@ final class FillSink: DownloadSink {
     let mode = Guarded(Mode.idle)
     /// Body bytes accepted so far.
     private let received = Guarded<Int64>(0)
-    private let stored = Guarded<Int64>(0)
+    /// Body bytes that the disk has taken so far.
+    let stored = Guarded<Int64>(0)
     /// Digests what goes past the disk, where it is the whole of something.
     private let digests = Guarded<PassingDigests?>(nil)
     /// Where the bytes end that somebody wants.
