@@ -30,6 +30,7 @@ struct AddressLossTests {
         ip link set v1 up
         ip address add 192.0.2.1/24 dev v0
         nginx -p "$1" -e stderr -c "$1/nginx.conf"
+        trap 'kill "$(cat nginx.pid)"' EXIT
         "$2" get http://192.0.2.1:8080/film --output film --json --timeout 3600 --retries 3 \\
             --directory cache > report &
         # First: whoever looks before it has the directory would own it instead.
@@ -42,7 +43,6 @@ struct AddressLossTests {
         ip address add 192.0.2.1/24 dev v0
         status=0
         wait $! || status=$?
-        kill "$(cat nginx.pid)"
         cat report
         exit $status
         """
