@@ -15,57 +15,6 @@ import Darwin
 /// `tieredcache serve`, the real program, spoken to with curl and by hand.
 @Suite(.timeLimit(.minutes(10)))
 struct ServeTests {
-    /// What a serving program said when it was ready.
-    private struct Server {
-        let line: String
-        let base: String
-        let port: Int
-        let processIdentifier: pid_t
-    }
-
-    /// Runs `tieredcache serve --json`, and ends it with a signal after `body`.
-    ///
-    /// - Returns: how it ended.
-    @discardableResult
-    private func serve(
-        _ place: Workplace,
-        _ arguments: String...,
-        signal: Int32 = SIGTERM,
-        _ body: (Server) async throws -> Void
-    ) async throws -> TerminationStatus {
-        let all = ["serve", "--json", "--directory", place.cache.string] + arguments
-        let result = try await Subprocess.run(
-            .path(try Workplace.program),
-            arguments: Arguments(all),
-            input: .none,
-            output: .sequence,
-            error: .string(limit: 1 << 20)
-        ) { execution in
-            let identifier = execution.processIdentifier.value
-            for try await line in execution.standardOutput.strings() {
-                do {
-                    try await body(try Self.server(line, identifier))
-                } catch {
-                    kill(identifier, SIGKILL)
-                    throw error
-                }
-                kill(identifier, signal)
-            }
-        }
-        return result.terminationStatus
-    }
-
-    private static func server(_ line: String, _ identifier: pid_t) throws -> Server {
-        let text = line.filter { $0 != "\n" }
-        let fields = JSONFields(text.filter { $0 != " " })
-        return Server(
-            line: text,
-            base: try #require(fields.text("base")),
-            port: Int(try #require(fields.integer("port"))),
-            processIdentifier: identifier
-        )
-    }
-
     private func curl(_ arguments: String...) async throws -> String {
         let result = try await Subprocess.run(
             .name("curl"),
@@ -81,7 +30,7 @@ struct ServeTests {
     func itTellsItsAddressServesAndEndsInOrder(signal: Int32) async throws {
         try await Workplace.with { place in
             place.origin.serveFresh("/a.bin", length: 100_000)
-            let status = try await serve(place, signal: signal) { server in
+            let status = try await place.serve(signal: signal) { server in
                 let expected = #"{"base": "\#(server.base)", "port": \#(server.port)}"#
                 #expect(server.line == expected)
                 #expect(server.base.hasPrefix("http://127.0.0.1:\(server.port)/"))
@@ -111,10 +60,10 @@ struct ServeTests {
         try await Workplace.with { place in
             var bases: [String] = []
             for signal in [SIGTERM, SIGKILL, SIGTERM] {
-                try await serve(place, signal: signal) { bases.append($0.base) }
+                try await place.serve(signal: signal) { bases.append($0.base) }
             }
             #expect(Set(bases).count == 1, "\(bases)")
-            try await serve(place, "--token", "mine") { server in
+            try await place.serve("--token", "mine") { server in
                 #expect(server.base.hasSuffix("/mine/"))
             }
         }
@@ -125,7 +74,7 @@ struct ServeTests {
             place.origin.serveFresh("/a.bin", length: 300_000)
             var tags: [String] = []
             for signal in [SIGKILL, SIGTERM] {
-                try await serve(place, signal: signal) { server in
+                try await place.serve(signal: signal) { server in
                     let url = server.base + "http/127.0.0.1:\(place.origin.port)/a.bin"
                     let output = place.files.appending("out").string
                     tags.append(try await curl("-o", output, "-w", "%header{etag}", url))
@@ -153,7 +102,7 @@ struct ServeTests {
     @Test func belowTheFloorOfFreeSpaceEverythingIsServedAndNothingIsStored() async throws {
         try await Workplace.with { place in
             place.origin.serveFresh("/a.bin", length: 300_000)
-            let status = try await serve(place, "--min-free", "1000TiB") { server in
+            let status = try await place.serve("--min-free", "1000TiB") { server in
                 let url = server.base + "http/127.0.0.1:\(place.origin.port)/a.bin"
                 let output = place.files.appending("out").string
                 for (range, told) in [("0-", "206 300000"), ("5-9", "206 5")] {
@@ -181,7 +130,7 @@ struct ServeTests {
         try await Workplace.with { place in
             place.origin.serveFresh("/a.bin", length: 100_000)
             let origin = "http://127.0.0.1:\(place.origin.port)"
-            let status = try await serve(place, "--origin", origin) { server in
+            let status = try await place.serve("--origin", origin) { server in
                 #expect(server.base == "http://127.0.0.1:\(server.port)/")
                 let output = place.files.appending("out").string
                 for _ in 0..<2 {

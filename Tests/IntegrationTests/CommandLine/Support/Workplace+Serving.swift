@@ -10,15 +10,38 @@ import Glibc
 import Darwin
 #endif
 
+/// What a serving program said when it was ready.
+struct ServingProgram {
+    let line: String
+    let base: String
+    let port: Int
+    let processIdentifier: pid_t
+
+    /// Reads the line that `serve --json` prints.
+    fileprivate init(_ line: String, _ identifier: pid_t) throws {
+        self.line = line.filter { $0 != "\n" }
+        let fields = JSONFields(self.line.filter { $0 != " " })
+        base = try #require(fields.text("base"))
+        port = Int(try #require(fields.integer("port")))
+        processIdentifier = identifier
+    }
+}
+
 extension Workplace {
-    /// Runs `tieredcache serve` in this workplace's cache directory and ends it after `body`.
+    /// Runs `tieredcache serve --json` in this workplace's cache directory, and ends it with a signal
+    /// after `body`.
     ///
-    /// - Parameter body: what is done meanwhile, with the base of proxied URLs.
-    func serving(_ body: (String) async throws -> Void) async throws {
-        let arguments = ["serve", "--json", "--directory", cache.string]
+    /// - Returns: how it ended.
+    @discardableResult
+    func serve(
+        _ arguments: String...,
+        signal: Int32 = SIGTERM,
+        _ body: (ServingProgram) async throws -> Void
+    ) async throws -> TerminationStatus {
+        let all = ["serve", "--json", "--directory", cache.string] + arguments
         let result = try await Subprocess.run(
             .path(try Self.program),
-            arguments: Arguments(arguments),
+            arguments: Arguments(all),
             input: .none,
             output: .sequence,
             error: .string(limit: 1 << 20)
@@ -26,15 +49,22 @@ extension Workplace {
             let identifier = execution.processIdentifier.value
             for try await line in execution.standardOutput.strings() {
                 do {
-                    let fields = JSONFields(line.filter { $0 != " " && $0 != "\n" })
-                    try await body(try #require(fields.text("base")))
+                    try await body(try ServingProgram(line, identifier))
                 } catch {
                     kill(identifier, SIGKILL)
                     throw error
                 }
-                kill(identifier, SIGTERM)
+                kill(identifier, signal)
             }
         }
-        #expect(result.terminationStatus == .exited(0), "\(result.standardError)")
+        return result.terminationStatus
+    }
+
+    /// Runs `tieredcache serve` meanwhile, which has to end well.
+    ///
+    /// - Parameter body: what is done, with the base of proxied URLs.
+    func serving(_ body: (String) async throws -> Void) async throws {
+        let status = try await serve { try await body($0.base) }
+        #expect(status == .exited(0))
     }
 }
