@@ -48,6 +48,8 @@ struct DownloadOperation: Sendable {
         if case .success(let outcome) = result, let failure = mismatchInPassing(sink, outcome) {
             result = .failure(failure)
         }
+        // Before anybody is told: who asks from now on gets a flight, not this one's failure.
+        if case .failure = result { context.shrinkCoverage(to: 0) }
         do throws(CacheError) {
             try sink.finish(result)
         } catch {

@@ -72,7 +72,8 @@ public protocol TransportBody: AnyObject, Sendable {
     /// A chunk has at least one byte and at most 1 MiB (usually 64 KiB or less).
     ///
     /// - Returns: the bytes, or nil at the end of a completely framed body (RFC 9112 §8). A body
-    ///   that is framed by the close of the connection also ends with nil.
+    ///   that is framed by the close of the connection also ends with nil. Nil says that every
+    ///   byte was returned before; after a cancel that gave some up, this throws.
     /// - Throws: ``TransportError``; also when the body ended before its framing was satisfied.
     func next() async throws(TransportError) -> BodyChunk?
 

@@ -1,5 +1,6 @@
 #if HTTPClient
 import HTTPTypes
+import NIOCore
 import Testing
 
 @testable import TieredCache
@@ -35,6 +36,53 @@ struct ExchangeStateTests {
             return
         }
         #expect(reason.kind == .cancelled)
+    }
+
+    @Test("A complete body whose bytes were given up does not end as if all had been read")
+    func cancelledBeforeTheLastBytes() {
+        var state = ExchangeState()
+        _ = state.didReceiveHead(HTTPResponse(status: .ok))
+        _ = state.didReceivePart(ByteBuffer(string: "first"))
+        _ = state.didReceivePart(ByteBuffer(string: "last"))
+        _ = state.didEnd(nil)
+        #expect(state.takePart()?.0 == .success(ByteBuffer(string: "first")))
+        _ = state.cancel()
+        #expect(state.takePart()?.0.failure?.kind == .cancelled)
+    }
+
+    @Test("A body that was read to its end stays complete when its exchange is cancelled")
+    func cancelledAfterTheLastByte() {
+        var state = ExchangeState()
+        _ = state.didReceiveHead(HTTPResponse(status: .ok))
+        _ = state.didReceivePart(ByteBuffer(string: "all"))
+        _ = state.didEnd(nil)
+        #expect(state.takePart()?.0 == .success(ByteBuffer(string: "all")))
+        _ = state.cancel()
+        #expect(state.takePart()?.0 == .success(nil))
+    }
+
+    @Test("A task that is cancelled does not take what has arrived for a body without bytes")
+    func cancelledTask() async {
+        let exchange = AsyncHTTPClientExchange()
+        exchange.didReceive(HTTPResponse(status: .ok))
+        exchange.didReceive(ByteBuffer(string: "bytes"))
+        exchange.didReceiveEnd()
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            do throws(TransportError) {
+                return Result<ByteBuffer?, TransportError>.success(try await exchange.nextPart())
+            } catch {
+                return .failure(error)
+            }
+        }
+        #expect(await task.value.failure?.kind == .cancelled)
+    }
+}
+
+extension Result {
+    fileprivate var failure: Failure? {
+        guard case .failure(let error) = self else { return nil }
+        return error
     }
 }
 #endif

@@ -124,11 +124,16 @@ struct ExchangeState {
     }
 
     mutating func cancel() -> Action {
+        let cancelled = TransportError(.cancelled, "the exchange was cancelled")
         guard end == nil else {
+            // A body whose last bytes are given up here has not come to its end for its reader,
+            // who would take what came before for all of it.
+            if case .success = end, !parts.isEmpty { end = .failure(cancelled) }
             parts = []
+            bufferedBytes = 0
             return Action()
         }
-        end = .failure(TransportError(.cancelled, "the exchange was cancelled"))
+        end = .failure(cancelled)
         parts = []
         bufferedBytes = 0
         var action = endWaiters()
