@@ -53,7 +53,7 @@ package struct DownloadRequest: Hashable, Sendable {
     package let body: [UInt8]?
 
     /// Fields that frame the message, belong to one connection, or are ours to set.
-    private static let ownFields: [HTTPField.Name] =
+    static let ownFields: [HTTPField.Name] =
         [
             .connection, .contentLength, .transferEncoding, .te, .trailer, .upgrade,
             .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
@@ -153,5 +153,14 @@ package struct DownloadRequest: Hashable, Sendable {
         case .full, .initialRange, .overlap:
             break
         }
+    }
+}
+
+extension CacheRequest {
+    /// Whether a field is the engine's to set, so that a request cannot bring it.
+    package static func isOwnField(_ field: HTTPField) -> Bool {
+        guard DownloadRequest.ownFields.contains(field.name) else { return false }
+        // What is sent in any case does no harm.
+        return field.name != .acceptEncoding || field.value.lowercased() != "identity"
     }
 }

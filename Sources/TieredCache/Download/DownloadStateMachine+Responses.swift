@@ -37,12 +37,13 @@ extension DownloadStateMachine {
         }
         let disposition =
             relayed ?? ResponseDisposition(of: response, to: request.kind, in: context)
-        return act(on: disposition, response, canReplaceGeneration)
+        return act(on: disposition, response, responseTime, canReplaceGeneration)
     }
 
     private mutating func act(
         on disposition: ResponseDisposition,
         _ response: HTTPResponse,
+        _ responseTime: WallTime,
         _ canReplaceGeneration: () -> Bool
     ) -> Action {
         switch disposition {
@@ -80,7 +81,7 @@ extension DownloadStateMachine {
             return fail(.rangeNotSatisfiable(completeLength: length))
         case .retry(let delay):
             return attemptFailed(
-                "answered \(response.status.code)",
+                "answered \(response.status.code)" + unheededWait(response, responseTime),
                 retryAfter: delay,
                 giveUp: .finish(.unsuccessful(response))
             )
@@ -91,6 +92,17 @@ extension DownloadStateMachine {
         case .unusable(let reason):
             return fail(.unusable(reason))
         }
+    }
+
+    /// What an origin asks for that is not waited for: people wonder why nothing happens.
+    private func unheededWait(_ response: HTTPResponse, _ responseTime: WallTime) -> String {
+        let asked = RetryAfter.delay(
+            in: response.headerFields,
+            now: responseTime,
+            maximum: .seconds(Int64(1) << 33)
+        )
+        guard let asked, asked > plan.policy.maximumRetryAfter else { return "" }
+        return " and asks to wait for \(asked.roughly)"
     }
 
     /// Whether a bounded request has brought a part that no further part can be joined to.
@@ -195,5 +207,19 @@ extension DownloadStateMachine {
             isImmediate: isImmediate,
             giveUp: .fail(.attemptsExhausted(attemptsWithoutProgress + 1, error.phrase, error))
         )
+    }
+}
+
+extension Duration {
+    /// A long time in its largest unit, rounded down, for people: `90 s`, `5 min`, `3 h`, `31 years`.
+    fileprivate var roughly: String {
+        let units: [(name: String, seconds: Int64)] = [
+            ("years", 31_557_600), ("days", 86_400), ("h", 3600), ("min", 60),
+        ]
+        let seconds = components.seconds
+        guard let unit = units.first(where: { seconds >= 2 * $0.seconds }) else {
+            return "\(seconds) s"
+        }
+        return "\(seconds / unit.seconds) \(unit.name)"
     }
 }

@@ -12,6 +12,9 @@ public struct DownloadBatch: Sendable {
         public var bytes: Int64 = 0
         /// Bytes in all; nil while one of them is not known.
         public var total: Int64?
+        /// Where bytes came from of late: ``ByteSource/network`` if any of them did; nil where none
+        /// has come.
+        public var source: ByteSource?
         /// Bytes per second of all that run.
         public var bytesPerSecond: Double?
 
@@ -38,6 +41,9 @@ public struct DownloadBatch: Sendable {
                     failed += 1
                 }
                 bytes += part.bytes
+                if part.state == .running || source == nil, source != .network {
+                    source = part.source ?? source
+                }
                 sum = part.total.flatMap { total in sum.map { $0 + total } }
                 guard part.state == .running, let rate = part.bytesPerSecond else { continue }
                 bytesPerSecond = (bytesPerSecond ?? 0) + rate

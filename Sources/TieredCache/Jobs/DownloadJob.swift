@@ -314,6 +314,7 @@ final class DownloadJob: Sendable {
             state.status.bytesFromOrigin = state.record.bytesFromOrigin
             state.status.bytesFromCache = response.bytesFromCache
             state.status.bytes = books.position
+            state.status.source = response.lastBytesSource ?? state.status.source
             state.status.total = response.completeLength ?? state.status.total
             state.status.bytesPerSecond = books.rate.bytesPerSecond
         }

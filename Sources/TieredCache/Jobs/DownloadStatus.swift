@@ -16,6 +16,9 @@ public struct DownloadStatus: Hashable, Sendable {
     public var bytesFromCache: Int64 = 0
     /// Bytes that came from the origin, over all runs.
     public var bytesFromOrigin: Int64 = 0
+    /// Where the last of ``bytes`` came from: held bytes come first, then those that are fetched;
+    /// nil before the first byte of the present run.
+    public var source: ByteSource?
     /// Bytes per second from the origin, smoothed over some seconds; nil in the first moments.
     public var bytesPerSecond: Double?
     /// Attempts that failed, over all runs.

@@ -6,6 +6,7 @@ import Synchronization
 final class ByteCounts: Sendable {
     private let cache = Atomic<Int64>(0)
     private let origin = Atomic<Int64>(0)
+    private let isLastOfOrigin = Atomic<Bool>(false)
 
     /// Delivered bytes that were held when the reader reached them.
     var fromCache: Int64 { cache.load(ordering: .relaxed) }
@@ -13,11 +14,18 @@ final class ByteCounts: Sendable {
     /// Delivered bytes that had to be fetched.
     var fromOrigin: Int64 { origin.load(ordering: .relaxed) }
 
+    /// Whether the bytes delivered last had to be fetched; nil before the first.
+    var isLastFromOrigin: Bool? {
+        fromCache + fromOrigin > 0 ? isLastOfOrigin.load(ordering: .relaxed) : nil
+    }
+
     func add(fromCache count: Int64) {
+        if count > 0 { isLastOfOrigin.store(false, ordering: .relaxed) }
         cache.wrappingAdd(count, ordering: .relaxed)
     }
 
     func add(fromOrigin count: Int64) {
+        if count > 0 { isLastOfOrigin.store(true, ordering: .relaxed) }
         origin.wrappingAdd(count, ordering: .relaxed)
     }
 }

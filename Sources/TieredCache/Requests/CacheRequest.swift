@@ -19,7 +19,8 @@ public struct CacheRequest: Sendable {
     /// Fields sent with the request, among them those that the URL's userinfo asks for.
     ///
     /// Requests whose fields differ never share a transfer (invariant 8). `Range`, conditional and
-    /// connection fields are the engine's own and are not taken from here.
+    /// connection fields, `Host` and `Accept-Encoding` are the engine's own and are not taken from
+    /// here.
     public var fields: HTTPFields {
         didSet { updateFacts() }
     }

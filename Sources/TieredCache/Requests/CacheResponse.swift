@@ -87,4 +87,12 @@ public struct CacheResponse: Sendable {
 
     /// Delivered body bytes that had to be fetched.
     public var bytesFromOrigin: Int64 { body.source.counts.fromOrigin }
+
+    /// Where the bytes came from that were delivered last; nil before the first.
+    public var lastBytesSource: ByteSource? {
+        body.source.counts.isLastFromOrigin.map { isFetched in
+            if isFetched { return .network }
+            return headSource == .memory ? .memory : .disk
+        }
+    }
 }

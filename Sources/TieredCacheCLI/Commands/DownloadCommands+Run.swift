@@ -103,6 +103,7 @@ struct ResumeOrder: Sendable {
                 name: name,
                 bytes: status.bytes,
                 total: status.total,
+                source: status.source,
                 now: time.monotonicTime()
             )
         }
@@ -118,7 +119,7 @@ struct ResumeOrder: Sendable {
                 await download.acknowledge()
                 continue
             }
-            failures.append("\(report.url): \(report.error ?? report.state)")
+            failures.append(FailureLine(report.url, report.error ?? report.state).text)
         }
         guard let first = failures.first else { return }
         guard failures.count > 1 else { throw CommandFailure(.originFailed, first) }

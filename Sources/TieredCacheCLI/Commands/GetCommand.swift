@@ -97,6 +97,7 @@ struct GetCommand: AsyncParsableCommand {
         guard !output.isEmpty else { throw ValidationError("--output must name a file or be -") }
         // In scripts it is a variable that was not set, and all URLs would share one entry.
         guard key != "" else { throw ValidationError("--key must not be empty") }
+        if let objection = header.compactMap(\.objection).first { throw ValidationError(objection) }
     }
 }
 

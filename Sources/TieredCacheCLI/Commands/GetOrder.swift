@@ -133,7 +133,13 @@ struct GetOrder: Sendable {
                 try output.map { try $0.write(piece) } ?? StandardOutput.write(piece)
             }
             bytes += Int64(chunk.count)
-            progress.update(name: name, bytes: bytes, total: total, now: time.monotonicTime())
+            progress.update(
+                name: name,
+                bytes: bytes,
+                total: total,
+                source: response.lastBytesSource,
+                now: time.monotonicTime()
+            )
         }
     }
 

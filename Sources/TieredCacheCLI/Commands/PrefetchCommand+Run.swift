@@ -51,7 +51,8 @@ struct PrefetchOrder: Sendable {
         let (_, error) = first
         guard failures.count > 1 || requests.count > 1 else { throw error }
         for (request, error) in failures {
-            StandardError.write("tieredcache: \(request.target.string): \(error)".asOneLine)
+            let line = FailureLine(request.target.string, error.description)
+            StandardError.write("tieredcache: \(line.text)".asOneLine)
         }
         let count = "\(failures.count) of \(requests.count) URLs failed; the others are stored"
         throw CommandFailure(.originFailed, count)

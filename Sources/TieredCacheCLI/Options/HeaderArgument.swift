@@ -1,5 +1,6 @@
 import ArgumentParser
 import HTTPTypes
+import TieredCache
 
 /// `--header 'Name: value'`, a field of the request.
 struct HeaderArgument: ExpressibleByArgument, Equatable {
@@ -20,6 +21,17 @@ struct HeaderArgument: ExpressibleByArgument, Equatable {
         let isBlank = { (character: Character) in character == " " || character == "\t" }
         let end = text.lastIndex { !isBlank($0) }.map { text.index(after: $0) }
         return String(text[..<(end ?? text.startIndex)].drop(while: isBlank))
+    }
+}
+
+extension HeaderArgument {
+    /// What to say of a field that a request has from elsewhere; nil for one that is sent as given.
+    ///
+    /// Dropped in silence, it would leave the user with the wrong bytes.
+    var objection: String? {
+        guard CacheRequest.isOwnField(field) else { return nil }
+        let remedy = field.name == .range ? "use --range" : "leave it out"
+        return "--header cannot set '\(field.name)', which the cache sets itself; \(remedy)"
     }
 }
 

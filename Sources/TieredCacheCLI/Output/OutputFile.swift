@@ -10,6 +10,8 @@ import Darwin
 
 /// The user's FILE: it appears only complete, and nothing stays beside it on success or failure.
 ///
+/// A symbolic link stays one: its target is written, and made where it is missing.
+///
 /// The bytes go to a file without a name in the same directory (O_TMPFILE), which even a SIGKILL
 /// leaves no trace of; it gets its name at the end. Where the file system has no such files, a
 /// named temporary takes their place, which is removed on failure and at a signal. What is not a
@@ -48,7 +50,7 @@ final class OutputFile {
             // A path value drops the slash, and a file would appear where a directory was meant.
             guard !path.hasSuffix("/") else { throw Errno.isDirectory }
             let existing = try ExistingFile.look(at: FilePath(path))
-            target = existing?.path ?? FilePath(path)
+            target = try existing?.path ?? ExistingFile.end(ofDangling: FilePath(path))
             guard existing?.isRegular ?? true else {
                 kind = .direct
                 descriptor = try .open(target, .writeOnly)
@@ -239,6 +241,28 @@ private struct ExistingFile {
             isRegular: isRegular,
             permissions: status.st_mode & 0o7777
         )
+    }
+
+    /// Where a file appears that is written through a link whose target is missing; `path` itself
+    /// where it is no link.
+    static func end(ofDangling path: FilePath) throws -> FilePath {
+        var path = path
+        // As many as the kernel follows.
+        for _ in 0..<40 {
+            guard let next = linkTarget(of: path) else { return path }
+            path = path.removingLastComponent().pushing(next)
+        }
+        throw Errno.tooManySymbolicLinkLevels
+    }
+
+    private static func linkTarget(of path: FilePath) -> FilePath? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX) + 1) { buffer in
+            guard let start = buffer.baseAddress else { return nil }
+            let count = path.withPlatformString { readlink($0, start, Int(PATH_MAX)) }
+            guard count > 0 else { return nil }
+            buffer[count] = 0
+            return FilePath(platformString: start)
+        }
     }
 
     private static func resolve(_ path: FilePath) throws -> FilePath {

@@ -1,7 +1,9 @@
+import TieredCache
+
 /// One line about a download under way, made to fit a terminal.
 ///
-/// `film.mp4   42% [========>           ]  12.3 MiB of 29.0 MiB   5.1 MiB/s  0:03 left`. What does
-/// not fit is left out, the bar first, then the name.
+/// `film.mp4   42% [======>        ]  12.3 MiB of 29.0 MiB  5.1 MiB/s  0:03 left  from network`. What
+/// does not fit is left out, the bar first, then the name.
 struct ProgressLine: Equatable {
     /// What is being downloaded, usually the last component of the path.
     var name: String
@@ -13,6 +15,8 @@ struct ProgressLine: Equatable {
     var rate: Double?
     /// Seconds to go, if known.
     var secondsLeft: Double?
+    /// Where the last bytes came from, if known.
+    var source: ByteSource?
 
     private static let widestName = 24
     private static let widestBar = 30
@@ -22,6 +26,7 @@ struct ProgressLine: Equatable {
     func text(width: Int) -> String {
         let figures = [
             amount, rate.map { "\(Self.size(Int64(min(max(0, $0), 0x1p62))))/s" }, timeLeft,
+            source.map { "from \($0.rawValue)" },
         ]
         .compactMap { $0 }.joined(separator: "  ")
         guard figures.count < width else { return String(figures.prefix(max(0, width))) }

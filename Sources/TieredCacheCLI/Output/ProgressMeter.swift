@@ -12,6 +12,7 @@ struct ProgressMeter {
     private var rate: Double?
     private var lastBytes: Int64 = 0
     private var lastTime: MonotonicTime
+    private var lastSource: ByteSource?
 
     init(start: MonotonicTime) {
         lastTime = start
@@ -19,21 +20,18 @@ struct ProgressMeter {
 
     /// Takes note of the bytes so far.
     ///
-    /// - Returns: the line to draw, or nil when the last one is less than a tenth of a second old.
+    /// - Returns: the line to draw; nil when the last one is less than a tenth of a second old and
+    ///   the bytes come from where they came from then.
     mutating func update(
         name: String,
         bytes: Int64,
         total: Int64?,
+        source: ByteSource? = nil,
         now: MonotonicTime
     ) -> ProgressLine? {
-        let elapsed = lastTime.duration(to: now)
-        guard elapsed >= Self.interval else { return nil }
-        let seconds = elapsed.inSeconds
-        let current = Double(bytes - lastBytes) / seconds
-        let weight = min(1, seconds / Self.window)
-        rate = rate.map { $0 + (current - $0) * weight } ?? current
-        lastBytes = bytes
-        lastTime = now
+        let isNews = source != lastSource
+        lastSource = source
+        guard measure(bytes, now) || isNews else { return nil }
         let left = total.map { Double($0 - bytes) }
         let secondsLeft = rate.flatMap { rate in rate > 0 ? left.map { $0 / rate } : nil }
         return ProgressLine(
@@ -41,8 +39,22 @@ struct ProgressMeter {
             bytes: bytes,
             total: total,
             rate: rate,
-            secondsLeft: secondsLeft
+            secondsLeft: secondsLeft,
+            source: source
         )
+    }
+
+    /// Takes the rate, unless that was done a moment ago.
+    private mutating func measure(_ bytes: Int64, _ now: MonotonicTime) -> Bool {
+        let elapsed = lastTime.duration(to: now)
+        guard elapsed >= Self.interval else { return false }
+        let seconds = elapsed.inSeconds
+        let current = Double(bytes - lastBytes) / seconds
+        let weight = min(1, seconds / Self.window)
+        rate = rate.map { $0 + (current - $0) * weight } ?? current
+        lastBytes = bytes
+        lastTime = now
+        return true
     }
 }
 
@@ -61,9 +73,21 @@ struct ProgressBar {
         meter = ProgressMeter(start: start)
     }
 
-    mutating func update(name: String, bytes: Int64, total: Int64?, now: MonotonicTime) {
+    mutating func update(
+        name: String,
+        bytes: Int64,
+        total: Int64?,
+        source: ByteSource?,
+        now: MonotonicTime
+    ) {
         guard isEnabled,
-            let line = meter.update(name: name, bytes: bytes, total: total, now: now)
+            let line = meter.update(
+                name: name,
+                bytes: bytes,
+                total: total,
+                source: source,
+                now: now
+            )
         else { return }
         // One column less: a full line would move some terminals to the next.
         draw("\r\u{1B}[2K" + line.text(width: Terminal.width(descriptor) - 1))

@@ -50,11 +50,17 @@ struct ProgressTerminalTests {
             #expect(text.contains("of 3.0 MiB"))
             #expect(text.contains("MiB/s"))
             #expect(text.contains(" left"))
+            #expect(text.contains("from network") && !text.contains("from disk"))
             #expect(try place.file("a", equals: "/film.mp4"))
             // A second run says where it goes on.
             place.origin.serveFresh("/b", length: 2 << 20)
             try await place.run("prefetch", "--bytes", "1MiB", place.origin.url("/b")).expectDone()
-            #expect(try await watch("/b", in: place).contains("b: going on at"))
+            let second = try await watch("/b", in: place)
+            #expect(second.contains("b: going on at"))
+            #expect(second.contains("from disk") && second.contains("from network"))
+            // A third needs no network.
+            let third = try await watch("/b", in: place)
+            #expect(third.contains("from disk") && !third.contains("from network"))
         }
     }
 }

@@ -83,6 +83,32 @@ struct ParsingTests {
         #expect(line.hasSuffix("; see '\(known) --help'"))
     }
 
+    @Test(
+        "A field that the cache sets itself is refused with what to do instead",
+        arguments: [
+            ("Range: bytes=0-9", "use --range"), ("host: a", "leave it out"),
+            ("Content-Length: 3", "leave it out"), ("If-None-Match: \"a\"", "leave it out"),
+            ("Accept-Encoding: gzip", "leave it out"), ("Transfer-Encoding: chunked", "out"),
+        ]
+    )
+    func ownFields(field: String, remedy: String) throws {
+        let error = try #require(throws: (any Error).self) {
+            try RootCommand.parseAsRoot(["get", "u", "--header", field])
+        }
+        let ending = Ending(error)
+        #expect(ending.status == .usage)
+        let name = try #require(field.split(separator: ":").first)
+        #expect(ending.output?.contains("cannot set '\(name)'") == true)
+        #expect(ending.output?.contains(remedy) == true)
+    }
+
+    @Test("What is sent in any case may be said", arguments: ["Accept-Encoding: identity", "A: b"])
+    func harmlessFields(field: String) {
+        #expect(throws: Never.self) {
+            try RootCommand.parseAsRoot(["get", "u", "--header", field])
+        }
+    }
+
     @Test("Help ends well", arguments: [["--help"], ["get", "--help"], ["help", "trim"]])
     func help(arguments: [String]) throws {
         let ending: Ending

@@ -140,6 +140,32 @@ struct OutputFileTests {
         #expect(try directory.read("target") == "new")
     }
 
+    @Test(
+        "A link whose target is missing leads to where the file is made",
+        arguments: [true, false]
+    )
+    func danglingLinks(allowsUnnamed: Bool) throws {
+        let directory = try Directory()
+        #expect(symlink("middle", directory.file("link")) == 0)
+        #expect(symlink(directory.file("target"), directory.file("middle")) == 0)
+        let output = try OutputFile(directory.file("link"), allowsUnnamed: allowsUnnamed)
+        try write("new", to: output)
+        try output.complete()
+        #expect(directory.names == ["link", "middle", "target"])
+        #expect(try directory.read("target") == "new")
+    }
+
+    @Test("A link into a directory that is missing, and a link to itself, cannot be written")
+    func brokenLinks() throws {
+        let directory = try Directory()
+        #expect(symlink("missing/target", directory.file("link")) == 0)
+        #expect(symlink("self", directory.file("self")) == 0)
+        for name in ["link", "self"] {
+            #expect(throws: CommandFailure.self) { _ = try OutputFile(directory.file(name)) }
+        }
+        #expect(directory.names == ["link", "self"])
+    }
+
     @Test("What is not a regular file is written directly")
     func devices() throws {
         let output = try OutputFile("/dev/null")

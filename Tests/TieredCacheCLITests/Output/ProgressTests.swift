@@ -71,6 +71,21 @@ struct ProgressTests {
         #expect(ProgressLine.size(bytes) == expected)
     }
 
+    @Test("The source of the bytes is named, and a change of it is drawn at once")
+    func source() throws {
+        var meter = ProgressMeter(start: time(0))
+        func text(_ bytes: Int64, _ source: ByteSource, at instant: Int64) -> String? {
+            meter.update(name: "a", bytes: bytes, total: 1000, source: source, now: time(instant))?
+                .text(width: 100)
+        }
+        #expect(text(100, .disk, at: 1)?.hasSuffix("100 B of 1.0 KiB  from disk") == true)
+        #expect(text(200, .disk, at: 2) == nil)
+        #expect(text(300, .network, at: 3)?.hasSuffix("from network") == true)
+        #expect(text(400, .network, at: 4) == nil)
+        #expect(text(500, .network, at: 1000)?.contains("500 B/s  0:01 left  from net") == true)
+        #expect(text(600, .memory, at: 1001)?.hasSuffix("from memory") == true)
+    }
+
     private func time(_ milliseconds: Int64) -> MonotonicTime {
         MonotonicTime(nanoseconds: milliseconds * 1_000_000)
     }

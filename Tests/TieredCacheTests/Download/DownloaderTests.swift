@@ -104,6 +104,33 @@ struct DownloaderTests: DownloaderSuite {
     }
 
     @Test(
+        "A Retry-After that nobody would wait for is cut to a minute, and what was asked is said",
+        arguments: [
+            ("1000000000", "31 years"), ("99999999999999999999", "272 years"),
+            ("Fri, 01 Jan 2027 00:00:00 GMT", "365 days"), ("7200", "2 h"), ("61", "61 s"),
+            ("60", nil), ("9", nil), ("soon", nil),
+        ]
+    )
+    func longRetryAfter(value: String, asked: String?) async throws {
+        let transport = ScriptedTransport { _, index in
+            guard index == 0 else { return ScriptedResponse(failure: .tls) }
+            return ScriptedResponse(status: 503, fields: [.retryAfter: value])
+        }
+        let sink = RecordingSink()
+        var plan = try plan()
+        plan.policy.timeout = .seconds(100)
+        let time = InstantTime(longest: .seconds(100))
+        await #expect(throws: CacheError.self) {
+            try await run(plan, into: sink, transport, time: time)
+        }
+        let retry = try #require(sink.snapshot.retries.first)
+        let words = asked.map { " and asks to wait for \($0)" } ?? ""
+        #expect(retry.reason == "the origin answered 503" + words)
+        #expect(retry.delay <= .seconds(60))
+        #expect(asked == nil || retry.delay == .seconds(60))
+    }
+
+    @Test(
         "However ranges are answered, the wanted bytes arrive and are of one generation",
         arguments: ScriptedOriginModel.Lie.allCases
     )

@@ -75,6 +75,7 @@ struct DownloadJobTests {
                 await handle.resume()
                 let status = try await handle.wait()
                 #expect(status.bytesFromCache == 1 << 20)
+                #expect(status.source == .network)
                 #expect(status.bytesFromOrigin == Self.length)
                 #expect(try await cache.data(for: request) == film().allBytes)
             }
