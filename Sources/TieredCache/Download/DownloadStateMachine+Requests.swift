@@ -113,6 +113,7 @@ extension DownloadStateMachine {
         switch reason {
         case .representationChanged:
             generation = nil
+            hasContradicted = true
         case .rangesUntrusted:
             guard !areRangesUntrusted else { return fail(.contradiction(reason)) }
             areRangesUntrusted = true

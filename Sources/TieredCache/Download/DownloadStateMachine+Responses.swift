@@ -125,6 +125,9 @@ extension DownloadStateMachine {
     private mutating func begin(_ start: GenerationStart, _ response: HTTPResponse) -> Action {
         if plan.wantsWhole(after: start, response) { extendToEnd() }
         noteReplacement(by: start)
+        var start = start
+        start.contradictsHeld = hasContradicted
+        hasContradicted = false
         hasGeneration = true
         isRevalidating = false
         generation = Generation(

@@ -105,6 +105,8 @@ package struct DownloadStateMachine: Sendable {
     var replacements = 0
     var hasRefreshedRedirect = false
     var bypassesCaches = false
+    /// Whether an answer has contradicted what is held, and no generation has begun since.
+    var hasContradicted = false
     /// Until a response begins a new generation, every request carries the conditional fields.
     var isRevalidating: Bool
     /// Whether this download has caught the origin at answering ranges wrongly.

@@ -65,6 +65,9 @@ package struct GenerationStart: Hashable, Sendable {
     package var coding: ContentCoding
     /// Whether the bytes are the content of this very response, whatever its status says.
     package var isVerbatim = false
+    /// Whether the origin has said in this download that what is held is no longer the
+    /// representation: then the two are not joined, whatever the validators say now (row 8).
+    package var contradictsHeld = false
 
     package init(
         offset: Int64 = 0,

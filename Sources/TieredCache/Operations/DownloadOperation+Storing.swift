@@ -130,7 +130,7 @@ extension DownloadOperation {
     ) -> DiskEntry? {
         guard request.policy != .reload, let known = fill.generation,
             let validator = start.validator, validator == known.head.validator,
-            !known.entry.isSuperseded
+            !known.entry.isSuperseded, !fill.isContradicted(known.entry)
         else { return nil }
         // A date is a validator at the origin that gave it alone.
         if validator.kind == .lastModified,

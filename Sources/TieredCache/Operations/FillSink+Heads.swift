@@ -7,6 +7,9 @@ extension FillSink {
         _ head: DownloadHead,
         _ start: GenerationStart
     ) async throws(CacheError) {
+        if start.contradictsHeld, let held = generation ?? operation.base {
+            operation.fill.didContradict(held.entry)
+        }
         var stored = operation.storedResponse(head, start)
         if operation.plan.wantsWhole(after: start, head.response) {
             // A reader takes all, in order, from an origin that does not know ranges.

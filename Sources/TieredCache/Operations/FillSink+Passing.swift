@@ -21,7 +21,25 @@ extension FillSink {
         to channel: PassThroughChannel
     ) async throws(CacheError) {
         guard channel.isFull else { return try await channel.push(chunk) }
-        // A reader that has stopped reading must not hold a slot (invariant 12).
+        // A reader that has stopped reading must not hold a slot (invariant 12), nor one that
+        // takes a little now and then: the flight has its slot only to fill the buffer.
+        let start = engine.time.monotonicTime()
+        if pace.withLock({ $0.isSlow }) {
+            context.stall()
+            try await channel.waitForRoom(below: PassThroughChannel.lowMark)
+        } else {
+            try await waitWithPatience(for: channel)
+        }
+        let end = engine.time.monotonicTime()
+        pace.withLock { $0.didWait(from: start, to: end) }
+        try await context.unstall()
+        let granted = engine.time.monotonicTime()
+        pace.withLock { $0.didWaitForSlot(from: end, to: granted) }
+        try await channel.push(chunk)
+    }
+
+    /// Waits for room, and gives the slot back after a second without any.
+    private func waitWithPatience(for channel: PassThroughChannel) async throws(CacheError) {
         let time = engine.time
         let context = context
         let patience = Task {
@@ -33,11 +51,10 @@ extension FillSink {
             }
         }
         defer { patience.cancel() }
-        try await channel.push(chunk)
+        try await channel.waitForRoom(below: PassThroughChannel.capacity)
         patience.cancel()
         // It must not stall the flight after the slot was asked for again.
         await patience.value
-        try await context.unstall()
     }
 
     /// The disk refused: what it did not take, and all that follows, goes past it (invariant 9).

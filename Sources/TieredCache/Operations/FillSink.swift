@@ -35,11 +35,14 @@ final class FillSink: DownloadSink {
     let repeatsHeld = Guarded(false)
     /// Where the bytes end that went past the disk.
     let passed = Guarded<Int64>(0)
+    /// How the reader keeps up with what goes past the disk.
+    let pace: Guarded<ConsumerPace>
 
     init(_ operation: DownloadOperation, context: FlightContext) {
         self.operation = operation
         self.context = context
         end = Guarded(operation.plan.range.upperBound)
+        pace = Guarded(ConsumerPace(now: operation.engine.time.monotonicTime()))
     }
 
     var engine: Engine { operation.engine }

@@ -49,6 +49,8 @@ final class Fill: Sendable {
         var writers: [UInt64: FlightGroup] = [:]
         /// Where bodies end whose entry could not record it, and the ends that it did not take.
         var ends: [UInt64: (length: Int64, tail: DiskFill?)] = [:]
+        /// Generations of which the origin has said otherwise than their validators do.
+        var contradicted: Set<UInt64> = []
         var isMakingEntry = false
         var roll = ReaderRoll()
         /// Flights that wait until one of their readers reads on.
@@ -128,6 +130,19 @@ final class Fill: Sendable {
     func didBypassDisk(_ bypass: Bypass, flight: FlightID) {
         state.withLock { $0.bypasses[flight] = bypass }
         signal.bump()
+    }
+
+    // MARK: Contradictions
+
+    /// The origin has denied what is held, so that its validator, should it come again, proves
+    /// nothing about these bytes (row 8).
+    func didContradict(_ entry: DiskEntry) {
+        state.withLock { _ = $0.contradicted.insert(entry.generation) }
+    }
+
+    /// Whether nothing that comes from now on may be joined to what the entry holds.
+    func isContradicted(_ entry: DiskEntry) -> Bool {
+        state.withLock { $0.contradicted.contains(entry.generation) }
     }
 
     // MARK: Making entries

@@ -33,6 +33,7 @@ final class Filler: Sendable {
     ///
     /// An entry that was replaced by one with the same strong validator can still be filled.
     func isOutdated(_ entry: DiskEntry) -> Bool {
+        guard !fill.isContradicted(entry) else { return true }
         guard entry.isSuperseded, let newest = fill.generation,
             newest.entry.generation != entry.generation
         else { return false }
@@ -81,17 +82,21 @@ final class Filler: Sendable {
             return .underWay
         case .storing(let generation):
             guard generation.entry.generation == entry.generation else {
-                return generation.head.isSameRepresentation(as: head)
-                    ? .forOthers : .otherRepresentation
+                return isSame(generation.head, entry) ? .forOthers : .otherRepresentation
             }
             return fill.bypass(of: id).map { claim($0.channel, $0.reason, at: position) }
                 ?? .underWay
         case .passing(let head, let channel, let reason):
-            guard head.isSameRepresentation(as: self.head) else { return .otherRepresentation }
+            guard isSame(head, entry) else { return .otherRepresentation }
             return claim(channel, reason, at: position)
         case .unsuccessful(let head, _):
             return .unsuccessful(head.status)
         }
+    }
+
+    /// Whether what comes with another head may be joined to what the entry holds.
+    private func isSame(_ other: StoredResponse, _ entry: DiskEntry) -> Bool {
+        other.isSameRepresentation(as: head) && !fill.isContradicted(entry)
     }
 
     private func claim(

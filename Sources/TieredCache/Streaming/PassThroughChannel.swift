@@ -8,6 +8,9 @@ import DequeModule
 final class PassThroughChannel: Sendable {
     /// Buffered bytes above which the flight waits.
     static let capacity = 512 * 1024
+    /// Buffered bytes below which a flight without a slot asks for one again: what it brings then
+    /// is worth the turn.
+    static let lowMark = capacity / 4
 
     private struct State {
         var chunks = Deque<BodyChunk>()
@@ -87,6 +90,21 @@ final class PassThroughChannel: Sendable {
     /// Whether the reader has fallen behind so far that the flight has to wait.
     var isFull: Bool {
         state.withLock { $0.bytes >= Self.capacity && !$0.isAbandoned }
+    }
+
+    /// Waits until fewer bytes than `mark` are buffered.
+    ///
+    /// - Throws: `.cancelled` once the reader has left or the task is cancelled.
+    func waitForRoom(below mark: Int) async throws(CacheError) {
+        while true {
+            let seen = changed.version
+            let (bytes, isAbandoned) = state.withLock { ($0.bytes, $0.isAbandoned) }
+            guard !isAbandoned, !Task.isCancelled else {
+                throw CacheError(.cancelled, "the reader has left")
+            }
+            guard bytes >= mark else { return }
+            await changed.wait(after: seen)
+        }
     }
 
     /// Hands a chunk over, waiting while the buffer is full.

@@ -11,6 +11,7 @@ public final class ScriptedTransport: Transport {
         var isShutDown = false
         var bytesPulled = 0
         var waiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+        var pullWaiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
     private let script: Script
@@ -62,6 +63,28 @@ public final class ScriptedTransport: Transport {
     /// Body bytes that were pulled so far, of all exchanges.
     public var bytesPulled: Int { state.withLock { $0.bytesPulled } }
 
+    /// Returns when so many body bytes were pulled.
+    public func waitForBytesPulled(_ count: Int) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                guard state.bytesPulled < count else { return true }
+                state.pullWaiters.append((count, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+
+    private func didPull(_ count: Int) {
+        let arrived = state.withLock { state in
+            state.bytesPulled += count
+            let pulled = state.bytesPulled
+            defer { state.pullWaiters.removeAll { $0.count <= pulled } }
+            return state.pullWaiters.filter { $0.count <= pulled }.map(\.continuation)
+        }
+        for waiter in arrived { waiter.resume() }
+    }
+
     /// Answers by the script.
     public func send(
         _ request: TransportRequest
@@ -86,7 +109,7 @@ public final class ScriptedTransport: Transport {
             throw TransportError(.cancelled, "the task was cancelled")
         }
         let body = ScriptedBody(response.steps, time: time, latch: latch) { [weak self] count in
-            self?.state.withLock { $0.bytesPulled += count }
+            self?.didPull(count)
         }
         return TransportResponse(head: try response.head.get(), body: body)
     }

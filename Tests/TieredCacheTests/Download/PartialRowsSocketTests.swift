@@ -89,6 +89,28 @@ struct PartialRowsSocketTests {
         }
     }
 
+    @Test(
+        "Row 8: R, 206 of another length, and then all of it with the tag and length that are held"
+    )
+    func row8Contradiction() async throws {
+        // The tag is wrong for one of the two: nothing of what is held may be joined to it.
+        let lie = fixture.part(
+            131_072..<131_082,
+            "Content-Range: bytes 131072-131081/400001",
+            "Content-Length: 10"
+        )
+        let tag = try #require(film.entityTagValue)
+        var changed = fixture.changed
+        changed.entityTag = .custom(tag)
+        let outcome = try await fixture.resume(lie) {
+            $0.version = 2
+            $0.entityTag = .custom(tag)
+        }
+        #expect(outcome.data == changed.allBytes)
+        #expect(outcome.held == RowFixture.length)
+        #expect(outcome.ranges.prefix(2) == ["bytes=131072-399999", nil])
+    }
+
     @Test("Row 9: R, 206 without the tag: believed, since If-Range vouches for it")
     func row9() async throws {
         let untagged = OriginBehaviour.faithful.with { $0.omissions = [.eTag] }

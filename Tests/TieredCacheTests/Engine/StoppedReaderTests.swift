@@ -1,4 +1,5 @@
 import FoundationEssentials
+import HTTPTypes
 import Testing
 import TieredCacheTesting
 
@@ -7,6 +8,41 @@ import TieredCacheTesting
 /// Invariant 12: a consumer that has stopped reading holds no slot.
 @Suite(.timeLimit(.minutes(10)))
 struct StoppedReaderTests {
+    @Test("One that reads a little now and then of what is not stored holds no slot meanwhile")
+    func slowReaders() async throws {
+        let piece = [UInt8](repeating: 7, count: 64 << 10)
+        try await RelayFixture.run {
+            $0.maximumDownloads = 1
+        } _: { fixture in
+            let fields: HTTPFields = [.cacheControl: "no-store"]
+            let film = ScriptedResponse(
+                status: 200,
+                fields: fields,
+                steps: Array(repeating: .bytes(piece), count: 64)
+            )
+            let page = ScriptedResponse(status: 200, fields: fields, steps: [.bytes([1, 2, 3])])
+            fixture.prepare(film, page)
+            let url = "http://origin.example/"
+            let reading = try await fixture.cache.response(for: CacheRequest(url + "film"))
+            async let other = fixture.cache.data(for: CacheRequest(url + "page"))
+            var count = 0
+            for round in 1...3 {
+                // The buffer is full, and the flight has one piece more in its hands.
+                let full = PassThroughChannel.capacity + round * piece.count
+                await fixture.transport.waitForBytesPulled(full)
+                // The watchdog, and the flight's patience with its reader.
+                await fixture.time.waitForSleepers(2)
+                fixture.time.advance(by: .milliseconds(900))
+                count += try #require(try await reading.body.source.next()).count
+            }
+            // No second passes without a byte being read, and yet the other one gets its turn.
+            #expect(try await other.count == 3)
+            count += try await reading.body.collect().count
+            #expect(count == 64 * piece.count)
+            #expect(fixture.transport.requests.map(\.head.path) == ["/film", "/page"])
+        }
+    }
+
     @Test(
         "One that has stopped gives its slot up and goes on where it was",
         arguments: [
