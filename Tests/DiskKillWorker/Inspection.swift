@@ -1,5 +1,6 @@
 import SystemPackage
-import TieredCache
+
+@testable import TieredCache
 
 #if canImport(Glibc)
 import Glibc
@@ -19,6 +20,7 @@ struct Findings {
 ///
 /// - Returns: what is wrong; nil if nothing is.
 func inspect(_ directory: String, _ findings: inout Findings) -> String? {
+    if let problem = checkClaim(directory) { return problem }
     do throws(CacheError) {
         let store = try openStore(directory)
         guard store.access.canWrite else { return "somebody else owns the directory" }
@@ -41,6 +43,20 @@ func inspect(_ directory: String, _ findings: inout Findings) -> String? {
     } catch {
         return "\(error)"
     }
+}
+
+/// A process that is killed has never written more than it has claimed.
+private func checkClaim(_ directory: String) -> String? {
+    guard let file = try? FileDescriptor.open(FilePath(directory + "/LOCK"), .readOnly) else {
+        return nil  // It was killed before it was there.
+    }
+    var text = [UInt8](repeating: 0, count: LockFile.length)
+    let count = text.withUnsafeMutableBytes { (try? file.read(into: $0)) ?? 0 }
+    try? file.close()
+    guard let claim = LockFile(String(decoding: text[..<count], as: UTF8.self)).claim,
+        let allocated = try? Files(directory).allocated, allocated > claim
+    else { return nil }
+    return "\(allocated) bytes are allocated, \(claim) claimed"
 }
 
 private func compare(

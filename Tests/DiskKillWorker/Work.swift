@@ -1,10 +1,13 @@
 import SystemPackage
-import TieredCache
+
+@testable import TieredCache
 
 /// Few keys and little room, so that everything is replaced and evicted all the time.
 func openStore(_ directory: String) throws(CacheError) -> DiskStore {
     var options = DiskStoreOptions(root: FilePath(directory), limit: 5 << 20)
     options.minimumFree = 0
+    // So that LOCK has a claim, and the first writes come before the index.
+    options.minimumSnapshotEntries = 1
     return try DiskStore(options)
 }
 

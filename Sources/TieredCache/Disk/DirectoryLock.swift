@@ -33,6 +33,11 @@ final class DirectoryLock: Sendable {
         }
     }
 
+    /// Calls `body` with the file that holds the lock; only while writing, which keeps it open.
+    func withFile<Failure: Error>(_ body: (OpenFile) throws(Failure) -> Void) throws(Failure) {
+        if let file = state.withLock({ $0.file }) { try body(file) }
+    }
+
     /// - Returns: the file that holds the lock, if it is to be closed now.
     func endWrite() -> OpenFile? {
         state.withLock { state in

@@ -52,7 +52,7 @@ extension DiskCore {
             return try storeInline(bytes, entry)
         }
         let cost = Self.cost(bytes.count) + 8192
-        try reserve(cost)
+        try reserve(cost, for: entry.name)
         defer { endReservation(cost) }
         let checksums = Self.checksums(bytes)
         try sparingRoom(cost) { () throws(CacheError) in

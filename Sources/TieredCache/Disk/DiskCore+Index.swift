@@ -1,5 +1,9 @@
+import Synchronization
 import SystemPackage
 
+// The index is built directory by directory: by a task in the background, and by whoever writes to a
+// directory before its time has come. So a write waits for one of 256, not for all. Until all are there
+// the claim says how much they take at most, see `DiskCore+Claiming`.
 extension DiskCore {
     /// Builds the index from the snapshot and the directory, once; whoever comes meanwhile waits.
     ///
@@ -9,16 +13,35 @@ extension DiskCore {
         if state.withLock({ $0.isIndexLoaded }) { return }
         try loading.takeForAll { () throws(CacheError) in
             if state.withLock({ $0.isIndexLoaded }) { return }
-            var built = try build(isCancelled: isCancelled)
-            sweep(built.leftovers)
-            built.index.orderByUse()
-            state.withLock { state in
-                state.index = built.index
-                state.ledger.book(built.bytes)
-                state.isIndexLoaded = true
-            }
+            openSnapshot()
+            try loadShards(isCancelled)
+            placeByUse()
+            try consumeSnapshot()
+            didLoadIndex()
         }
         trimToLimit()
+        lowerClaim()
+    }
+
+    /// Makes known what a write needs to know: its own directory; or all of them, where nothing says
+    /// how much the others take.
+    ///
+    /// - Parameter name: what is written; `nil` for what is no entry.
+    /// - Throws: as ``loadIndex(isCancelled:)`` does.
+    func prepareIndex(for name: EntryName?) throws(CacheError) {
+        let (isReady, isBounded) = state.withLock { state in
+            let isKnown = name.map { state.loaded[$0.shardNumber] } ?? true
+            let isBounded = state.claim != nil
+            let isReady = isBounded && isKnown && (name == nil || state.snapshot.isConsumed)
+            return (state.isIndexLoaded || isReady, isBounded)
+        }
+        if isReady { return }
+        guard isBounded, let name else { return try loadIndex() }
+        openSnapshot()
+        // From now on it does not know everything any more.
+        try consumeSnapshot()
+        var snapshot = snapshotReader()
+        try loadShard(name.shardNumber, mayExist: true, &snapshot)
     }
 
     /// A directory may hold more than a limit that was lowered since.
@@ -30,43 +53,85 @@ extension DiskCore {
         evict { _ in state.withLock { $0.ledger.excess(with: 0) } }
     }
 
-    private struct Built {
-        var index = DiskIndex()
-        var bytes: Int64 = 0
-        var leftovers = Scan()
-    }
-
-    /// Directory by directory, so that what was read is in memory only once.
-    private func build(isCancelled: () -> Bool) throws(CacheError) -> Built {
-        var built = Built()
-        guard let entries else { return built }
-        var snapshot = openSnapshot()
-        defer { snapshot?.close() }
-        for shard in try shards(in: entries) {
+    private func loadShards(_ isCancelled: () -> Bool) throws(CacheError) {
+        guard let entries else { return }
+        let present = try shards(in: entries)
+        var snapshot = snapshotReader()
+        var isFirst = true
+        for shard in 0..<256 {
             if isCancelled() { throw CacheError(.cancelled, "the cache is being closed") }
-            if let slots = snapshot?.slots(of: shard, at: modification(of: shard)) {
-                add(slots, to: &built)
-                continue
+            let isPresent = present.contains(shard)
+            let count = try loadShard(shard, mayExist: isPresent, &snapshot)
+            if isPresent, isFirst {
+                isFirst = false
+                // Names are spread evenly, so one directory tells how many there are in all; growing
+                // by and by would keep hits waiting.
+                state.withLock { $0.index.reserve(count * present.count / 20 * 21) }
             }
+        }
+    }
+
+    /// Takes one directory into the index, once.
+    ///
+    /// - Parameters:
+    ///   - shard: its number.
+    ///   - mayExist: whether there is anything to look for.
+    ///   - snapshot: what may know it without a look into its files.
+    /// - Returns: how many entries came with it.
+    /// - Throws: ``CacheError/Code/localStorage`` if it cannot be read.
+    @discardableResult
+    private func loadShard(
+        _ shard: Int,
+        mayExist: Bool,
+        _ snapshot: inout SnapshotReader?
+    ) throws(CacheError) -> Int {
+        let turn = EntryName(digest: MD5Digest(high: 0, low: UInt64(shard)))
+        return try shardTurns.take(turn) { () throws(CacheError) in
+            if state.withLock({ $0.loaded[shard] }) { return 0 }
             var scan = Scan()
-            try self.scan(shard, into: &scan, upgrading: access.canWrite)
-            add(scan.slots, to: &built)
-            built.leftovers.damaged += scan.damaged
-            built.leftovers.orphans += scan.orphans
-        }
-        if snapshot != nil { try consumeSnapshot() }
-        return built
-    }
-
-    private func add(_ slots: [DiskIndex.Slot], to built: inout Built) {
-        for slot in slots {
-            built.index.append(slot)
-            built.bytes += slot.bytes
+            if mayExist {
+                if let known = snapshot?.slots(of: shard, at: modification(of: shard)) {
+                    scan.slots = known
+                } else {
+                    try self.scan(shard, into: &scan, upgrading: access.canWrite)
+                }
+            }
+            sweep(scan)
+            state.withLock { $0.add(scan.slots, of: shard) }
+            return scan.slots.count
         }
     }
 
-    /// Removes what a crash left: safe before the first write, when nothing is under way.
+    /// Gives all entries their places in the order of use: a few at a time, as hits take the same lock.
+    private func placeByUse() {
+        var entries: [DiskIndex.Unplaced] = []
+        var start: Int32 = 0
+        while let some = state.withLock({ $0.index.unplaced(in: start..<(start + 16_384)) }) {
+            entries += some
+            start += 16_384
+        }
+        DiskIndex.sort(&entries)
+        for first in stride(from: 0, to: entries.count, by: 4096) {
+            let some = entries[first..<min(first + 4096, entries.count)]
+            state.withLock { $0.index.placeAsOlder(some) }
+        }
+    }
+
+    /// Nothing is unknown any more: what was claimed for it is given back.
+    private func didLoadIndex() {
+        let file = state.withLock { state in
+            state.ledger.book(-state.surplus - state.snapshot.size)
+            state.surplus = 0
+            state.isIndexLoaded = true
+            state.earlyUses = [:]
+            return state.snapshot.close()
+        }
+        if let file { fileSystem.close(file) }
+    }
+
+    /// Removes what a crash left: safe before the first write to a directory.
     private func sweep(_ scan: Scan) {
+        guard !scan.damaged.isEmpty || !scan.orphans.isEmpty else { return }
         guard access.canWrite, let entries, lock.beginWrite() else { return }
         defer { endWriting() }
         let paths = scan.damaged.map(\.record) + scan.orphans.map(\.path)
@@ -80,5 +145,39 @@ extension DiskCore {
         }
         state.withLock { $0.counters.damagedRecords += scan.damaged.count }
         for name in scan.damaged { didLose(DiskDeparture(cause: .corrupted, name: name)) }
+    }
+}
+
+extension DiskCore.State {
+    /// Enters what a directory holds; its bytes are part of what was booked for what was not known.
+    fileprivate mutating func add(_ slots: [DiskIndex.Slot], of shard: Int) {
+        for slot in slots {
+            index.append(used(slot))
+            surplus -= slot.bytes
+        }
+        if surplus < 0 {
+            // More than was claimed, or nothing was: a file system that forgets may bring it back.
+            ledger.book(-surplus)
+            surplus = 0
+        }
+        loaded[shard] = true
+    }
+
+    /// Notes that an entry was used.
+    mutating func touch(_ name: EntryName, at time: UInt64) {
+        if loaded[name.shardNumber] {
+            index.touch(name, at: time)
+        } else if earlyUses.count < 1 << 16 {
+            earlyUses[name] = time
+        }
+    }
+
+    /// An entry that is not in the index yet, with what was noted of its use.
+    func used(_ slot: DiskIndex.Slot) -> DiskIndex.Slot {
+        guard let use = earlyUses[slot.name], use > slot.lastUse else { return slot }
+        var slot = slot
+        slot.lastUse = use
+        if slot.queue == .prefetched || slot.queue == .heads { slot.queue = .used }
+        return slot
     }
 }

@@ -205,7 +205,7 @@ extension DiskCore {
             let isUsed = entry.isUsed.exchange(false, ordering: .relaxed)
             let now = isUsed ? useTime() : 0
             state.withLock { state in
-                if isUsed { state.index.touch(entry.name, at: now) }
+                if isUsed { state.touch(entry.name, at: now) }
                 state.index.update(entry.name, generation: entry.generation) { slot in
                     slot.verification = isVerified ? verification : 0
                 }

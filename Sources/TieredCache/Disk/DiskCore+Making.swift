@@ -15,7 +15,7 @@ extension DiskCore {
         defer { endWriting() }
         try checkSizes(metadata: metadata.count, completeLength: completeLength)
         try checkKey(key)
-        try loadIndex()
+        try prepareIndex(for: name(of: key))
         let entry = newEntry(key, metadata, completeLength, entryClass.flags)
         try turns.take(entry.name) { () throws(CacheError) in
             try removeFiles(of: entry.name)
@@ -91,7 +91,7 @@ extension DiskCore {
         let checksum = blockChecksum(bytes)
         let head = record.encode(table: bytes.isEmpty ? [] : [checksum])
         let cost = Self.cost(head.count + bytes.count)
-        try reserve(cost)
+        try reserve(cost, for: entry.name)
         defer { endReservation(cost) }
         try sparingRoom(cost) { () throws(CacheError) in
             try storeInline(bytes, head, checksum, entry)

@@ -10,7 +10,7 @@ extension DiskCore {
         state.withLock { state in
             for entry in state.residents.all
             where entry.isUsed.exchange(false, ordering: .relaxed) {
-                state.index.touch(entry.name, at: now)
+                state.touch(entry.name, at: now)
                 entry.pendingUse.store(now, ordering: .relaxed)
             }
         }
@@ -66,10 +66,11 @@ extension DiskCore {
         }
     }
 
-    /// Whether the record on disk is this entry's: before the index is loaded, nobody has written.
+    /// Whether the record on disk is this entry's: before its directory is in the index, nobody has
+    /// written to that.
     private func isCurrent(_ entry: DiskEntry) -> Bool {
         state.withLock { state in
-            guard state.isIndexLoaded else { return true }
+            guard state.loaded[entry.name.shardNumber] else { return true }
             return state.index[entry.name]?.generation == entry.generation
         }
     }

@@ -8,8 +8,8 @@ extension DiskCore {
     ) throws(CacheError) -> Bool {
         try beginWriting()
         defer { endWriting() }
-        try loadIndex()
         let name = name(of: key)
+        try prepareIndex(for: name)
         return try turns.take(name) { () throws(CacheError) in
             let open = state.withLock { $0.residents[name] }
             let onDisk = record(of: name)

@@ -11,7 +11,7 @@ extension DiskCore {
         try beginWriting()
         defer { endWriting() }
         let cost = Self.cost(Int(entry.record.tableOffset)) + 2 * BlockTable.blockSize
-        try reserve(cost)
+        try reserve(cost, for: entry.name)
         defer { endReservation(cost) }
         try sparingRoom(cost) { () throws(CacheError) in
             try turns.take(entry.name) { () throws(CacheError) in
@@ -120,7 +120,7 @@ extension DiskCore {
         try beginWriting()
         defer { endWriting() }
         let cost = 3 * Self.cost(Int(BlockTable.blockSize))
-        try reserve(cost)
+        try reserve(cost, for: entry.name)
         defer { endReservation(cost) }
         return try turns.take(entry.name) { () throws(CacheError) in
             guard !entry.isSuperseded else { return nil }

@@ -57,6 +57,7 @@ extension DiskCore {
         } catch  where error.isVolumeFull {
             // What was known of the volume's room is wrong.
             state.withLock { $0.roomCheckedUntil = .min }
+            try loadIndex()
             guard evict(until: { count - $0 }).freed > 0 else { throw error }
             return try body()
         }

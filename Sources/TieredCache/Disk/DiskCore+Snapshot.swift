@@ -3,20 +3,29 @@ import SystemPackage
 // Only an owner reads and writes snapshots, and none is there while it works: the first change could
 // make it a lie that nothing tells from the truth, such as a body that grew in place.
 extension DiskCore {
-    /// The snapshot that the last owner left.
-    func openSnapshot() -> SnapshotReader? {
-        guard access.canWrite else { return nil }
-        do throws(FileSystemError) {
-            let file = try open(IndexSnapshot.name, in: root, .read)
+    /// Opens the snapshot that the last owner left, once; it is read on after its name has gone.
+    func openSnapshot() {
+        guard access.canWrite else { return }
+        claims.takeForAll {
+            if state.withLock({ $0.snapshot.isOpened }) { return }
+            var file: OpenFile?
             do throws(FileSystemError) {
-                return try SnapshotReader(file, fileSystem)
+                file = try open(IndexSnapshot.name, in: root, .read)
             } catch {
-                fileSystem.close(file)
-                throw error
+                // Without it, everything is read.
+                if !error.isAbsence { count(\.readErrors) }
             }
+            state.withLock { $0.snapshot.didOpen(file) }
+        }
+    }
+
+    /// Reads the snapshot from its beginning; before the index is complete.
+    func snapshotReader() -> SnapshotReader? {
+        guard let file = state.withLock({ $0.snapshot.file }) else { return nil }
+        do throws(FileSystemError) {
+            return try SnapshotReader(file, fileSystem)
         } catch {
-            // Without it, everything is read.
-            if !error.isAbsence { count(\.readErrors) }
+            count(\.readErrors)
             return nil
         }
     }
@@ -33,13 +42,34 @@ extension DiskCore {
     }
 
     /// Removes the snapshot for good, before anything in the directory changes.
+    ///
+    /// Who has it open reads on: what it says of directories that nobody has written to stays true.
     func consumeSnapshot() throws(CacheError) {
+        try claims.takeForAll { () throws(CacheError) in
+            guard access.canWrite, !state.withLock({ $0.snapshot.isConsumed }) else { return }
+            do throws(FileSystemError) {
+                try removeSnapshot()
+            } catch {
+                throw self.error(error, IndexSnapshot.name)
+            }
+            state.withLock { $0.snapshot.isConsumed = true }
+        }
+    }
+
+    private func removeSnapshot() throws(FileSystemError) {
+        let bytes: Int64
         do throws(FileSystemError) {
-            let bytes = try fileSystem.status(of: IndexSnapshot.name, in: root).allocatedBytes
-            try unlinkIfPresent(IndexSnapshot.name, in: root)
-            state.withLock { $0.ledger.book(-bytes) }
-        } catch {
-            throw self.error(error, IndexSnapshot.name)
+            bytes = try fileSystem.status(of: IndexSnapshot.name, in: root).allocatedBytes
+        } catch  where error.errno == .noSuchFileOrDirectory {
+            return
+        }
+        try unlinkIfPresent(IndexSnapshot.name, in: root)
+        state.withLock { state in
+            if state.snapshot.file != nil {
+                state.snapshot.size = bytes
+            } else {
+                state.ledger.book(-bytes)
+            }
         }
         do throws(FileSystemError) {
             // Or a power cut could bring it back beside what was done since.
@@ -51,22 +81,26 @@ extension DiskCore {
 
     /// Writes the index down, once nothing is written any more and before the lock is given up.
     ///
-    /// Not for a small cache, which is read through sooner than a file is synced.
+    /// Not for a small cache, which is read through sooner than a file is synced. Of directories that
+    /// are not in the index it says what the snapshot before said, if there was one.
     func writeSnapshot() {
         guard access.canWrite, let staging else { return }
-        let index = state.withLock { state -> DiskIndex? in
+        let (known, size) = state.withLock { state -> (State?, Int64) in
+            let isNeeded = state.isIndexLoaded || state.snapshot.isConsumed
             let isWorthIt = state.index.count >= options.minimumSnapshotEntries
-            return state.isIndexLoaded && isWorthIt ? state.index : nil
+            guard isNeeded, isWorthIt || state.snapshot.file != nil else { return (nil, 0) }
+            return (state, state.snapshot.size)
         }
-        guard let index else { return }
-        let cost = Self.cost(index.count * IndexSnapshot.entryLength + 256 * 4096)
+        guard let known else { return }
+        let bytes = known.index.count * IndexSnapshot.entryLength + 256 * 4096
+        let cost = Self.cost(bytes) + size
         guard state.withLock({ $0.ledger.admit(cost, isLastTry: true) }) == .granted else { return }
         defer { endReservation(cost) }
         do throws(FileSystemError) {
             try unlinkIfPresent(IndexSnapshot.name, in: staging)
             let file = try open(IndexSnapshot.name, in: staging, .createNew)
             defer { fileSystem.close(file) }
-            try writeSections(of: index, to: file)
+            try writeSections(of: known, to: file)
             try fileSystem.rename(
                 IndexSnapshot.name,
                 in: staging,
@@ -79,19 +113,24 @@ extension DiskCore {
         }
     }
 
-    private func writeSections(
-        of index: DiskIndex,
-        to file: OpenFile
-    ) throws(FileSystemError) {
+    private func writeSections(of known: State, to file: OpenFile) throws(FileSystemError) {
         var offset: Int64 = 0
-        for (shard, numbers) in index.numbersByShard.enumerated() where !numbers.isEmpty {
-            let slots = numbers.map { index.slot($0) }
-            guard let modified = modification(of: shard),
-                slots.allSatisfy(IndexSnapshot.canHold)
-            else { continue }
-            let section = IndexSnapshot.encode(shard: shard, modified: modified, slots)
+        var before = snapshotReader()
+        for (shard, numbers) in known.index.numbersByShard.enumerated() {
+            let slots =
+                known.loaded[shard]
+                ? numbers.map { known.index.slot($0) }
+                : before?.slots(of: shard, at: modification(of: shard))?.map(known.used)
+            guard let slots, let section = section(of: shard, slots) else { continue }
             try fileSystem.write(section, to: file, at: offset)
             offset += Int64(section.count)
         }
+    }
+
+    private func section(of shard: Int, _ slots: [DiskIndex.Slot]) -> [UInt8]? {
+        guard !slots.isEmpty, slots.allSatisfy(IndexSnapshot.canHold),
+            let modified = modification(of: shard)
+        else { return nil }
+        return IndexSnapshot.encode(shard: shard, modified: modified, slots)
     }
 }

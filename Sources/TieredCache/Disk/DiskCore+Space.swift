@@ -9,12 +9,16 @@ extension DiskCore {
 
     /// Reserves room before a write, evicting for it if need be.
     ///
+    /// - Parameters:
+    ///   - count: the bytes.
+    ///   - name: whose files they are for; `nil` for what is no entry.
     /// - Throws: ``CacheError/Code/localStorage`` when only pinned entries and those in use are left,
     ///   or when the volume has less free than it must keep.
-    func reserve(_ count: Int64) throws(CacheError) {
-        try loadIndex()
+    func reserve(_ count: Int64, for name: EntryName?) throws(CacheError) {
+        try prepareIndex(for: name)
         try reserveBelowLimit(count)
         do throws(CacheError) {
+            try claimRoom()
             try checkVolume(count)
         } catch {
             endReservation(count)
@@ -23,6 +27,12 @@ extension DiskCore {
     }
 
     private func reserveBelowLimit(_ count: Int64) throws(CacheError) {
+        if !state.withLock({ $0.isIndexLoaded }) {
+            // Who leaves is only known once everything is: until then the limit itself counts.
+            let admission = state.withLock { $0.ledger.admit(count, isLastTry: true) }
+            if admission == .granted { return }
+            try loadIndex()
+        }
         var isLastTry = false
         while true {
             switch state.withLock({ $0.ledger.admit(count, isLastTry: isLastTry) }) {
@@ -102,6 +112,7 @@ extension DiskCore {
         if isKnown { return }
         let (missing, available) = try volumeShortage(now)
         guard missing > 0 else { return }
+        try loadIndex()
         guard missing <= evictableBytes() else { throw belowFloor(available) }
         // A few more, so that the next write need not evict again.
         let slack = state.withLock { $0.ledger.bytes } / 20

@@ -22,7 +22,18 @@ final class DiskCore: Sendable {
         var hasShard = [Bool](repeating: false, count: 256)
         /// Whose records were met and found damaged; they have to go, whatever comes in their place.
         var damaged: Set<EntryName> = []
+        /// Which of the 256 directories are in the index.
+        var loaded = [Bool](repeating: false, count: 256)
+        /// Whether all are, in the order of their use.
         var isIndexLoaded = false
+        /// What is booked for what may be in directories that are not in the index yet.
+        var surplus: Int64 = 0
+        /// What everything here may be allocated at most, as LOCK says; `nil` where it says nothing.
+        var claim: Int64?
+        var snapshot = IndexSnapshot.State()
+        /// When entries were used whose directories are not in the index yet; so many at most that it
+        /// does not matter.
+        var earlyUses: [EntryName: UInt64] = [:]
         var isClosed = false
         var generation: UInt64
         var lastFold: Int64 = 0
@@ -47,6 +58,10 @@ final class DiskCore: Sendable {
     let evictions = WriteTurns()
     /// Taken for loading the index.
     let loading = WriteTurns()
+    /// Taken for loading one directory; may be taken within a turn of `loading`, never within others.
+    let shardTurns = WriteTurns()
+    /// Taken for changing the claim, and for taking the snapshot away; no turn is taken within it.
+    let claims = WriteTurns()
     /// Taken for writing the record of a job; the name is made from the job's number.
     let jobTurns = WriteTurns()
     let state: Guarded<State>
@@ -63,13 +78,18 @@ final class DiskCore: Sendable {
         minimumFree = opened.minimumFree
         var ledger = SpaceLedger(limit: options.limit)
         ledger.book(opened.fixedBytes)
+        ledger.book(opened.claim ?? 0)
         let seed = options.generationSeed ?? UInt64.random(in: .min ... .max)
-        state = Guarded(State(ledger: ledger, generation: seed))
+        var state = State(ledger: ledger, generation: seed)
+        state.claim = opened.claim
+        state.surplus = opened.claim ?? 0
+        self.state = Guarded(state)
     }
 
     deinit {
         if let file = lock.close() { giveUp(file) }
-        for file in [root, entries, staging].compactMap({ $0 }) {
+        let snapshot = state.withLock { $0.snapshot.file }
+        for file in [root, entries, staging, snapshot].compactMap({ $0 }) {
             fileSystem.close(file)
         }
     }
@@ -89,6 +109,7 @@ final class DiskCore: Sendable {
         withExtendedLifetime(residents) {}  // Closes files, so outside the lock.
         guard let file = lock.close() else { return }
         writeSnapshot()
+        lowerClaim(file)
         giveUp(file)
     }
 

@@ -19,6 +19,8 @@ struct DiskDirectory {
     private(set) var minimumFree: Int64 = 0
     /// The limit, after a look at the volume.
     private(set) var limit: Int64
+    /// What everything here is allocated at most, if the owner before has said so.
+    private(set) var claim: Int64?
     /// What FORMAT, LOCK and the records of jobs are allocated.
     private(set) var fixedBytes: Int64 = 0
 
@@ -123,9 +125,10 @@ struct DiskDirectory {
             let file = try fileSystem.open("LOCK", in: root, .openOrCreate)
             lockFile = file
             guard try fileSystem.lock(file) else {
-                access = .guest(owner: try readSmall("LOCK").flatMap(Self.processNumber))
+                access = .guest(owner: try readSmall("LOCK").flatMap { LockFile($0).owner })
                 return
             }
+            claim = readClaim()
             try signLock(file)
         } catch {
             switch error.errno {
@@ -138,18 +141,29 @@ struct DiskDirectory {
         }
     }
 
-    /// Writes down who owns the directory: for messages only, so a full disk does not matter.
-    private func signLock(_ file: OpenFile) throws(FileSystemError) {
+    /// What cannot be read claims nothing: then all is read before the first write.
+    private func readClaim() -> Int64? {
         do throws(FileSystemError) {
-            try fileSystem.truncate(file, to: 0)
-            try fileSystem.write(Array("\(getpid())\n".utf8), to: file, at: 0)
+            return try readSmall("LOCK").flatMap { LockFile($0).claim }
         } catch {
-            guard error.errno == .noSpace || error.errno == .diskQuotaExceeded else { throw error }
+            return nil
         }
     }
 
-    private static func processNumber(_ text: String) -> Int32? {
-        Int32(text.prefix { !$0.isWhitespace })
+    /// Writes down who owns the directory: for messages only, so a disk that takes nothing does not
+    /// matter; what comes next will meet it.
+    ///
+    /// A claim stays what it is: it is never gone between two owners.
+    private func signLock(_ file: OpenFile) throws(FileSystemError) {
+        do throws(FileSystemError) {
+            if claim == nil { try fileSystem.truncate(file, to: 0) }
+            try LockFile(claim: claim).write(to: file, fileSystem)
+        } catch {
+            switch error.errno {
+            case .noSpace, .diskQuotaExceeded, .readOnlyFileSystem: return
+            default: throw error
+            }
+        }
     }
 
     // MARK: Directories

@@ -23,6 +23,7 @@ struct DiskIndex: Sendable {
         ///
         /// Lets an entry whose descriptor was closed be read again without hashing it again.
         var verification: UInt64 = 0
+        /// -1 at the end; -2 while the entry has no place in the order; -3 once the number is free.
         fileprivate var older: Int32 = -1
         fileprivate var newer: Int32 = -1
         /// In units of 512 bytes, as the kernel counts: keeps a slot at 64 bytes.
@@ -104,22 +105,54 @@ struct DiskIndex: Sendable {
 
     // MARK: Building
 
-    /// Adds an entry without a place in the order of use; ``orderByUse()`` ends the building.
+    /// Makes room for so many entries, so that adding them takes no longer now and then.
+    mutating func reserve(_ count: Int) {
+        names.reserve(count, slots)
+    }
+
+    /// Adds an entry without a place in the order of use: it is not among the oldest until
+    /// ``placeAsOlder(_:)`` gives it one, or a use does.
     mutating func append(_ slot: Slot) {
         if names.number(of: slot.name, in: slots) != nil { return }
+        var slot = slot
+        slot.older = -2
         names.insert(slots.add(slot), slots)
+    }
+
+    /// An entry without a place.
+    struct Unplaced: Sendable {
+        fileprivate var number: Int32
+        fileprivate var lastUse: UInt64
+    }
+
+    /// Those of the entries without a place whose numbers lie in `range`.
+    ///
+    /// - Returns: `nil` behind the last number.
+    func unplaced(in range: Range<Int32>) -> [Unplaced]? {
+        guard range.lowerBound < slots.end else { return nil }
+        return (range.lowerBound..<min(range.upperBound, slots.end)).compactMap { number in
+            slots[number].older == -2
+                ? Unplaced(number: number, lastUse: slots[number].lastUse) : nil
+        }
+    }
+
+    /// The order in which ``placeAsOlder(_:)`` is to be called: the last used first.
+    static func sort(_ entries: inout [Unplaced]) {
+        entries.sort { $0.lastUse > $1.lastUse }
+    }
+
+    /// Gives entries a place before all others of their queues, those apart that got one meanwhile.
+    mutating func placeAsOlder(_ entries: some Sequence<Unplaced>) {
+        for entry in entries where slots[entry.number].older == -2 {
+            linkAsOldest(entry.number)
+        }
     }
 
     /// Gives all entries their places.
     mutating func orderByUse() {
-        var numbers: [Int32] = []
-        numbers.reserveCapacity(count)
-        names.visit { numbers.append($0) }
-        numbers.sort { slots[$0].lastUse < slots[$1].lastUse }
-        ends = [Ends](repeating: Ends(), count: Queue.allCases.count)
-        for number in numbers {
-            link(number)
-        }
+        guard var entries = unplaced(in: 0..<slots.end) else { return }
+        Self.sort(&entries)
+        placeAsOlder(entries)
     }
 
     // MARK: Changing
@@ -142,6 +175,7 @@ struct DiskIndex: Sendable {
         guard let number = names.remove(name, slots) else { return nil }
         unlink(number)
         slots.remove(number)
+        slots[number].older = -3
         return slots[number]
     }
 
@@ -181,7 +215,9 @@ struct DiskIndex: Sendable {
         let before = slots[number].bytes
         change(&slots[number])
         let growth = slots[number].bytes - before
-        ends[Int(slots[number].queue.rawValue)].bytes += growth
+        if slots[number].older >= -1 {
+            ends[Int(slots[number].queue.rawValue)].bytes += growth
+        }
         return growth
     }
 
@@ -218,8 +254,23 @@ struct DiskIndex: Sendable {
         }
     }
 
+    private mutating func linkAsOldest(_ number: Int32) {
+        let queue = Int(slots[number].queue.rawValue)
+        let oldest = ends[queue].oldest
+        slots[number].older = -1
+        slots[number].newer = oldest
+        ends[queue].oldest = number
+        ends[queue].bytes += slots[number].bytes
+        if oldest >= 0 {
+            slots[oldest].older = number
+        } else {
+            ends[queue].newest = number
+        }
+    }
+
     private mutating func unlink(_ number: Int32) {
         let slot = slots[number]
+        guard slot.older >= -1 else { return }
         let queue = Int(slot.queue.rawValue)
         ends[queue].bytes -= slot.bytes
         if slot.older >= 0 {

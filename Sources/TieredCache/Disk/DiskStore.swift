@@ -4,7 +4,7 @@ public import SystemPackage
 ///
 /// What is on disk is described in docs/disk-format.md. Calls block on the disk unless their name says
 /// otherwise, and may be made on any thread. A store works as soon as it is made; the first call that
-/// writes, lists or counts waits until the directory was read through once.
+/// lists or counts waits until the directory was read through once, one that writes for a 256th of it.
 public final class DiskStore: Sendable {
     /// What a store is made with.
     public typealias Options = DiskStoreOptions
@@ -214,10 +214,10 @@ public final class DiskStore: Sendable {
         return try core.bodyPath(of: entry)
     }
 
-    /// Reads the directory through, as the first write would; call it on an I/O thread after opening.
+    /// Reads the directory through; call it on an I/O thread after opening.
     ///
-    /// - Parameter isCancelled: asked before each of 256 directories; true ends the call without an
-    ///   index, and the first write builds it.
+    /// - Parameter isCancelled: asked before each of 256 directories; true ends the call, and what is
+    ///   missing in the index is read when it is needed.
     /// - Throws: ``CacheError/Code/cancelled``, or ``CacheError/Code/localStorage`` if the directory
     ///   cannot be read.
     public func loadIndex(

@@ -124,3 +124,28 @@ enum IndexSnapshot {
         )
     }
 }
+
+extension IndexSnapshot {
+    /// What an owner knows of the snapshot that it found.
+    struct State: Sendable {
+        /// Open as long as there are directories that it may know.
+        private(set) var file: OpenFile?
+        private(set) var isOpened = false
+        /// Whether it has no name any more, so that the directory may change.
+        var isConsumed = false
+        /// What it is allocated once it has no name, until it is closed.
+        var size: Int64 = 0
+
+        mutating func didOpen(_ file: OpenFile?) {
+            self.file = file
+            isOpened = true
+        }
+
+        /// - Returns: the file, which nobody needs any more.
+        mutating func close() -> OpenFile? {
+            defer { file = nil }
+            size = 0
+            return file
+        }
+    }
+}

@@ -37,6 +37,11 @@ struct NameTable {
         count += 1
     }
 
+    /// Makes room for so many names.
+    mutating func reserve(_ count: Int, _ slots: SlotSlab) {
+        if count * 4 > places.count * 3 { rebuild(slots, for: count) }
+    }
+
     /// Takes a name out.
     ///
     /// - Returns: its number.
@@ -64,10 +69,10 @@ struct NameTable {
 
     /// Makes room, and drops what is gone: always so much that a quarter of the table is filled
     /// before the next time.
-    private mutating func rebuild(_ slots: SlotSlab) {
+    private mutating func rebuild(_ slots: SlotSlab, for wanted: Int = 0) {
         let old = places
         var size = 64
-        while count * 2 >= size { size *= 2 }
+        while count * 2 >= size || wanted * 4 > size * 3 { size *= 2 }
         places = [Int32](repeating: Self.none, count: size)
         used = count
         for number in old where number >= 0 {

@@ -46,7 +46,7 @@ struct JobStore: Sendable {
                 throw CacheError(.invalidArgument, "the request is too large for a job's record")
             }
             let cost = DiskCore.cost(bytes.count)
-            try core.reserve(cost)
+            try core.reserve(cost, for: nil)
             defer { core.endReservation(cost) }
             try replace(id, with: bytes)
         }

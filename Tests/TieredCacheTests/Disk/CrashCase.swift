@@ -10,6 +10,8 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
     var bodies: [String: [UInt8: [UInt8]]]
     /// Whether the directory exists before.
     var beginsOpen = true
+    /// Whether LOCK claims what is there, so that writes need not wait for the index.
+    var hasClaim = false
     /// The version whose fixture is on the disk before that.
     var fixture: Int?
     var prepare: @Sendable (DiskStore) throws -> Void = { _ in }
@@ -22,7 +24,7 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
     private static let other = bytes(150_000, seed: 3)
     private static let film = bytes(1 << 20, seed: 4)
 
-    static let all: [CrashCase] = making + changing + leaving + [migrating]
+    static let all: [CrashCase] = making + changing + leaving + [migrating, claiming]
 
     /// Format 1, whose records become current ones while the index is built.
     private static let migrating = CrashCase(
@@ -34,6 +36,34 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
         fixture: 1,
         act: { store in try store.loadIndex() }
     )
+
+    /// Everything that changes LOCK and INDEX, and writes beside them.
+    private static let claiming = CrashCase(
+        name: "write before the index is there",
+        bodies: ["a": [1: large, 2: small], "b": [1: small], "c": [1: other], "d": [1: small]],
+        hasClaim: true
+    ) { store in
+        try store.store(large, for: key("a"), metadata: [1])
+        try store.store(small, for: key("b"), metadata: [1])
+    } act: { store in
+        store.close()
+        let again = try reopen(store)
+        try again.store(other, for: key("c"), metadata: [1])
+        try again.store(small, for: key("a"), metadata: [2])
+        try again.remove(key("b"))
+        #expect(!again.core.state.withLock { $0.isIndexLoaded })
+        again.close()
+        let last = try reopen(again)
+        try last.store(small, for: key("d"), metadata: [1])
+        try last.loadIndex()
+        _ = try last.trim(to: 200_000)
+        last.close()
+    }
+
+    private static func reopen(_ store: DiskStore) throws -> DiskStore {
+        let memory = try #require(store.core.fileSystem as? InMemoryFileSystem)
+        return try CrashDisk(memory).open(hasClaim: true)
+    }
 
     private static let making = [
         CrashCase(name: "open", bodies: [:], beginsOpen: false) { _ in },

@@ -24,11 +24,12 @@ struct DiskCrashTests {
         var points: [InMemoryFileSystem] = []
         do {
             try crash.plant(on: memory)
-            let store = crash.beginsOpen ? try CrashDisk(memory).open() : nil
+            let disk = CrashDisk(memory)
+            let store = crash.beginsOpen ? try disk.open(hasClaim: crash.hasClaim) : nil
             if let store { try crash.prepare(store) }
             memory.syncEverything()
             points = try memory.crashPoints {
-                try crash.act(store ?? CrashDisk(memory).open())
+                try crash.act(store ?? disk.open(hasClaim: crash.hasClaim))
             }
         }
         #expect(points.count > 1)
@@ -80,9 +81,10 @@ struct CrashDisk {
 
     init(_ memory: InMemoryFileSystem) { self.memory = memory }
 
-    func open() throws(CacheError) -> DiskStore {
+    func open(hasClaim: Bool = false) throws(CacheError) -> DiskStore {
         var options = DiskStore.Options(root: "/cache", limit: 8 << 20)
         options.minimumFree = 0
+        if hasClaim { options.minimumSnapshotEntries = 1 }
         options.hugeBody = 120_000
         options.headLength = 65_536
         options.generationSeed = 42
@@ -91,6 +93,8 @@ struct CrashDisk {
 
     func check(_ crash: CrashCase, _ context: String) throws {
         let store = try open()
+        // Before the index is there, if what is claimed allows it.
+        if crash.hasClaim { try store.store([8], for: key("early"), metadata: [0]) }
         for name in crash.bodies.keys { try checkBytes(name, crash, store, context) }
         store.closeIdle()
         #expect(try store.usage().bytes == memory.allocatedBytes, "\(context)")

@@ -12,24 +12,30 @@ struct DiskFailureTests {
     ]
 
     /// Together they fail every call, each with one of the errors; all five would take too long.
-    @Test("each call of a workload fails once", arguments: errors.indices)
-    func eachCall(number: Int) throws {
-        try run(Self.errors[number], from: number, stride: Self.errors.count, times: 1)
+    @Test("each call of a workload fails once", arguments: errors.indices, [false, true])
+    func eachCall(number: Int, hasClaim: Bool) throws {
+        try run(Self.errors[number], hasClaim, from: number, stride: Self.errors.count, times: 1)
     }
 
-    @Test("every call fails from some call on", arguments: errors.indices)
-    func fromSomeCallOn(number: Int) throws {
-        try run(Self.errors[number], from: number, stride: 29, times: .max)
+    @Test("every call fails from some call on", arguments: errors.indices, [false, true])
+    func fromSomeCallOn(number: Int, hasClaim: Bool) throws {
+        try run(Self.errors[number], hasClaim, from: number, stride: 29, times: .max)
     }
 
-    private func run(_ errno: Errno, from start: Int, stride: Int, times: Int) throws {
-        let calm = TestDisk(.memory)
+    private func run(
+        _ errno: Errno,
+        _ hasClaim: Bool,
+        from start: Int,
+        stride: Int,
+        times: Int
+    ) throws {
+        let calm = TestDisk(.memory, hasClaim: hasClaim)
         Workload(calm, "without failures").run()
         let count = calm.memory.calls.count
         try #require(count > 100)
         for index in Swift.stride(from: start, to: count, by: stride) {
-            let disk = TestDisk(.memory)
-            let context = "\(errno), \(times) times after \(index) calls"
+            let disk = TestDisk(.memory, hasClaim: hasClaim)
+            let context = "\(errno), claim \(hasClaim), \(times) times after \(index) calls"
             disk.memory.fail(nil, with: errno, times: times, skipping: index)
             Workload(disk, context).run()
             disk.memory.heal()

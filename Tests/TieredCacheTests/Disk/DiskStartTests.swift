@@ -47,15 +47,9 @@ struct DiskStartTests {
 
     /// Makes every directory look as if it had rested before the snapshot was written.
     private func age() throws {
-        let entries = disk.root.appending("entries").string
         let store = try DiskStore(options)
         try store.loadIndex()
-        for name in try FileManager.default.contentsOfDirectory(atPath: entries) {
-            try FileManager.default.setAttributes(
-                [.modificationDate: Date(timeIntervalSince1970: 1_600_000_000)],
-                ofItemAtPath: entries + "/" + name
-            )
-        }
+        try disk.age()
     }
 
     @Test("opening and the first hit make as many calls for many entries as for few")

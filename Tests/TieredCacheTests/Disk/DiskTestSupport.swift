@@ -143,7 +143,15 @@ final class TestDisk: Sendable {
     let memory = InMemoryFileSystem()
     private let directory = TemporaryDirectory()
 
-    init(_ kind: DiskKind) { self.kind = kind }
+    private let hasClaim: Bool
+
+    /// - Parameters:
+    ///   - kind: where it is.
+    ///   - hasClaim: whether LOCK claims what is there, as it does for many entries.
+    init(_ kind: DiskKind, hasClaim: Bool = false) {
+        self.kind = kind
+        self.hasClaim = hasClaim
+    }
 
     var root: FilePath { kind == .posix ? directory.path.appending("cache") : "/cache" }
 
@@ -153,6 +161,7 @@ final class TestDisk: Sendable {
         var options = DiskStore.Options(root: root, limit: limit)
         options.minimumFree = 0
         options.generationSeed = 42
+        if hasClaim { options.minimumSnapshotEntries = 1 }
         return options
     }
 
@@ -180,6 +189,17 @@ final class TestDisk: Sendable {
             if status.st_mode & S_IFMT == S_IFREG { result[path] = Int64(status.st_blocks) * 512 }
         }
         return result
+    }
+
+    /// Makes every directory of entries look as if it had rested for years.
+    func age() throws {
+        let entries = root.appending("entries").string
+        for name in try FileManager.default.contentsOfDirectory(atPath: entries) {
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSince1970: 1_600_000_000)],
+                ofItemAtPath: entries + "/" + name
+            )
+        }
     }
 
     var allocatedBytes: Int64 { files.values.reduce(0, +) }

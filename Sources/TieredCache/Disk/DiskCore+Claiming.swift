@@ -1,0 +1,79 @@
+import SystemPackage
+
+// How much everything here is allocated at most stands in LOCK: the claim. It is raised, and synced,
+// before more is written, so whoever owns the directory next can write before it has read all of it, and
+// the limit holds all the same: what is not known counts as what is claimed. Only a directory that takes
+// long to read has one.
+extension DiskCore {
+    /// Makes sure that what is allocated and reserved stays below the claim.
+    ///
+    /// - Throws: ``CacheError/Code/localStorage`` if it cannot be raised.
+    func claimRoom() throws(CacheError) {
+        let least = options.minimumSnapshotEntries
+        guard state.withLock({ $0.lacksClaim(from: least) }) else { return }
+        try claims.takeForAll { () throws(CacheError) in
+            let (isNeeded, claim) = state.withLock { ($0.lacksClaim(from: least), $0.wantedClaim) }
+            guard isNeeded else { return }
+            do throws(FileSystemError) {
+                try lock.withFile { (file) throws(FileSystemError) in
+                    try LockFile(claim: claim).write(to: file, fileSystem)
+                    try fileSystem.sync(file, dataOnly: false)
+                }
+            } catch {
+                throw self.error(error, "LOCK")
+            }
+            state.withLock { $0.claim = claim }
+        }
+    }
+
+    /// Lowers a claim that is far too high, once everything is known.
+    func lowerClaim() {
+        guard state.withLock({ $0.excessiveClaim != nil }), lock.beginWrite() else { return }
+        defer { endWriting() }
+        lock.withFile { lowerClaim($0) }
+    }
+
+    /// Lowers a claim that is far too high; `lockFile` is the file that says it.
+    func lowerClaim(_ lockFile: OpenFile) {
+        guard access.canWrite, let entries else { return }
+        claims.takeForAll {
+            // Nobody may exceed the lower one from here on, although the higher one still stands there.
+            let claim = state.withLock { state in
+                guard let claim = state.excessiveClaim else { return nil as Int64? }
+                state.claim = claim
+                return claim
+            }
+            guard let claim else { return }
+            do throws(FileSystemError) {
+                // What was removed must not come back below a lower claim: that commits the journal.
+                try fileSystem.sync(entries, dataOnly: false)
+                try LockFile(claim: claim).write(to: lockFile, fileSystem)
+            } catch {
+                count(\.housekeepingErrors)
+            }
+        }
+    }
+}
+
+extension DiskCore.State {
+    private var total: Int64 { ledger.bytes + ledger.reserved }
+
+    private var claimStep: Int64 { max(ledger.limit / 64, 4096) }
+
+    /// With some room above what is there, but for the limit: nothing may exceed that.
+    fileprivate var wantedClaim: Int64 {
+        max(total, min((total / claimStep + 1) * claimStep, ledger.limit))
+    }
+
+    /// Whether one is to be raised, or made where at least so many entries make it worth while.
+    fileprivate func lacksClaim(from least: Int) -> Bool {
+        guard let claim else { return isIndexLoaded && index.count >= least }
+        return total > claim
+    }
+
+    /// What to lower the claim to.
+    fileprivate var excessiveClaim: Int64? {
+        guard isIndexLoaded, let claim, claim - wantedClaim >= 2 * claimStep else { return nil }
+        return wantedClaim
+    }
+}
