@@ -7,7 +7,8 @@ let package = Package(
     name: "Fuzzing",
     platforms: [.macOS(.v15)],
     dependencies: [
-        .package(name: "TieredCache", path: "..", traits: [])
+        .package(name: "TieredCache", path: "..", traits: []),
+        .package(url: "https://github.com/apple/swift-http-types.git", from: "1.8.0"),
     ],
     targets: [
         .executableTarget(
@@ -17,7 +18,15 @@ let package = Package(
                 .product(name: "TieredCache", package: "TieredCache"),
             ],
             swiftSettings: [.treatAllWarnings(as: .error)]
-        )
+        ),
+        .executableTarget(
+            name: "FieldFuzzer",
+            dependencies: [
+                .product(name: "HTTPCaching", package: "TieredCache"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ],
+            swiftSettings: [.treatAllWarnings(as: .error)]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -7,7 +7,9 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
 
     /// Creates a tag; nil if `opaque` holds a quote, a space or a control character.
     public init?(opaque: String, isWeak: Bool = false) {
-        guard opaque.utf8.allSatisfy(Self.isOpaqueCharacter) else { return nil }
+        guard opaque.utf8.allSatisfy(Self.isOpaqueCharacter), !Self.isRepaired(opaque) else {
+            return nil
+        }
         self.isWeak = isWeak
         self.opaque = opaque
     }
@@ -27,7 +29,7 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
         isWeak = ahead.skip("W")
         guard !isWeak || ahead.skip("/"), ahead.skip("\"") else { return nil }
         opaque = String(decoding: ahead.take(while: Self.isOpaqueCharacter), as: UTF8.self)
-        guard ahead.skip("\"") else { return nil }
+        guard ahead.skip("\""), !Self.isRepaired(opaque) else { return nil }
         scanner = ahead
     }
 
@@ -47,6 +49,12 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
     /// Whether strength and bytes are equal.
     public static func == (left: EntityTag, right: EntityTag) -> Bool {
         left.isWeak == right.isWeak && left.weaklyMatches(right)
+    }
+
+    /// Whether bytes that are no UTF-8 stood there, which all look alike by now: two tags that differ
+    /// in them alone must not be taken for one.
+    private static func isRepaired(_ opaque: String) -> Bool {
+        opaque.unicodeScalars.contains("\u{FFFD}")
     }
 
     private static func isOpaqueCharacter(_ byte: UInt8) -> Bool {

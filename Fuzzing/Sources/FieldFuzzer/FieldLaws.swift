@@ -1,0 +1,1 @@
+../../../Tests/HTTPCachingTests/Support/FieldLaws.swift
