@@ -1,3 +1,5 @@
+package import HTTPCaching
+
 /// What failed, for which URL or file, and what to do about it.
 ///
 /// A struct with a code, so that a new code breaks nobody. The description is one line, made for
@@ -68,6 +70,8 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
     public let status: Int?
     /// The error below this one, for logs.
     public let cause: (any Error)?
+    /// What the cache did before it failed, for a relayed request.
+    package internal(set) var cacheStatus: CacheStatus?
 
     /// Creates an error.
     public init(

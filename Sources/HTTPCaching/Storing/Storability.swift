@@ -80,7 +80,11 @@ public enum Storability: Hashable, Sendable {
         return !mustUnderstand || StatusCode.isUnderstood(response.status)
     }
 
-    private static func allowsAuthorized(_ control: ResponseCacheControl) -> Bool {
+    /// Whether a response to a request with credentials is for others too (RFC 9111 §3.5).
+    ///
+    /// - Parameter control: what the response says.
+    /// - Returns: whether it may be reused without the same credentials.
+    public static func allowsAuthorized(_ control: ResponseCacheControl) -> Bool {
         control.has(.isPublic) || control.has(.mustRevalidate) || control.sharedMaxAge != nil
     }
 

@@ -20,7 +20,7 @@ extension Engine {
     }
 
     private func invalidate(_ key: CacheKey) async {
-        let keys = [key] + variantKeys(of: key)
+        let keys = [key] + furtherKeys(of: key)
         for key in keys { memory.remove(key) }
         guard disk.openStore != nil else { return }
         await io.run { [self] in

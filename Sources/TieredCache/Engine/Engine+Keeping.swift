@@ -56,7 +56,7 @@ extension Engine {
             try removeAll(of: key, from: store)
         }
         // A reader may have promoted it before it was gone from the disk.
-        for variant in variantKeys(of: key) { memory.remove(variant) }
+        for further in furtherKeys(of: key) { memory.remove(further) }
         memory.remove(key)
         if wasInMemory || wasOnDisk {
             events.post(CacheEvent(key: key, .removed))
@@ -65,13 +65,13 @@ extension Engine {
         return wasInMemory || wasOnDisk
     }
 
-    /// Removes what is held under a key, and all its variants.
+    /// Removes what is held under a key, all its variants and parts.
     private func removeAll(
         of key: CacheKey,
         from store: DiskStore
     ) throws(CacheError) -> Bool {
         var wasHeld = try store.remove(key)
-        for variant in variantKeys(of: key) where try store.remove(variant) {
+        for further in furtherKeys(of: key) where try store.remove(further) {
             wasHeld = true
         }
         return wasHeld

@@ -82,7 +82,11 @@ extension Engine {
             head,
             request: request,
             source: .origin,
-            cacheStatus: .forwarded(remainder.reason, detail: reason.detail),
+            cacheStatus: .forwarded(
+                remainder.reason,
+                isStored: channel.isKept,
+                detail: channel.isKept ? nil : reason.detail
+            ),
             completeLength: channel.completeLength,
             wanted: wanted,
             body: body,

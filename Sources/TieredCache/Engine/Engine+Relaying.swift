@@ -13,7 +13,9 @@ extension Engine {
         // not for others, and theirs is not for it.
         guard request.body == nil else { return try await forward(request, .bypass) }
         let lookup = LookupOperation(engine: self, request: request.lookedUp)
-        guard let held = try await lookup.held() else {
+        let held = try await lookup.held()
+        if let part = try await lookup.part(insteadOf: held) { return relayed(part, request) }
+        guard let held else {
             didMiss(lookup.request, .absent)
             return try await forward(request, .uriMiss)
         }
@@ -85,6 +87,12 @@ extension Engine {
         )
     }
 
+    /// Bytes of a part that nothing may be joined to, or all of it as it came.
+    private func relayed(_ part: HeldPart, _ request: RelayRequest) -> RelayResponse {
+        let answer = part.bytes.map(StoredAnswer.partial) ?? .whole
+        return relayed(response(from: part, request.lookedUp), answer, request)
+    }
+
     private func validate(
         _ held: HeldResponse,
         _ decision: ReuseDecision,
@@ -142,7 +150,14 @@ extension Engine {
         _ remainder: Remainder
     ) async throws(CacheError) -> RelayResponse {
         let context = OperationContext(priority: request.priority)
-        let response = try await fetch(asked, remainder, context)
+        let response: CacheResponse
+        do throws(CacheError) {
+            response = try await fetch(asked, remainder, context)
+        } catch {
+            var error = error
+            error.cacheStatus = .forwarded(remainder.reason)
+            throw error
+        }
         if request.method == .head, let held = remainder.held {
             await freshen(held, byHead: response.head)
         }
@@ -210,11 +225,7 @@ extension RelayRequest {
         return request
     }
 
-    private static let conditions: [HTTPField.Name] = [
-        .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
-    ]
-
-    private var isConditional: Bool { Self.conditions.contains { fields.contains($0) } }
+    private var isConditional: Bool { fields.hasPrecondition }
 
     /// Whether the client itself says which answer or which part of it it wants.
     fileprivate var hasSelection: Bool {

@@ -50,7 +50,7 @@ extension Engine {
         return age < lifetime ? .replaced : .expired
     }
 
-    private func storedHead(under key: CacheKey) -> StoredResponse? {
+    func storedHead(under key: CacheKey) -> StoredResponse? {
         do throws(CacheError) {
             return try disk.openStore?.entry(for: key, isUse: false)
                 .flatMap { StoredResponse(encoded: $0.metadata) }

@@ -47,12 +47,24 @@ extension DownloadOperation {
             requestTime: times.request,
             responseTime: times.response,
             origin: request.storedOrigin(finalTarget: finalTarget),
-            selectingFields: VaryMatch.selectingFields(
-                response: response.headerFields,
-                request: request.fields
-            ),
+            selectingFields: selectingFields(response.headerFields),
             flags: request.relay == nil ? [] : .relayed
         )
+    }
+
+    /// What a later request must have in common with this one.
+    ///
+    /// A private cache in front of an origin may have several clients on one machine. What one got
+    /// for its credentials is for the same credentials alone, unless the origin says that it is for
+    /// anybody (RFC 9111 §3.5).
+    func selectingFields(_ response: HTTPFields) -> [SelectingField] {
+        var varying = response
+        if request.relay != nil, request.fields.contains(.authorization), !engine.rules.isShared,
+            !Storability.allowsAuthorized(ResponseCacheControl(in: response))
+        {
+            varying.append(HTTPField(name: .vary, value: "Authorization"))
+        }
+        return VaryMatch.selectingFields(response: varying, request: request.fields)
     }
 
     /// The head for the client that is waiting: with fields that must not be stored.

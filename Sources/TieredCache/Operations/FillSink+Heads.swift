@@ -29,6 +29,7 @@ extension FillSink {
                 channel.restart(start: start.offset, completeLength: start.completeLength)
             else { throw operation.changed() }
             passed.withLock { $0 = start.offset }
+            dropPart()
             beginDigests(of: stored, start)
             return
         }
@@ -46,6 +47,8 @@ extension FillSink {
             publish(.storing(generation))
         case .failure(let reason):
             beginDigests(of: stored, start)
+            let kept = reason.isOfDisk ? nil : operation.makePart(head, start)
+            part.withLock { $0 = kept }
             beginPassing(
                 operation.receivedResponse(head, start) ?? stored,
                 from: start.offset,
@@ -77,7 +80,8 @@ extension FillSink {
             start: offset,
             end: isVerbatim ? .max : end.withLock { $0 },
             completeLength: length,
-            awaitsVerdict: passingDigests != nil
+            awaitsVerdict: passingDigests != nil,
+            isKept: part.withLock { $0 != nil }
         )
         mode.withLock { $0 = .passing(channel, head) }
         publish(.passing(head, channel, reason))

@@ -33,6 +33,8 @@ final class FillSink: DownloadSink {
     let end: Guarded<Int64>
     /// Whether bytes that are held come again, because the origin does not know ranges.
     let repeatsHeld = Guarded(false)
+    /// Keeps what passes, where it is a part that nothing may be joined to.
+    let part = Guarded<DownloadOperation.PartFill?>(nil)
     /// Where the bytes end that went past the disk.
     let passed = Guarded<Int64>(0)
     /// How the reader keeps up with what goes past the disk.
@@ -84,7 +86,9 @@ final class FillSink: DownloadSink {
             throw CacheError(.originFailed, "body bytes without a representation")
         case .passing(let channel, _):
             if let rest = notPassed(of: chunk, at: offset) {
-                passingDigests?.take(rest, at: offset + Int64(chunk.count - rest.count))
+                let position = offset + Int64(chunk.count - rest.count)
+                passingDigests?.take(rest, at: position)
+                keepPart(rest, at: position)
                 try await pass(rest, to: channel)
             }
         case .storing(let generation, let fill):
@@ -141,6 +145,7 @@ final class FillSink: DownloadSink {
         case .idle:
             break
         case .passing(let channel, _):
+            endPart()
             channel.finish(result.map(\.end.bodyEnd))
         case .storing(let generation, let fill):
             try finishStoring(generation, fill, result)

@@ -74,7 +74,11 @@ struct LookupOperation: Sendable {
             guard request.policy != .cacheOnly else { throw notCached() }
             return .incomplete(Remainder(task: .fetch, reason: .method))
         }
-        guard let held = try await held() else { return try miss(.uriMiss, .absent) }
+        let held = try await held()
+        if let part = try await part(insteadOf: held) {
+            return .complete(engine.response(from: part, request))
+        }
+        guard let held else { return try miss(.uriMiss, .absent) }
         return try await decide(about: held)
     }
 
@@ -82,7 +86,9 @@ struct LookupOperation: Sendable {
     func wouldAnswer() async -> Bool {
         guard request.isCacheable else { return false }
         do throws(CacheError) {
-            guard let held = try await held() else { return false }
+            let held = try await held()
+            guard try await part(insteadOf: held) == nil else { return true }
+            guard let held else { return false }
             let decision = decision(about: held)
             guard decision.action == .use || decision.action == .useAndRevalidate,
                 let wanted = try WantedRange.resolve(

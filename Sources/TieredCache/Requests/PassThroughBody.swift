@@ -8,6 +8,11 @@ final class PassThroughBody: BodySource {
     /// The offset of the channel's next byte.
     private let position: Guarded<Int64>
     private let range: Range<Int64>
+    /// Whether somebody else reads the rest, for the cache.
+    private let isHandedOver = Guarded(false)
+
+    /// What of a block that is kept may still come after the last byte that the reader wants.
+    private static let worthKeeping: Int64 = 64 << 10
 
     /// Reads the part of a channel, claimed for this reader, that lies in `range`.
     init(_ channel: PassThroughChannel, range: Range<Int64>, subscription: Subscription) {
@@ -18,6 +23,7 @@ final class PassThroughBody: BodySource {
     }
 
     deinit {
+        guard !isHandedOver.withLock({ $0 }) else { return }
         channel.abandon()
         subscription.cancel()
     }
@@ -39,10 +45,33 @@ final class PassThroughBody: BodySource {
         if channel.awaitsVerdict, position.withLock({ $0 }) == channel.completeLength {
             _ = try await channel.next()
         }
+        guard !keepsRest() else { return nil }
         // Nobody wants what the origin still has.
         channel.abandon()
         subscription.cancel()
         return nil
+    }
+
+    /// Reads on without the reader where that completes a block of a part that is kept.
+    private func keepsRest() -> Bool {
+        let rest = channel.end - position.withLock { $0 }
+        guard channel.isKept, rest > 0, rest <= Self.worthKeeping else { return false }
+        guard
+            !isHandedOver.withLock({ isHandedOver in
+                defer { isHandedOver = true }
+                return isHandedOver
+            })
+        else { return true }
+        Task { [channel, subscription] in
+            do throws(CacheError) {
+                while try await channel.next() != nil {}
+            } catch {
+                // What has come is kept; the reader has all that it wanted.
+            }
+            channel.abandon()
+            subscription.cancel()
+        }
+        return true
     }
 
     /// An end before its time must not look like the end (invariant 3).

@@ -36,16 +36,21 @@ final class PassThroughChannel: Sendable {
     /// Whether the flight compares the body with a digest, so that it may fail after its last byte.
     let awaitsVerdict: Bool
 
+    /// Whether what passes is kept as a part by itself.
+    let isKept: Bool
+
     init(
         start: Int64,
         end: Int64 = .max,
         completeLength: Int64?,
-        awaitsVerdict: Bool = false
+        awaitsVerdict: Bool = false,
+        isKept: Bool = false
     ) {
         self.start = start
         self.end = end
         self.completeLength = completeLength
         self.awaitsVerdict = awaitsVerdict
+        self.isKept = isKept
     }
 
     /// Whether the reader has taken bytes, so that no other generation may follow.

@@ -35,6 +35,7 @@ extension ServeCommand {
         var settings = ProxySettings()
         settings.port = port
         settings.token = token
+        settings.hosts = host
         settings.originTimeout = timeout
         settings.logger = configuration.logger
         if let origin {

@@ -11,7 +11,9 @@ struct ServeCommand: AsyncParsableCommand {
             and token stay the same for a cache directory.
 
             With --origin it is a reverse proxy instead: http://127.0.0.1:PORT/x is URL/x, and no \
-            token is needed. SIGINT and SIGTERM end it.
+            token is needed. It then answers whoever can connect to the port on this machine, but \
+            not by names that a page on the web could have point here; see --host. SIGINT and \
+            SIGTERM end it.
             """
     )
 
@@ -29,6 +31,15 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Flag(help: "Follow the rules of a shared cache; with --origin.")
     var shared = false
+
+    @Option(
+        help: ArgumentHelp(
+            "A further name that clients may ask by, with --origin; '*' for any.",
+            discussion: "Names of loopback and of the origin, and addresses, are always allowed.",
+            valueName: "name"
+        )
+    )
+    var host: [String] = []
 
     @Option(
         help: ArgumentHelp(
@@ -59,6 +70,9 @@ struct ServeCommand: AsyncParsableCommand {
         }
         guard origin == nil || token == nil else {
             throw ValidationError("--token has no meaning with --origin")
+        }
+        guard origin != nil || host.isEmpty else {
+            throw ValidationError("--host has no meaning without --origin")
         }
     }
 }

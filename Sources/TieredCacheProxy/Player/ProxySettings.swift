@@ -21,6 +21,9 @@ public struct ProxySettings: Sendable {
     ///
     /// Then the body is sent unasked (`Expect: 100-continue`, RFC 9110 §10.1.1).
     public var continueTimeout: Duration = .seconds(1)
+    /// Further names by which a reverse proxy may be asked, beside loopback's, its origin's, and
+    /// those that nobody can register; `*` allows all.
+    public var hosts: [String] = []
     /// How much and how long a client may ask.
     public var limits = ServerLimits()
     /// Where log messages go; nowhere by default.

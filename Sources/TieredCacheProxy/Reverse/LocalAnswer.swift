@@ -1,6 +1,8 @@
+import HTTPCaching
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
+import TieredCache
 
 /// What the reverse proxy answers without asking the origin.
 enum LocalAnswer {
@@ -21,6 +23,17 @@ enum LocalAnswer {
         }
         guard Intermediary.endsHere(method, &fields) else { return nil }
         return method == .trace ? trace(of: request) : options()
+    }
+
+    /// The answer where the origin has given none, with what the cache did (RFC 9211).
+    static func to(_ error: CacheError) -> WholeAnswer {
+        var answer = WholeAnswer.text(error.isTimeout ? 504 : 502)
+        var status = error.cacheStatus ?? .forwarded(.request)
+        status.detail = error.isTimeout ? "timeout" : "origin-failed"
+        if let name = HTTPField.Name("Cache-Status") {
+            answer.head.fields[name] = status.fieldValue
+        }
+        return answer
     }
 
     private static func notAllowed() -> WholeAnswer {
@@ -52,5 +65,12 @@ enum LocalAnswer {
 
     private static func isSecret(_ name: HTTPField.Name) -> Bool {
         name == .authorization || name == .proxyAuthorization || name == .cookie
+    }
+}
+
+extension CacheError {
+    /// Whether the origin was too slow, to accept a connection or to answer.
+    fileprivate var isTimeout: Bool {
+        code == .timedOut || (cause as? TransportError)?.isTimeout == true
     }
 }

@@ -13,9 +13,9 @@ extension ReverseResponder {
     ]
 
     func immediateAnswer(to request: ServerRequest) -> HeldAnswer? {
-        guard let plain = PlainRequest(request, unless: Self.notPlain), plain.range == nil else {
-            return nil
-        }
+        guard let plain = PlainRequest(request, unless: Self.notPlain), plain.range == nil,
+            hosts.allows(plain.host)
+        else { return nil }
         let known = hits.page(of: request.target)
         guard let page = known ?? newPage(request),
             let hit = cache.immediateHit(page.request, range: nil), hit.status == 200

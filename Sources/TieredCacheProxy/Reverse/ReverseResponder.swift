@@ -10,6 +10,7 @@ import TieredCache
 struct ReverseResponder: Responder {
     let cache: TieredCache
     let target: ReverseTarget
+    var hosts = ReverseHosts(origin: nil, others: [])
     let logger: Logger
     var continueTimeout: Duration = .seconds(1)
     let hits = HitBook()
@@ -20,6 +21,9 @@ struct ReverseResponder: Responder {
         with writer: ResponseWriter
     ) async {
         do {
+            guard hosts.allows(request.value("host")) else {
+                return try await writer.send(.text(421))
+            }
             var fields = request.fields
             if let answer = LocalAnswer.to(request, &fields) {
                 return try await writer.send(answer)
@@ -65,7 +69,7 @@ struct ReverseResponder: Responder {
         } catch {
             guard error.code != .cancelled, error.code != .shutDown else { return }
             logger.info("origin failed", metadata: ["error": "\(error)"])
-            return try await writer.send(.text(error.isTimeout ? 504 : 502))
+            return try await writer.send(LocalAnswer.to(error))
         }
         try await writer.start(Self.head(of: response, isHead: request.isHead))
         var chunks = response.body.makeAsyncIterator()
@@ -133,13 +137,6 @@ struct ReverseResponder: Responder {
             fields: fields,
             framing: framing
         )
-    }
-}
-
-extension CacheError {
-    /// Whether the origin was too slow, to accept a connection or to answer.
-    fileprivate var isTimeout: Bool {
-        code == .timedOut || (cause as? TransportError)?.isTimeout == true
     }
 }
 

@@ -17,6 +17,9 @@ struct ReverseTarget: Hashable, Sendable {
         prefix = "\(target.origin)\(path)"
     }
 
+    /// The URL that `/` stands for.
+    var root: TargetURI? { target(for: "/") }
+
     /// The URL at the origin for a request target; nil for one that has none.
     ///
     /// - Parameter requestTarget: in origin form, or in absolute form, which every server must

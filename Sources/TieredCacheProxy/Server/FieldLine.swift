@@ -24,6 +24,8 @@ struct FieldLine {
         guard value.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
             throw .malformed("a field value has a control character")
         }
+        // What the parser behind this would replace is refused rather than changed.
+        guard UTF8Text.isValid(value) else { throw .malformed("a field value is not UTF-8") }
         while let last = value.last, last == 0x20 || last == 0x09 { value.removeLast() }
         while let first = value.first, first == 0x20 || first == 0x09 { value.removeFirst() }
         self.value = UnsafeRawBufferPointer(rebasing: value)
@@ -45,6 +47,13 @@ extension UnsafeRawBufferPointer {
             }
             return true
         }
+    }
+}
+
+/// Bytes that can be handled as text without being changed.
+enum UTF8Text {
+    static func isValid(_ bytes: Slice<UnsafeRawBufferPointer>) -> Bool {
+        bytes.allSatisfy { $0 < 0x80 } || String(validating: bytes, as: UTF8.self) != nil
     }
 }
 

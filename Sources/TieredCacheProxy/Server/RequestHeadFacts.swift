@@ -22,6 +22,7 @@ struct RequestHeadFacts {
         guard target.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
             throw .malformed("the target has a space or a control character")
         }
+        guard UTF8Text.isValid(target) else { throw .malformed("the target is not UTF-8") }
         guard target.count <= maximumTargetSize else { throw .targetTooLong }
         try readVersion(UnsafeRawBufferPointer(rebasing: line[(last + 1)...]))
         hasRequestLine = true

@@ -40,6 +40,7 @@ public final class ReverseProxy: Sendable {
             responder: ReverseResponder(
                 cache: cache,
                 target: target,
+                hosts: ReverseHosts(origin: target.root, others: settings.hosts),
                 logger: settings.logger,
                 continueTimeout: settings.continueTimeout
             ),

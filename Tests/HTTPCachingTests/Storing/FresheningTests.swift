@@ -55,12 +55,13 @@ struct FresheningTests {
         var answer: HTTPFields = [
             .contentType: "text/html", .contentLength: "0", .contentEncoding: "gzip",
             .contentRange: "bytes 0-0/1", .connection: "close", .date: WallTime.date(0),
+            .contentLanguage: "en",
         ]
         answer[values: .cacheControl] = ["max-age=9", "public"]
         let updated = Freshening.updated(stored, with: answer, rules: CacheRules())
         var expected: HTTPFields = [
             .contentType: "video/mp4", .contentLength: "100", .eTag: "W/\"a\"", extra: "1",
-            .date: WallTime.date(0),
+            .date: WallTime.date(0), .contentLanguage: "en",
         ]
         expected[values: .cacheControl] = ["max-age=9", "public"]
         #expect(updated == expected)

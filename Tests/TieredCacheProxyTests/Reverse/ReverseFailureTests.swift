@@ -37,8 +37,12 @@ struct ReverseFailureTests {
         } _: { fixture in
             let answer1 = try await fixture.ask("/a")
             #expect(answer1.status == 502)
+            #expect(
+                answer1["cache-status"] == "TieredCache; fwd=uri-miss; detail=origin-failed"
+            )
             let answer2 = try await fixture.ask("/a", method: "POST", body: "x")
             #expect(answer2.status == 502)
+            #expect(answer2["cache-status"] == "TieredCache; fwd=method; detail=origin-failed")
         }
     }
 
@@ -111,6 +115,8 @@ struct ReverseFailureTests {
         } _: { fixture in
             let answer7 = try await fixture.ask("/a", method: method)
             #expect(answer7.status == 504)
+            let reason = method == "GET" ? "uri-miss" : "method"
+            #expect(answer7["cache-status"] == "TieredCache; fwd=\(reason); detail=timeout")
             #expect(fixture.origin.requests.count == 1)
         }
     }
@@ -268,7 +274,10 @@ struct ReverseFailureTests {
             for expected in [example.expected.0, example.expected.1] {
                 let answer = try await fixture.ask("/a")
                 #expect(answer.status == expected)
-                guard expected == 200 else { continue }
+                guard expected == 200 else {
+                    #expect(answer["cache-status"]?.hasPrefix("TieredCache; fwd=stale") == true)
+                    continue
+                }
                 // Marked, so that who gets it can tell (RFC 9211).
                 #expect(answer.text == "held" && answer["age"] != nil)
                 #expect(answer["cache-status"]?.contains("detail=stale") == true)

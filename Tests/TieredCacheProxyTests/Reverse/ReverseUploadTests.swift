@@ -1,3 +1,4 @@
+import SystemPackage
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -143,14 +144,33 @@ struct ReverseUploadTests {
         }
     }
 
-    /// A client that does not read makes the origin wait.
-    @Test func aDownloadGoesNoFasterThanTheClientReads() async throws {
+    /// Why the body of a download is not stored.
+    enum Obstacle: CaseIterable {
+        case forbidden, noDirectory, unusableDirectory, noRoom
+
+        func stand(in configuration: inout Configuration) {
+            switch self {
+            case .forbidden: break
+            case .noDirectory: configuration.directory = nil
+            case .unusableDirectory: configuration.directory = "/dev/null/cache"
+            case .noRoom: configuration.diskLimit = 4 << 20
+            }
+        }
+    }
+
+    /// A client that does not read makes the origin wait, also where the disk takes nothing: no body
+    /// is held in memory instead.
+    @Test(arguments: Obstacle.allCases)
+    func aDownloadGoesNoFasterThanTheClientReads(obstacle: Obstacle) async throws {
         let (size, most) = (192 << 20, 96 << 20)
         let sent = Guarded(0)
         let gate = ThreadGate()
-        try await ReverseFixture.run { connection, _ in
+        let control = obstacle == .forbidden ? "no-store" : "max-age=600"
+        try await ReverseFixture.run {
+            obstacle.stand(in: &$0.configuration)
+        } origin: { connection, _ in
             try connection.send(
-                "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: \(size)\r\n\r\n"
+                "HTTP/1.1 200 OK\r\nCache-Control: \(control)\r\nContent-Length: \(size)\r\n\r\n"
             )
             let bytes = [UInt8](repeating: 7, count: 1 << 20)
             var taken = 0

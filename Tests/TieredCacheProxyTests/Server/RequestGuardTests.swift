@@ -159,6 +159,34 @@ struct RequestGuardTests {
         ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n 3\r\nabc\r\n", 400),
         ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3 \r\nabc\r\n", 400),
         ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\nabc\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;x\nabc\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;a\rb\r\nabc", 400),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;\r\nabc\n0\r\n\r\n",
+            400
+        ),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r0\r\n\r\n",
+            400
+        ),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n a: b\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n+3\r\nabc\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \tchunked,\r\n\r\n0\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked;a=b\r\n\r\n0\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chun\u{212A}ed\r\n\r\n0\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\na", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1;\r\n\r\na", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\u{B}\r\n\r\na", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \u{661}\r\n\r\na", 400),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n Transfer-Encoding: chunked\r\n\r\na",
+            400
+        ),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent_Length: 1\r\nContent-Length:1 1\r\n\r\na", 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\nX: b\r\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\n\u{85}X: b\r\n\r\n", 400),
         ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc0\r\n", 400),
         ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n", 400),
         (

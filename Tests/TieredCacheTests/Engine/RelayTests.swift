@@ -104,6 +104,42 @@ struct RelayTests {
         }
     }
 
+    @Test("Only the same target is answered, and of the methods only GET and HEAD")
+    func targetAndMethod() async throws {
+        try await RelayFixture.run { fixture in
+            let fields: HTTPFields = [.cacheControl: "max-age=60"]
+            _ = try await fixture.ask(fixture.answer(200, fields, body: "a"))
+            for path in ["/A", "/a/", "/a?", "/a?b", "/%61", "//a"] {
+                let other = try await fixture.ask(path: path, fixture.answer(404, body: path))
+                #expect(!other.isHit && other.body == path)
+            }
+            for method: HTTPRequest.Method in [.post, .put, .delete, .options] {
+                let other = try await fixture.ask(method, fixture.answer(405, body: "no"))
+                #expect(!other.isHit && other.status == 405)
+            }
+            #expect(try await fixture.ask().body == "a")
+            #expect(try await fixture.ask(.head).isHit)
+        }
+    }
+
+    @Test("Directives are passed through both ways, known and unknown, from the store too")
+    func directivesArePassedThrough() async throws {
+        try await RelayFixture.run { fixture in
+            let control = "max-age=60, no-transform, x-odd=\"a, b\""
+            let request: HTTPFields = [.cacheControl: "max-stale=5, x-mine"]
+            let first = try await fixture.ask(
+                .get,
+                request,
+                fixture.answer(200, [.cacheControl: control])
+            )
+            let sent = first.requests.first?.headerFields
+            #expect(sent?[.cacheControl] == request[.cacheControl])
+            #expect(first.fields[.cacheControl] == control)
+            let second = try await fixture.ask()
+            #expect(second.isHit && second.fields[.cacheControl] == control)
+        }
+    }
+
     @Test("only-if-cached is answered with 504 where nothing usable is held")
     func onlyIfCached() async throws {
         try await RelayFixture.run { fixture in

@@ -27,7 +27,7 @@ extension TieredCache {
         for request: CacheRequest? = nil,
         since start: WallTime? = nil
     ) async throws(CacheError) -> [RecordedEvent] {
-        let keys = request.map { [$0.key] + engine.variantKeys(of: $0.key) }
+        let keys = request.map { [$0.key] + engine.furtherKeys(of: $0.key) }
         let names = keys.map { Set($0.map(\.digest.hexadecimal)) }
         let events = try await engine.withHistory { (history, core) throws(CacheError) in
             try history.events(of: core)

@@ -1,0 +1,193 @@
+import HTTPCaching
+import HTTPTypes
+
+// Parts of a representation that nothing may be joined to (RFC 9111 §3.4).
+//
+// Each is an entry of its own under a key made from that of the whole, as variants are, with its
+// bytes from 0 on. It answers requests for bytes inside it while it is fresh, and is replaced, never
+// completed.
+extension Engine {
+    /// How many parts by themselves are held for one key.
+    static let partLimit = 4
+
+    /// The keys of the parts by themselves of what `key` names.
+    func partKeys(of key: CacheKey) -> [CacheKey] {
+        (1...Self.partLimit).map { CacheKey(part: $0, of: key) }
+    }
+
+    /// The keys of all that is held for `key` beside the first response.
+    func furtherKeys(of key: CacheKey) -> [CacheKey] {
+        variantKeys(of: key) + partKeys(of: key)
+    }
+
+    /// Under which key a part is to be stored: that of the same one, else a free one, else that of
+    /// the oldest.
+    ///
+    /// Reads the disk: call it where that may block.
+    func partKey(for stored: StoredResponse, of key: CacheKey) -> CacheKey {
+        var free: CacheKey?
+        var oldest: (key: CacheKey, time: WallTime)?
+        for key in partKeys(of: key) {
+            guard let head = storedHead(under: key) else {
+                free = free ?? key
+                continue
+            }
+            if head.fields[.contentRange] == stored.fields[.contentRange],
+                head.selectingFields == stored.selectingFields
+            {
+                return key
+            }
+            if oldest.map({ head.responseTime < $0.time }) ?? true {
+                oldest = (key, head.responseTime)
+            }
+        }
+        return free ?? oldest?.key ?? CacheKey(part: 1, of: key)
+    }
+
+    /// Answers with bytes of a part by itself.
+    func response(from part: HeldPart, _ request: CacheRequest) -> CacheResponse {
+        let length = part.entry.completeLength ?? 0
+        let bytes = part.bytes ?? 0..<length
+        let offset = part.content.range?.lowerBound ?? 0
+        didHit(request, .disk, part.decision, bytes: bytes.count)
+        let source = ResponseSource.disk
+        return CacheResponse(
+            part.bytes == nil ? part.head : part.head.ofRepresentation(part.content, rules),
+            request: request,
+            source: source,
+            cacheStatus: .hit(timeToLive: part.decision.timeToLive, detail: source.rawValue),
+            completeLength: part.bytes == nil ? length : part.content.completeLength,
+            wanted: WantedRange(start: bytes.lowerBound, end: bytes.upperBound),
+            body: FollowingBody(
+                entry: part.entry,
+                wanted: WantedRange(
+                    start: bytes.lowerBound - offset,
+                    end: bytes.upperBound - offset
+                ),
+                engine: self,
+                filler: nil
+            ),
+            now: time.wallTime()
+        )
+    }
+}
+
+/// A part by itself that answers a request.
+struct HeldPart: Sendable {
+    let head: StoredResponse
+    let entry: DiskEntry
+    let content: LonePart
+    /// The bytes of the representation that answer; nil where the whole 206 does, as it came.
+    let bytes: Range<Int64>?
+    let decision: ReuseDecision
+
+    /// Whether it was made after another one, as far as the origin says.
+    func isNewer(_ other: HeldPart) -> Bool {
+        (head.facts.date, head.responseTime) > (other.head.facts.date, other.head.responseTime)
+    }
+}
+
+extension LookupOperation {
+    /// A part by itself that has all that is wanted and may be used, where what is held has not.
+    func part(insteadOf held: HeldResponse?) async throws(CacheError) -> HeldPart? {
+        guard request.method == .get, request.isCacheable, !request.isPinned,
+            !request.isPrefetch, let wanted = request.wantedOfPart
+        else { return nil }
+        var newest: HeldPart?
+        for key in engine.partKeys(of: request.key) {
+            guard let entry = try await engine.diskEntry(for: key, isUse: false),
+                let part = part(entry, wanted), newest.map(part.isNewer) ?? true
+            else { continue }
+            newest = part
+        }
+        guard let newest, !isBetter(held, than: newest) else { return nil }
+        // For the order of use.
+        _ = try await engine.diskEntry(for: newest.entry.key, isUse: true)
+        return newest
+    }
+
+    /// Whether what is held under the key itself is to answer, or to be completed for it.
+    private func isBetter(_ held: HeldResponse?, than part: HeldPart) -> Bool {
+        guard let held else { return false }
+        // What can be completed is, and of several the most recent counts (RFC 9111 §4).
+        guard held.head.validator == nil, held.head.responseTime <= part.head.responseTime
+        else { return true }
+        let bytes = part.bytes ?? 0..<(held.completeLength ?? .max)
+        return held.holds(WantedRange(start: bytes.lowerBound, end: bytes.upperBound))
+    }
+
+    private func part(_ entry: DiskEntry, _ wanted: CacheRequest.WantedOfPart) -> HeldPart? {
+        guard let length = entry.completeLength,
+            let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request)
+        else { return nil }
+        let content = LonePart(fields: head.fields, length: length)
+        var bytes: Range<Int64>?
+        if let range = content.range {
+            guard let spec = wanted.spec, let inside = content.bytes(for: spec),
+                let place = entry.held(at: inside.lowerBound - range.lowerBound),
+                place.upperBound >= inside.upperBound - range.lowerBound
+            else { return nil }
+            bytes = inside
+        } else {
+            // Its selecting fields have the range, so that only the same request matches.
+            guard entry.isComplete else { return nil }
+        }
+        let decision = head.reuse(
+            for: facts,
+            requestFields: request.fields,
+            rules: engine.rules,
+            now: engine.time.wallTime()
+        )
+        guard decision.action == .use else { return nil }
+        return HeldPart(
+            head: head,
+            entry: entry,
+            content: content,
+            bytes: bytes,
+            decision: decision
+        )
+    }
+}
+
+extension CacheRequest {
+    /// Which part a request asks for; without a `spec` one that only the same request names.
+    struct WantedOfPart {
+        let spec: ByteRangeSpec?
+    }
+
+    /// nil for a request for the whole, and for conditions, which are about the whole.
+    fileprivate var wantedOfPart: WantedOfPart? {
+        guard relay != nil else { return range.map { WantedOfPart(spec: $0) } }
+        guard let text = fields[.range], !fields.hasPrecondition else { return nil }
+        let asked = RangeRequest(text)
+        return WantedOfPart(spec: asked?.specs.count == 1 ? asked?.specs.first : nil)
+    }
+}
+
+extension HTTPFields {
+    private static let preconditions: [HTTPField.Name] = [
+        .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
+    ]
+
+    /// Whether the answer depends on what the client has (RFC 9110 §13.1).
+    var hasPrecondition: Bool { Self.preconditions.contains { contains($0) } }
+}
+
+extension StoredResponse {
+    /// The head of the whole that a part tells about.
+    fileprivate func ofRepresentation(_ part: LonePart, _ rules: CacheRules) -> StoredResponse {
+        StoredResponse(
+            status: 200,
+            fields: StoredFields.ofRepresentation(
+                partial: fields,
+                completeLength: part.completeLength,
+                rules: rules
+            ),
+            requestTime: requestTime,
+            responseTime: responseTime,
+            origin: origin,
+            selectingFields: selectingFields,
+            flags: flags
+        )
+    }
+}

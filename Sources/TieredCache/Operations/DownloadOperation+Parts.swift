@@ -1,0 +1,104 @@
+import HTTPCaching
+import HTTPTypes
+
+// A 206 that cannot be combined with anything, kept for those who ask for bytes inside it.
+extension DownloadOperation {
+    /// What is kept of a part while it passes.
+    struct PartFill: Sendable {
+        let fill: DiskFill
+        /// Where the part begins, counted as the flight counts.
+        let start: Int64
+    }
+
+    /// An entry for a part by itself; nil where it must not or cannot be kept.
+    func makePart(_ head: DownloadHead, _ start: GenerationStart) -> PartFill? {
+        guard head.response.status == .partialContent, request.method == .get,
+            start.coding == .identity, engine.configuration.directory != nil,
+            let length = partLength(head.response, start),
+            let stored = storedPart(head, length: length),
+            LonePart.isStorable(stored.facts, request: facts, rules: engine.rules)
+        else { return nil }
+        do throws(CacheError) {
+            let key = engine.partKey(for: stored, of: request.key)
+            let entry = try engine.disk.store().makeEntry(
+                for: key,
+                metadata: stored.encoded(),
+                completeLength: length,
+                class: request.entryClass.subtracting(.pinned),
+                replacing: engine.departure(of: key)
+            )
+            return PartFill(fill: try entry.beginFill(at: 0), start: start.offset)
+        } catch {
+            engine.didFailToStore(request, error)
+            return nil
+        }
+    }
+
+    /// How many bytes the body has: by its own framing, else by what it says that it is.
+    private func partLength(_ response: HTTPResponse, _ start: GenerationStart) -> Int64? {
+        if !start.isVerbatim { return start.end.map { $0 - start.offset } }
+        if let length = start.completeLength { return length }
+        do throws(FieldSyntaxError) {
+            let range = try ContentRange.parse(in: response.headerFields)?.range
+            return range.map { Int64($0.count) }
+        } catch {
+            // Nobody knows what it is a part of.
+            return nil
+        }
+    }
+
+    private func storedPart(_ head: DownloadHead, length: Int64) -> StoredResponse? {
+        let received = head.response.headerFields
+        var fields = StoredFields.of(received, rules: engine.rules)
+        fields[.contentLength] = String(length)
+        var varying = received
+        if LonePart(fields: received, length: length).range == nil {
+            // Only who asks for the same again is answered with the same.
+            guard request.fields.contains(.range) else { return nil }
+            varying.append(HTTPField(name: .vary, value: "Range"))
+        }
+        return StoredResponse(
+            status: 206,
+            fields: fields,
+            requestTime: head.requestTime,
+            responseTime: head.responseTime,
+            origin: request.storedOrigin(finalTarget: head.finalTarget),
+            selectingFields: selectingFields(varying),
+            flags: request.relay == nil ? [] : .relayed
+        )
+    }
+}
+
+// The same while the bytes pass.
+extension FillSink {
+    /// Keeps bytes that go past the entry of the whole; a disk that refuses ends the keeping.
+    func keepPart(_ chunk: BodyChunk, at offset: Int64) {
+        guard let part = part.withLock({ $0 }) else { return }
+        do throws(CacheError) {
+            guard part.fill.position == offset - part.start else { return dropPart() }
+            try chunk.withUnsafeBytes { (bytes) throws(CacheError) in
+                try part.fill.write(bytes)
+            }
+            stored.withLock { $0 += Int64(chunk.count) }
+        } catch {
+            dropPart()
+            if error.code != .invalidArgument { engine.didFailToStore(operation.request, error) }
+        }
+    }
+
+    /// Ends the keeping; what has come so far stays.
+    func endPart() {
+        let ended = part.withLock { part -> DiskFill? in
+            defer { part = nil }
+            return part?.fill
+        }
+        ended?.end()
+    }
+
+    /// Ends the keeping because what comes is not what was announced.
+    func dropPart() {
+        let key = part.withLock { $0?.fill.entry.key }
+        endPart()
+        if let key { engine.forget(key, because: .replaced) }
+    }
+}

@@ -1,0 +1,59 @@
+import Testing
+import TieredCache
+import TieredCacheTesting
+
+@testable import TieredCacheProxy
+
+/// Parts that nothing may be joined to, from an origin's socket to a client's and from the disk.
+@Suite(.timeLimit(.minutes(10)))
+struct ReversePartTests {
+    /// An origin with ranges and without a validator; what it has changes with each request.
+    private static func answer(_ connection: RawConnection, _ request: RawRequest) throws -> Bool {
+        let (start, end): (Int, Int)
+        switch request["range"] {
+        case "bytes=-70000": (start, end) = (130_000, 200_000)
+        case "bytes=0-65535": (start, end) = (0, 65_536)
+        default: (start, end) = (0, 200_000)
+        }
+        let status = request["range"] == nil ? "200 OK" : "206 Partial Content"
+        try connection.send("HTTP/1.1 \(status)\r\nCache-Control: max-age=600\r\n")
+        if request["range"] != nil {
+            try connection.send("Content-Range: bytes \(start)-\(end - 1)/200000\r\n")
+        }
+        try connection.send("Content-Length: \(end - start)\r\n\r\n")
+        let seed = request["range"] == "bytes=-70000" ? 1 : 2
+        try connection.send((start..<end).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ seed) })
+        return true
+    }
+
+    private static func bytes(_ range: Range<Int>, seed: Int) -> [UInt8] {
+        range.map { UInt8(truncatingIfNeeded: $0 &* 31 &+ seed) }
+    }
+
+    @Test(arguments: [false, true])
+    func aSecondRequestIsAHit(isShared: Bool) async throws {
+        try await ReverseFixture.run {
+            $0.configuration.isShared = isShared
+        } origin: { connection, request in
+            try Self.answer(connection, request)
+        } _: { fixture in
+            for isHit in [false, true] {
+                let end = try await fixture.ask("/a", "Range: bytes=-70000")
+                #expect(end.status == 206 && end["content-range"] == "bytes 130000-199999/200000")
+                #expect(end.body == Self.bytes(130_000..<200_000, seed: 1))
+                #expect(end["cache-status"]?.contains("; hit;") == isHit)
+                let start = try await fixture.ask("/a", "Range: bytes=100-199")
+                #expect(start.status == 206 && start["content-range"] == "bytes 100-199/200000")
+                #expect(start.body == Self.bytes(100..<200, seed: 2))
+                #expect(start["cache-status"]?.contains("; hit;") == isHit)
+            }
+            let inside = try await fixture.ask("/a", "Range: bytes=150000-150009")
+            #expect(inside.body == Self.bytes(150_000..<150_010, seed: 1))
+            #expect(fixture.origin.requests.count == 2)
+            // The whole comes from the origin alone.
+            let whole = try await fixture.ask("/a")
+            #expect(whole.status == 200 && whole.body == Self.bytes(0..<200_000, seed: 2))
+            #expect(fixture.origin.requests.count == 3)
+        }
+    }
+}
