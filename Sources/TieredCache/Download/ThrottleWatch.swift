@@ -64,7 +64,7 @@ struct ThrottleWatch: Sendable {
         self.waited += waited
         let elapsed = start.duration(to: now)
         guard elapsed >= Self.window else { return nil }
-        let rate = Double(bytes) / elapsed.inSeconds
+        let rate = Double(bytes) / elapsed.totalSeconds
         switch state {
         case .watching:
             defer { begin(now) }
@@ -111,11 +111,5 @@ struct ThrottleWatch: Sendable {
 
     private mutating func begin(_ now: MonotonicTime) {
         (start, bytes, waited) = (now, 0, .zero)
-    }
-}
-
-extension Duration {
-    fileprivate var inSeconds: Double {
-        Double(components.seconds) + Double(components.attoseconds) / 1e18
     }
 }

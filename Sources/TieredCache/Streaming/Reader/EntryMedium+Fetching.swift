@@ -41,6 +41,7 @@ extension EntryMedium {
             drop(ride)
             return try outcome.get()
         }
+        state.withLock { $0.planner.didWait(for: read.offset) }
         await control.wait(after: seen, until: patience.deadline, time: engine.time)
     }
 

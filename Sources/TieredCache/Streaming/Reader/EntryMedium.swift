@@ -45,14 +45,9 @@ final class EntryMedium: ReaderMedium {
         control = ReadControl(signal: body.filler?.fill.signal ?? ProgressSignal())
         var state = State(planner: ReadAheadPlanner(options: options))
         let now = engine.time.monotonicTime()
-        let order = state.planner.didMiss(
-            opening.lowerBound,
-            count: 1,
-            certainTo: opening.upperBound,
-            now: now
-        )
+        let window = state.planner.begin(opening, now: now)
         if let flight = body.takeFlight() {
-            state.rides.append(Ride(window: order.window, range: opening, flight: flight))
+            state.rides.append(Ride(window: window, range: opening, flight: flight))
         }
         let flight = state.rides.first?.flight.flight
         self.state = Guarded(state)

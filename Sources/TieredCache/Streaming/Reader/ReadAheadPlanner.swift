@@ -3,7 +3,8 @@
 /// A player may read in several places at once, as a badly interleaved file makes it do; each place
 /// is a window of its own. A window runs ahead of its consumer by at most a quarter of what was read
 /// in a row there, and by at most ten seconds at the speed at which it was read; so a consumer that
-/// goes elsewhere has cost little. Performs no I/O and reads no clock.
+/// goes elsewhere has cost little. Where the way to the origin is long, it runs ahead by what the way
+/// holds (``PathEstimate``), up to all that was read in a row. Performs no I/O and reads no clock.
 struct ReadAheadPlanner {
     struct Options: Hashable, Sendable {
         /// The least that is worth a request: one block.
@@ -45,6 +46,7 @@ struct ReadAheadPlanner {
     private var windows: [Window] = []
     private var uses: UInt64 = 0
     private var lastNumber = 0
+    private var path = PathEstimate()
 
     init(options: Options = Options()) {
         self.options = options
@@ -52,6 +54,19 @@ struct ReadAheadPlanner {
 
     /// The windows that are followed.
     var numbers: Set<Int> { Set(windows.map(\.number)) }
+
+    /// A consumer begins where bytes are on their way already.
+    ///
+    /// - Parameters:
+    ///   - opening: those bytes.
+    ///   - now: the present instant.
+    /// - Returns: the number of the window.
+    mutating func begin(_ opening: Range<Int64>, now: MonotonicTime) -> Int {
+        let index = use(at: opening.lowerBound, now: now)
+        let most = opening.lowerBound.clampedSum(options.maximumRequest)
+        windows[index].planned = min(opening.upperBound, most)
+        return windows[index].number
+    }
 
     /// The consumer waits for a byte that nobody has ordered.
     ///
@@ -73,11 +88,19 @@ struct ReadAheadPlanner {
             size = max(1, min(end - offset, options.maximumRequest))
         } else {
             let least = offset < options.head ? options.head - offset : options.minimum
-            size = min(max(least, count, windows[index].run / 4), options.maximumRequest)
+            let trusted = path.trusted(ofRun: windows[index].run)
+            size = min(max(least, count, trusted), options.maximumRequest)
         }
         let upper = offset.clampedSum(size)
+        path.didAsk(for: offset..<upper, now: now)
+        path.didWait(for: offset)
         windows[index].planned = max(upper, windows[index].planned)
         return Order(window: windows[index].number, range: offset..<upper)
+    }
+
+    /// The consumer has nothing to do before a byte comes that is on its way.
+    mutating func didWait(for offset: Int64) {
+        path.didWait(for: offset)
     }
 
     /// The consumer has got bytes.
@@ -94,6 +117,7 @@ struct ReadAheadPlanner {
     ) -> Order? {
         let index = use(at: range.lowerBound, now: now)
         windows[index].next = max(windows[index].next, range.upperBound)
+        path.didGet(range, now: now)
         let window = windows[index]
         let planned = max(window.planned, window.next)
         let ahead = ahead(of: window, certainTo: end, now: now)
@@ -101,10 +125,15 @@ struct ReadAheadPlanner {
             windows[index].planned = planned
             return nil
         }
-        let size = min(max(options.minimum, ahead / 2), options.maximumRequest)
+        // On a long way a request in half steps would leave the way empty for half of the time.
+        let size = min(
+            max(options.minimum, path.isLong ? ahead - (planned - window.next) : ahead / 2),
+            options.maximumRequest
+        )
         let upper = min(planned.clampedSum(size), end ?? .max)
         guard upper > planned else { return nil }
         windows[index].planned = upper
+        path.didAsk(for: planned..<upper, now: now)
         return Order(window: window.number, range: planned..<upper)
     }
 
@@ -117,10 +146,10 @@ struct ReadAheadPlanner {
     }
 
     private func ahead(of window: Window, certainTo end: Int64?, now: MonotonicTime) -> Int64 {
-        let elapsed = max(0.001, window.began.duration(to: now).inSeconds)
-        let lasting = Double(window.run) / elapsed * options.lead.inSeconds
+        let elapsed = max(0.001, window.began.duration(to: now).totalSeconds)
+        let lasting = Double(window.run) / elapsed * options.lead.totalSeconds
         let paced = max(2 * options.minimum, Int64(min(lasting, 1e15)))
-        let trusted = end == nil ? window.run / 4 : .max
+        let trusted = end == nil ? path.trusted(ofRun: window.run) : .max
         return min(options.maximumAhead, trusted, paced)
     }
 
@@ -166,11 +195,5 @@ extension Int64 {
     func clampedSum(_ other: Int64) -> Int64 {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? .max : sum
-    }
-}
-
-extension Duration {
-    fileprivate var inSeconds: Double {
-        Double(components.seconds) + Double(components.attoseconds) / 1e18
     }
 }

@@ -49,6 +49,59 @@ struct ReadAheadPlannerTests {
         #expect(planned - position > 2 << 20)
     }
 
+    /// A consumer that takes 40 MB as fast as they come, over a way of this latency and rate.
+    ///
+    /// - Returns: the seconds that it took, and the most that was on its way beyond it, as a share of
+    ///   what it had read.
+    private func transfer(latency: Double, rate: Double) -> (seconds: Double, ahead: Double) {
+        var planner = ReadAheadPlanner()
+        var now = latency
+        var isFree = 0.0
+        /// When the bytes of each order begin and end to come.
+        var orders: [(range: Range<Int64>, began: Double, ended: Double)] = []
+        func ask(_ order: ReadAheadPlanner.Order?) {
+            guard let range = order?.range else { return }
+            let began = max(now + latency, isFree)
+            isFree = began + Double(range.count) / rate
+            orders.append((range, began, isFree))
+        }
+        func instant() -> MonotonicTime { MonotonicTime(nanoseconds: Int64(now * 1e9)) }
+        var ahead = 0.0
+        var position: Int64 = 0
+        while position < 40_000_000 {
+            if orders.last.map({ position >= $0.range.upperBound }) ?? true {
+                ask(planner.didMiss(position, count: 1, certainTo: nil, now: instant()))
+            }
+            let end = position + 16_384
+            for order in orders where order.range.contains(end - 1) {
+                let arrival = order.began + Double(end - order.range.lowerBound) / rate
+                if arrival > now { planner.didWait(for: position) }
+                now = max(now, arrival)
+            }
+            ask(planner.didRead(position..<end, certainTo: nil, now: instant()))
+            position = end
+            if position > 1 << 20, let planned = orders.last?.range.upperBound {
+                ahead = max(ahead, Double(planned - end) / Double(end))
+            }
+            orders.removeAll { $0.range.upperBound <= position }
+        }
+        return (now, ahead)
+    }
+
+    @Test("A long way is kept full, a short or a slow one is not run ahead of for that")
+    func longWays() {
+        let direct = 40_000_000.0 / 20e6
+        let long = transfer(latency: 0.1, rate: 20e6)
+        #expect(long.seconds <= direct + 1)
+        #expect(long.ahead <= 1)
+        let short = transfer(latency: 0.001, rate: 20e6)
+        #expect(short.seconds <= direct * 1.1)
+        #expect(short.ahead <= 0.3)
+        let slow = transfer(latency: 0.04, rate: 2.5e6)
+        #expect(slow.seconds <= 40_000_000 / 2.5e6 * 1.1)
+        #expect(slow.ahead <= 0.3)
+    }
+
     @Test("A slow consumer is not run ahead of by more than ten seconds")
     func slowConsumers() {
         var planner = ReadAheadPlanner()
