@@ -68,13 +68,10 @@ extension ResponseDisposition {
         let fields = response.headerFields
         let hasNoBody =
             context.method == .head || [204, 205, 304].contains(response.status.code)
-        let isChunked = TransferCoding(in: fields) == .chunked
-        guard TransferCoding(in: fields) != .unknown else {
-            return .unusable("sent a transfer coding that was not asked for")
-        }
+        let coding = TransferCoding(in: fields)
         let length: Int64?
         do {
-            length = hasNoBody ? 0 : isChunked ? nil : try ContentLength.parse(in: fields)
+            length = hasNoBody ? 0 : coding != .none ? nil : try ContentLength.parse(in: fields)
         } catch {
             return .unusable("sent a Content-Length that is none")
         }
@@ -84,7 +81,7 @@ extension ResponseDisposition {
             // Only a 200 is all of a representation, to which a part can be joined later.
             validator: response.status.code == 200
                 ? Validator(of: fields, responseTime: context.responseTime) : nil,
-            framing: isChunked || length != nil ? .verified : .closeDelimited
+            framing: coding == .chunked || length != nil ? .verified : .closeDelimited
         )
         start.isVerbatim = true
         return .newGeneration(start)

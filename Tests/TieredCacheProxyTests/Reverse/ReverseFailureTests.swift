@@ -189,6 +189,22 @@ struct ReverseFailureTests {
         }
     }
 
+    /// Only a coding that would have to be undone makes an answer useless (RFC 9112 §6.3).
+    @Test func aCodingThatNobodyKnowsIsReadToTheEndOfItsConnection() async throws {
+        try await ReverseFixture.run { connection, request in
+            _ = try connection.receiveBody(of: request)
+            try connection.send(Self.ok + "Transfer-Encoding: qwertz\r\n\r\nabc")
+            connection.finish()
+            return false
+        } _: { fixture in
+            for method in ["GET", "POST"] {
+                let answer = try await fixture.ask("/a", method: method)
+                #expect(answer.status == 200 && answer.text == "abc")
+                #expect(answer["transfer-encoding"] != "qwertz")
+            }
+        }
+    }
+
     // MARK: Asking again
 
     @Test(arguments: ["POST", "PUT", "DELETE", "PATCH", "LOCK"])
