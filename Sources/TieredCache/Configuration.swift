@@ -94,6 +94,9 @@ public struct Configuration: Sendable {
     /// Whether the directory is read through, and swept, as soon as the cache is opened; otherwise
     /// the first call that needs it does.
     package var readsDirectoryOnOpening = true
+    /// Whether the directory is left to whoever wants to write to it: what needs an owner throws
+    /// ``CacheError/Code/notOwner``.
+    package var opensForReading = false
     /// The limit that was set, or nil where the default is to follow the size of the volume.
     package private(set) var chosenDiskLimit: Int64?
 

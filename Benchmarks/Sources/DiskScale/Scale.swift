@@ -23,6 +23,7 @@ struct Scale {
 
     func run() throws {
         try storing()
+        try writingFirst()
         try opening("the directory read through", removingSnapshot: true)
         try opening("the snapshot read", removingSnapshot: false)
         try hits()
@@ -56,6 +57,30 @@ struct Scale {
         report("stores of 4 KiB, two threads", Self.rate(entries - half, two))
         let closing = seconds { store.close() }
         report("closing, with the snapshot", Self.time(closing))
+    }
+
+    /// As after a crash: no snapshot, and nothing read yet.
+    private func writingFirst() throws {
+        var times: [Double] = []
+        for number in 0..<9 {
+            if unlink(root.appending("INDEX").string) != 0, number == 0 {
+                report("there was no snapshot to remove", "")
+            }
+            let store = try open()
+            let key = CacheKey(explicit: "written first \(number)")
+            times.append(
+                try seconds {
+                    _ = try body.withUnsafeBytes {
+                        try store.store($0, for: key, metadata: metadata)
+                    }
+                }
+            )
+            try store.remove(key)
+            store.close()
+        }
+        times.sort()
+        report("first write after a crash, \(entries) entries", Self.time(times[4]))
+        report("the slowest of nine", Self.time(times[8]))
     }
 
     private func opening(_ name: String, removingSnapshot: Bool) throws {

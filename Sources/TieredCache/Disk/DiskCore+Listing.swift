@@ -28,11 +28,15 @@ public struct DiskEntrySummary: Sendable {
 extension DiskCore {
     /// Every entry, in no order; what cannot be read is left out.
     func list() throws(CacheError) -> [DiskEntrySummary] {
+        try slotsToList().compactMap { slot in summary(slot) }
+    }
+
+    private func slotsToList() throws(CacheError) -> [DiskIndex.Slot] {
+        // A guest's index is as old as its first call: look again.
+        guard access.canWrite else { return try scan().slots }
         try loadIndex()
         foldUses()
-        // A guest's index is as old as its first call: look again.
-        let slots = access.canWrite ? state.withLock { $0.index.all } : try scan().slots
-        return slots.compactMap { slot in summary(slot) }
+        return state.withLock { $0.index.all }
     }
 
     private func summary(_ slot: DiskIndex.Slot) -> DiskEntrySummary? {

@@ -162,7 +162,9 @@ extension DiskCore {
         let isProtected = entry.state.withLock { state in
             state.flags.contains(.handedOut) || Int64(state.table.heldBytes) < options.hugeBody
         }
-        guard access.canWrite, !isProtected else { return }
+        guard !isProtected else { return }
+        if options.isReader { try requireOwner() }
+        guard access.canWrite else { return }
         try replaceRecord(of: entry) { $0.flags.insert(.handedOut) }
     }
 

@@ -1,11 +1,10 @@
 import SystemPackage
 
-// Only an owner reads and writes snapshots, and none is there while it works: the first change could
+// Only an owner writes snapshots, and none is there while it changes anything: the first change could
 // make it a lie that nothing tells from the truth, such as a body that grew in place.
 extension DiskCore {
     /// Opens the snapshot that the last owner left, once; it is read on after its name has gone.
     func openSnapshot() {
-        guard access.canWrite else { return }
         claims.takeForAll {
             if state.withLock({ $0.snapshot.isOpened }) { return }
             var file: OpenFile?

@@ -46,7 +46,7 @@ struct DiskDirectory {
 
     private mutating func open(_ options: DiskStoreOptions) throws(CacheError) {
         let version = try checkFormat()
-        try takeLock()
+        if options.isReader { lookForOwner() } else { try takeLock() }
         do throws(FileSystemError) {
             if access.canWrite {
                 try makeDirectories()
@@ -59,7 +59,7 @@ struct DiskDirectory {
             fixedBytes =
                 allocated("FORMAT") + allocated("LOCK") + allocated(IndexSnapshot.name)
                 + allocated("PROXY") + allocatedByJobs()
-                + HistoryFiles.names.reduce(0) { $0 + allocated($1) }
+                + allocatedByHistory()
             let volume = try fileSystem.volume(of: root)
             minimumFree = options.minimumFree ?? min(256 << 20, volume.total / 20)
             if let percentage = options.maximumVolumePercentage {
@@ -141,6 +141,20 @@ struct DiskDirectory {
         }
     }
 
+    /// Leaves the lock to whoever wants to write.
+    private mutating func lookForOwner() {
+        let error = CacheError(.notOwner, "the cache directory \(path) was opened for reading")
+        access = .readOnly(error)
+        do throws(FileSystemError) {
+            let file = try fileSystem.open("LOCK", in: root, .read)
+            defer { fileSystem.close(file) }
+            guard try fileSystem.isLocked(file) else { return }
+            access = .guest(owner: try readSmall("LOCK").flatMap { LockFile($0).owner })
+        } catch {
+            return  // Nobody has ever owned it, or nobody who can be told.
+        }
+    }
+
     /// What cannot be read claims nothing: then all is read before the first write.
     private func readClaim() -> Int64? {
         do throws(FileSystemError) {
@@ -208,13 +222,33 @@ struct DiskDirectory {
             || EntryFileName(staged) != nil
     }
 
-    private func allocated(_ name: String) -> Int64 {
+    private func allocated(_ name: String) -> Int64 { status(name)?.allocatedBytes ?? 0 }
+
+    private func status(_ name: String) -> FileStatus? {
         do throws(FileSystemError) {
-            return try fileSystem.status(of: name, in: root).allocatedBytes
+            return try fileSystem.status(of: name, in: root)
         } catch {
             // A guest may be there before the owner has written it.
-            return 0
+            return nil
         }
+    }
+
+    /// What STATS and the events are allocated.
+    ///
+    /// A power cut can leave half of a renaming: one file with both names, which would be told twice.
+    private func allocatedByHistory() -> Int64 {
+        let (events, older) = (status(HistoryFiles.events), status(HistoryFiles.olderEvents))
+        let rest = allocated(HistoryFiles.statistics) + (events?.allocatedBytes ?? 0)
+        guard let older else { return rest }
+        guard older.identity == events?.identity else { return rest + older.allocatedBytes }
+        if access.canWrite {
+            do throws(FileSystemError) {
+                try fileSystem.unlink(HistoryFiles.olderEvents, in: root)
+            } catch {
+                return rest  // Then events are told twice.
+            }
+        }
+        return rest
     }
 
     /// What the records of jobs are allocated; see docs/jobs-format.md.

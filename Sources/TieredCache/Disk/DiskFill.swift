@@ -78,14 +78,18 @@ public final class DiskFill: Sendable {
     /// Ends the fill; what is less than a block is lost.
     ///
     /// Ending twice does nothing.
-    public func end() {
-        let isLast = entry.state.withLock { state -> Bool in
-            guard !tail.isEnded else { return false }
+    ///
+    /// - Returns: how many bytes are lost.
+    @discardableResult
+    public func end() -> Int {
+        let (isLast, lost) = entry.state.withLock { state -> (Bool, Int) in
+            guard !tail.isEnded else { return (false, 0) }
             tail.isEnded = true
             state.tails.removeAll { $0 === tail }
-            return state.tails.isEmpty
+            return (state.tails.isEmpty, tail.count)
         }
         if isLast { entry.core.didEndFills(of: entry) }
+        return lost
     }
 
     // MARK: Deciding

@@ -31,6 +31,8 @@ public struct DiskStoreOptions: Sendable {
     /// lock is held.
     public var didEvict: (@Sendable (CacheKey, DiskEvictionReason, Int64) -> Void)?
 
+    /// Whether nothing is to be changed: the directory is not owned, although it may have no owner.
+    var isReader = false
     /// Called with whatever is gone, also what was asked for: by any thread, which must not wait.
     var didLeave: (@Sendable (DiskDeparture) -> Void)?
     /// Called before the directory is given up, on the thread that closes the store.

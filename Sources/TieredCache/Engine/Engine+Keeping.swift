@@ -150,7 +150,7 @@ extension Engine {
             let name = owner.map { "process \($0)" } ?? "another process"
             let directory = configuration.directory ?? ""
             return CacheError(.notOwner, "\(name) owns the cache directory \(directory)")
-        case .readOnly(let error): return error
+        case .readOnly(let error): return configuration.opensForReading ? nil : error
         case .owner, nil: return nil
         }
     }

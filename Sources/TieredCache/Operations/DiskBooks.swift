@@ -80,6 +80,7 @@ extension Configuration {
     func diskOptions(_ directory: FilePath, _ books: DiskBooks) -> DiskStoreOptions {
         var options = DiskStoreOptions(root: directory, limit: diskLimit)
         options.minimumFree = minimumFreeDisk
+        options.isReader = opensForReading
         // Whoever chose a limit gets it; the default must not fill a small volume.
         if chosenDiskLimit == nil { options.maximumVolumePercentage = 10 }
         options.didLeave = { books.didLeave($0) }

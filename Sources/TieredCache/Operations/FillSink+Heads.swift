@@ -43,6 +43,7 @@ extension FillSink {
                 entry: entry,
                 received: operation.receivedResponse(head, start)
             )
+            if case .storing(_, let old?) = mode.withLock({ $0 }) { end(old) }
             mode.withLock { $0 = .storing(generation, nil) }
             publish(.storing(generation))
         case .failure(let reason):

@@ -163,7 +163,7 @@ final class FillSink: DownloadSink {
         let blockSize = generation.entry.blockSize
         var fill = fill
         if let open = fill, open.position < offset {
-            open.end()
+            end(open)
             fill = nil
         }
         let begun: DiskFill
@@ -182,6 +182,12 @@ final class FillSink: DownloadSink {
             try begun.write(UnsafeRawBufferPointer(rebasing: bytes[skipped...]))
         }
         stored.withLock { $0 += Int64(chunk.count - skipped) }
+    }
+
+    /// Ends a fill; what was less than a block is not on disk, so it was not stored.
+    func end(_ fill: DiskFill) {
+        let lost = Int64(fill.end())
+        stored.withLock { $0 -= lost }
     }
 
     /// Gives the slot back while all readers have stopped reading (invariant 12).
@@ -212,7 +218,7 @@ final class FillSink: DownloadSink {
             case .completed(let length?) = outcome.end,
             generation.entry.completeLength == nil, length == fill?.position ?? 0
         else {
-            fill?.end()
+            if let fill { end(fill) }
             return
         }
         do throws(CacheError) {

@@ -7,17 +7,21 @@ extension CacheOptions {
     /// Opens the cache for a command that manages the directory, and closes it afterwards.
     ///
     /// - Parameters:
+    ///   - isReading: whether nothing is changed, so that a download beside this command can own the
+    ///     directory.
     ///   - isSwept: whether what a crash left is removed meanwhile.
     ///   - body: what is done with the cache.
     /// - Returns: what `body` returns.
     /// - Throws: what `body` throws; what is wrong with the directory, for those who cannot do
     ///   without it. A directory that another process owns can still be read.
     func withCache<Result: Sendable>(
+        isReading: Bool = false,
         isSwept: Bool = true,
         _ body: @escaping @Sendable (TieredCache) async throws -> Result
     ) async throws -> Result {
         var configuration = configuration()
-        configuration.readsDirectoryOnOpening = isSwept
+        configuration.opensForReading = isReading
+        configuration.readsDirectoryOnOpening = isSwept && !isReading
         let chosen = configuration
         return try await Interruption.guarding {
             let cache = try TieredCache(chosen)
@@ -36,7 +40,7 @@ extension CacheOptions {
 
 extension ListCommand {
     func run() async throws {
-        let entries = try await cache.withCache { try await $0.entries() }
+        let entries = try await cache.withCache(isReading: true) { try await $0.entries() }
         for entry in selection.apply(to: entries).map({ EntryReport($0) }) {
             try StandardOutput.writeLine(json ? entry.json.text : entry.line)
         }
@@ -45,7 +49,7 @@ extension ListCommand {
 
 extension StatsCommand {
     func run() async throws {
-        let (usage, lifetime) = try await cache.withCache { cache in
+        let (usage, lifetime) = try await cache.withCache(isReading: true) { cache in
             (try await cache.usage(), await Self.lifetime(of: cache))
         }
         let report = StatsReport(
@@ -74,7 +78,7 @@ extension EventsCommand {
         let request = try url.map { url throws(CacheError) in try CacheRequest(url, key: key) }
         let now = SystemTimeSource().wallTime()
         let start = since.map { now.advanced(by: .zero - $0.duration) }
-        let events = try await cache.withCache { cache in
+        let events = try await cache.withCache(isReading: true) { cache in
             try await cache.recordedEvents(for: request, since: start)
         }
         for event in events.map({ EventReport(event: $0) }) {
@@ -86,7 +90,7 @@ extension EventsCommand {
 extension ShowCommand {
     func run() async throws {
         let request = try CacheRequest(url, key: key)
-        let (entry, owner) = try await cache.withCache { cache in
+        let (entry, owner) = try await cache.withCache(isReading: true) { cache in
             (try await cache.entry(for: request), cache.storageTrouble?.message)
         }
         guard let entry else {
@@ -109,12 +113,23 @@ extension ShowCommand {
 extension PathCommand {
     func run() async throws {
         let request = try CacheRequest(url)
-        let path = try await cache.withCache { try await $0.fileURL(for: request)?.path }
-        guard let path else {
+        guard let path = try await path(of: request) else {
             let url = request.target.string
             throw CommandFailure(.notCached, "\(url) is not held in full; get it first")
         }
         try StandardOutput.writeLine(path)
+    }
+
+    /// A body kept inside its record has to be written out, and one that could lose blocks to be
+    /// protected, which takes an owner; any other has its file.
+    private func path(of request: CacheRequest) async throws -> String? {
+        do {
+            return try await cache.withCache(isReading: true) { cache in
+                try await cache.fileURL(for: request)?.path
+            }
+        } catch let error as CacheError where error.code == .notOwner {
+            return try await cache.withCache { try await $0.fileURL(for: request)?.path }
+        }
     }
 }
 
@@ -123,7 +138,7 @@ extension VerifyCommand {
         let repair = repair
         let isSilent = json
         // What is swept could not be told of any more.
-        let found = try await cache.withCache(isSwept: false) { cache in
+        let found = try await cache.withCache(isReading: !repair, isSwept: false) { cache in
             try await cache.verify(repair: repair) { finding in
                 // A closed pipe shows when the sum is written.
                 if !isSilent { try? StandardOutput.writeLine(finding.line) }

@@ -90,7 +90,7 @@ struct HistoryTests {
             let file = try FileDescriptor.open(path, .writeOnly)
             try file.closeAfter { _ = try file.writeAll(toAbsoluteOffset: 40, [1, 2, 3, 4]) }
             let stats = try await place.run("stats")
-            stats.expectDone()
+            #expect(stats.exitCode == 0 && stats.error.contains("are damaged"))
             try await place.get("/film", into: "g").expectDone()
             let again = try await place.run("stats", "--json")
             #expect(again.text.contains(#""requests":{"memory":0,"disk":0,"miss":1},"#))

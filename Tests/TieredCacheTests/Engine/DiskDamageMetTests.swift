@@ -148,6 +148,28 @@ struct DiskDamageMetTests {
         }
     }
 
+    @Test("a reader counts the bytes of a damaged block as the origin's")
+    func readerCounts() async throws {
+        try await CacheFixture.run { fixture in
+            let film = OriginResource.generated(length: 600_000, cacheControl: "max-age=60")
+            fixture.origin.serve("/film", film)
+            let request = try fixture.request("/film")
+            let disk = InMemoryFileSystem()
+            try await withCache(fixture, disk) { cache in
+                let bytes = try await cache.data(for: request)
+                #expect(bytes == film.allBytes)
+            }
+            let path = try #require(disk.files.keys.first { $0.hasSuffix(".body") })
+            #expect(disk.tamper(path) { $0[200_000] ^= 1 })
+            try await withCache(fixture, disk) { cache in
+                let reader = try await cache.reader(for: request)
+                #expect(try await reader.all() == film.allBytes)
+                #expect(reader.bytesFromOrigin == 65_536)
+                #expect(reader.bytesFromCache == 600_000 - 65_536)
+            }
+        }
+    }
+
     private func withCache(
         _ fixture: CacheFixture,
         _ disk: InMemoryFileSystem,

@@ -143,6 +143,28 @@ struct KeepingTests {
         }
     }
 
+    @Test("What is less than a block when a download fails is not counted as stored")
+    func unsealedEndIsNotStored() async throws {
+        try await CacheFixture.run { fixture in
+            let film = OriginResource.generated(length: 400_000, cacheControl: "max-age=60")
+            let script = OriginScript.first(1, .cut(after: 100_000, .finish)).then(20, .dropped())
+            fixture.origin.serve("/film", film, script)
+            let request = try fixture.request("/film")
+            try await fixture.withCache {
+                $0.retries = 1
+            } _: { cache in
+                let events = cache.events()
+                await #expect(throws: CacheError.self) { _ = try await cache.data(for: request) }
+                for await event in events {
+                    if case .downloadFailed = event.kind { break }
+                }
+                let held = try #require(try await cache.entry(for: request)).heldBytes
+                #expect(held == 65_536)
+                #expect(cache.statistics.bytesStored == held)
+            }
+        }
+    }
+
     @Test("An origin that lies about ranges is remembered with what it sent")
     func untrustedRangesAreRemembered() async throws {
         try await CacheFixture.run { fixture in

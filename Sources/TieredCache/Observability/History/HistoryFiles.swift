@@ -104,13 +104,16 @@ struct HistoryFiles: Sendable {
                 file = next
                 status = try core.fileSystem.status(of: file)
             }
-            let start = try isTorn(file, status.size) ? [UInt8(ascii: "\n")] + lines : lines
+            let start = try isTorn(file, status.size) ? Self.endOfTorn + lines : lines
             defer { bookGrowth(of: file, since: status.allocatedBytes) }
             try core.fileSystem.write(start, to: file, at: status.size)
         } catch {
             throw core.error(error, Self.events)
         }
     }
+
+    /// Makes a line that was cut anywhere one that is no event, even where only its URL was cut.
+    private static let endOfTorn = Array(" - -\n".utf8)
 
     /// Whether the last line lacks its end, because a process was killed or the power cut.
     private func isTorn(_ file: OpenFile, _ size: Int64) throws(FileSystemError) -> Bool {
@@ -128,7 +131,9 @@ struct HistoryFiles: Sendable {
         for name in [Self.olderEvents, Self.events] {
             do throws(FileSystemError) {
                 let bytes = try read(name, atMost: 2 << 20) ?? []
-                let lines = bytes.split(separator: UInt8(ascii: "\n"))
+                // What has no end was torn.
+                let end = bytes.lastIndex(of: UInt8(ascii: "\n")) ?? 0
+                let lines = bytes[..<end].split(separator: UInt8(ascii: "\n"))
                 result += lines.compactMap {
                     RecordedEvent(line: String(decoding: $0, as: UTF8.self))
                 }

@@ -73,7 +73,8 @@ extension RecordedEvent {
     /// Reads a line without its end; nil for what is none, such as one that was torn.
     init?(line: some StringProtocol) {
         let words = line.split(separator: " ", omittingEmptySubsequences: false)
-        guard words.count == 6, let time = WallTime(timestamp: words[0]),
+        guard words.count == 6, line.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }),
+            let time = WallTime(timestamp: words[0]),
             let kind = Kind(rawValue: String(words[2])), let count = Int64(words[4]),
             words[1] == "-" || MD5Digest(hexadecimal: String(words[1])) != nil
         else { return nil }

@@ -18,6 +18,9 @@ final class EntryMedium: ReaderMedium {
         /// The rest of a gap that the disk did not take.
         var spill: OneWayBytes?
         var storageTrouble: CacheError?
+        /// What was held when the reader was opened and is held ever since: those bytes count as the
+        /// cache's.
+        var heldAtStart: ByteRangeSet
     }
 
     let entry: DiskEntry
@@ -26,8 +29,6 @@ final class EntryMedium: ReaderMedium {
     let control: ReadControl
     let counts = ByteCounts()
     let state: Guarded<State>
-    /// What was held when the reader was opened: those bytes count as the cache's.
-    private let heldAtStart: ByteRangeSet
     /// This reader's number on the fill's roll.
     let number: UInt64?
 
@@ -41,9 +42,11 @@ final class EntryMedium: ReaderMedium {
         entry = body.entry
         engine = body.engine
         filler = body.filler
-        heldAtStart = body.heldAtStart
         control = ReadControl(signal: body.filler?.fill.signal ?? ProgressSignal())
-        var state = State(planner: ReadAheadPlanner(options: options))
+        var state = State(
+            planner: ReadAheadPlanner(options: options),
+            heldAtStart: body.heldAtStart
+        )
         let now = engine.time.monotonicTime()
         let window = state.planner.begin(opening, now: now)
         if let flight = body.takeFlight() {
@@ -102,6 +105,7 @@ final class EntryMedium: ReaderMedium {
             let rides = state.withLock { $0.rides }.map { ($0, $0.flight.outcome) }
             if let count = await readHeld(read) { return count }
             guard let filler else { throw missing(read.offset) }
+            didMiss(read.offset)
             if let taken = try await passed(read, seen: seen, patience) {
                 guard let count = taken else { continue }
                 return count
@@ -140,11 +144,17 @@ final class EntryMedium: ReaderMedium {
 
     private func didRead(_ read: Read, _ count: Int) {
         let range = read.offset..<read.offset + Int64(count)
-        let missing = heldAtStart.gaps(in: range).count
+        let missing = state.withLock { $0.heldAtStart.gaps(in: range).count }
         counts.add(fromOrigin: missing)
         counts.add(fromCache: Int64(count) - missing)
         guard let filler, !entry.isComplete else { return }
         readAhead(of: range, certainTo: read.certainEnd, filler)
+    }
+
+    /// What is not held any more, being damaged or given up, comes from the origin.
+    private func didMiss(_ offset: Int64) {
+        let block = offset / entry.blockSize * entry.blockSize
+        state.withLock { $0.heldAtStart.remove(block..<(block + entry.blockSize)) }
     }
 
     private func missing(_ offset: Int64) -> CacheError {
