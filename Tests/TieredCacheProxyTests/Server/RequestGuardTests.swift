@@ -245,4 +245,36 @@ struct RequestGuardTests {
             }
         }
     }
+
+    /// Heads, chunks and lengths with bytes changed, cut out and doubled: nothing traps, and what is
+    /// let through does not depend on how it arrives.
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func spoiltRequestsAreReadInOneWay(seed: UInt64) {
+        var random = seed
+        func pick(_ count: Int) -> Int {
+            random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return Int(truncatingIfNeeded: random >> 33) % count
+        }
+        let samples = Self.good + Self.bad.map(\.0)
+        let special = Array("\r\n :;,\t0aAfF\"=".utf8)
+        for round in 0..<400 {
+            var bytes = Array((samples[pick(samples.count)] + samples[pick(samples.count)]).utf8)
+            for _ in 0...pick(4) {
+                let place = pick(bytes.count)
+                switch pick(4) {
+                case 0: bytes.insert(special[pick(special.count)], at: place)
+                case 1: bytes.remove(at: place)
+                case 2: bytes[place] = special[pick(special.count)]
+                default: bytes.insert(contentsOf: bytes[place...].prefix(pick(12)), at: place)
+                }
+                if bytes.isEmpty { bytes = [0x0A] }
+            }
+            let text = String(decoding: bytes, as: UTF8.self)
+            let (whole, pieces) = (run(text), run(text, pieces: 1 + pick(5)))
+            #expect(
+                whole.requests == pieces.requests && whole.refusal == pieces.refusal,
+                "seed \(seed), round \(round): \(text.debugDescription)"
+            )
+        }
+    }
 }
