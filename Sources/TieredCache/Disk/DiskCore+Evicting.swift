@@ -28,6 +28,7 @@ extension DiskCore {
         var result = Eviction()
         evictions.takeForAll {
             foldUses()
+            if missing(0) > 0 { result.freed += emptyQuarantine() }
             // Each entry is tried once: those that cannot be removed must not keep us here.
             var failed: Set<EntryName> = []
             while !result.isExhausted {
@@ -55,7 +56,7 @@ extension DiskCore {
     func evictableBytes() -> Int64 {
         state.withLock { state in
             let leased = Set(state.residents.leasedNames())
-            return state.index.all.reduce(0) { sum, slot in
+            return state.index.all.reduce(state.quarantined) { sum, slot in
                 slot.queue == .pinned || leased.contains(slot.name) ? sum : sum + slot.bytes
             }
         }

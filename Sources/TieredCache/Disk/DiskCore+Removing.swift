@@ -47,6 +47,7 @@ extension DiskCore {
                 failure = failure ?? error
             }
         }
+        emptyQuarantine()
         // One for all: a log of a million lines would say no more.
         didLose(departure)
         if let failure { throw failure }

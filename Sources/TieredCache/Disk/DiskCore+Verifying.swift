@@ -39,6 +39,7 @@ extension DiskCore {
             guard let found = record(of: slot.name) else { continue }  // Removed meanwhile.
             try verify(found, repair, &result, report)
         }
+        try reportQuarantine(isEmptied: repair, report)
         try reportUnaccounted(report)
         return result
     }

@@ -35,6 +35,8 @@ final class DiskCore: Sendable {
         /// does not matter.
         var earlyUses: [EntryName: UInt64] = [:]
         var isClosed = false
+        /// What is allocated in `quarantine`.
+        var quarantined: Int64 = 0
         var generation: UInt64
         var lastFold: Int64 = 0
         /// Until when, and for how many bytes, the volume need not be asked for its room.
@@ -83,6 +85,7 @@ final class DiskCore: Sendable {
         var state = State(ledger: ledger, generation: seed)
         state.claim = opened.claim
         state.surplus = opened.claim ?? 0
+        state.quarantined = opened.quarantinedBytes
         self.state = Guarded(state)
     }
 

@@ -23,6 +23,8 @@ struct DiskDirectory {
     private(set) var claim: Int64?
     /// What FORMAT, LOCK and the records of jobs are allocated.
     private(set) var fixedBytes: Int64 = 0
+    /// What is set aside is allocated, which is part of ``fixedBytes``.
+    private(set) var quarantinedBytes: Int64 = 0
 
     private let path: FilePath
 
@@ -56,8 +58,10 @@ struct DiskDirectory {
             entries = try optional { () throws(FileSystemError) in
                 try fileSystem.open("entries", in: root, .directory)
             }
+            quarantinedBytes = allocatedInQuarantine()
             fixedBytes =
-                allocated("FORMAT") + allocated("LOCK") + allocated(IndexSnapshot.name)
+                quarantinedBytes + allocated("FORMAT") + allocated("LOCK")
+                + allocated(IndexSnapshot.name)
                 + allocated("PROXY") + allocatedByJobs()
                 + allocatedByHistory()
             let volume = try fileSystem.volume(of: root)
@@ -212,9 +216,12 @@ struct DiskDirectory {
     /// `jobs` and `PROXY` belong to the downloads and to the proxy, STATS and EVENTS to the history; the
     /// disk tier never touches them.
     static let names: Set<String> = Set(
-        ["FORMAT", "LOCK", IndexSnapshot.name, "entries", "staging", "jobs", "PROXY"]
+        ["FORMAT", "LOCK", IndexSnapshot.name, "entries", "staging", "jobs", quarantine, "PROXY"]
             + HistoryFiles.names
     )
+
+    /// Where bodies lie that were not what they should be.
+    static let quarantine = "quarantine"
 
     /// Whether a name in `staging` is one that we give.
     static func isOurs(_ staged: String) -> Bool {
@@ -260,6 +267,18 @@ struct DiskDirectory {
                 .reduce(0) { $0 + allocated("jobs/\($1.name)") }
         } catch {
             return 0  // There are none.
+        }
+    }
+
+    private func allocatedInQuarantine() -> Int64 {
+        do throws(FileSystemError) {
+            let directory = try fileSystem.open(Self.quarantine, in: root, .directory)
+            defer { fileSystem.close(directory) }
+            return try fileSystem.list(directory)
+                .filter { $0.kind == .file && EntryFileName($0.name)?.entry != nil }
+                .reduce(0) { $0 + allocated("\(Self.quarantine)/\($1.name)") }
+        } catch {
+            return 0  // There is none.
         }
     }
 

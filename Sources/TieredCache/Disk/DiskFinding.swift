@@ -13,6 +13,8 @@ public struct DiskFinding: Hashable, Sendable {
         case damagedRecord
         /// A body that no record speaks of.
         case orphanedBody
+        /// A file of a body that was whole and not what was promised; no damage.
+        case quarantined
         /// A file or directory that is not the cache's; never touched, and no damage.
         case unaccounted
     }

@@ -154,6 +154,16 @@ public final class DiskStore: Sendable {
         try core.remove(key, because: cause)
     }
 
+    /// Sets an entry aside whose body is not what was promised; see ``DiskFinding/Kind/quarantined``.
+    ///
+    /// - Returns: false if nothing was done: it takes too much room, or has been replaced.
+    func quarantine(_ entry: DiskEntry) throws(CacheError) -> Bool {
+        try core.quarantine(entry)
+    }
+
+    /// Removes what was set aside of a key.
+    func releaseQuarantine(of key: CacheKey) { core.releaseQuarantine(of: key) }
+
     /// Removes all entries, pinned ones too; files that are not ours stay.
     public func removeAll() throws(CacheError) {
         try core.removeAll()

@@ -311,6 +311,22 @@ final class Engine: Sendable {
         }
     }
 
+    /// Sets an entry aside whose body is not what was promised, or drops it where that cannot be.
+    func quarantine(_ entry: DiskEntry, of key: CacheKey) {
+        memory.remove(key)
+        do throws(CacheError) {
+            if let store = disk.openStore, try store.quarantine(entry) {
+                memory.remove(key)
+                memory.remove(entry.key)
+                return
+            }
+        } catch {
+            didFailToLookUp(entry.key, error)
+        }
+        forget(entry.key, because: .corrupted)
+        forget(key, because: .corrupted)
+    }
+
     /// Drops what is held under a key because the origin's answer must not be stored.
     func forget(_ key: CacheKey, because cause: DiskDeparture.Cause) {
         memory.remove(key)

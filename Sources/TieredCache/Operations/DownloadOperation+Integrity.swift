@@ -5,8 +5,8 @@ import Logging
 extension DownloadOperation {
     /// Checks a body that this flight has completed.
     ///
-    /// A body that does not match is quarantined: nobody finds it any more, and its space is freed
-    /// when its last reader leaves.
+    /// A body that does not match is quarantined: nobody finds it any more, and its files are set
+    /// aside until the right body has come or room is needed.
     ///
     /// - Parameter generation: what the flight has stored into; nil where it stored nothing.
     /// - Returns: nil if there is nothing to object to.
@@ -22,6 +22,7 @@ extension DownloadOperation {
             guard found == digest else { return quarantine(generation.entry, digest, found) }
         }
         engine.integrity.withLock { $0.didMatch(request.key) }
+        engine.disk.openStore?.releaseQuarantine(of: generation.entry.key)
         return nil
     }
 
@@ -48,15 +49,15 @@ extension DownloadOperation {
         _ expected: ContentDigest,
         _ found: ContentDigest
     ) -> CacheError {
-        if !entry.isSuperseded { engine.forget(request.key, because: .corrupted) }
+        if !entry.isSuperseded { engine.quarantine(entry, of: request.key) }
         let now = engine.time.monotonicTime()
         let verdict = engine.integrity.withLock { $0.didMismatch(request.key, now: now) }
         let words = "\(request.target.redacted) has \(found) instead of \(expected)"
-        engine.logger.warning("a body was dropped: \(words)")
+        engine.logger.warning("a body was set aside: \(words)")
         switch verdict {
         case .refetch:
             request.onNotice?(.restarted)
-            return CacheError(.representationChanged, "\(words); it was dropped, fetch it again")
+            return CacheError(.representationChanged, "\(words); it was set aside, fetch it again")
         case .giveUp:
             return CacheError(
                 .integrityFailed,

@@ -39,6 +39,7 @@ extension ResumeCommand {
     func run() async throws {
         let order = ResumeOrder(urls: urls, printsJSON: json, isQuiet: quiet)
         let configuration = cache.configuration(origin: origin)
+        try OpenFileLimit.require()
         let cache = try TieredCache(configuration)
         // Or the first download to end would make room for one that waits.
         let suspend = { @Sendable in cache.suspendDownloads() }

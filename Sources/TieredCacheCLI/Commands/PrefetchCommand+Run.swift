@@ -9,6 +9,7 @@ extension PrefetchCommand {
         let (configuration, bytes, variant, printsJSON) = (
             cache.configuration(origin: origin), bytes?.bytes, variant.choice, json
         )
+        try OpenFileLimit.require()
         let cache = try TieredCache(configuration)
         // Or the first download to end would make room for one that waits.
         let suspend = { @Sendable in cache.suspendDownloads() }

@@ -1,4 +1,3 @@
-import CLinuxCalls
 import HTTPCaching
 import Logging
 import ServiceLifecycle
@@ -14,7 +13,7 @@ import Darwin
 
 extension ServeCommand {
     func run() async throws {
-        raiseDescriptorLimit()
+        try OpenFileLimit.require()
         var configuration = cache.configuration()
         configuration.isShared = shared
         configuration.timeout = min(configuration.timeout, timeout)
@@ -77,10 +76,5 @@ extension ServeCommand {
             json ? #"{"base": "\#(base)", "port": \#(port)}"# : "listening on \(base)"
         )
         try await group.run()
-    }
-
-    /// A thousand idle players need more descriptors than the usual 1,024.
-    private func raiseDescriptorLimit() {
-        tc_raise_descriptor_limit()
     }
 }

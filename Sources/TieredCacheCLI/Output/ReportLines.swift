@@ -34,6 +34,7 @@ extension DiskFinding {
             case .damagedBlocks, .damagedRecord: "damaged "
             case .missingBody: "missing "
             case .orphanedBody: "orphaned"
+            case .quarantined: "set aside"
             case .unaccounted: "not ours"
             }
         let shown = blocks.prefix(8).map(String.init).joined(separator: ", ")

@@ -76,6 +76,27 @@ struct GetOutputTests {
         }
     }
 
+    @Test("Where too few files may be open, one line says so; a limit that may be raised is raised")
+    func openFiles() async throws {
+        try await Workplace.with { place in
+            place.origin.serveFresh("/a", length: 1000)
+            let get = "exec '\(try Workplace.program)' get '\(place.origin.url("/a"))' --output a"
+            let words = get + " --directory cache"
+            for limit in [12, 16, 24] {
+                let few = try await place.runPlain(
+                    ["-c", "ulimit -n \(limit); \(words)"],
+                    program: "/bin/sh"
+                )
+                few.expectFailure(74, "only \(limit) files may be open")
+                #expect(few.error.contains("ulimit -n "))
+            }
+            #expect(place.origin.log.exchanges.isEmpty)
+            try await place.runPlain(["-c", "ulimit -S -n 16; \(words)"], program: "/bin/sh")
+                .expectDone()
+            #expect(try place.file("a", equals: "/a"))
+        }
+    }
+
     @Test("A failed download leaves FILE as it was and nothing beside it")
     func failed() async throws {
         try await Workplace.with { place in

@@ -47,6 +47,7 @@ struct NginxKillTests {
         _ = try await NginxServer.run(files: ["film": content]) { server in
             let cache = ["--directory", files.appending("cache").string]
             let place = Workplace(origin: ScriptedOrigin(), files: files)
+            var lost: [Int64] = []
             let get = ["get", server.url("/slow/film")]
             for point in points {
                 let delivered = try await kill(get + cache, after: point, content)
@@ -54,7 +55,9 @@ struct NginxKillTests {
                 #expect(list.json.text("state") == "queued", "seed \(seed)")
                 let held = try #require(list.json.integer("bytes"), "seed \(seed)")
                 #expect(held > delivered - 65_536, "\(held) of \(delivered), seed \(seed)")
+                lost.append(max(0, delivered - held))
             }
+            Workplace.report("delivered and fetched twice after SIGKILL", lost)
             let resume = try await place.runPlain(["resume", "--json"] + cache)
             resume.expectDone()
             let output = ["--output", files.appending("a").string]

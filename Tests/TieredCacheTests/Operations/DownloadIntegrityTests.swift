@@ -1,5 +1,6 @@
 import FoundationEssentials
 import HTTPTypes
+import SystemPackage
 import Testing
 import TieredCacheTesting
 
@@ -17,6 +18,12 @@ struct DownloadIntegrityTests {
             if isTaken { digest = context.finish() }
         }
         return try #require(digest)
+    }
+
+    private func setAside(_ fixture: CacheFixture) throws -> [String] {
+        let path = fixture.directory.appending("quarantine").string
+        guard FileManager.default.fileExists(atPath: path) else { return [] }
+        return try FileManager.default.contentsOfDirectory(atPath: path)
     }
 
     private func film(version: Int = 1) -> OriginResource {
@@ -38,6 +45,8 @@ struct DownloadIntegrityTests {
                 #expect(data == film(version: 2).allBytes)
                 let entry = try await cache.entry(for: wanted)
                 #expect(entry?.isComplete == true)
+                // The right one has come, so that the wrong one is of no use to anybody.
+                #expect(try setAside(fixture).isEmpty)
             }
             let exchanges = fixture.origin.log.exchanges
             #expect(exchanges.map(\.status) == [200, 200])
@@ -58,6 +67,13 @@ struct DownloadIntegrityTests {
                     try await cache.data(for: request)
                 }
                 #expect(error?.code == .integrityFailed)
+                // A record and a body, for whoever wants to know what the origin sends.
+                let files = try setAside(fixture)
+                #expect(files.count == 2)
+                let body = try #require(files.first { $0.hasSuffix(".body") })
+                let path = fixture.directory.appending("quarantine").appending(body)
+                let bytes = try #require(FileManager.default.contents(atPath: path.string))
+                #expect(bytes == film().allBytes)
                 #expect(try await cache.entry(for: request) == nil)
                 #expect(cache.cachedData(for: request) == nil)
                 let handle = try await cache.download(request)

@@ -1,0 +1,149 @@
+import SystemPackage
+
+// What is whole and yet not what it should be is set aside with its record: served to nobody, there to
+// be looked at. It leaves before anything else when room is needed, when the right bytes have come, and
+// when somebody repairs or clears the directory. See docs/disk-format.md.
+extension DiskCore {
+    /// More entries than this are never kept aside; together they take at most a quarter of the limit.
+    static let maximumQuarantined = 4
+
+    /// Sets an entry aside; whoever reads it reads on.
+    ///
+    /// - Returns: false if it takes too much room, or is not what its key stands for: nothing was
+    ///   done then.
+    /// - Throws: `.notOwner`, `.localStorage`; the entry may be gone then, and is nowhere else.
+    func quarantine(_ entry: DiskEntry) throws(CacheError) -> Bool {
+        try beginWriting()
+        defer { endWriting() }
+        let name = entry.name
+        try prepareIndex(for: name)
+        return try turns.take(name) { () throws(CacheError) in
+            let (slot, limit) = state.withLock { ($0.index[name], $0.ledger.limit) }
+            guard let slot, slot.generation == entry.generation, slot.bytes <= limit / 4 else {
+                return false
+            }
+            do throws(FileSystemError) {
+                try setAside(slot, limit)
+            } catch {
+                throw self.error(error, DiskDirectory.quarantine)
+            }
+            replace(name, with: nil, slot: nil, because: .corrupted, of: entry.key)
+            return true
+        }
+    }
+
+    /// Removes what is set aside under a key: the right bytes have come.
+    func releaseQuarantine(of key: CacheKey) {
+        guard state.withLock({ $0.quarantined > 0 }), lock.beginWrite() else { return }
+        defer { endWriting() }
+        emptyQuarantine(of: name(of: key))
+    }
+
+    /// Removes what is set aside; what cannot be removed is tried again when room is needed.
+    ///
+    /// - Parameter name: whose; nil for all.
+    /// - Returns: the bytes freed.
+    @discardableResult
+    func emptyQuarantine(of name: EntryName? = nil) -> Int64 {
+        guard state.withLock({ $0.quarantined > 0 }) else { return 0 }
+        var freed: Int64 = 0
+        do throws(FileSystemError) {
+            let directory = try open(DiskDirectory.quarantine, in: root, .directory)
+            defer { fileSystem.close(directory) }
+            for item in try quarantinedFiles(in: directory)
+            where name == nil || EntryFileName(item)?.entry == name {
+                let bytes = try fileSystem.status(of: item, in: directory).allocatedBytes
+                try fileSystem.unlink(item, in: directory)
+                freed += bytes
+            }
+        } catch {
+            // Gone meanwhile, or a disk that refuses: it costs space, not correctness.
+            count(\.housekeepingErrors)
+        }
+        state.withLock { state in
+            state.quarantined -= freed
+            state.ledger.book(-freed)
+        }
+        return freed
+    }
+
+    /// Tells what is set aside, and what else lies there.
+    ///
+    /// - Parameters:
+    ///   - isEmptied: whether it is removed by the one who asks.
+    ///   - report: gets a finding for each file.
+    /// - Throws: `.localStorage` where the directory cannot be listed.
+    func reportQuarantine(isEmptied: Bool, _ report: (DiskFinding) -> Void) throws(CacheError) {
+        let items: [DirectoryItem]
+        do throws(FileSystemError) {
+            let directory = try open(DiskDirectory.quarantine, in: root, .directory)
+            defer { fileSystem.close(directory) }
+            items = try fileSystem.list(directory)
+        } catch {
+            guard error.isAbsence else { throw self.error(error, DiskDirectory.quarantine) }
+            return
+        }
+        let path = options.root.appending(DiskDirectory.quarantine)
+        for item in items {
+            let isOurs = item.kind == .file && EntryFileName(item.name)?.entry != nil
+            report(
+                DiskFinding(
+                    kind: isOurs ? .quarantined : .unaccounted,
+                    path: path.appending(item.name),
+                    isRepaired: isOurs && isEmptied
+                )
+            )
+        }
+        if isEmptied { emptyQuarantine() }
+    }
+
+    private func setAside(_ slot: DiskIndex.Slot, _ limit: Int64) throws(FileSystemError) {
+        guard let entries else { return }
+        do throws(FileSystemError) {
+            try fileSystem.makeDirectory(DiskDirectory.quarantine, in: root)
+        } catch  where error.errno == .fileExists {
+            // From before; opening it finds out whether it is a directory.
+        }
+        let directory = try open(DiskDirectory.quarantine, in: root, .directory)
+        defer { fileSystem.close(directory) }
+        makeRoomAside(for: slot, limit, files: try quarantinedFiles(in: directory).count)
+        // The record first, as when an entry is removed: a body alone is swept after a crash.
+        for path in [slot.name.record] + (slot.hasBody ? [slot.name.body(slot.generation)] : []) {
+            let file = path.split(separator: "/").last.map(String.init) ?? path
+            try fileSystem.rename(path, in: entries, to: file, in: directory)
+            let bytes = try fileSystem.status(of: file, in: directory).allocatedBytes
+            // Booked once more with the entry, as long as somebody has that open.
+            state.withLock { state in
+                state.quarantined += bytes
+                state.ledger.book(bytes)
+            }
+        }
+    }
+
+    /// An earlier body of the same name goes; so do all where there are many.
+    private func makeRoomAside(for slot: DiskIndex.Slot, _ limit: Int64, files: Int) {
+        emptyQuarantine(of: slot.name)
+        let bytes = state.withLock { $0.quarantined }
+        // An entry is a record and perhaps a body.
+        guard bytes + slot.bytes > limit / 4 || files > 2 * (Self.maximumQuarantined - 1) else {
+            return
+        }
+        emptyQuarantine()
+    }
+
+    private func quarantinedFiles(in directory: OpenFile) throws(FileSystemError) -> [String] {
+        try fileSystem.list(directory).filter { item in
+            item.kind == .file && EntryFileName(item.name)?.entry != nil
+        }.map(\.name)
+    }
+}
+
+extension EntryFileName {
+    /// Whose record or body it is; nil for one that is only being written.
+    var entry: EntryName? {
+        switch self {
+        case .record(let name), .body(let name, _): name
+        case .staged: nil
+        }
+    }
+}
