@@ -107,6 +107,7 @@ let package = Package(
         .target(
             name: "TieredCacheProxy",
             dependencies: [
+                "CLinuxCalls",
                 "HTTPCaching",
                 "TieredCache",
                 .product(name: "DequeModule", package: "swift-collections"),

@@ -6,6 +6,7 @@
 #include "DiskCalls.h"
 #include "KeyHash.h"
 #include "RouteEvents.h"
+#include "SocketCalls.h"
 #include "Terminal.h"
 #include "UnnamedFiles.h"
 

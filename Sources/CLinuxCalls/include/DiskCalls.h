@@ -37,7 +37,8 @@ int tc_open_beneath_on(int directory, const char *path, int flags, unsigned mode
 int64_t tc_pread_nowait(int file, void *buffer, size_t count, int64_t offset);
 
 /// Whether the page cache holds all of a range that lies within the file. Returns 1 or 0, 0 also where
-/// the kernel cannot tell.
+/// the kernel cannot tell. What was there is taken to be there until the kernel's clock ticks, some
+/// milliseconds at most, also if the descriptor stands for another file by then.
 int tc_is_cached(int file, int64_t offset, int64_t length);
 
 int64_t tc_pread(int file, void *buffer, size_t count, int64_t offset);

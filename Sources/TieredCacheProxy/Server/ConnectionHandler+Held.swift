@@ -1,3 +1,4 @@
+import CLinuxCalls
 import NIOCore
 import TieredCache
 
@@ -6,28 +7,54 @@ import TieredCache
 extension ConnectionHandler {
     /// Writes an answer; the first piece goes out with the head.
     func writeHeld(_ answer: HeldAnswer) {
-        enqueueHead(answer.head)
-        guard let number = currentNumber, exchange?.answer != nil else { return }
+        guard let context, let head = beginAnswer(answer.head), let number = currentNumber else {
+            return
+        }
         // The answer to a HEAD ends with its head.
-        guard exchange?.answer?.framing != ResponseHead.Framing.none, !answer.range.isEmpty else {
-            context?.flush()
+        let isEmpty =
+            exchange?.answer?.framing == ResponseHead.Framing.none || answer.range.isEmpty
+        let start = answer.range.lowerBound
+        let piece = isEmpty ? nil : answer.piece(at: start, context.channel.allocator)
+        var sent = 0
+        if case .lent(let bytes) = piece { sent = sendAtOnce(head, bytes) }
+        if sent < head.readableBytes {
+            let rest = head.getSlice(
+                at: head.readerIndex + sent,
+                length: head.readableBytes - sent
+            )
+            context.write(wrapOutboundOut(.byteBuffer(rest ?? head)), promise: nil)
+        }
+        if isEmpty {
+            context.flush()
             _ = finishAnswer()
             return
         }
-        writePiece(of: answer, at: answer.range.lowerBound, number)
+        write(piece, of: answer, at: start, number, sent: max(0, sent - head.readableBytes))
     }
 
     private func writePiece(of answer: HeldAnswer, at offset: Int64, _ number: UInt64) {
         guard let context, currentNumber == number, !isEnding else { return }
+        write(answer.piece(at: offset, context.channel.allocator), of: answer, at: offset, number)
+    }
+
+    /// Writes a piece of which some bytes may have been sent, and then the next one.
+    private func write(
+        _ piece: HeldAnswer.Piece?,
+        of answer: HeldAnswer,
+        at offset: Int64,
+        _ number: UInt64,
+        sent: Int = 0
+    ) {
+        guard let context else { return }
         let written: EventLoopFuture<Void>
         let end: Int64
-        switch answer.piece(at: offset, context.channel.allocator) {
+        switch piece {
         case .copied(let bytes):
             end = offset + Int64(bytes.readableBytes)
             written = writeBody(bytes)
         case .lent(let bytes):
             end = bytes.range.upperBound
-            written = writeFile(bytes)
+            written = writeFile(bytes, sent: sent)
         case nil:
             context.flush()
             return startTask { await answer.goOn(offset, ResponseWriter(connection: $0)) }
@@ -44,17 +71,57 @@ extension ConnectionHandler {
         }
     }
 
+    /// Sends the head and bytes from a file past the channel, which has nothing else to write now.
+    ///
+    /// - Returns: how many bytes of both the socket has taken; the rest is written as usual.
+    private func sendAtOnce(_ head: ByteBuffer, _ bytes: LentBytes) -> Int {
+        guard let context, context.channel.isActive, let socket = socket(of: context) else {
+            return 0
+        }
+        let count = Int(bytes.range.upperBound - bytes.range.lowerBound)
+        let sent = head.withUnsafeReadableBytes { head in
+            tc_send_with_file(
+                socket,
+                head.baseAddress,
+                head.count,
+                bytes.descriptor,
+                bytes.place.lowerBound,
+                count
+            )
+        }
+        return Int(sent)
+    }
+
+    /// The descriptor of the socket, which is found out once; nil if the channel has none.
+    private func socket(of context: ChannelHandlerContext) -> CInt? {
+        if let descriptor { return descriptor }
+        let found = try? context.channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(
+            of: NIOBSDSocket.Handle.self
+        ) { $0 }
+        descriptor = found ?? nil
+        return descriptor
+    }
+
     /// Has the kernel send bytes from a file; done when they have gone to the socket.
-    private func writeFile(_ bytes: LentBytes) -> EventLoopFuture<Void> {
+    ///
+    /// - Parameters:
+    ///   - bytes: which ones.
+    ///   - sent: how many of them have been sent.
+    /// - Returns: when they are all sent.
+    private func writeFile(_ bytes: LentBytes, sent: Int) -> EventLoopFuture<Void> {
         guard let context, let answer = exchange?.answer else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
         let count = bytes.range.upperBound - bytes.range.lowerBound
         exchange?.answer?.missing = answer.missing.map { $0 - count }
+        guard sent < count else {
+            didWrite()
+            return answer.lastWrite
+        }
         let handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: bytes.descriptor)
         let region = FileRegion(
             fileHandle: handle,
-            readerIndex: Int(bytes.place.lowerBound),
+            readerIndex: Int(bytes.place.lowerBound) + sent,
             endIndex: Int(bytes.place.upperBound)
         )
         let done = context.eventLoop.makePromise(of: Void.self)

@@ -47,9 +47,18 @@ extension ConnectionHandler {
 
     @discardableResult
     func enqueueHead(_ head: ResponseHead) -> EventLoopFuture<Void> {
-        guard let context, let exchange, exchange.answer == nil else {
+        guard let context, let bytes = beginAnswer(head) else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
+        context.write(wrapOutboundOut(.byteBuffer(bytes)), promise: nil)
+        return context.eventLoop.makeSucceededVoidFuture()
+    }
+
+    /// Notes that the answer has begun.
+    ///
+    /// - Returns: the head's bytes, to be written; nil if there is nothing to be answered.
+    func beginAnswer(_ head: ResponseHead) -> ByteBuffer? {
+        guard let context, let exchange, exchange.answer == nil else { return nil }
         let persists = persists(head.framing, exchange.request)
         var buffer = context.channel.allocator.buffer(capacity: 768)
         head.encode(into: &buffer, connection(persists: persists))
@@ -61,8 +70,7 @@ extension ConnectionHandler {
         )
         if case .length(let length) = answer.framing { answer.missing = length }
         self.exchange?.answer = answer
-        context.write(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
-        return context.eventLoop.makeSucceededVoidFuture()
+        return buffer
     }
 
     /// Writes a piece of the body; done when the piece before has gone to the socket.

@@ -53,6 +53,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     /// What the kernel is sending.
     var lent: LentBytes?
     var fileTimer: ConnectionTimer?
+    /// The socket, once it was needed.
+    var descriptor: CInt?
     private var lastNumber: UInt64 = 0
     private var bodyTimer: ConnectionTimer?
     private var absenceTimer: ConnectionTimer?
