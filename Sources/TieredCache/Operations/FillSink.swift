@@ -79,6 +79,8 @@ final class FillSink: DownloadSink {
     }
 
     func write(_ chunk: BodyChunk, at offset: Int64) async throws(CacheError) {
+        // Its slot may have been taken for somebody who plays.
+        try await context.unstall()
         received.withLock { $0 += Int64(chunk.count) }
         try await engine.bandwidth.take(chunk.count, context.priority)
         switch mode.withLock({ $0 }) {

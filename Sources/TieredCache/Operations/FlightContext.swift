@@ -61,7 +61,7 @@ package final class FlightContext: Sendable {
         if stalls { queue.didStall(id) }
     }
 
-    /// Waits until the flight has a slot again; at once if it was not stalled.
+    /// Waits until the flight has a slot again; at once if it has one.
     ///
     /// - Throws: ``CacheError/Code/cancelled`` if the flight was cancelled meanwhile; it has no slot
     ///   then, and the work should return.
@@ -84,6 +84,16 @@ package final class FlightContext: Sendable {
         switch decision {
         case .ask: queue.didUnstall(id)
         case .resume(let isGranted): continuation.resume(returning: isGranted)
+        }
+    }
+
+    /// The queue takes the slot for somebody who plays: the work waits for it in ``unstall()``.
+    ///
+    /// Where it comes late, and the slot was given back meanwhile, the work asks once for what it has.
+    func pause() {
+        state.withLock { state in
+            guard case .held = state.slot else { return }
+            state.slot = .none
         }
     }
 

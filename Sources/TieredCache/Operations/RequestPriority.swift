@@ -1,7 +1,7 @@
 /// How urgent a request is; what several requests share is as urgent as the most urgent of them.
 ///
-/// Urgency decides who gets the next free download slot. It never takes a slot away from a
-/// download that has started.
+/// Urgency decides who gets the next free download slot. It takes a slot away from a download that has
+/// started only where somebody plays and all are taken: then one that nobody waits for is paused, once.
 public enum RequestPriority: Int, Hashable, Comparable, CaseIterable, Sendable {
     /// Nobody waits: maintenance, revalidation behind the user's back.
     case background

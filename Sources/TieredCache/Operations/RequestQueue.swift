@@ -21,6 +21,7 @@ package final class RequestQueue: Sendable {
     private enum Effect {
         case start(FlightContext, Work)
         case grant(FlightContext)
+        case pause(FlightContext)
         case cancel(FlightContext)
         /// Work may own what leaves this queue when released, so it is released outside the lock.
         case drop(Work?)
@@ -109,12 +110,14 @@ package final class RequestQueue: Sendable {
         didEnd: @escaping @Sendable () -> Void = {}
     ) -> Subscription? {
         let latch = Latch<Void>(didComplete: didEnd)
-        let join = state.withLock { state in
+        let joined = state.withLock { state in
             let join = state.machine.joinUnderWay(group, wanting: offset, priority: priority)
             if let join { state.latches[join.subscriber] = latch }
-            return join
+            return join.map { ($0, Self.effects(of: $0.actions, in: &state)) }
         }
-        return join.map { Subscription($0, priority: priority, queue: self, latch: latch) }
+        guard let (join, effects) = joined else { return nil }
+        perform(effects)
+        return Subscription(join, priority: priority, queue: self, latch: latch)
     }
 
     /// Starts nothing new until ``resume()``; what has started goes on.
@@ -173,6 +176,8 @@ package final class RequestQueue: Sendable {
                 return .start(context, work)
             case .grant(let flight):
                 return state.contexts[flight].map(Effect.grant)
+            case .pause(let flight):
+                return state.contexts[flight].map(Effect.pause)
             case .cancel(let flight):
                 return state.contexts[flight].map(Effect.cancel)
             case .drop(let flight):
@@ -193,6 +198,7 @@ package final class RequestQueue: Sendable {
             switch effect {
             case .start(let context, let work): start(context, work)
             case .grant(let context): context.grant()
+            case .pause(let context): context.pause()
             case .cancel(let context): context.cancel()
             case .drop: break
             case .complete(let latch, let outcome): latch.complete(with: outcome)
@@ -227,8 +233,18 @@ extension RequestQueue {
         decide { $0.leave(subscriber) }
     }
 
-    func setPriority(_ priority: RequestPriority, of subscriber: SubscriberID) {
-        state.withLock { $0.machine.setPriority(priority, of: subscriber) }
+    /// Sets a subscriber's priority.
+    ///
+    /// - Returns: what follows from it, to be done without a lock.
+    func setPriority(
+        _ priority: RequestPriority,
+        of subscriber: SubscriberID
+    ) -> () -> Void {
+        let effects = state.withLock { state in
+            let actions = state.machine.setPriority(priority, of: subscriber)
+            return Self.effects(of: actions, in: &state)
+        }
+        return { self.perform(effects) }
     }
 
     func priority(of flight: FlightID) -> RequestPriority {

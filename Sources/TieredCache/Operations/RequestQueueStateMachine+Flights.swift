@@ -37,7 +37,7 @@ extension RequestQueueStateMachine {
                 host: flight.host,
                 priority: flight.priorities.highest
             )
-            return fillSlots()
+            return fillSlots() + makeRoom(for: id)
         case .running:
             return [.grant(id)]
         case .resuming, .cancelled:

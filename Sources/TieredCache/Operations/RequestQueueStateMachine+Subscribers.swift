@@ -25,12 +25,14 @@ extension RequestQueueStateMachine {
         }
         if let id = joinableFlight(group, wanting: offset, maximumDistance: maximumDistance) {
             add(subscriber, priority: priority, to: id)
-            return Join(subscriber: subscriber, flight: id, isNew: false, actions: [])
+            let actions = makeRoom(for: id)
+            return Join(subscriber: subscriber, flight: id, isNew: false, actions: actions)
         }
         let id = makeFlight(group, coverage: coverage, host: host)
         add(subscriber, priority: priority, to: id)
         waiting.insert(id, kind: .queued, host: host, priority: priority)
-        return Join(subscriber: subscriber, flight: id, isNew: true, actions: fillSlots())
+        let actions = fillSlots() + makeRoom(for: id)
+        return Join(subscriber: subscriber, flight: id, isNew: true, actions: actions)
     }
 
     /// Subscribes to the flight that will bring the byte at `offset`, if there is one.
@@ -50,7 +52,8 @@ extension RequestQueueStateMachine {
         else { return nil }
         let subscriber = makeSubscriberID()
         add(subscriber, priority: priority, to: id)
-        return Join(subscriber: subscriber, flight: id, isNew: false, actions: [])
+        let actions = makeRoom(for: id)
+        return Join(subscriber: subscriber, flight: id, isNew: false, actions: actions)
     }
 
     /// A subscriber is no longer interested; the last one to leave cancels the flight.
@@ -73,12 +76,16 @@ extension RequestQueueStateMachine {
     }
 
     /// A subscriber has become more or less urgent; ignored once it has ended.
-    package mutating func setPriority(_ priority: RequestPriority, of subscriber: SubscriberID) {
-        guard let old = subscribers[subscriber] else { return }
+    package mutating func setPriority(
+        _ priority: RequestPriority,
+        of subscriber: SubscriberID
+    ) -> [Action] {
+        guard let old = subscribers[subscriber] else { return [] }
         subscribers[subscriber]?.priority = priority
         flights[old.flight]?.priorities.remove(old.priority)
         flights[old.flight]?.priorities.add(priority)
         didChangePriorities(of: old.flight)
+        return makeRoom(for: old.flight)
     }
 
     /// Ends a flight for all its subscribers.

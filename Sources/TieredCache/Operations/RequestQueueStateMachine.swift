@@ -11,6 +11,8 @@ package struct RequestQueueStateMachine {
         case start(FlightID)
         /// Tell the stalled flight that it has a slot again.
         case grant(FlightID)
+        /// Take the slot of the running flight: it goes on when it has one again.
+        case pause(FlightID)
         /// Cancel the running work; the flight ends when the work has returned.
         case cancel(FlightID)
         /// Forget work that never started.
@@ -76,6 +78,7 @@ package struct RequestQueueStateMachine {
         var state = State.queued
         var subscribers: Set<SubscriberID> = []
         var priorities = PriorityCounts()
+        var wasPreempted = false
 
         var holdsSlot: Bool { state == .running || state == .cancelled(holdsSlot: true) }
         var isWaiting: Bool { state == .queued || state == .resuming }

@@ -35,10 +35,11 @@ package final class Subscription: Sendable {
         set {
             // The queue's lock is taken inside this one, so that of two settings the one that is
             // remembered is the one that holds. The queue never takes them in the other order.
-            lastPriority.withLock { priority in
+            let act = lastPriority.withLock { priority in
                 priority = newValue
-                queue.setPriority(newValue, of: id)
+                return queue.setPriority(newValue, of: id)
             }
+            act()
         }
     }
 

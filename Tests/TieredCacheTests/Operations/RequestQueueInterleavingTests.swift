@@ -136,9 +136,11 @@ private struct Interleaving {
     private mutating func setPriority() {
         guard let subscriber = subscribers.suffix(40).randomElement(using: &random) else { return }
         let priority = randomPriority()
-        machine.setPriority(priority, of: subscriber)
-        model.setPriority(priority, of: subscriber)
-        history.append("\(subscriber) becomes \(priority)")
+        compare(
+            "\(subscriber) becomes \(priority)",
+            machine.setPriority(priority, of: subscriber),
+            model.setPriority(priority, of: subscriber)
+        )
     }
 
     private mutating func cancel() {
@@ -186,7 +188,7 @@ private struct Interleaving {
             if !completed.insert(subscriber).inserted { fail("completed twice") }
         case .start(let flight):
             if !started.insert(flight).inserted { fail("started twice") }
-        case .cancel(let flight), .grant(let flight):
+        case .cancel(let flight), .grant(let flight), .pause(let flight):
             if !started.contains(flight) { fail("acts on a flight that never started") }
         case .drop(let flight):
             if started.contains(flight) { fail("dropped a flight that had started") }

@@ -24,6 +24,7 @@ struct RequestQueueModel {
         var state: State
         var subscribers: [SubscriberID: RequestPriority]
         var waitingSince: Int
+        var wasPreempted = false
 
         var priority: RequestPriority { subscribers.values.max() ?? .background }
         var hasSlot: Bool { state == .running || state == .cancelledWithSlot }
@@ -70,7 +71,7 @@ struct RequestQueueModel {
         guard let id = join.flight else { return [] }
         guard join.isNew else {
             update(id) { $0.subscribers[join.subscriber] = priority }
-            return []
+            return makeRoom(id)
         }
         arrivals += 1
         flights.append(
@@ -85,7 +86,7 @@ struct RequestQueueModel {
                 waitingSince: arrivals
             )
         )
-        return fill()
+        return fill() + makeRoom(id)
     }
 
     mutating func leave(_ subscriber: SubscriberID) -> [Action] {
@@ -97,10 +98,15 @@ struct RequestQueueModel {
         return [.complete(subscriber, .cancelled), abandon(flight.id)]
     }
 
-    mutating func setPriority(_ priority: RequestPriority, of subscriber: SubscriberID) {
-        for index in flights.indices where flights[index].subscribers[subscriber] != nil {
-            flights[index].subscribers[subscriber] = priority
+    mutating func setPriority(
+        _ priority: RequestPriority,
+        of subscriber: SubscriberID
+    ) -> [Action] {
+        guard let flight = flights.first(where: { $0.subscribers[subscriber] != nil }) else {
+            return []
         }
+        update(flight.id) { $0.subscribers[subscriber] = priority }
+        return makeRoom(flight.id)
     }
 
     mutating func cancel(
@@ -147,7 +153,7 @@ struct RequestQueueModel {
             flight.state = .resuming
             flight.waitingSince = arrival
         }
-        return fill()
+        return fill() + makeRoom(id)
     }
 
     mutating func finish(_ id: FlightID) -> [Action] {
@@ -193,6 +199,26 @@ struct RequestQueueModel {
             actions.append(next.state == .resuming ? .grant(next.id) : .start(next.id))
         }
         return actions
+    }
+
+    private mutating func makeRoom(_ id: FlightID) -> [Action] {
+        guard let flight = flight(id), flight.priority == .playing,
+            flight.state == .resuming || flight.state == .queued && !isSuspended
+        else { return [] }
+        let ofHost = flights.filter { $0.hasSlot && $0.host == flight.host }
+        let isHostFull = ofHost.count >= limits.maximumPerHost
+        let losers = flights.filter { other in
+            other.state == .running && !other.wasPreempted && other.priority <= .prefetch
+                && (other.host == flight.host || !isHostFull)
+        }
+        let isIdle = losers.contains { $0.priority == .background }
+        let lowest = losers.filter { ($0.priority == .background) == isIdle }
+        guard let loser = lowest.map(\.id).max() else { return [] }
+        update(loser) { flight in
+            flight.state = .stalled
+            flight.wasPreempted = true
+        }
+        return [.pause(loser)] + fill()
     }
 
     private mutating func next() -> Flight? {

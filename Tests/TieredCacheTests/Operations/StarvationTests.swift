@@ -93,6 +93,9 @@ private struct Simulation {
                 running.append(flight)
                 waiting.remove(flight)
                 if urgentFlights.remove(flight) != nil { urgent -= 1 }
+            case .pause(let flight):
+                running.removeAll { $0 == flight }
+                stalled.append(flight)
             case .cancel, .drop, .complete, .drained:
                 break
             }

@@ -1,0 +1,109 @@
+import Testing
+
+@testable import TieredCache
+
+/// Who plays gets a slot at once, also where those that nobody waits for hold all of them.
+@Suite("Request queue, preempting", .timeLimit(.minutes(10)))
+struct RequestQueuePreemptingTests {
+    private let queue = RequestQueue(
+        limits: .init(maximumDownloads: 2, maximumPerHost: 2),
+        executor: IOExecutor(threads: 2)
+    )
+
+    @Test
+    func `The least urgent and youngest is paused, and goes on when there is a slot`() async throws
+    {
+        let works = (0..<3).map { _ in ControlledWork() }
+        let prefetches = [
+            queue.join("a", works[0], priority: .prefetch),
+            queue.join("b", works[1], priority: .prefetch),
+        ]
+        _ = try await works[0].context()
+        let paused = try await works[1].context()
+        let player = queue.join("c", works[2], priority: .playing)
+        _ = try await works[2].context()
+        #expect(queue.snapshot().count(.running) == 2)
+        #expect(queue.snapshot().flights[1].state == .stalled)
+        async let resuming: Void = paused.unstall()
+        works[2].finish()
+        try await player.value()
+        try await resuming
+        #expect(queue.snapshot().count(.running) == 2)
+        for work in works { work.finish() }
+        for prefetch in prefetches { try await prefetch.value() }
+    }
+
+    @Test(arguments: [RequestPriority.normal, .high, .playing])
+    func `What somebody waits for keeps its slot`(priority: RequestPriority) async throws {
+        let works = (0..<3).map { _ in ControlledWork() }
+        let running = works[..<2].enumerated().map {
+            queue.join("\($0)", $1, priority: priority)
+        }
+        for work in works[..<2] { _ = try await work.context() }
+        let player = queue.join("c", works[2], priority: .playing)
+        #expect(queue.snapshot().count(.running) == 2 && !works[2].hasStarted)
+        for work in works { work.finish() }
+        for subscription in running + [player] { try await subscription.value() }
+    }
+
+    @Test
+    func `A prefetch that waits starts when somebody plays it`() async throws {
+        let works = (0..<3).map { _ in ControlledWork() }
+        let prefetches = works.enumerated().map {
+            queue.join("\($0)", $1, priority: .prefetch)
+        }
+        for work in works[..<2] { _ = try await work.context() }
+        #expect(!works[2].hasStarted)
+        let player = queue.join("2", ControlledWork(), priority: .playing)
+        _ = try await works[2].context()
+        #expect(player.flight == prefetches[2].flight)
+        for work in works { work.finish() }
+        for subscription in prefetches + [player] { try await subscription.value() }
+    }
+
+    @Test
+    func `A request that becomes urgent while it waits gets a slot`() async throws {
+        let works = (0..<3).map { _ in ControlledWork() }
+        let subscriptions = works.enumerated().map {
+            queue.join("\($0)", $1, priority: $0 == 2 ? .prefetch : .background)
+        }
+        for work in works[..<2] { _ = try await work.context() }
+        subscriptions[2].priority = .playing
+        _ = try await works[2].context()
+        for work in works { work.finish() }
+        for subscription in subscriptions { try await subscription.value() }
+    }
+
+    @Test
+    func `Nobody is paused twice, nor for a host that is full of others`() throws {
+        var machine = RequestQueueStateMachine(
+            limits: .init(maximumDownloads: 2, maximumPerHost: 1)
+        )
+        func join(
+            _ name: String,
+            _ host: String,
+            _ priority: RequestPriority
+        )
+            -> RequestQueueStateMachine.Join
+        {
+            machine.join(
+                FlightGroup(key: CacheKey(explicit: name)),
+                wanting: 0,
+                coverage: 0..<100,
+                host: host,
+                priority: priority
+            )
+        }
+        let (first, second) = (join("a", "one", .prefetch), join("b", "two", .normal))
+        let other = join("c", "two", .playing)
+        #expect(other.actions.isEmpty)
+        let player = join("d", "one", .playing)
+        let (loser, winner) = (try #require(first.flight), try #require(player.flight))
+        #expect(player.actions == [.pause(loser), .start(winner)])
+        #expect(machine.didUnstall(loser).isEmpty)
+        #expect(machine.didFinish(winner).last == .grant(loser))
+        #expect(join("e", "one", .playing).actions.isEmpty)
+        let end = machine.didFinish(try #require(second.flight))
+        #expect(end.last == .start(try #require(other.flight)))
+    }
+}
