@@ -31,11 +31,13 @@ struct OriginAnswer: Sendable {
 enum OriginBodySource: Sendable {
     case generated(GeneratedBody)
     case bytes([UInt8])
+    case padded([UInt8], zeros: Int64, [UInt8])
 
     var length: Int64 {
         switch self {
         case .generated(let body): body.length
         case .bytes(let bytes): Int64(bytes.count)
+        case .padded(let head, let zeros, let tail): Int64(head.count) + zeros + Int64(tail.count)
         }
     }
 
@@ -46,6 +48,27 @@ enum OriginBodySource: Sendable {
         case .bytes(let bytes):
             let start = Int(offset)
             buffer.copyBytes(from: bytes[start..<start + buffer.count])
+        case .padded(let head, let zeros, let tail):
+            let range = offset..<offset + Int64(buffer.count)
+            buffer.initializeMemory(as: UInt8.self, repeating: 0)
+            Self.copy(head, at: 0, to: buffer, range)
+            Self.copy(tail, at: Int64(head.count) + zeros, to: buffer, range)
         }
+    }
+
+    /// Copies what of bytes that stand at an offset lies in a range.
+    private static func copy(
+        _ bytes: [UInt8],
+        at offset: Int64,
+        to buffer: UnsafeMutableRawBufferPointer,
+        _ range: Range<Int64>
+    ) {
+        let common = range.clamped(to: offset..<offset + Int64(bytes.count))
+        guard !common.isEmpty else { return }
+        let target = UnsafeMutableRawBufferPointer(
+            rebasing: buffer[Int(common.lowerBound - range.lowerBound)...]
+        )
+        let start = Int(common.lowerBound - offset)
+        target.copyBytes(from: bytes[start..<start + common.count])
     }
 }

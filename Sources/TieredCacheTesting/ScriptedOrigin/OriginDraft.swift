@@ -136,6 +136,7 @@ struct OriginDraft {
     private static func source(of resource: OriginResource) -> OriginBodySource {
         switch resource.body {
         case .bytes(let bytes): .bytes(bytes)
+        case .padded(let head, let zeros, let tail): .padded(head, zeros: zeros, tail)
         case .generated: resource.generatedBody.map { .generated($0) } ?? .bytes([])
         }
     }

@@ -11,6 +11,8 @@ public struct OriginResource: Sendable {
         case generated(seed: UInt64, length: Int64)
         /// Bytes given by the test; they do not change with the version.
         case bytes([UInt8])
+        /// The same with zeros between, so many that they would not fit into memory.
+        case padded([UInt8], zeros: Int64, [UInt8])
     }
 
     /// Which entity tag goes with the representation.
@@ -110,6 +112,7 @@ public struct OriginResource: Sendable {
         switch body {
         case .generated(_, let length): length
         case .bytes(let bytes): Int64(bytes.count)
+        case .padded(let head, let zeros, let tail): Int64(head.count) + zeros + Int64(tail.count)
         }
     }
 
@@ -120,6 +123,8 @@ public struct OriginResource: Sendable {
         case (.custom(let value), _): value
         case (.automatic, .generated(let seed, let length)): "\"\(seed)-\(length)-v\(version)\""
         case (.automatic, .bytes(let bytes)): "\"\(Self.digest(bytes))-v\(version)\""
+        case (.automatic, .padded(let head, _, let tail)):
+            "\"\(Self.digest(head + tail))-\(length)-v\(version)\""
         }
     }
 

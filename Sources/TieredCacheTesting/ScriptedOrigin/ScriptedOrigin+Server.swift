@@ -4,14 +4,16 @@ import NIOPosix
 import TieredCache
 
 extension ScriptedOrigin {
-    private typealias Connection = NIOAsyncChannel<HTTPServerRequestPart, ByteBuffer>
+    /// Answers are written to the channel itself: a writer would have to be finished also where a
+    /// connection was accepted and the origin stopped before anybody served it.
+    private typealias Connection = NIOAsyncChannel<HTTPServerRequestPart, Never>
     private typealias Listener = NIOAsyncChannel<Connection, Never>
 
     /// Listens on loopback: on a free port, or after a stop on the port it had.
     ///
     /// - Throws: what the system says when the socket cannot be had.
     public func start() async throws {
-        let listener = try await Self.listen(on: port)
+        let listener = try await listen(on: port)
         let port = listener.channel.localAddress?.port ?? 0
         let server = Task { await self.run(listener) }
         state.withLock { state in
@@ -28,14 +30,32 @@ extension ScriptedOrigin {
         }
         server?.cancel()
         await server?.value
+        // Accepted, and then nobody came to serve them.
+        for channel in state.withLock({ Array($0.channels.values) }) {
+            channel.close(promise: nil)
+            do {
+                try await channel.closeFuture.get()
+            } catch {
+                // It is closed, however that went.
+            }
+        }
     }
 
-    private static func listen(on port: Int) async throws -> Listener {
+    private func didOpen(_ channel: any Channel) {
+        let number = ObjectIdentifier(channel)
+        state.withLock { $0.channels[number] = channel }
+        channel.closeFuture.whenComplete { _ in
+            _ = self.state.withLock { $0.channels.removeValue(forKey: number) }
+        }
+    }
+
+    private func listen(on port: Int) async throws -> Listener {
         try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelOption(.backlog, value: 256)
             .bind(host: "127.0.0.1", port: port) { channel in
                 channel.eventLoop.makeCompletedFuture {
+                    self.didOpen(channel)
                     let decoder = ByteToMessageHandler(HTTPRequestDecoder())
                     try channel.pipeline.syncOperations.addHandler(decoder)
                     return try Connection(wrappingChannelSynchronously: channel)
@@ -62,7 +82,7 @@ extension ScriptedOrigin {
         let channel = connection.channel
         await withTaskCancellationHandler {
             do {
-                try await connection.executeThenClose { inbound, _ in
+                try await connection.executeThenClose { inbound in
                     await self.serve(inbound, on: channel, number: number)
                 }
             } catch {

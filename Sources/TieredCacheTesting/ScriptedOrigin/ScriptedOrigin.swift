@@ -31,6 +31,8 @@ public final class ScriptedOrigin: Sendable {
         var waiters: [Int: Waiter] = [:]
         var port = 0
         var server: Task<Void, Never>?
+        /// The connections that are open, also those that nobody serves yet.
+        var channels: [ObjectIdentifier: any Channel] = [:]
     }
 
     let state = Guarded(State())

@@ -15,11 +15,12 @@ import TieredCacheTesting
 struct MpvTests {
     @Test(
         "It seeks there and back and plays to the end",
-        arguments: ["tail.mp4", "aes.m3u8", "scattered.mp4"]
+        arguments: ["tail.mp4", "aes.m3u8", "dash.mpd", "scattered.mp4"]
     )
     func seeks(_ name: String) async throws {
         try await PlayerStage.with { stage in
             try stage.servePresentation("aes.m3u8")
+            try stage.servePresentation("dash.mpd")
             try stage.serve("tail.mp4")
             try stage.serve("scattered.mp4")
             let url = try stage.url(name)

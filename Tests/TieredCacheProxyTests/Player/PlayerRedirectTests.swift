@@ -34,18 +34,18 @@ struct PlayerRedirectTests {
 
     @Test func aRedirectThatMustNotBeStoredIsNotAskedForWhileTheBytesAreHeld() async throws {
         try await ProxyFixture.run { fixture in
+            // It closes: not to say so would be a lost connection for the next request, which is
+            // to be made again then, from the beginning.
             let redirect =
                 "HTTP/1.1 302 Found\r\nLocation: \(fixture.origin.url("/b.mp4"))\r\n"
-                + "Cache-Control: no-store\r\nContent-Length: 0\r\n\r\n"
+                + "Cache-Control: no-store\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
             fixture.origin.serve("/a.mp4", OriginScript(.raw(redirect)))
             fixture.origin.serve("/b.mp4", .fresh(10_000))
-            _ = try await fixture.ask("/a.mp4")
-            let asked = fixture.requests("/a.mp4")
-            for _ in 0..<3 {
+            for _ in 0..<4 {
                 let answer = try await fixture.ask("/a.mp4")
                 #expect(answer.body.count == 10_000)
             }
-            #expect(fixture.requests("/a.mp4") == asked)
+            #expect(fixture.requests("/a.mp4") == 1 && fixture.requests("/b.mp4") == 1)
         }
     }
 }

@@ -1,11 +1,12 @@
 import Testing
+import TieredCacheTesting
 
 /// A film whose media data is followed by nothing of use, so that its index lies far behind.
 struct LongFilm {
-    let bytes: [UInt8]
+    let body: OriginResource.Body
 
     /// Pads the `mdat` box of a film that ffmpeg has written: `ftyp`, `free`, `mdat`, `moov`.
-    init(_ film: [UInt8], padding: Int) throws {
+    init(_ film: [UInt8], padding: Int64) throws {
         let ftyp = Self.size(film, at: 0)
         let free = Self.size(film, at: ftyp)
         let start = ftyp + free
@@ -14,13 +15,11 @@ struct LongFilm {
         let end = start + Self.size(film, at: start)
         var result = Array(film[..<ftyp])
         // The 8 bytes of `free` make room for a size of 64 bits.
-        let size = UInt64(end - start + 8 + padding)
+        let size = UInt64(end - start + 8) + UInt64(padding)
         result += [0, 0, 0, 1] + Array("mdat".utf8)
         result += (0..<8).reversed().map { UInt8(truncatingIfNeeded: size >> (8 * UInt64($0))) }
         result += film[(start + 8)..<end]
-        result += [UInt8](repeating: 0, count: padding)
-        result += film[end...]
-        bytes = result
+        body = .padded(result, zeros: padding, Array(film[end...]))
     }
 
     private static func size(_ film: [UInt8], at offset: Int) -> Int {
