@@ -15,6 +15,7 @@ struct MediaExchange: Sendable {
     let prefix: String
     /// What playlists have said about other URLs.
     let playlists: PlaylistMemory
+    let sessions: PlayingSessions
 
     init(
         _ request: ServerRequest,
@@ -23,12 +24,14 @@ struct MediaExchange: Sendable {
         settings: ProxySettings,
         prefix: String,
         playlists: PlaylistMemory,
+        sessions: PlayingSessions,
         writer: ResponseWriter
     ) {
         self.cache = cache
         self.settings = settings
         self.prefix = prefix
         self.playlists = playlists
+        self.sessions = sessions
         self.request = request
         self.target = target
         self.writer = writer
@@ -37,8 +40,9 @@ struct MediaExchange: Sendable {
 
     /// Answers; returns without having finished where the connection is to be dropped.
     func run() async throws {
-        let source = MediaSource(cache: cache, settings: settings, request: request, target: target)
+        var source = MediaSource(cache: cache, settings: settings, request: request, target: target)
         if namesPlaylist, try await answerPlaylist(source) { return }
+        if sessions.isPlayed(.init(source.base)) { source.useHeld() }
         var opened = try await source.open(firstRange)
         if case .lengthUnknown = opened {
             try await source.findLength()
@@ -77,7 +81,13 @@ struct MediaExchange: Sendable {
             guard whole.status.code == 200 else { return try await relay(whole) }
             try await deliver(whole, isPartial: false, source)
         case .answer, .answerWhole:
-            try await deliver(response, isPartial: conditions.range != nil, source)
+            let isPartial = conditions.range != nil
+            guard !response.hasValidator, !request.isHead else {
+                return try await deliver(response, isPartial: isPartial, source)
+            }
+            try await sessions.play(.init(source.base)) {
+                try await deliver(response, isPartial: isPartial, source)
+            }
         }
     }
 
@@ -180,4 +190,9 @@ struct MediaExchange: Sendable {
         let head = ResponseHead(status: status, fields: fields, framing: framing)
         try await writer.send(WholeAnswer(head: head, body: ByteBuffer()))
     }
+}
+
+extension CacheResponse {
+    /// Whether the origin can be asked if it is current.
+    fileprivate var hasValidator: Bool { fields[.eTag] != nil || fields[.lastModified] != nil }
 }

@@ -23,7 +23,7 @@ struct MediaSource: Sendable {
     let cache: TieredCache
     let settings: ProxySettings
     let target: TargetURI
-    let base: CacheRequest
+    private(set) var base: CacheRequest
 
     init(
         cache: TieredCache,
@@ -51,6 +51,9 @@ struct MediaSource: Sendable {
         result.priority = .playing
         return result
     }
+
+    /// Uses what is held, of whatever age.
+    mutating func useHeld() { base.policy = .cacheElseLoad }
 
     // MARK: Opening
 

@@ -13,6 +13,7 @@ struct PlayerResponder: Responder {
     let page: StatusPage
     let hits = HitBook()
     let playlists = PlaylistMemory()
+    let sessions: PlayingSessions
     /// Set as soon as the server listens; nobody can connect before.
     let address = LateValue<ProxyAddress>()
 
@@ -20,6 +21,7 @@ struct PlayerResponder: Responder {
         self.cache = cache
         self.settings = settings
         self.token = token
+        sessions = PlayingSessions(time: settings.timeSource)
         page = StatusPage(cache: cache, time: settings.timeSource)
     }
 
@@ -88,6 +90,7 @@ struct PlayerResponder: Responder {
             settings: settings,
             prefix: "/\(token)/",
             playlists: playlists,
+            sessions: sessions,
             writer: writer
         )
         await lingering { try await exchange.run() }

@@ -13,6 +13,15 @@ final class ConnectionRoll: Sendable {
     /// How many there are.
     var count: Int { state.withLock { $0.channels.count } }
 
+    /// Bytes that each has been given to send and that its socket has not taken.
+    func bytesBuffered() async throws -> [Int] {
+        var counts: [Int] = []
+        for channel in state.withLock({ Array($0.channels.values) }) {
+            counts.append(try await channel.getOption(.bufferedWritableBytes).get())
+        }
+        return counts
+    }
+
     /// Takes in a connection until it closes.
     func enter(_ channel: any Channel) {
         let id = ObjectIdentifier(channel)

@@ -7,7 +7,7 @@ import TieredCache
 /// An HTTP/1.1 server on 127.0.0.1.
 final class HTTPServer: Sendable {
     private let listener: any Channel
-    private let connections: ConnectionRoll
+    let connections: ConnectionRoll
     private let limits: ServerLimits
 
     /// The port that it listens on.

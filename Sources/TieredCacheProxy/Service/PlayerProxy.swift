@@ -14,7 +14,7 @@ public import TieredCache
 /// Listens on loopback only. A URL without the token is not found, a request for another host is
 /// refused. Port and token are kept with the cache directory.
 public final class PlayerProxy: Sendable {
-    private let server: HTTPServer
+    let server: HTTPServer
     private let address: ProxyAddress
 
     private init(_ server: HTTPServer, _ address: ProxyAddress) {

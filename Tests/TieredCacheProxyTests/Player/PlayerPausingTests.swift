@@ -1,13 +1,13 @@
 import Testing
-import TieredCache
 import TieredCacheTesting
 
+@testable import TieredCache
 @testable import TieredCacheProxy
 
 /// Players that pause.
 @Suite(.timeLimit(.minutes(10)))
 struct PlayerPausingTests {
-    @Test("Paused players hold no download slot, however many they are")
+    @Test("Paused players hold no download slot, however many they are, and little memory")
     func paused() async throws {
         try await ProxyFixture.run { fixture in
             let port = fixture.proxy.port
@@ -35,6 +35,12 @@ struct PlayerPausingTests {
                 let sent = fixture.origin.log.bodyBytesWritten(for: "/\(number).mp4")
                 #expect(sent < 64 << 20, "\(number): \(sent)")
             }
+            // Each has one piece that waits for its socket, and the chunk that it was cut from.
+            let buffered = try await fixture.proxy.server.connections.bytesBuffered()
+            #expect(buffered.count >= 8)
+            #expect(buffered.allSatisfy { $0 <= Int(HeldAnswer.maximumCopied) + 1024 })
+            #expect(buffered.contains { $0 > 0 })
+            #expect(FollowingBody.chunkSize + Int(HeldAnswer.maximumCopied) <= 384 << 10)
             withExtendedLifetime(players) {}
         }
     }

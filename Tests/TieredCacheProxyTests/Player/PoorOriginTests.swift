@@ -105,6 +105,44 @@ struct PoorOriginTests {
         }
     }
 
+    @Test(
+        "Without a validator and stale at once, it is fetched once for as long as it is played",
+        arguments: [true, false]
+    )
+    func staleWithoutValidator(_ acceptsRanges: Bool) async throws {
+        let time = ManualTimeSource()
+        try await ProxyFixture.run {
+            $0.timeSource = time
+        } _: { fixture in
+            var resource = OriginResource.generated(length: Self.length, cacheControl: "no-cache")
+            resource.entityTag = .none
+            resource.acceptsRanges = acceptsRanges
+            let body = try #require(resource.generatedBody)
+            fixture.origin.serve("/a.mp4", resource)
+            #expect(try await fixture.ask("/a.mp4").body == body.bytes(in: 0..<Self.length))
+            // A first part, which nothing can be joined to, and then the whole.
+            let asked = fixture.requests("/a.mp4")
+            #expect(asked == (acceptsRanges ? 2 : 1))
+            for start: Int64 in [0, 1_400_000, 500_000, 0] {
+                let range = start..<start + 100_000
+                let answer = try await fixture.ask(
+                    "/a.mp4",
+                    "Range: bytes=\(range.lowerBound)-\(range.upperBound - 1)"
+                )
+                #expect(answer.status == 206 && answer.body == body.bytes(in: range))
+                time.advance(by: .seconds(9))
+            }
+            #expect(fixture.requests("/a.mp4") == asked)
+            // Who comes later wants to know what there is by then.
+            while fixture.requests("/a.mp4") == asked {
+                // The last answer may still be about to end.
+                time.advance(by: .seconds(30))
+                _ = try await fixture.ask("/a.mp4", "Range: bytes=0-9")
+            }
+            #expect(fixture.requests("/a.mp4") > asked)
+        }
+    }
+
     /// What is said about a representation that is sent only as a whole.
     enum Witness: String, CaseIterable, Sendable {
         case nothing, youngDate, oldDate, strongTag
