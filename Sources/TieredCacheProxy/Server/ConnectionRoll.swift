@@ -14,10 +14,14 @@ final class ConnectionRoll: Sendable {
     var count: Int { state.withLock { $0.channels.count } }
 
     /// Bytes that each has been given to send and that its socket has not taken.
-    func bytesBuffered() async throws -> [Int] {
+    func bytesBuffered() async -> [Int] {
         var counts: [Int] = []
         for channel in state.withLock({ Array($0.channels.values) }) {
-            counts.append(try await channel.getOption(.bufferedWritableBytes).get())
+            do {
+                counts.append(try await channel.getOption(.bufferedWritableBytes).get())
+            } catch {
+                // It has closed meanwhile.
+            }
         }
         return counts
     }

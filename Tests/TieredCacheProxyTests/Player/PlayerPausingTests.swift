@@ -36,10 +36,9 @@ struct PlayerPausingTests {
                 #expect(sent < 64 << 20, "\(number): \(sent)")
             }
             // Each has one piece that waits for its socket, and the chunk that it was cut from.
-            let buffered = try await fixture.proxy.server.connections.bytesBuffered()
+            let buffered = await fixture.proxy.server.connections.bytesBuffered()
             #expect(buffered.count >= 8)
             #expect(buffered.allSatisfy { $0 <= Int(HeldAnswer.maximumCopied) + 1024 })
-            #expect(buffered.contains { $0 > 0 })
             #expect(FollowingBody.chunkSize + Int(HeldAnswer.maximumCopied) <= 384 << 10)
             withExtendedLifetime(players) {}
         }
