@@ -44,7 +44,7 @@ public struct DownloadBatch: Sendable {
                 if part.state == .running || source == nil, source != .network {
                     source = part.source ?? source
                 }
-                sum = part.total.flatMap { total in sum.map { $0 + total } }
+                sum = part.total.flatMap { total in sum.flatMap { $0.sum(total) } }
                 guard part.state == .running, let rate = part.bytesPerSecond else { continue }
                 bytesPerSecond = (bytesPerSecond ?? 0) + rate
             }
@@ -118,5 +118,13 @@ public struct DownloadBatch: Sendable {
         await withTaskGroup { group in
             for download in downloads { group.addTask { await order(download) } }
         }
+    }
+}
+
+extension Int64 {
+    /// The sum; nil where no number holds it, as origins may say what lengths they like.
+    fileprivate func sum(_ other: Int64) -> Int64? {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? nil : sum
     }
 }

@@ -110,6 +110,12 @@ struct ResumeOrder: Sendable {
         }
     }
 
+    /// A line on a terminal, where the bar has gone.
+    private func sayFinished(_ count: Int) {
+        ProgressBar(isWanted: true, start: SystemTimeSource().monotonicTime())
+            .say(count == 1 ? "1 download finished" : "\(count) downloads finished")
+    }
+
     /// Says how each ended, and forgets those that have finished.
     private func finish(_ downloads: [DownloadHandle]) async throws {
         var failures: [String] = []
@@ -122,6 +128,8 @@ struct ResumeOrder: Sendable {
             }
             failures.append(FailureLine(report.url, report.error ?? report.state).text)
         }
+        let finished = downloads.count - failures.count
+        if finished > 0, !isQuiet { sayFinished(finished) }
         guard let first = failures.first else { return }
         guard failures.count > 1 else { throw CommandFailure(.originFailed, first) }
         for failure in failures { StandardError.write("tieredcache: \(failure)".asOneLine) }

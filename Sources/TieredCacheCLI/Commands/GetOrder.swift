@@ -114,7 +114,7 @@ struct GetOrder: Sendable {
     /// The request, with plain words on the terminal for what holds it up.
     private func request(telling bar: ProgressBar) -> CacheRequest {
         var request = request
-        let name = name
+        let name = request.name
         request.onNotice = { notice in
             NoticeLine(notice, name: name).map { bar.say($0.text) }
         }
@@ -134,7 +134,7 @@ struct GetOrder: Sendable {
             }
             bytes += Int64(chunk.count)
             progress.update(
-                name: name,
+                name: request.name,
                 bytes: bytes,
                 total: total,
                 source: response.lastBytesSource,
@@ -148,9 +148,12 @@ struct GetOrder: Sendable {
         try StandardOutput.writeLine(report.json.text)
     }
 
-    /// The last component of the path, for the progress line.
-    private var name: String {
-        request.target.path.split(separator: "/").last.map(String.init) ?? request.target.authority
+}
+
+extension CacheRequest {
+    /// The last component of the path, for lines about it on a terminal.
+    var name: String {
+        target.path.split(separator: "/").last.map(String.init) ?? target.authority
     }
 }
 

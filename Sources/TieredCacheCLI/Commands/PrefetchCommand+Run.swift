@@ -45,8 +45,12 @@ struct PrefetchOrder: Sendable {
             await cache.shutdown()
             throw trouble
         }
-        let failures = await fetchAll(with: cache)
+        let screen = PrefetchScreen(cache, requests: requests, isOfHeads: bytes != nil)
+        async let shown: Void = screen.show()
+        let failures = await fetchAll(with: cache, screen)
         await cache.shutdown()
+        await shown
+        screen.conclude()
         guard let first = failures.first else { return }
         try Task.checkCancellation()
         let (_, error) = first
@@ -59,10 +63,13 @@ struct PrefetchOrder: Sendable {
         throw CommandFailure(.originFailed, count)
     }
 
-    private func fetchAll(with cache: TieredCache) async -> [(CacheRequest, CacheError)] {
+    private func fetchAll(
+        with cache: TieredCache,
+        _ screen: PrefetchScreen
+    ) async -> [(CacheRequest, CacheError)] {
         await withTaskGroup(of: (CacheRequest, CacheError)?.self) { group in
             for request in requests {
-                group.addTask { await self.fetch(request, with: cache) }
+                group.addTask { await self.fetch(screen.watching(request), with: cache, screen) }
             }
             return await group.reduce(into: []) { failures, failure in
                 if let failure { failures.append(failure) }
@@ -72,7 +79,8 @@ struct PrefetchOrder: Sendable {
 
     private func fetch(
         _ request: CacheRequest,
-        with cache: TieredCache
+        with cache: TieredCache,
+        _ screen: PrefetchScreen
     ) async -> (CacheRequest, CacheError)? {
         let time = SystemTimeSource()
         let start = time.monotonicTime()
@@ -90,6 +98,7 @@ struct PrefetchOrder: Sendable {
                 bytesFromOrigin: result.bytesFromOrigin + parts.bytesFromOrigin,
                 elapsed: start.duration(to: time.monotonicTime())
             )
+            screen.didEnd(report)
             return say(report, request)
         } catch {
             await job?.didEnd(with: error)

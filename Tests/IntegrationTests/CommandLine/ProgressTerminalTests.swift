@@ -12,18 +12,22 @@ import Darwin
 #endif
 
 /// What a person at a terminal sees; the terminal is that of script(1).
-@Suite("get on a terminal", .timeLimit(.minutes(10)))
+@Suite("Downloads on a terminal", .timeLimit(.minutes(10)))
 struct ProgressTerminalTests {
     /// Runs `get` with a terminal for standard error.
+    private func watch(_ target: String, in place: Workplace) async throws -> String {
+        let output = place.files.appending("a").string
+        return try await watch(["get", place.origin.url(target), "--output", output], in: place)
+    }
+
+    /// Runs a command with a terminal for standard error.
     private func watch(
-        _ target: String,
+        _ arguments: [String],
         in place: Workplace,
         meanwhile: @escaping (Workplace.Running) async throws -> Void = { _ in }
     ) async throws -> String {
-        let words = [
-            try Workplace.program.string, "get", place.origin.url(target), "--output",
-            place.files.appending("a").string, "--directory", place.cache.string,
-        ]
+        let words =
+            [try Workplace.program.string] + arguments + ["--directory", place.cache.string]
         let script = FilePath("/usr/bin/script")
         try #require(access(script.string, X_OK) == 0, "script(1) is missing; run 'make setup'")
         let command = "stty columns 100; exec " + words.joined(separator: " ")
@@ -61,6 +65,31 @@ struct ProgressTerminalTests {
             // A third needs no network.
             let third = try await watch("/b", in: place)
             #expect(third.contains("from disk") && !third.contains("from network"))
+        }
+    }
+
+    @Test("prefetch and resume show their bytes, and say at the end what they did")
+    func several() async throws {
+        try await Workplace.with { place in
+            let slow = OriginBehaviour.throttled(bytesPerSecond: 2 << 20)
+            for target in ["/a.mp4", "/b.mp4"] {
+                place.origin.serveFresh(target, length: 1 << 20, OriginScript(slow))
+            }
+            let urls = [place.origin.url("/a.mp4"), place.origin.url("/b.mp4")]
+            let first = try await watch(["prefetch"] + urls, in: place)
+            #expect(first.contains("of 2 URLs") && first.contains("MiB/s"))
+            #expect(first.contains("2 URLs stored: 2.0 MiB from the network"))
+            let again = try await watch(["prefetch"] + urls, in: place)
+            #expect(again.contains("2 URLs stored: 0 B from the network, 2.0 MiB held already"))
+            place.origin.serveFresh("/c.mp4", length: 1 << 20, .first(1, .cut(after: 1000)))
+            let cut = try await place.run(
+                "prefetch",
+                "--retries",
+                "1",
+                place.origin.url("/c.mp4")
+            )
+            cut.expectFailure(69)
+            #expect(try await watch(["resume"], in: place).contains("1 download finished"))
         }
     }
 }
