@@ -42,7 +42,7 @@ struct MediaExchange: Sendable {
     func run() async throws {
         var source = MediaSource(cache: cache, settings: settings, request: request, target: target)
         if namesPlaylist, try await answerPlaylist(source) { return }
-        if sessions.isPlayed(.init(source.base)) { source.useHeld() }
+        if goesOn, sessions.isPlayed(.init(source.base)) { source.useHeld() }
         var opened = try await source.open(firstRange)
         if case .lengthUnknown = opened {
             try await source.findLength()
@@ -65,6 +65,16 @@ struct MediaExchange: Sendable {
     ///
     /// HEAD wants a head, which the first byte brings; so the body of a cold file is not fetched.
     private var firstRange: ByteRangeSpec? { request.isHead ? .bounded(0..<1) : conditions.range }
+
+    /// Whether it asks for something else than the beginning, with which a new play begins.
+    private var goesOn: Bool {
+        switch conditions.range {
+        case nil: false
+        case .bounded(let range): range.lowerBound > 0
+        case .openEnded(let start): start > 0
+        case .suffix: true
+        }
+    }
 
     // MARK: Answers
 

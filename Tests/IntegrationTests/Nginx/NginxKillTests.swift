@@ -38,7 +38,7 @@ struct NginxKillTests {
         return outcome.closureResult
     }
 
-    @Test("A kill loses less than one block of what was delivered; the end equals the file")
+    @Test("A kill loses at most one block of what was delivered; the end equals the file")
     func kills() async throws {
         let seed = UInt64.random(in: 0 ... .max)
         let content = GeneratedBody(seed: seed, length: 3 << 20)
@@ -54,7 +54,7 @@ struct NginxKillTests {
                 let list = try await place.runPlain(["downloads", "--json"] + cache)
                 #expect(list.json.text("state") == "queued", "seed \(seed)")
                 let held = try #require(list.json.integer("bytes"), "seed \(seed)")
-                #expect(held > delivered - 65_536, "\(held) of \(delivered), seed \(seed)")
+                #expect(held >= delivered - 65_536, "\(held) of \(delivered), seed \(seed)")
                 lost.append(max(0, delivered - held))
             }
             Workplace.report("delivered and fetched twice after SIGKILL", lost)
