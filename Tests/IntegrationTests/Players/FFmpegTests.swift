@@ -31,6 +31,37 @@ struct FFmpegTests {
     }
 
     @Test(
+        "A first frame, and one after a seek, are right, and hardly a byte is fetched twice",
+        arguments: ["fast.mp4", "tail.mp4", "film.mkv", "scattered.mp4"]
+    )
+    func seeks(_ name: String) async throws {
+        try await PlayerStage.with { stage in
+            try stage.serve(name)
+            let file = stage.media.directory.appending(name).string
+            let url = try stage.url(name)
+            for round in ["", " again"] {
+                for place in ["0", "5", "3"] {
+                    let wanted = try await frame(at: place, of: file)
+                    let start = SystemTimeSource().monotonicTime()
+                    #expect(try await frame(at: place, of: url) == wanted)
+                    PlayerFigures.tell("ffmpeg \(name)", "at \(place) s\(round)", since: start)
+                }
+            }
+            let limit = try stage.size(name) + 128 << 10
+            #expect(stage.origin.log.bodyBytesWritten <= limit)
+        }
+    }
+
+    /// The checksum of the first frame from a place on, in seconds.
+    private func frame(at place: String, of source: String) async throws -> String {
+        let outcome = try await PlayerTool.ffmpeg.run(
+            ["-v", "error", "-ss", place, "-i", source, "-frames:v", "1", "-an"] + Self.checksums
+        )
+        #expect(outcome.hasSucceeded && outcome.text.contains("0, "), "\(outcome.error)")
+        return outcome.text
+    }
+
+    @Test(
         "Encrypted segments and fragments come through the proxy, and again without the origin",
         arguments: ["aes.m3u8", "fmp4.m3u8", "dash.mpd"]
     )

@@ -24,6 +24,14 @@ struct GStreamerTests {
                 "-q", player, "uri=\(try stage.url(name))",
                 "video-sink=fakesink sync=false", "audio-sink=fakesink sync=false",
             ]
+            // It ends with the first frame; of the flags, the first is video.
+            let look = [
+                "-q", player, "uri=\(try stage.url(name))", "flags=1",
+                "video-sink=fakesink sync=false num-buffers=1",
+            ]
+            let begin = SystemTimeSource().monotonicTime()
+            #expect(try await PlayerTool.gstreamer.run(look).hasSucceeded)
+            PlayerFigures.tell("gstreamer \(name)", "first frame", since: begin)
             let start = SystemTimeSource().monotonicTime()
             let first = try await PlayerTool.gstreamer.run(play)
             PlayerFigures.tell("gstreamer \(name)", "played", since: start)
