@@ -139,6 +139,15 @@ extension DiskCore {
 }
 
 extension EntryFileName {
+    /// Where it lies below `entries`; nil for one that is only being written.
+    var path: String? {
+        switch self {
+        case .record(let name): name.record
+        case .body(let name, let generation): name.body(generation)
+        case .staged: nil
+        }
+    }
+
     /// Whose record or body it is; nil for one that is only being written.
     var entry: EntryName? {
         switch self {

@@ -58,6 +58,7 @@ struct DiskDirectory {
             entries = try optional { () throws(FileSystemError) in
                 try fileSystem.open("entries", in: root, .directory)
             }
+            if access.canWrite { sweepQuarantine() }
             quarantinedBytes = allocatedInQuarantine()
             fixedBytes =
                 quarantinedBytes + allocated("FORMAT") + allocated("LOCK")
@@ -270,6 +271,27 @@ struct DiskDirectory {
         }
     }
 
+    /// A crash may leave what was being set aside under both names: then it still is the entry's.
+    private func sweepQuarantine() {
+        guard let entries else { return }
+        do throws(FileSystemError) {
+            let directory = try fileSystem.open(Self.quarantine, in: root, .directory)
+            defer { fileSystem.close(directory) }
+            for item in try fileSystem.list(directory) {
+                guard let path = EntryFileName(item.name)?.path else { continue }
+                let twin = try optional { () throws(FileSystemError) in
+                    try fileSystem.status(of: path, in: entries)
+                }
+                guard let twin,
+                    try fileSystem.status(of: item.name, in: directory).identity == twin.identity
+                else { continue }
+                try fileSystem.unlink(item.name, in: directory)
+            }
+        } catch {
+            // There is none, or it is counted twice until somebody empties it.
+        }
+    }
+
     private func allocatedInQuarantine() -> Int64 {
         do throws(FileSystemError) {
             let directory = try fileSystem.open(Self.quarantine, in: root, .directory)
@@ -295,11 +317,11 @@ struct DiskDirectory {
         return String(decoding: bytes[..<count], as: UTF8.self)
     }
 
-    private func optional(
-        _ open: () throws(FileSystemError) -> OpenFile
-    ) throws(FileSystemError) -> OpenFile? {
+    private func optional<Found>(
+        _ look: () throws(FileSystemError) -> Found
+    ) throws(FileSystemError) -> Found? {
         do throws(FileSystemError) {
-            return try open()
+            return try look()
         } catch  where error.errno == .noSuchFileOrDirectory {
             return nil
         }

@@ -145,6 +145,21 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
     ]
 
     private static let leaving = [
+        CrashCase(
+            name: "set aside, and the right body comes",
+            bodies: ["a": [1: large, 2: other], "b": [1: small, 2: large]]
+        ) { store in
+            try store.store(large, for: key("a"), metadata: [1])
+            try store.store(small, for: key("b"), metadata: [1])
+        } act: { store in
+            for (name, body) in [("a", other), ("b", large)] {
+                let entry = try #require(try store.entry(for: key(name)))
+                #expect(try store.quarantine(entry))
+                #expect(try store.entry(for: key(name)) == nil)
+                try store.store(body, for: key(name), metadata: [2])
+                store.releaseQuarantine(of: key(name))
+            }
+        },
         CrashCase(name: "remove", bodies: ["a": [1: large], "b": [1: small]]) { store in
             try store.store(large, for: key("a"), metadata: [1])
             try store.store(small, for: key("b"), metadata: [1])
