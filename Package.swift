@@ -174,7 +174,11 @@ let package = Package(
         ),
         .testTarget(
             name: "TieredCacheProxyTests",
-            dependencies: ["TieredCacheProxy", "TieredCacheTesting"],
+            dependencies: [
+                "TieredCacheProxy",
+                "TieredCacheTesting",
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+            ],
             swiftSettings: house
         ),
         .testTarget(

@@ -22,7 +22,12 @@ extension ConnectionHandler {
                 at: head.readerIndex + sent,
                 length: head.readableBytes - sent
             )
-            context.write(wrapOutboundOut(.byteBuffer(rest ?? head)), promise: nil)
+            // A body that follows says for both when they have gone.
+            if isEmpty {
+                enqueue(rest ?? head, context)
+            } else {
+                context.write(wrapOutboundOut(.byteBuffer(rest ?? head)), promise: nil)
+            }
         }
         if isEmpty {
             context.flush()
@@ -95,6 +100,7 @@ extension ConnectionHandler {
     /// The descriptor of the socket, which is found out once; nil if the channel has none.
     private func socket(of context: ChannelHandlerContext) -> CInt? {
         if let descriptor { return descriptor }
+        // A channel that is no socket is written to as usual.
         let found = try? context.channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(
             of: NIOBSDSocket.Handle.self
         ) { $0 }

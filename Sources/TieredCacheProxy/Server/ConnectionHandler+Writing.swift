@@ -50,8 +50,15 @@ extension ConnectionHandler {
         guard let context, let bytes = beginAnswer(head) else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
-        context.write(wrapOutboundOut(.byteBuffer(bytes)), promise: nil)
+        enqueue(bytes, context)
         return context.eventLoop.makeSucceededVoidFuture()
+    }
+
+    /// Writes bytes of a head, which are all of the answer if nothing follows.
+    func enqueue(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) {
+        let done = context.eventLoop.makePromise(of: Void.self)
+        context.write(wrapOutboundOut(.byteBuffer(bytes)), promise: done)
+        exchange?.answer?.lastWrite = done.futureResult
     }
 
     /// Notes that the answer has begun.
@@ -112,17 +119,19 @@ extension ConnectionHandler {
             return server.failedFuture(ConnectionFailure.misuse)
         }
         let isHTTP11 = exchange?.request.head.version == .http1_1
+        var lastWrite = answer.lastWrite
         if answer.framing == .unknown, isHTTP11 {
             let end = ByteBuffer(string: "0\r\n\r\n")
-            context.writeAndFlush(wrapOutboundOut(.byteBuffer(end)), promise: nil)
+            lastWrite = context.writeAndFlush(wrapOutboundOut(.byteBuffer(end)))
         } else {
             context.flush()
         }
-        guard answer.persists else { return endConnection(after: answer.lastWrite) }
+        guard answer.persists else { return endConnection(after: lastWrite) }
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         let number = exchange?.number
-        // Not before: a client that does not read must not make us queue answers.
-        return answer.lastWrite.map {
+        // Not before: a client that does not read must not make us queue answers, and what goes past
+        // the queue (`sendAtOnce`) must not overtake what waits in it.
+        return lastWrite.map {
             let connection = bound.value
             guard connection.currentNumber == number else { return }
             connection.exchange = nil
