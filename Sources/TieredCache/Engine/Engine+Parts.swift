@@ -93,6 +93,8 @@ extension LookupOperation {
         guard request.method == .get, request.isCacheable, !request.isPinned,
             !request.isPrefetch, let wanted = request.wantedOfPart
         else { return nil }
+        // What can be completed is: no need to look for parts.
+        if let held, held.head.validator != nil { return nil }
         var newest: HeldPart?
         for key in engine.partKeys(of: request.key) {
             guard let entry = try await engine.diskEntry(for: key, isUse: false),
@@ -106,12 +108,11 @@ extension LookupOperation {
         return newest
     }
 
-    /// Whether what is held under the key itself is to answer, or to be completed for it.
+    /// Whether what is held under the key itself, and cannot be completed, is to answer.
     private func isBetter(_ held: HeldResponse?, than part: HeldPart) -> Bool {
         guard let held else { return false }
-        // What can be completed is, and of several the most recent counts (RFC 9111 §4).
-        guard held.head.validator == nil, held.head.responseTime <= part.head.responseTime
-        else { return true }
+        // Of several the most recent counts (RFC 9111 §4).
+        guard held.head.responseTime <= part.head.responseTime else { return true }
         let bytes = part.bytes ?? 0..<(held.completeLength ?? .max)
         return held.holds(WantedRange(start: bytes.lowerBound, end: bytes.upperBound))
     }

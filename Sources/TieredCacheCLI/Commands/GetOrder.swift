@@ -147,7 +147,6 @@ struct GetOrder: Sendable {
         guard file != nil else { return StandardError.write(report.json.text) }
         try StandardOutput.writeLine(report.json.text)
     }
-
 }
 
 extension CacheRequest {

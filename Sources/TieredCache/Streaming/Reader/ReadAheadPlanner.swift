@@ -88,7 +88,7 @@ struct ReadAheadPlanner {
             size = max(1, min(end - offset, options.maximumRequest))
         } else {
             let least = offset < options.head ? options.head - offset : options.minimum
-            let trusted = path.trusted(ofRun: windows[index].run)
+            let trusted = min(path.trusted(ofRun: windows[index].run), options.maximumAhead)
             size = min(max(least, count, trusted), options.maximumRequest)
         }
         let upper = offset.clampedSum(size)

@@ -142,6 +142,21 @@ struct ReadAheadPlannerTests {
         #expect(Double(fetched) <= 80_000_000 * 1.3)
     }
 
+    @Test("What may not be fetched ahead is not fetched with what is missed either")
+    func limitOfMisses() {
+        var options = ReadAheadPlanner.Options()
+        options.maximumAhead = 0
+        var planner = ReadAheadPlanner(options: options)
+        var position: Int64 = 0
+        while position < 64 << 20 {
+            let order = planner.didMiss(position, count: 1, certainTo: nil, now: start)
+            #expect(order.range.count == (position < 256 << 10 ? 256 << 10 : 65_536))
+            let ahead = planner.didRead(order.range, certainTo: nil, now: start)
+            #expect(ahead == nil)
+            position = order.range.upperBound
+        }
+    }
+
     @Test("A new place takes the one least in use")
     func windowsAreFew() {
         var planner = ReadAheadPlanner()
