@@ -46,8 +46,11 @@ want() { # PROGRAM PACKAGE...: the packages bring a player that only its own tes
 }
 want ffmpeg ffmpeg
 want mpv mpv
-want gst-launch-1.0 gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
-    gstreamer1.0-libav
+want gst-play-1.0 gstreamer1.0-plugins-base-apps gstreamer1.0-plugins-base gstreamer1.0-libav \
+    gstreamer1.0-plugins-good
+# Transport streams, as in HLS.
+compgen -G '/usr/lib/*/gstreamer-1.0/libgstmpegtsdemux.so' >/dev/null ||
+    players+=(gstreamer1.0-plugins-bad)
 want cvlc vlc-bin vlc-plugin-base
 want chromium chromium
 

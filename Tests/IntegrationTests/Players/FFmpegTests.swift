@@ -5,6 +5,8 @@ import TieredCache
 import TieredCacheTesting
 
 /// ffmpeg decodes through the proxy exactly what it decodes from the file.
+///
+/// It does not seek in HLS with fragments: FFmpeg 5.1 loses its place there, without a proxy too.
 @Suite(.serialized, .timeLimit(.minutes(10)), PlayerTool.ffmpeg.isInstalled)
 struct FFmpegTests {
     @Test(
@@ -19,43 +21,47 @@ struct FFmpegTests {
             )
             let start = SystemTimeSource().monotonicTime()
             #expect(try await MediaFiles.frames(of: stage.url(name)) == wanted)
-            let fetched = stage.origin.log.bodyBytesWritten
-            let limit = try stage.size(name) + 128 << 10
-            #expect(fetched <= limit)
             PlayerFigures.tell("ffmpeg \(name)", "all decoded", since: start)
-            PlayerFigures.tell("ffmpeg \(name)", fetched: fetched, needed: try stage.size(name))
-            let asked = stage.origin.log.exchanges.count
-            #expect(try await MediaFiles.frames(of: stage.url(name)) == wanted)
-            #expect(stage.origin.log.exchanges.count == asked)
+            try stage.expectEachByteOnce("ffmpeg \(name)")
+            try await stage.withoutOrigin {
+                let again = try await MediaFiles.frames(of: stage.url(name))
+                #expect(again == wanted)
+            }
         }
     }
 
     @Test(
         "A first frame, and one after a seek, are right, and hardly a byte is fetched twice",
-        arguments: ["fast.mp4", "tail.mp4", "film.mkv", "scattered.mp4"]
+        arguments: ["fast.mp4", "tail.mp4", "film.mkv", "scattered.mp4", "aes.m3u8", "dash.mpd"]
     )
     func seeks(_ name: String) async throws {
         try await PlayerStage.with { stage in
-            try stage.serve(name)
-            let file = stage.media.directory.appending(name).string
-            let url = try stage.url(name)
-            for round in ["", " again"] {
-                for place in ["0", "5", "3"] {
-                    let wanted = try await frame(at: place, of: file)
-                    let start = SystemTimeSource().monotonicTime()
-                    #expect(try await frame(at: place, of: url) == wanted)
-                    PlayerFigures.tell("ffmpeg \(name)", "at \(place) s\(round)", since: start)
-                }
-            }
-            let limit = try stage.size(name) + 128 << 10
-            #expect(stage.origin.log.bodyBytesWritten <= limit)
+            try stage.servePresentation(name)
+            try await seek(name, on: stage)
+            // How much further than it needs a player is sent depends on how fast it is sent.
+            _ = try await MediaFiles.frames(of: stage.url(name))
+            try stage.expectEachByteOnce("ffmpeg \(name), seeks")
+            try await stage.withoutOrigin { try await seek(name, " again", on: stage) }
+        }
+    }
+
+    private func seek(_ name: String, _ round: String = "", on stage: PlayerStage) async throws {
+        let file = stage.media.directory.appending(name).string
+        let url = try stage.url(name)
+        for place in ["0", "5", "3"] {
+            let wanted = try await frame(at: place, of: file)
+            let start = SystemTimeSource().monotonicTime()
+            #expect(try await frame(at: place, of: url) == wanted)
+            PlayerFigures.tell("ffmpeg \(name)", "at \(place) s\(round)", since: start)
         }
     }
 
     /// The checksum of the first frame from a place on, in seconds.
     private func frame(at place: String, of source: String) async throws -> String {
+        let words = source.hasSuffix(".m3u8") ? ["-allowed_extensions", "ALL"] : []
         let outcome = try await PlayerTool.ffmpeg.run(
-            ["-v", "error", "-ss", place, "-i", source, "-frames:v", "1", "-an"] + Self.checksums
+            ["-v", "error", "-ss", place] + words
+                + ["-i", source, "-frames:v", "1", "-an"] + Self.checksums
         )
         #expect(outcome.hasSucceeded && outcome.text.contains("0, "), "\(outcome.error)")
         return outcome.text
@@ -75,27 +81,23 @@ struct FFmpegTests {
             let log = stage.origin.log
             #expect(log.exchanges.count >= 4)
             #expect(log.exchanges.allSatisfy { $0.fields[.userAgent]?.contains("Lavf") != true })
-            #expect(try await MediaFiles.frames(of: stage.url(playlist)) == wanted)
-            #expect(stage.origin.log.exchanges.count == log.exchanges.count)
+            try stage.expectEachByteOnce("ffmpeg \(playlist)")
+            try await stage.withoutOrigin {
+                let again = try await MediaFiles.frames(of: stage.url(playlist))
+                #expect(again == wanted)
+            }
         }
     }
 
     @Test("An origin that is slow, cuts and refuses changes no frame")
     func troubledOrigins() async throws {
         try await PlayerStage.with { stage in
-            let script = OriginScript.first(1, .cut(after: 100_000))
-                .then(1, .status(503, retryAfter: "1"))
-                .then(1, .cut(after: 150_000, .finish))
-                .then(1, .dropped())
-                .then(1, .stalling(after: 60_000, for: .milliseconds(700)))
-                .then(.throttled(bytesPerSecond: 4 << 20))
-            try stage.serve("tail.mp4", script)
+            try stage.serve("tail.mp4", .troubled)
             let wanted = try await MediaFiles.frames(
                 of: stage.media.directory.appending("tail.mp4").string
             )
             #expect(try await MediaFiles.frames(of: stage.url("tail.mp4")) == wanted)
-            let limit = try stage.size("tail.mp4") * 12 / 10
-            #expect(stage.origin.log.bodyBytesWritten <= limit)
+            try stage.expectLittleTwice("ffmpeg tail.mp4, troubled")
         }
     }
 
@@ -117,24 +119,34 @@ struct FFmpegTests {
     func probing() async throws {
         try await PlayerStage.with { stage in
             let film = try LongFilm(stage.media.bytes("tail.mp4"), padding: 1 << 30)
-            let resource = OriginResource(film.body, contentType: "video/mp4")
+            let resource = OriginResource(
+                film.body,
+                contentType: "video/mp4",
+                fields: [.cacheControl: "max-age=3600"]
+            )
             stage.origin.serve(
                 "/long.mp4",
                 resource,
                 OriginScript(.throttled(bytesPerSecond: 2_500_000))
             )
-            let start = SystemTimeSource().monotonicTime()
-            let outcome = try await PlayerTool.ffprobe.run([
-                "-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0",
-                try stage.url("long.mp4"),
-            ])
-            PlayerFigures.tell("ffprobe 1 GB", "looked at", since: start)
-            #expect(outcome.hasSucceeded, "\(outcome.error)")
-            #expect(outcome.text.hasPrefix("6."))
+            let url = try stage.url("long.mp4")
+            try await look(at: url, "looked at")
             let fetched = stage.origin.log.bodyBytesWritten
-            #expect(fetched < 4 << 20)
             PlayerFigures.tell("ffprobe 1 GB", fetched: fetched, needed: resource.length)
+            // It is sent a little more of the beginning before it leaves, since all comes at once.
+            try await look(at: url, "looked at again")
+            #expect(stage.origin.log.bodyBytesWritten < 4 << 20)
         }
+    }
+
+    private func look(at url: String, _ what: String) async throws {
+        let start = SystemTimeSource().monotonicTime()
+        let outcome = try await PlayerTool.ffprobe.run([
+            "-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", url,
+        ])
+        PlayerFigures.tell("ffprobe 1 GB", what, since: start)
+        #expect(outcome.hasSucceeded, "\(outcome.error)")
+        #expect(outcome.text.hasPrefix("6."))
     }
 
     @Test("A film that changes under a player never mixes with the next one")
@@ -167,11 +179,4 @@ struct FFmpegTests {
     }
 
     private static let checksums = ["-f", "framemd5", "-"]
-}
-
-extension OriginBehaviour {
-    /// Says nothing for a while when so many body bytes of the response are out.
-    fileprivate static func stalling(after bytes: Int64, for time: Duration) -> OriginBehaviour {
-        faithful.with { $0.interruptions = [(bytes, .pause(time))] }
-    }
 }

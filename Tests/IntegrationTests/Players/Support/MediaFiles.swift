@@ -12,6 +12,8 @@ struct MediaFiles: Sendable {
     }
 
     let directory: TemporaryDirectory
+    /// What one sees in any of the films but `other.mp4`.
+    let pictures: Pictures
 
     func bytes(_ name: String) throws -> [UInt8] {
         try directory.bytes(name)
@@ -27,6 +29,19 @@ struct MediaFiles: Sendable {
         #expect(outcome.hasSucceeded, "\(outcome.error)")
         #expect(outcome.error.isEmpty, "\(outcome.error)")
         return outcome.text
+    }
+
+    /// The pictures of a film of a directory, as ffmpeg decodes them.
+    static func pictures(
+        of name: String,
+        in directory: TemporaryDirectory
+    ) async throws -> Pictures {
+        let outcome = try await PlayerTool.ffmpeg.run(
+            ["-v", "error", "-i", name, "-f", "rawvideo", "-pix_fmt", "yuv420p", "-"],
+            in: directory.path
+        )
+        try #require(outcome.hasSucceeded, "\(outcome.error)")
+        return Pictures(outcome.output)
     }
 
     private static func make() async throws -> MediaFiles {
@@ -143,6 +158,8 @@ struct MediaFiles: Sendable {
         )
         let scattered = try ScatteredFilm(try directory.bytes("tail.mp4"))
         try directory.write(scattered.bytes, to: "scattered.mp4")
-        return MediaFiles(directory: directory)
+        let pictures = try await pictures(of: "tail.mp4", in: directory)
+        try #require(pictures.count == 150)
+        return MediaFiles(directory: directory, pictures: pictures)
     }
 }

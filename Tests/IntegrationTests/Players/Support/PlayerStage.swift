@@ -1,5 +1,6 @@
 import HTTPTypes
 import SystemPackage
+import Testing
 import TieredCache
 import TieredCacheProxy
 import TieredCacheTesting
@@ -35,8 +36,11 @@ struct PlayerStage: Sendable {
     }
 
     /// Serves one of the films, or a part of one, under its own name.
+    ///
+    /// What lies under `folder` is for a player that asks the origin itself.
     func serve(
         _ name: String,
+        under folder: String = "",
         _ script: OriginScript = OriginScript(),
         _ change: (inout OriginResource) -> Void = { _ in }
     ) throws {
@@ -49,17 +53,18 @@ struct PlayerStage: Sendable {
             fields: fields
         )
         change(&resource)
-        origin.serve("/\(name)", resource, script)
+        origin.serve("\(folder)/\(name)", resource, script)
     }
 
-    /// Serves a playlist and all that it may refer to.
-    func servePresentation(_ playlist: String) throws {
-        try serve(playlist)
+    /// Serves a film, or a playlist and all that it may refer to.
+    func servePresentation(_ name: String, under folder: String = "") throws {
+        try serve(name, under: folder)
+        guard name.hasSuffix(".m3u8") || name.hasSuffix(".mpd") else { return }
         let parts = media.directory.names.filter { name in
             name.hasSuffix(".ts") || name.hasSuffix(".m4s") || name == "init.mp4"
                 || name == "film.key" || name.hasPrefix("dash") && name.hasSuffix(".mp4")
         }
-        for part in parts { try serve(part) }
+        for part in parts { try serve(part, under: folder) }
     }
 
     /// The URL that the player gets.
@@ -69,6 +74,64 @@ struct PlayerStage: Sendable {
 
     /// The size of a film.
     func size(_ name: String) throws -> Int64 { Int64(try media.bytes(name).count) }
+
+    /// What the origin was asked for of films and their parts.
+    private var asked: [OriginExchange] {
+        let paths = Set(media.directory.names.map { "/\($0)" })
+        return origin.log.exchanges.filter { paths.contains($0.path) }
+    }
+
+    /// The bytes that the origin has sent of what it was asked for, and those of all that, once each.
+    private func amounts() throws -> (fetched: Int64, needed: Int64) {
+        let asked = asked
+        let needed = try Set(asked.map(\.path)).reduce(0) { sum, path in
+            sum + (try size(String(path.dropFirst())))
+        }
+        return (asked.reduce(0) { $0 + $1.bodyBytesWritten }, needed)
+    }
+
+    /// Says how much was fetched for a player, and that of what it needed hardly a byte came twice.
+    func expectEachByteOnce(
+        _ player: String,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let (fetched, needed) = try amounts()
+        PlayerFigures.tell(player, fetched: fetched, needed: needed)
+        #expect(
+            needed > 0 && fetched <= needed + 128 << 10,
+            "\(fetched) fetched of \(needed)",
+            sourceLocation: sourceLocation
+        )
+    }
+
+    /// Says how much was fetched for a player from an origin that cuts: at most a fifth more.
+    func expectLittleTwice(
+        _ player: String,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let (fetched, needed) = try amounts()
+        PlayerFigures.tell(player, fetched: fetched, needed: needed)
+        #expect(
+            needed > 0 && fetched <= needed * 12 / 10,
+            "\(fetched) fetched of \(needed)",
+            sourceLocation: sourceLocation
+        )
+    }
+
+    /// Does `body`, during which the origin is asked for no film and no part of one.
+    func withoutOrigin(
+        sourceLocation: SourceLocation = #_sourceLocation,
+        _ body: () async throws -> Void
+    ) async throws {
+        let before = asked.count
+        try await body()
+        let after = asked
+        #expect(
+            after.count == before,
+            "\(after.dropFirst(before).map(\.target))",
+            sourceLocation: sourceLocation
+        )
+    }
 
     private static func type(of name: String) -> String {
         switch name.split(separator: ".").last {

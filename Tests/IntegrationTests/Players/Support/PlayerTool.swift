@@ -14,7 +14,7 @@ enum PlayerTool: String, Sendable {
     case ffmpeg
     case ffprobe
     case mpv
-    case gstreamer = "gst-launch-1.0"
+    case gstreamer = "gst-play-1.0"
     case vlc = "cvlc"
     case chromium
     case shell = "sh"
