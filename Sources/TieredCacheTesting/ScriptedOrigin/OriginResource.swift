@@ -139,9 +139,24 @@ public struct OriginResource: Sendable {
     }
 
     /// FNV-1a, so that other bytes of the same length have another tag.
+    ///
+    /// Over words of eight bytes: byte by byte, the tag of a film would take a debug build most of the
+    /// time of an answer.
     private static func digest(_ bytes: [UInt8]) -> String {
-        let digest = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { hash, byte in
-            (hash ^ UInt64(byte)) &* 0x100_0000_01B3
+        let prime: UInt64 = 0x100_0000_01B3
+        let digest = bytes.withUnsafeBytes { bytes in
+            var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+            var offset = 0
+            while offset + 8 <= bytes.count {
+                let word = bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+                hash = (hash ^ word) &* prime
+                offset += 8
+            }
+            while offset < bytes.count {
+                hash = (hash ^ UInt64(bytes[offset])) &* prime
+                offset += 1
+            }
+            return hash
         }
         return String(digest, radix: 16)
     }

@@ -1,4 +1,5 @@
 import Testing
+import TieredCache
 import TieredCacheTesting
 
 /// What a client sees that asks for parts in any order.
@@ -22,8 +23,11 @@ struct CurlTests {
             for place in [50, 3, 27, 41, 12, 60] {
                 let start = Int64(place) << 20 + 777
                 let range = start..<start + 500_000
+                let begin = SystemTimeSource().monotonicTime()
                 let bytes = try await get(url, "-r", "\(start)-\(range.upperBound - 1)")
-                #expect(bytes == body.bytes(in: range))
+                PlayerFigures.tell("curl", "500 kB at \(place) MiB", since: begin)
+                let isRight = bytes == body.bytes(in: range)
+                #expect(isRight)
                 wanted += 500_000
             }
             #expect(Double(stage.origin.log.bodyBytesWritten) <= Double(wanted) * 1.3)
@@ -58,6 +62,31 @@ struct CurlTests {
                 for try await isRight in group { #expect(isRight) }
             }
             #expect(stage.origin.log.bodyBytesWritten <= length * 11 / 10)
+        }
+    }
+
+    @Test("An origin that is slow, cuts, stalls and refuses changes no byte")
+    func troubledOrigins() async throws {
+        try await PlayerStage.with { stage in
+            try stage.serve("tail.mp4", .troubled)
+            let isRight = try await get(stage.url("tail.mp4")) == stage.media.bytes("tail.mp4")
+            #expect(isRight)
+            try stage.expectLittleTwice("curl tail.mp4, troubled")
+            try await stage.withoutOrigin {
+                let again = try await get(stage.url("tail.mp4")) == stage.media.bytes("tail.mp4")
+                #expect(again)
+            }
+        }
+    }
+
+    @Test("A file that changes under it never mixes with the next one")
+    func changes() async throws {
+        try await PlayerStage.with { stage in
+            let seen = try await stage.whileItChanges { try await PlayerTool.curl.run(["-s", $0]) }
+            let isOld = try stage.media.bytes("fast.mp4").starts(with: seen.output)
+            #expect(isOld && seen.output.count > 0)
+            let isNew = try await get(stage.url("fast.mp4")) == stage.media.bytes("other.mp4")
+            #expect(isNew)
         }
     }
 }

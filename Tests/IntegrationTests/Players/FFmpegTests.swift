@@ -152,29 +152,20 @@ struct FFmpegTests {
     @Test("A film that changes under a player never mixes with the next one")
     func changes() async throws {
         try await PlayerStage.with { stage in
-            // Asked at each start whether it is current.
-            try stage.serve("fast.mp4", OriginScript(.throttled(bytesPerSecond: 1 << 20))) {
-                $0.fields[.cacheControl] = "no-cache"
-            }
             let directory = stage.media.directory
             let old = try await MediaFiles.frames(of: directory.appending("fast.mp4").string)
             let new = try await MediaFiles.frames(of: directory.appending("other.mp4").string)
-            let url = try stage.url("fast.mp4")
-            async let playing = PlayerTool.ffmpeg.run(["-v", "error", "-i", url] + Self.checksums)
-            await stage.origin.waitUntil { $0.bodyBytesWritten(for: "/fast.mp4") > 300_000 }
-            let other = try stage.media.bytes("other.mp4")
-            stage.origin.update("/fast.mp4") { film in
-                film.body = .bytes(other)
-                film.version += 1
+            let outcome = try await stage.whileItChanges { url in
+                try await PlayerTool.ffmpeg.run(["-v", "error", "-i", url] + Self.checksums)
             }
-            let seen = try await playing.text.split(separator: "\n").filter { $0.first != "#" }
+            let seen = outcome.text.split(separator: "\n").filter { $0.first != "#" }
             let whole = Set(old.split(separator: "\n").filter { $0.first != "#" })
             // The last packet may have come only in part; every other frame is the old film's.
             let strange = seen.filter { !whole.contains($0) }
             #expect(strange.count <= 2 && seen.count >= 1, "\(strange)")
             #expect(Set(strange).isDisjoint(with: new.split(separator: "\n")))
             // A player that starts now is a new reader.
-            #expect(try await MediaFiles.frames(of: url) == new)
+            #expect(try await MediaFiles.frames(of: stage.url("fast.mp4")) == new)
         }
     }
 
