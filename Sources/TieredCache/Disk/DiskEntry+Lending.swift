@@ -62,6 +62,9 @@ package final class LentBytes: Sendable {
     /// Where they are in the body.
     package var range: Range<Int64> { loan.range }
 
+    /// How many they are.
+    package var count: Int64 { loan.range.upperBound - loan.range.lowerBound }
+
     /// Where they are in the file.
     package var place: Range<Int64> { loan.place }
 

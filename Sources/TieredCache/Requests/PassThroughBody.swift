@@ -31,7 +31,7 @@ final class PassThroughBody: BodySource {
     /// Where the body turned out to end; nil before that, or if it was not seen.
     var bodyEnd: Int64? { channel.bodyEnd }
 
-    func next() async throws(CacheError) -> Data? {
+    func next(atMost count: Int) async throws(CacheError) -> Data? {
         while position.withLock({ $0 }) < range.upperBound {
             guard let chunk = try await channel.next() else {
                 try checkEnd()

@@ -41,6 +41,27 @@ public struct ResponseBody: AsyncSequence, Sendable {
         ) async throws(CacheError) -> Data? {
             try await source.next()
         }
+
+        /// The next chunk, of a certain size at most; what is in memory already may be longer.
+        ///
+        /// - Parameter count: the most bytes that are read from the disk; not negative.
+        /// - Returns: the chunk, or nil at the end.
+        /// - Throws: what ``next()`` throws.
+        package mutating func next(atMost count: Int) async throws(CacheError) -> Data? {
+            try await source.next(atMost: count)
+        }
+
+        /// Takes the next bytes as a part of their file, to be sent from there: nobody keeps them in
+        /// memory while a client does not read.
+        ///
+        /// Never waits.
+        ///
+        /// - Parameter count: how many are worth it, and how many are wanted at most.
+        /// - Returns: the bytes, which have been read then; nil where they are to be read by
+        ///   ``next(atMost:)``.
+        package mutating func lend(_ count: ClosedRange<Int64>) -> LentBytes? {
+            source.lend(count)
+        }
     }
 
     /// Reads the rest of the body into one piece.
@@ -70,7 +91,11 @@ public struct ResponseBody: AsyncSequence, Sendable {
 /// Where a body's bytes come from; for one consumer at a time.
 protocol BodySource: AnyObject, Sendable {
     /// The next chunk, never empty, or nil at the end.
-    func next() async throws(CacheError) -> Data?
+    ///
+    /// - Parameter count: the most bytes that are read from the disk.
+    func next(atMost count: Int) async throws(CacheError) -> Data?
+    /// Gives the next bytes as a part of their file, if there are enough of them; never waits.
+    func lend(_ count: ClosedRange<Int64>) -> LentBytes?
     /// The delivered bytes by origin.
     var counts: ByteCounts { get }
     /// Why bytes were delivered that could not be stored; nil if there were none so far.
@@ -84,6 +109,8 @@ protocol BodySource: AnyObject, Sendable {
 }
 
 extension BodySource {
+    func next() async throws(CacheError) -> Data? { try await next(atMost: 256 << 10) }
+    func lend(_ count: ClosedRange<Int64>) -> LentBytes? { nil }
     var storageTrouble: CacheError? { nil }
     var isSuperseded: Bool { false }
     var generation: UInt64? { nil }
@@ -109,7 +136,7 @@ final class MemoryBody: BodySource {
         rest.withLock { $0.take() }
     }
 
-    func next() async throws(CacheError) -> Data? {
+    func next(atMost count: Int) async throws(CacheError) -> Data? {
         guard let bytes = take() else { return nil }
         counts.add(fromCache: Int64(bytes.count))
         return bytes

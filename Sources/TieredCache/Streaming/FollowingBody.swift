@@ -21,8 +21,6 @@ final class FollowingBody: BodySource {
         var fruitless = 0
     }
 
-    static let chunkSize = 256 * 1024
-
     let counts = ByteCounts()
     let entry: DiskEntry
     let engine: Engine
@@ -80,15 +78,30 @@ final class FollowingBody: BodySource {
     var generation: UInt64? { entry.generation }
     var storageKey: CacheKey? { entry.key }
 
-    func next() async throws(CacheError) -> Data? {
-        guard let number, let fill = filler?.fill else { return try await follow() }
+    func next(atMost count: Int) async throws(CacheError) -> Data? {
+        guard let number, let fill = filler?.fill else { return try await follow(atMost: count) }
         let position = state.withLock { $0.position }
         fill.didAsk(number, at: position, now: engine.time.monotonicTime())
         defer { fill.didAnswer(number, now: engine.time.monotonicTime()) }
-        return try await follow()
+        return try await follow(atMost: count)
     }
 
-    private func follow() async throws(CacheError) -> Data? {
+    func lend(_ count: ClosedRange<Int64>) -> LentBytes? {
+        guard state.withLock({ $0.channel == nil }) else { return nil }
+        let (position, limit) = bounds()
+        let wanted = min(count.upperBound, limit - position)
+        guard wanted >= count.lowerBound, let lent = entry.lend(position..<position + wanted),
+            lent.count >= count.lowerBound
+        else { return nil }
+        if let number, let fill = filler?.fill {
+            fill.didAsk(number, at: position, now: engine.time.monotonicTime())
+            fill.didAnswer(number, now: engine.time.monotonicTime())
+        }
+        didDeliver(lent.range)
+        return lent
+    }
+
+    private func follow(atMost count: Int) async throws(CacheError) -> Data? {
         while true {
             if let bytes = try await passed() { return bytes }
             // In this order: what happens after the look at signal and flight is seen next time.
@@ -100,8 +113,11 @@ final class FollowingBody: BodySource {
                 try finish(position, limit)
                 return nil
             }
-            let bytes = await read(at: position, limit: limit)
-            if !bytes.isEmpty { return deliver(bytes, at: position) }
+            let bytes = await read(at: position, Int(min(Int64(count), limit - position)))
+            guard bytes.isEmpty else {
+                didDeliver(position..<position + Int64(bytes.count))
+                return bytes
+            }
             guard let filler, let seen else { throw missing(position) }
             noteMissing(at: position)
             try await wait(at: position, limit: limit, filler, seen: seen, outcome)
@@ -117,8 +133,7 @@ final class FollowingBody: BodySource {
 
     // MARK: Held bytes
 
-    private func read(at position: Int64, limit: Int64) async -> Data {
-        let count = Int(min(Int64(Self.chunkSize), limit - position))
+    private func read(at position: Int64, _ count: Int) async -> Data {
         let entry = entry
         let buffer = ReadBuffer(capacity: count)
         switch buffer.fill({ entry.readWithoutBlocking(at: position, into: $0) }) {
@@ -138,16 +153,14 @@ final class FollowingBody: BodySource {
         state.withLock { $0.held.remove(block..<(overflow ? .max : end)) }
     }
 
-    private func deliver(_ bytes: Data, at position: Int64) -> Data {
-        let range = position..<position + Int64(bytes.count)
+    private func didDeliver(_ range: Range<Int64>) {
         let missing = heldAtStart.gaps(in: range).count
         counts.add(fromOrigin: missing)
-        counts.add(fromCache: Int64(bytes.count) - missing)
+        counts.add(fromCache: Int64(range.count) - missing)
         state.withLock { state in
             state.position = range.upperBound
             state.fruitless = 0
         }
-        return bytes
     }
 
     /// Lets the flight of this reader come to its own end, which is at most a block away.

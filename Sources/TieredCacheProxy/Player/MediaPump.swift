@@ -56,21 +56,14 @@ struct MediaPump: Sendable {
         _ position: inout Int64
     ) async throws(PumpFailure) {
         var body = response.body.makeAsyncIterator()
-        while true {
-            let chunk: Data?
-            do throws(CacheError) {
-                chunk = try await body.next()
-            } catch {
-                throw .cache(error)
+        do {
+            while let count = try await writer.writeNext(of: &body) {
+                position += count
             }
-            guard let chunk else { return }
-            let count = Int64(chunk.count)
-            do {
-                try await writer.write(chunk)
-            } catch {
-                throw .client
-            }
-            position += count
+        } catch let error as CacheError {
+            throw .cache(error)
+        } catch {
+            throw .client
         }
     }
 

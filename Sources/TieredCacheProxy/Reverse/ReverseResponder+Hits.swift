@@ -57,11 +57,10 @@ extension ReverseResponder {
     ) async {
         do {
             guard let generation,
-                let body = try await cache.heldBytes(rest, of: target, generation: generation)
+                let held = try await cache.heldBytes(rest, of: target, generation: generation)
             else { return }
-            for try await chunk in body {
-                try await writer.write(chunk)
-            }
+            var body = held.makeAsyncIterator()
+            while try await writer.writeNext(of: &body) != nil {}
             try await writer.finish()
         } catch {
             logger.debug("answer cut", metadata: ["error": "\(error)"])

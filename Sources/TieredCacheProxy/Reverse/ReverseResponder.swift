@@ -72,10 +72,8 @@ struct ReverseResponder: Responder {
             return try await writer.send(LocalAnswer.to(error))
         }
         try await writer.start(Self.head(of: response, isHead: request.isHead))
-        var chunks = response.body.makeAsyncIterator()
-        while let chunk = try await chunks.next() {
-            try await writer.write(chunk)
-        }
+        var body = response.body.makeAsyncIterator()
+        while try await writer.writeNext(of: &body) != nil {}
         try await writer.finish()
     }
 

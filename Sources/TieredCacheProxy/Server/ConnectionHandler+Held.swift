@@ -83,7 +83,6 @@ extension ConnectionHandler {
         guard let context, context.channel.isActive, let socket = socket(of: context) else {
             return 0
         }
-        let count = Int(bytes.range.upperBound - bytes.range.lowerBound)
         let sent = head.withUnsafeReadableBytes { head in
             tc_send_with_file(
                 socket,
@@ -91,7 +90,7 @@ extension ConnectionHandler {
                 head.count,
                 bytes.descriptor,
                 bytes.place.lowerBound,
-                count
+                Int(bytes.count)
             )
         }
         return Int(sent)
@@ -108,6 +107,13 @@ extension ConnectionHandler {
         return descriptor
     }
 
+    /// Writes a piece of the body from a file; done when it has gone to the socket.
+    func writeLent(_ bytes: LentBytes) -> EventLoopFuture<Void> {
+        // The answer to a HEAD, a 304 or a 204 has no body.
+        if let answer = exchange?.answer, answer.framing == .none { return answer.lastWrite }
+        return writeFile(bytes, sent: 0)
+    }
+
     /// Has the kernel send bytes from a file; done when they have gone to the socket.
     ///
     /// - Parameters:
@@ -118,9 +124,10 @@ extension ConnectionHandler {
         guard let context, let answer = exchange?.answer else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
-        let count = bytes.range.upperBound - bytes.range.lowerBound
-        exchange?.answer?.missing = answer.missing.map { $0 - count }
-        guard sent < count else {
+        guard beginPiece(bytes.count, context) else {
+            return server.failedFuture(ConnectionFailure.misuse)
+        }
+        guard sent < bytes.count else {
             didWrite()
             return answer.lastWrite
         }
@@ -139,7 +146,8 @@ extension ConnectionHandler {
             withExtendedLifetime(bytes) { Self.letGo(handle) }
             if case .success = result { bound.value.didWrite() }
         }
-        context.writeAndFlush(wrapOutboundOut(.fileRegion(region)), promise: done)
+        context.write(wrapOutboundOut(.fileRegion(region)), promise: done)
+        endPiece(context)
         // Mostly all of it has gone by now.
         if lent != nil { watch(context) }
         exchange?.answer?.lastWrite = done.futureResult

@@ -80,33 +80,56 @@ extension ConnectionHandler {
         return buffer
     }
 
-    /// Writes a piece of the body; done when the piece before has gone to the socket.
+    /// Writes a piece of the body; done when it has gone to the socket.
     func writeBody(_ bytes: ByteBuffer) -> EventLoopFuture<Void> {
         guard let context, let answer = exchange?.answer else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
+        let count = Int64(bytes.readableBytes)
         // The answer to a HEAD, a 304 or a 204 has no body.
-        guard answer.framing != .none, bytes.readableBytes > 0 else { return answer.lastWrite }
-        guard bytes.readableBytes <= answer.missing ?? .max else {
-            cut()
+        guard answer.framing != .none, count > 0 else { return answer.lastWrite }
+        guard beginPiece(count, context) else {
             return server.failedFuture(ConnectionFailure.misuse)
-        }
-        exchange?.answer?.missing = answer.missing.map { $0 - Int64(bytes.readableBytes) }
-        let isChunked = answer.framing == .unknown && exchange?.request.head.version == .http1_1
-        if isChunked {
-            let size = ByteBuffer(string: String(bytes.readableBytes, radix: 16) + "\r\n")
-            context.write(wrapOutboundOut(.byteBuffer(size)), promise: nil)
         }
         let done = context.eventLoop.makePromise(of: Void.self)
         context.write(wrapOutboundOut(.byteBuffer(bytes)), promise: done)
+        endPiece(context)
+        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+        done.futureResult.whenSuccess { bound.value.didWrite() }
+        exchange?.answer?.lastWrite = done.futureResult
+        return done.futureResult
+    }
+
+    /// Whether each piece of the present answer says how long it is.
+    private var isChunked: Bool {
+        exchange?.answer?.framing == .unknown && exchange?.request.head.version == .http1_1
+    }
+
+    /// Counts a piece of the body, and writes what goes before it.
+    ///
+    /// - Returns: false if the answer was not to be that long; it is cut then.
+    func beginPiece(_ count: Int64, _ context: ChannelHandlerContext) -> Bool {
+        guard let missing = exchange?.answer?.missing else {
+            if isChunked {
+                let size = ByteBuffer(string: String(count, radix: 16) + "\r\n")
+                context.write(wrapOutboundOut(.byteBuffer(size)), promise: nil)
+            }
+            return true
+        }
+        guard count <= missing else {
+            cut()
+            return false
+        }
+        exchange?.answer?.missing = missing - count
+        return true
+    }
+
+    /// Writes what goes behind a piece of the body, and sends everything off.
+    func endPiece(_ context: ChannelHandlerContext) {
         if isChunked {
             context.write(wrapOutboundOut(.byteBuffer(ByteBuffer(string: "\r\n"))), promise: nil)
         }
         context.flush()
-        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        done.futureResult.whenSuccess { bound.value.didWrite() }
-        exchange?.answer?.lastWrite = done.futureResult
-        return answer.lastWrite
     }
 
     /// Ends the body; done when all of it has gone to the socket.
@@ -118,9 +141,8 @@ extension ConnectionHandler {
             cut()
             return server.failedFuture(ConnectionFailure.misuse)
         }
-        let isHTTP11 = exchange?.request.head.version == .http1_1
         var lastWrite = answer.lastWrite
-        if answer.framing == .unknown, isHTTP11 {
+        if isChunked {
             let end = ByteBuffer(string: "0\r\n\r\n")
             lastWrite = context.writeAndFlush(wrapOutboundOut(.byteBuffer(end)))
         } else {

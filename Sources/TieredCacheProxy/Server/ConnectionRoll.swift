@@ -13,12 +13,18 @@ final class ConnectionRoll: Sendable {
     /// How many there are.
     var count: Int { state.withLock { $0.channels.count } }
 
-    /// Bytes that each has been given to send and that its socket has not taken.
-    func bytesBuffered() async -> [Int] {
-        var counts: [Int] = []
+    /// Bytes that each was given to send and that its socket has not taken: in memory, and at most
+    /// how many in a file.
+    func unsent() async -> [(inMemory: Int, inFile: Int)] {
+        var counts: [(Int, Int)] = []
         for channel in state.withLock({ Array($0.channels.values) }) {
             do {
-                counts.append(try await channel.getOption(.bufferedWritableBytes).get())
+                let pending = try await channel.getOption(.bufferedWritableBytes).get()
+                let lent = try await channel.eventLoop.submit {
+                    let operations = channel.pipeline.syncOperations
+                    return try operations.handler(type: ConnectionHandler.self).lent?.count ?? 0
+                }.get()
+                counts.append((max(0, pending - Int(lent)), min(pending, Int(lent))))
             } catch {
                 // It has closed meanwhile.
             }

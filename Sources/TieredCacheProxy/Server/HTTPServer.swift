@@ -4,6 +4,12 @@ import NIOHTTP1
 import NIOPosix
 import TieredCache
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
 /// An HTTP/1.1 server on 127.0.0.1.
 final class HTTPServer: Sendable {
     private let listener: any Channel
@@ -50,6 +56,7 @@ final class HTTPServer: Sendable {
             .childChannelOption(.autoRead, value: false)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.tcpOption(.unsentMark), value: .init(unsentMark))
             .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelOption(
                 .recvAllocator,
@@ -69,6 +76,15 @@ final class HTTPServer: Sendable {
         return HTTPServer(listener, connections, limits)
     }
 
+    /// Bytes beyond what the client has room for, above which its socket takes no more.
+    ///
+    /// Without it the kernel takes megabytes, and sends them when an acknowledgement comes, on the core
+    /// of a client on the same machine, which is the one that is busy. A hit of 1 MiB took 1.0 to 1.1 of
+    /// nginx's time then, 0.94 with 128 KiB, 0.7 with 64 KiB, and 0.5 with 4, 16 and 32 KiB; what is
+    /// shorter takes as long as before. A player that pauses leaves nothing in the kernel but what it
+    /// has room for itself.
+    private static let unsentMark = 16 << 10
+
     /// Stops: listens no more, gives the answers under way a little time, closes everything.
     func stop() async {
         do {
@@ -78,6 +94,11 @@ final class HTTPServer: Sendable {
         }
         await connections.stop(within: limits.stopTimeout)
     }
+}
+
+extension NIOBSDSocket.Option {
+    /// `TCP_NOTSENT_LOWAT`, for which SwiftNIO has no name.
+    fileprivate static let unsentMark = NIOBSDSocket.Option(rawValue: TCP_NOTSENT_LOWAT)
 }
 
 extension ChannelPipeline.SynchronousOperations {

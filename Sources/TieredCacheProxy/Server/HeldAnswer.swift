@@ -22,7 +22,7 @@ struct HeldAnswer: Sendable {
     /// Shorter pieces are copied: two system calls would cost more than that.
     static let minimumLent: Int64 = 32 << 10
     /// The most that is copied at once; a client that does not read keeps so much in memory.
-    static let maximumCopied: Int64 = 128 << 10
+    static let maximumCopied: Int64 = 64 << 10
     /// The most that is given to the kernel at once.
     static let maximumLent: Int64 = 1 << 20
 

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import NIOCore
+import TieredCache
 
 /// What answers the requests of a server.
 protocol Responder: Sendable {
@@ -52,17 +53,40 @@ struct ResponseWriter: Sendable {
         try await connection.perform { $0.writeHead(head) }
     }
 
-    /// Sends a piece of the body; returns when there is room for another one.
+    /// Sends a piece of the body; returns when it has gone to the socket.
     func write(_ bytes: ByteBuffer) async throws {
         try await connection.perform { $0.writeBody(bytes) }
     }
 
-    /// Sends bytes of the cache, copied piece by piece: a client that does not read keeps one piece in
-    /// memory, however long the body is that is held there.
+    /// Sends the next bytes of a body, and returns when they have gone to the socket.
+    ///
+    /// They go from their file, where it holds them. Else they are copied piece by piece: a client that
+    /// does not read keeps one piece in memory.
+    ///
+    /// - Parameter body: what is sent; one chunk of it.
+    /// - Returns: how many bytes; nil at the end of the body.
+    /// - Throws: a `CacheError` where the body has failed, and another where the client has left.
+    func writeNext(of body: inout ResponseBody.AsyncIterator) async throws -> Int64? {
+        if let lent = body.lend(HeldAnswer.minimumLent...Self.maximumLent) {
+            try await connection.perform { $0.writeLent(lent) }
+            return lent.count
+        }
+        guard let chunk = try await body.next(atMost: Int(HeldAnswer.maximumCopied)) else {
+            return nil
+        }
+        let count = Int64(chunk.count)
+        try await write(chunk)
+        return count
+    }
+
+    /// How much is lent at once: what is lent counts as read, and what comes behind it is fetched.
+    private static let maximumLent: Int64 = 256 << 10
+
+    /// Sends bytes, copied piece by piece.
     ///
     /// - Parameter bytes: given away, so that nobody keeps them while the client does not read.
     /// - Throws: where the client has left.
-    func write(_ bytes: consuming Data) async throws {
+    private func write(_ bytes: consuming Data) async throws {
         var rest = bytes
         while !rest.isEmpty {
             let piece = ByteBuffer(copying: rest.prefix(Int(HeldAnswer.maximumCopied)))

@@ -35,13 +35,44 @@ struct PlayerPausingTests {
                 let sent = fixture.origin.log.bodyBytesWritten(for: "/\(number).mp4")
                 #expect(sent < 64 << 20, "\(number): \(sent)")
             }
-            // Each has two pieces that wait for its socket, and the chunk that they were cut from.
+            // What waits for a socket waits in its file, but for the end of what had just come.
+            let unsent = await fixture.proxy.server.connections.unsent()
+            #expect(unsent.count >= 8)
             let piece = Int(HeldAnswer.maximumCopied)
-            let buffered = await fixture.proxy.server.connections.bytesBuffered()
-            #expect(buffered.count >= 8)
-            #expect(buffered.allSatisfy { $0 <= 2 * piece + 1024 }, "\(buffered)")
-            #expect(FollowingBody.chunkSize + 2 * piece <= 512 << 10)
+            #expect(unsent.allSatisfy { $0.inMemory <= piece + 1024 }, "\(unsent)")
             withExtendedLifetime(players) {}
+        }
+    }
+
+    @Test("A player that pauses in what is held keeps nothing in memory", arguments: [true, false])
+    func pausedInHeld(isComplete: Bool) async throws {
+        try await ProxyFixture.run { fixture in
+            let port = fixture.proxy.port
+            let resource = OriginResource.fresh(48 << 20)
+            fixture.origin.serve("/a.mp4", resource)
+            let whole = try #require(resource.generatedBody)
+            let held = isComplete ? 48 << 20 : 24 << 20
+            let first = try await fixture.ask("/a.mp4", "Range: bytes=0-\(held - 1)")
+            #expect(first.body.count == held)
+            let target = try fixture.target("/a.mp4")
+            let player = try await onThread {
+                let connection = try RawConnection(port: port, receiveBuffer: 65_536)
+                try connection.send("GET \(target) HTTP/1.1\r\nHost: localhost:\(port)\r\n\r\n")
+                _ = try connection.receiveHead()
+                #expect(try connection.receive(exactly: 1000) == whole.bytes(in: 0..<1000))
+                return Paused(connection: connection)
+            }
+            // Until its socket is full.
+            var unsent = await fixture.proxy.server.connections.unsent()
+            while unsent.allSatisfy({ $0.inFile + $0.inMemory == 0 }) {
+                unsent = await fixture.proxy.server.connections.unsent()
+            }
+            #expect(unsent.allSatisfy { $0.inMemory == 0 }, "\(unsent)")
+            try await onThread {
+                let rest = try player.connection.receive(exactly: (48 << 20) - 1000)
+                let isRight = rest == whole.bytes(in: 1000..<48 << 20)
+                #expect(isRight)
+            }
         }
     }
 

@@ -96,7 +96,7 @@ enum ProxyFigures {
             try connection.ask(target, port: port)
             try connection.receiveFirstByte()
         }
-        return Figure(value: growth, limit: 512, unit: "KiB")
+        return Figure(value: growth, limit: 96, unit: "KiB")
     }
 
     /// What each player adds to the process, in KiB.

@@ -84,13 +84,33 @@ final class EntryMedium: ReaderMedium {
         guard entry.held(at: read.offset) != nil else { return nil }
         let count = entry.read(at: read.offset, into: read.destination.buffer)
         guard count > 0 else { return nil }
-        if let number {
-            // Or it would count as one that has stopped reading.
-            filler?.fill.didAsk(number, at: read.offset + Int64(count), now: now)
-            filler?.fill.didAnswer(number, now: now)
-        }
-        didRead(read, count)
+        noteRead(at: read.offset + Int64(count))
+        didRead(read.offset..<read.offset + Int64(count), certainTo: read.certainEnd)
         return count
+    }
+
+    /// Takes bytes as a part of their file, if enough of them are held; never waits.
+    ///
+    /// - Parameters:
+    ///   - range: the bytes wanted.
+    ///   - least: how many are enough.
+    ///   - end: where the bytes end that the consumer is certain to read; nil if it has not said.
+    /// - Returns: the first of the bytes.
+    func lend(_ range: Range<Int64>, atLeast least: Int64, certainTo end: Int64?) -> LentBytes? {
+        let range = range.clamped(to: range.lowerBound..<max(range.lowerBound, length ?? .max))
+        guard control.isOpen, range.count >= least, let lent = entry.lend(range),
+            lent.count >= least
+        else { return nil }
+        noteRead(at: lent.range.upperBound)
+        didRead(lent.range, certainTo: end)
+        return lent
+    }
+
+    /// A reader that is not heard of would count as one that has stopped.
+    private func noteRead(at offset: Int64) {
+        guard let number else { return }
+        filler?.fill.didAsk(number, at: offset, now: now)
+        filler?.fill.didAnswer(number, now: now)
     }
 
     func read(_ read: Read, until deadline: MonotonicTime) async throws(CacheError) -> Int {
@@ -138,17 +158,16 @@ final class EntryMedium: ReaderMedium {
             count = await engine.io.run { entry.read(at: read.offset, into: destination.buffer) }
         }
         guard count > 0 else { return nil }
-        didRead(read, count)
+        didRead(read.offset..<read.offset + Int64(count), certainTo: read.certainEnd)
         return count
     }
 
-    private func didRead(_ read: Read, _ count: Int) {
-        let range = read.offset..<read.offset + Int64(count)
+    private func didRead(_ range: Range<Int64>, certainTo end: Int64?) {
         let missing = state.withLock { $0.heldAtStart.gaps(in: range).count }
         counts.add(fromOrigin: missing)
-        counts.add(fromCache: Int64(count) - missing)
+        counts.add(fromCache: Int64(range.count) - missing)
         guard let filler, !entry.isComplete else { return }
-        readAhead(of: range, certainTo: read.certainEnd, filler)
+        readAhead(of: range, certainTo: end, filler)
     }
 
     /// What is not held any more, being damaged or given up, comes from the origin.

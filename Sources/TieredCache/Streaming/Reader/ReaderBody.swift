@@ -2,8 +2,6 @@ import FoundationEssentials
 
 /// The body of a response that is read as a reader reads: in bounded requests, a little ahead.
 final class ReaderBody: BodySource {
-    private static let chunkSize: Int64 = 128 << 10
-
     private let medium: EntryMedium
     private let options: ReaderOptions
     private let position: Guarded<Int64>
@@ -31,9 +29,9 @@ final class ReaderBody: BodySource {
     var generation: UInt64? { medium.entry.generation }
     var storageKey: CacheKey? { medium.entry.key }
 
-    func next() async throws(CacheError) -> Data? {
-        let offset = position.withLock { $0 }
-        let count = min(Self.chunkSize, (end ?? .max) - offset)
+    func next(atMost count: Int) async throws(CacheError) -> Data? {
+        let (offset, left) = rest
+        let count = min(Int64(count), left)
         guard count > 0 else { return nil }
         let buffer = ReadBuffer(capacity: Int(count))
         let destination = buffer.fill { ReadDestination(buffer: $0) }
@@ -43,5 +41,25 @@ final class ReaderBody: BodySource {
         guard got > 0 else { return nil }
         position.withLock { $0 += Int64(got) }
         return buffer.data(count: got)
+    }
+
+    func lend(_ count: ClosedRange<Int64>) -> LentBytes? {
+        let (offset, left) = rest
+        let wanted = min(count.upperBound, left)
+        guard wanted >= count.lowerBound,
+            let lent = medium.lend(
+                offset..<offset + wanted,
+                atLeast: count.lowerBound,
+                certainTo: certainEnd
+            )
+        else { return nil }
+        position.withLock { $0 = lent.range.upperBound }
+        return lent
+    }
+
+    /// The next byte, and how many there are from there on at most.
+    private var rest: (offset: Int64, left: Int64) {
+        let offset = position.withLock { $0 }
+        return (offset, (end ?? .max) - offset)
     }
 }
