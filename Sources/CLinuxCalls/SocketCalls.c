@@ -13,6 +13,14 @@
 #include <sys/sendfile.h>
 
 enum { page_size = 4096 };
+#endif
+
+#if defined(MSG_NOSIGNAL)
+enum { send_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
+#else
+// There the socket itself says that no signal is wanted.
+enum { send_flags = MSG_DONTWAIT };
+#endif
 
 // Sends what there is to be copied. (To let it wait for the pages with MSG_MORE was measured to take
 // about twice the time of a request.)
@@ -20,11 +28,16 @@ static ssize_t send_both(int socket, struct iovec *parts) {
   struct msghdr message = {.msg_iov = parts, .msg_iovlen = parts[1].iov_len > 0 ? 2 : 1};
   ssize_t sent;
   do {
-    sent = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    sent = sendmsg(socket, &message, send_flags);
   } while (sent < 0 && errno == EINTR);
   return sent < 0 ? 0 : sent;
 }
-#endif
+
+int64_t tc_send_both(int socket, const void *first, size_t first_count, const void *second, size_t second_count) {
+  struct iovec parts[2] = {{.iov_base = (void *)first, .iov_len = first_count},
+                           {.iov_base = (void *)second, .iov_len = second_count}};
+  return send_both(socket, parts);
+}
 
 int64_t tc_send_with_file(int socket, const void *bytes, size_t count, int file, int64_t offset, size_t length) {
 #if defined(__linux__)

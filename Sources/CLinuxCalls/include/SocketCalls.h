@@ -13,4 +13,8 @@
 /// 0 where that is none or where the system has no such calls; what was wrong shows at the next write.
 int64_t tc_send_with_file(int socket, const void *bytes, size_t count, int file, int64_t offset, size_t length);
 
+/// Sends two pieces of memory on a socket that does not block. Returns how many bytes of both together
+/// the socket has taken, 0 where that is none; what was wrong shows at the next write.
+int64_t tc_send_both(int socket, const void *first, size_t first_count, const void *second, size_t second_count);
+
 #endif

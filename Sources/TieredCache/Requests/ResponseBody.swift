@@ -90,9 +90,8 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
 /// Where a body's bytes come from; for one consumer at a time.
 protocol BodySource: AnyObject, Sendable {
-    /// The next chunk, never empty, or nil at the end.
-    ///
-    /// - Parameter count: the most bytes that are read from the disk.
+    /// The next chunk, never empty, or nil at the end; of at most `count` bytes where it comes from
+    /// the disk.
     func next(atMost count: Int) async throws(CacheError) -> Data?
     /// Gives the next bytes as a part of their file, if there are enough of them; never waits.
     func lend(_ count: ClosedRange<Int64>) -> LentBytes?

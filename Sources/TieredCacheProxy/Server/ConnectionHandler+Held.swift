@@ -15,8 +15,7 @@ extension ConnectionHandler {
             exchange?.answer?.framing == ResponseHead.Framing.none || answer.range.isEmpty
         let start = answer.range.lowerBound
         let piece = isEmpty ? nil : answer.piece(at: start, context.channel.allocator)
-        var sent = 0
-        if case .lent(let bytes) = piece { sent = sendAtOnce(head, bytes) }
+        let sent = sendAtOnce(head, piece)
         if sent < head.readableBytes {
             let rest = head.getSlice(
                 at: head.readerIndex + sent,
@@ -56,7 +55,7 @@ extension ConnectionHandler {
         switch piece {
         case .copied(let bytes):
             end = offset + Int64(bytes.readableBytes)
-            written = writeBody(bytes)
+            written = writeCopy(bytes, sent: sent)
         case .lent(let bytes):
             end = bytes.range.upperBound
             written = writeFile(bytes, sent: sent)
@@ -76,24 +75,40 @@ extension ConnectionHandler {
         }
     }
 
-    /// Sends the head and bytes from a file past the channel, which has nothing else to write now.
+    /// Sends the head and a piece past the channel, which has nothing else to write now.
     ///
     /// - Returns: how many bytes of both the socket has taken; the rest is written as usual.
-    private func sendAtOnce(_ head: ByteBuffer, _ bytes: LentBytes) -> Int {
-        guard let context, context.channel.isActive, let socket = socket(of: context) else {
-            return 0
+    private func sendAtOnce(_ head: ByteBuffer, _ piece: HeldAnswer.Piece?) -> Int {
+        guard let piece, let context, context.channel.isActive,
+            let socket = socket(of: context)
+        else { return 0 }
+        return head.withUnsafeReadableBytes { head in
+            switch piece {
+            case .copied(let bytes):
+                return bytes.withUnsafeReadableBytes { bytes in
+                    Int(
+                        tc_send_both(
+                            socket,
+                            head.baseAddress,
+                            head.count,
+                            bytes.baseAddress,
+                            bytes.count
+                        )
+                    )
+                }
+            case .lent(let bytes):
+                return Int(
+                    tc_send_with_file(
+                        socket,
+                        head.baseAddress,
+                        head.count,
+                        bytes.descriptor,
+                        bytes.place.lowerBound,
+                        Int(bytes.count)
+                    )
+                )
+            }
         }
-        let sent = head.withUnsafeReadableBytes { head in
-            tc_send_with_file(
-                socket,
-                head.baseAddress,
-                head.count,
-                bytes.descriptor,
-                bytes.place.lowerBound,
-                Int(bytes.count)
-            )
-        }
-        return Int(sent)
     }
 
     /// The descriptor of the socket, which is found out once; nil if the channel has none.
@@ -105,6 +120,23 @@ extension ConnectionHandler {
         ) { $0 }
         descriptor = found ?? nil
         return descriptor
+    }
+
+    /// Writes what has not been sent of a piece that was copied.
+    private func writeCopy(_ bytes: ByteBuffer, sent: Int) -> EventLoopFuture<Void> {
+        guard let context, let answer = exchange?.answer else {
+            return server.failedFuture(ConnectionFailure.misuse)
+        }
+        guard sent > 0 else { return writeBody(bytes) }
+        guard beginPiece(Int64(sent), context) else {
+            return server.failedFuture(ConnectionFailure.misuse)
+        }
+        didWrite()
+        guard sent < bytes.readableBytes else { return answer.lastWrite }
+        return writeBody(
+            bytes.getSlice(at: bytes.readerIndex + sent, length: bytes.readableBytes - sent)
+                ?? bytes
+        )
     }
 
     /// Writes a piece of the body from a file; done when it has gone to the socket.
