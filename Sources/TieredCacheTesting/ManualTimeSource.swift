@@ -20,7 +20,22 @@ public final class ManualTimeSource: TimeSource {
         /// Ordered by deadline, then by arrival.
         var sleepers: [Sleeper] = []
         var cancelled: Set<UInt64> = []
-        var arrivals: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+        var arrivals: [(arrival: Arrival, continuation: CheckedContinuation<Void, Never>)] = []
+
+        func hasSeen(_ arrival: Arrival) -> Bool {
+            switch arrival {
+            case .count(let count): sleepers.count >= count
+            case .deadline(let end): sleepers.first.map { $0.deadline <= end } ?? false
+            }
+        }
+    }
+
+    /// What a test waits for.
+    private enum Arrival {
+        /// So many sleepers.
+        case count(Int)
+        /// One that wakes until then.
+        case deadline(MonotonicTime)
     }
 
     private let state: Guarded<State>
@@ -84,10 +99,20 @@ public final class ManualTimeSource: TimeSource {
 
     /// Returns when at least `count` tasks are asleep.
     public func waitForSleepers(_ count: Int = 1) async {
+        await wait { _ in .count(count) }
+    }
+
+    /// Returns when a task is asleep that advancing by `duration` would wake.
+    public func waitForSleeper(within duration: Duration) async {
+        await wait { .deadline($0.monotonic.advanced(by: duration)) }
+    }
+
+    private func wait(for arrival: @Sendable (State) -> Arrival) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
-                guard state.sleepers.count < count else { return true }
-                state.arrivals.append((count, continuation))
+                let arrival = arrival(state)
+                guard !state.hasSeen(arrival) else { return true }
+                state.arrivals.append((arrival, continuation))
                 return false
             }
             if isThere { continuation.resume() }
@@ -126,9 +151,8 @@ public final class ManualTimeSource: TimeSource {
                 Sleeper(id: id, deadline: deadline, continuation: continuation),
                 at: place ?? state.sleepers.endIndex
             )
-            let count = state.sleepers.count
-            let arrived = state.arrivals.filter { $0.count <= count }
-            state.arrivals.removeAll { $0.count <= count }
+            let arrived = state.arrivals.filter { state.hasSeen($0.arrival) }
+            state.arrivals = state.arrivals.filter { !state.hasSeen($0.arrival) }
             return arrived.map(\.continuation)
         }
         guard let arrived else {

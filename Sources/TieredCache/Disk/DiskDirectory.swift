@@ -58,7 +58,10 @@ struct DiskDirectory {
             entries = try optional { () throws(FileSystemError) in
                 try fileSystem.open("entries", in: root, .directory)
             }
-            if access.canWrite { sweepQuarantine() }
+            if access.canWrite {
+                sweepQuarantine()
+                sweepHistory()
+            }
             quarantinedBytes = allocatedInQuarantine()
             fixedBytes =
                 quarantinedBytes + allocated("FORMAT") + allocated("LOCK")
@@ -241,22 +244,24 @@ struct DiskDirectory {
         }
     }
 
-    /// What STATS and the events are allocated.
-    ///
-    /// A power cut can leave half of a renaming: one file with both names, which would be told twice.
+    /// What STATS and the events are allocated; a file with two names is one.
     private func allocatedByHistory() -> Int64 {
         let (events, older) = (status(HistoryFiles.events), status(HistoryFiles.olderEvents))
         let rest = allocated(HistoryFiles.statistics) + (events?.allocatedBytes ?? 0)
-        guard let older else { return rest }
-        guard older.identity == events?.identity else { return rest + older.allocatedBytes }
-        if access.canWrite {
-            do throws(FileSystemError) {
-                try fileSystem.unlink(HistoryFiles.olderEvents, in: root)
-            } catch {
-                return rest  // Then events are told twice.
-            }
+        guard let older, older.identity != events?.identity else { return rest }
+        return rest + older.allocatedBytes
+    }
+
+    /// A power cut can leave half of a renaming: one file with both names, which would be told twice.
+    private func sweepHistory() {
+        guard let older = status(HistoryFiles.olderEvents),
+            older.identity == status(HistoryFiles.events)?.identity
+        else { return }
+        do throws(FileSystemError) {
+            try fileSystem.unlink(HistoryFiles.olderEvents, in: root)
+        } catch {
+            return  // Then events are told twice.
         }
-        return rest
     }
 
     /// What the records of jobs are allocated; see docs/jobs-format.md.

@@ -9,8 +9,6 @@ public struct DownloadProgress: Hashable, Sendable {
     public let completeLength: Int64?
     /// Body bytes that arrived over the network in this download, those fetched twice included.
     public let bytesReceived: Int64
-    /// Where the bytes come from: a download's own come over the network.
-    public let source: ByteSource
     /// Bytes per second, smoothed over some seconds; nil in the first moments.
     public let bytesPerSecond: Double?
 
@@ -21,19 +19,16 @@ public struct DownloadProgress: Hashable, Sendable {
     ///   - completeLength: The complete length, if known.
     ///   - bytesReceived: Body bytes that arrived in this download.
     ///   - bytesPerSecond: The smoothed rate, if known.
-    ///   - source: Where the bytes come from.
     public init(
         offset: Int64,
         completeLength: Int64?,
         bytesReceived: Int64,
-        bytesPerSecond: Double?,
-        source: ByteSource = .network
+        bytesPerSecond: Double?
     ) {
         self.offset = offset
         self.completeLength = completeLength
         self.bytesReceived = bytesReceived
         self.bytesPerSecond = bytesPerSecond
-        self.source = source
     }
 
     /// The time left at the present rate; nil where length or rate are unknown or the rate is nil.

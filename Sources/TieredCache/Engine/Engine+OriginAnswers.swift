@@ -130,10 +130,10 @@ extension Engine {
         var trouble: CacheError?
         switch held.body {
         case .memory(let entry):
-            counters.add(Int64(wanted.count), to: .bytesFromMemory)
+            counters.add(Int64(request.countedBytes(of: held, wanted)), to: .bytesFromMemory)
             body = MemoryBody(entry.body.part(wanted), generation: entry.generation)
         case .disk(let entry):
-            counters.add(Int64(wanted.count), to: .bytesFromDisk)
+            counters.add(Int64(request.countedBytes(of: held, wanted)), to: .bytesFromDisk)
             trouble = await keepPin(entry, request)
             body = await diskBody(entry, head, wanted, request)
         }

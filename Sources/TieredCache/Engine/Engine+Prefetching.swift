@@ -8,7 +8,8 @@ extension Engine {
 
     func prefetch(
         _ request: CacheRequest,
-        bytes: Int64?
+        bytes: Int64?,
+        tail grant: @Sendable (Int64) -> Int64 = { $0 }
     ) async throws(CacheError) -> PrefetchResult {
         if let bytes, bytes <= 0 {
             throw CacheError(.invalidArgument, "cannot prefetch \(bytes) bytes")
@@ -25,7 +26,9 @@ extension Engine {
         // Storing was the purpose.
         if let trouble = response.storageTrouble { throw trouble }
         if let bytes, let length = response.completeLength, length > bytes {
-            try await prefetchMovieBox(request, beyond: bytes, length: length, &result)
+            let budget = grant(Self.movieLimit)
+            guard budget > 0 else { return result }
+            try await prefetchMovieBox(request, beyond: bytes, length: length, budget, &result)
         }
         return result
     }
@@ -51,11 +54,12 @@ extension Engine {
         _ request: CacheRequest,
         beyond head: Int64,
         length: Int64,
+        _ budget: Int64,
         _ result: inout PrefetchResult
     ) async throws(CacheError) {
         var locator = MovieBoxLocator(completeLength: length)
         var step = locator.start()
-        var budget = Self.movieLimit
+        var budget = budget
         while case .readHeader(let offset) = step {
             let end = min(length, offset + Int64(MovieBoxLocator.headerSize))
             let header = try await part(request, offset..<end, &result)

@@ -91,6 +91,13 @@ extension DownloadHandle {
 }
 
 extension TieredCache {
+    /// The number of the process that owns the directory in place of this one; nil where none does,
+    /// or where it has not said so.
+    package var owningProcess: Int32? {
+        guard case .guest(let owner) = engine.disk.openStore?.access else { return nil }
+        return owner
+    }
+
     /// Why this process cannot run the jobs: another one owns the directory; nil if it can.
     package var ownerTrouble: CacheError? {
         guard let store = engine.disk.openStore, !store.access.canWrite else { return nil }

@@ -69,6 +69,20 @@ struct PrefetchPlanner {
         }
     }
 
+    /// The head of an item has come, and what its player needs besides may lie at its end.
+    ///
+    /// - Parameters:
+    ///   - key: the item.
+    ///   - bytes: how much that may be.
+    /// - Returns: how much of it the budget has room for.
+    mutating func didReachTail(_ key: CacheKey, wanting bytes: Int64) -> Int64 {
+        guard case .running(let promised) = states[key], !leaving.contains(key) else { return 0 }
+        let granted = min(max(0, bytes), options.budget - bytesInUse)
+        guard granted >= options.leastBytes else { return 0 }
+        states[key] = .running(promised + granted)
+        return granted
+    }
+
     /// An item was fetched, or was held already.
     mutating func didFinish(_ key: CacheKey, bytes: Int64) -> [Action] {
         didReturn(key, as: .done(max(0, bytes)))

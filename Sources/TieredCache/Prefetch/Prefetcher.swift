@@ -71,7 +71,11 @@ public final class Prefetcher: Sendable {
         return Task { [weak self] in
             let fetched: Int64?
             do throws(CacheError) {
-                let result = try await engine.prefetch(request, bytes: bytes)
+                let key = request.key
+                let result = try await engine.prefetch(request, bytes: bytes) {
+                    [weak self] wanted in
+                    self?.state.withLock { $0.planner.didReachTail(key, wanting: wanted) } ?? 0
+                }
                 fetched = result.bytesFromCache + result.bytesFromOrigin
             } catch {
                 engine.logger.debug(

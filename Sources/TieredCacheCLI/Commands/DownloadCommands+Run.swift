@@ -3,9 +3,11 @@ import TieredCache
 
 extension DownloadsCommand {
     func run() async throws {
-        let downloads = try await cache.withCache { try await $0.downloads().map(\.status) }
+        let (downloads, owner) = try await cache.withCache { cache in
+            (try await cache.downloads().map(\.status), cache.owningProcess)
+        }
         for download in downloads where download.state != .finished {
-            let report = DownloadReport(download)
+            let report = DownloadReport(download, owner: owner)
             try StandardOutput.writeLine(json ? report.json.text : report.line)
         }
     }

@@ -10,6 +10,8 @@ struct DownloadReport: Equatable {
     var attempts: Int64
     /// Why it gave up, if it did.
     var error: String?
+    /// The number of the process that owns the directory and may be running it, if that is another.
+    var owner: Int64?
 
     /// For programs.
     var json: JSONValue {
@@ -21,19 +23,21 @@ struct DownloadReport: Equatable {
             .init("total", .optional(total)),
             .init("attempts", .integer(attempts)),
             .init("error", error.map { .string($0) } ?? .null),
+            .init("owner", .optional(owner)),
         ])
     }
 
-    /// `paused  12.3 MiB of 64.0 MiB  http://…`, and the reason of a failure.
+    /// `paused  12.3 MiB of 64.0 MiB  http://…`, and the reason of a failure, or who runs it.
     var line: String {
         let all = total.map { ProgressLine.size($0) } ?? "?"
-        let reason = error.map { "  (\($0))" } ?? ""
-        return "\(state)  \(ProgressLine.size(bytes)) of \(all)  \(url)\(reason)".asOneLine
+        let note = error ?? owner.map { "process \($0) owns the directory and may be running it" }
+        let end = note.map { "  (\($0))" } ?? ""
+        return "\(state)  \(ProgressLine.size(bytes)) of \(all)  \(url)\(end)".asOneLine
     }
 }
 
 extension DownloadReport {
-    init(_ status: DownloadStatus) {
+    init(_ status: DownloadStatus, owner: Int32? = nil) {
         var error: String?
         if case .failed(let problem) = status.state { error = problem.message }
         self.init(
@@ -43,7 +47,8 @@ extension DownloadReport {
             bytes: status.bytes,
             total: status.total,
             attempts: Int64(status.attempts),
-            error: error
+            error: error,
+            owner: status.state.isMeantToContinue ? owner.map(Int64.init) : nil
         )
     }
 }

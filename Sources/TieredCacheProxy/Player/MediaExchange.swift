@@ -16,6 +16,8 @@ struct MediaExchange: Sendable {
     /// What playlists have said about other URLs.
     let playlists: PlaylistMemory
     let sessions: PlayingSessions
+    /// Whether the client has been told anything.
+    let start = AnswerStart()
 
     init(
         _ request: ServerRequest,
@@ -133,6 +135,7 @@ struct MediaExchange: Sendable {
             let framing: ResponseHead.Framing = request.isHead ? .none : .unknown
             try await writer.start(ResponseHead(status: 200, fields: fields, framing: framing))
             guard !request.isHead else { return try await finishHead(response) }
+            start.begin()
             try await MediaPump(source, writer, tag: source.tag(of: response)).run(response)
             return try await writer.finish()
         }
@@ -152,6 +155,7 @@ struct MediaExchange: Sendable {
             framing: .length(Int64(range.count))
         )
         try await writer.start(head)
+        start.begin()
         try await MediaPump(source, writer, tag: source.tag(of: response)).run(response)
         try await writer.finish()
     }

@@ -97,7 +97,9 @@ extension PlayerResponder {
         of generation: UInt64?,
         _ writer: ResponseWriter
     ) async {
-        await lingering {
+        let start = AnswerStart()
+        start.begin()
+        await lingering(start) {
             guard case .response(let response) = try await source.open(.bounded(rest)),
                 response.status.code == 200, response.range == (rest.lowerBound, rest.upperBound),
                 let generation, response.generation == generation

@@ -93,11 +93,17 @@ struct PlayerResponder: Responder {
             sessions: sessions,
             writer: writer
         )
-        await lingering { try await exchange.run() }
+        await lingering(exchange.start) { try await exchange.run() }
     }
 
     /// Does the work of an answer, and goes on with it for a moment when the client leaves.
-    func lingering(_ body: @escaping @Sendable () async throws -> Void) async {
+    ///
+    /// Only before its first byte: what brings the bytes of an answer that has begun lingers by
+    /// itself (``CacheReader``), and both together would be longer than anybody waits.
+    func lingering(
+        _ start: AnswerStart,
+        _ body: @escaping @Sendable () async throws -> Void
+    ) async {
         let settings = settings
         let work = Task {
             do {
@@ -110,8 +116,10 @@ struct PlayerResponder: Responder {
             await work.value
         } onCancel: {
             Task {
-                // Cancelled only where the server stops: then at once.
-                try? await settings.timeSource.sleep(for: settings.lingerTime)
+                if !start.hasBegun {
+                    // Cancelled only where the server stops: then at once.
+                    try? await settings.timeSource.sleep(for: settings.lingerTime)
+                }
                 work.cancel()
             }
         }

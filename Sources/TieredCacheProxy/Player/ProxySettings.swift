@@ -13,9 +13,9 @@ public struct ProxySettings: Sendable {
     ///
     /// By default 30 s; the origin is asked again and again meanwhile.
     public var stallTimeout: Duration = .seconds(30)
-    /// How long a download goes on after its last client has left, by default 1.5 s.
+    /// How long a request goes on whose client has left before its answer began, by default 1.5 s.
     ///
-    /// What it may take in that time is bounded by the engine's readers.
+    /// A transfer whose bytes were on their way already goes on for two seconds and at most 1 MiB.
     public var lingerTime: Duration = .milliseconds(1500)
     /// How long an origin may take to ask for the body of a client that waits for that, by default 1 s.
     ///

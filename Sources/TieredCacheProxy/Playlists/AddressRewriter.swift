@@ -8,7 +8,7 @@ package import HTTPCaching
 /// authority is never touched: templates, escapes and fragments survive.
 package struct AddressRewriter: Sendable {
     private let prefix: String
-    private let final: TargetURI
+    private var final: TargetURI
     private let isRedirected: Bool
     /// Whether another URL answered than the player knows.
     let isElsewhere: Bool
@@ -31,6 +31,13 @@ package struct AddressRewriter: Sendable {
     /// The URL that answered.
     var location: TargetURI { final }
 
+    /// The same for addresses that mean another place, as below a base URL of a manifest.
+    func at(_ base: TargetURI) -> AddressRewriter {
+        var copy = self
+        copy.final = base
+        return copy
+    }
+
     /// The address that the player is to see; nil where it can stay.
     package func rewritten(_ address: some Collection<UInt8>) -> [UInt8]? {
         if let (scheme, rest) = Self.splitScheme(address) {
@@ -45,8 +52,27 @@ package struct AddressRewriter: Sendable {
         if address.first == slash {
             return Array((prefix + final.proxiedOrigin).utf8) + address
         }
-        guard isRedirected, !address.isEmpty, address.first != UInt8(ascii: "#") else { return nil }
+        guard !address.isEmpty, address.first != UInt8(ascii: "#"),
+            isRedirected || climbsTooHigh(address)
+        else { return nil }
         return resolved(address)
+    }
+
+    /// Whether a relative address leads above the root of its host.
+    ///
+    /// Nothing is above that (RFC 3986 §5.2.4), but behind the proxy there would be: the host.
+    private func climbsTooHigh(_ address: some Collection<UInt8>) -> Bool {
+        var depth = final.path.utf8.count { $0 == slash } - 1
+        let path = address.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+        for segment in path.split(separator: slash, omittingEmptySubsequences: false) {
+            if segment.elementsEqual("..".utf8) {
+                depth -= 1
+            } else if !segment.elementsEqual(".".utf8) {
+                depth += 1
+            }
+            if depth < 0 { return true }
+        }
+        return false
     }
 
     /// The folder of the place that answered, as the player is to see it; nil where its own is the

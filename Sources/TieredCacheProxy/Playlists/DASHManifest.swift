@@ -34,6 +34,11 @@ package struct DASHManifest: Sendable {
     private var periods: [DASHPeriods.Period]
     private var presentation: Double?
     private var awaitsBase = false
+    /// How many elements are open that are too deep to mean anything.
+    private var ignored = 0
+    /// How many addresses may still be named, over all representations.
+    private var rest = 400_000
+    private static let maximumDepth = 64
 
     /// Reads a manifest.
     package init(_ bytes: [UInt8]) {
@@ -59,6 +64,11 @@ package struct DASHManifest: Sendable {
 
     private mutating func begin(_ element: String, _ values: XMLValues) {
         awaitsBase = element == "BaseURL"
+        guard levels.count < Self.maximumDepth else {
+            ignored += 1
+            awaitsBase = false
+            return
+        }
         var level = Level(element: element, segments: levels.last?.segments ?? DASHSegments())
         level.hasList = levels.last?.hasList ?? false
         switch element {
@@ -120,6 +130,10 @@ package struct DASHManifest: Sendable {
 
     private mutating func end() {
         awaitsBase = false
+        guard ignored == 0 else {
+            ignored -= 1
+            return
+        }
         guard let level = levels.popLast() else { return }
         switch level.element {
         case "SegmentTemplate", "SegmentList", "SegmentBase":
@@ -131,12 +145,14 @@ package struct DASHManifest: Sendable {
             guard !sets.isEmpty else { return }
             let bases = (levels + [level]).compactMap(\.base)
             let values = DASHTemplate.Values(representation: level.id, bandwidth: level.bandwidth)
+            let addresses = level.segments.addresses(values, seconds: seconds, atMost: rest)
+            rest -= addresses.count
             sets[sets.count - 1].append(
                 Representation(
                     id: level.id,
                     bandwidth: level.bandwidth,
                     bases: bases,
-                    addresses: level.segments.addresses(values, seconds: seconds)
+                    addresses: addresses
                 )
             )
         default:

@@ -1,3 +1,5 @@
+import HTTPCaching
+
 /// Makes the addresses of a DASH manifest lead through the proxy; every other byte stays.
 package enum DASHRewriter {
     /// The attributes that are addresses, by element.
@@ -18,11 +20,17 @@ package enum DASHRewriter {
         var depth = 0
         /// Whether the text that follows is an address, and whether relative ones count too.
         var awaitsAddress = false
+        var isBase = false
         var isAtRoot = false
         var hasRootBase = false
         /// Where an element for the base of all addresses belongs.
         var insertion: Int?
         var edits: [(range: Range<Int>, replacement: [UInt8])] = []
+        /// The base URLs that hold here, each from the depth at which it was found on.
+        var bases: [(depth: Int, url: TargetURI)] = []
+
+        /// The base for what stands at a depth; nil for the manifest's own place.
+        func base(at depth: Int) -> TargetURI? { bases.last { $0.depth <= depth }?.url }
     }
 
     /// Rewrites a manifest.
@@ -67,17 +75,35 @@ package enum DASHRewriter {
             }
             walk.awaitsAddress = texts.contains(local) && !isEmpty
             if walk.awaitsAddress, walk.isAtRoot, local == "BaseURL" { walk.hasRootBase = true }
-            rewriteAttributes(of: local, bytes, attributes, rewriter, &walk)
+            walk.isBase = local == "BaseURL"
+            let below = walk.base(at: walk.depth).map(rewriter.at) ?? rewriter
+            rewriteAttributes(of: local, bytes, attributes, below, &walk)
             if !isEmpty { walk.depth += 1 }
         case .end:
             walk.depth -= 1
             walk.awaitsAddress = false
+            while let last = walk.bases.last, last.depth > walk.depth { walk.bases.removeLast() }
         case .text(let range):
             guard walk.awaitsAddress else { return }
             let text = bytes[range].trimmed
             guard !text.isEmpty else { return }
             walk.awaitsAddress = false
-            replace(text, rewriter, includesRelative: walk.isAtRoot, &walk)
+            // A base is relative to those outside of the element that it is for.
+            let place = walk.base(at: walk.depth - 2).map(rewriter.at) ?? rewriter
+            replace(text, place, includesRelative: walk.isAtRoot, &walk)
+            if walk.isBase { takeBase(text, at: place.location, &walk) }
+        }
+    }
+
+    /// Remembers what addresses in the element around mean; of several bases the first counts.
+    private static func takeBase(_ text: ArraySlice<UInt8>, at outer: TargetURI, _ walk: inout Walk)
+    {
+        let depth = walk.depth - 1
+        guard walk.bases.last.map({ $0.depth < depth }) ?? true else { return }
+        do throws(TargetURIError) {
+            walk.bases.append((depth, try outer.resolving(reference: XMLValues.decoded(text))))
+        } catch {
+            // No URL of ours, so there is nothing below it that could lead through the proxy.
         }
     }
 

@@ -8,6 +8,8 @@ struct DASHSegments {
     }
 
     private static let maximumCount = 100_000
+    /// Of what a template makes, in bytes.
+    private static let maximumSize = 16 << 20
 
     var media: String?
     var initialization: String?
@@ -27,19 +29,31 @@ struct DASHSegments {
     /// - Parameters:
     ///   - values: what templates put in.
     ///   - seconds: how long the period is; nil where that is not known.
+    ///   - limit: how many there may be.
     /// - Returns: the addresses in order, that of the initialization first.
-    func addresses(_ values: DASHTemplate.Values, seconds: Double?) -> [String] {
+    func addresses(
+        _ values: DASHTemplate.Values,
+        seconds: Double?,
+        atMost limit: Int = maximumCount
+    ) -> [String] {
+        guard limit > 0 else { return [] }
         // One file, of which the index tells the parts.
         guard isCut else { return [""] }
         var result: [String] = []
         if let initialization, let address = DASHTemplate(initialization).address(values) {
             result.append(address)
         }
-        guard let media else { return result + list.prefix(Self.maximumCount) }
+        guard let media else {
+            return result + list.prefix(min(Self.maximumCount, limit - result.count))
+        }
         var values = values
+        var size = 0
         for (number, time) in timeline.isEmpty ? evenly(seconds) : spans(seconds) {
             (values.number, values.time) = (number, time)
-            guard let address = DASHTemplate(media).address(values) else { return result }
+            guard result.count < limit, size < Self.maximumSize,
+                let address = DASHTemplate(media).address(values)
+            else { return result }
+            size += address.utf8.count
             result.append(address)
         }
         return result

@@ -20,6 +20,8 @@ package struct HLSPlaylist: Hashable, Sendable {
     /// Empty for a media playlist.
     package private(set) var variants: [Variant] = []
     package private(set) var renditions: [Rendition] = []
+    /// Playlists of single pictures, for a player that winds.
+    package private(set) var pictureLists: [String] = []
     /// What belongs to the playlist whatever is chosen: segments, keys, initialisation sections.
     package private(set) var resources: [String] = []
     /// Those of the resources that are keys.
@@ -55,6 +57,9 @@ package struct HLSPlaylist: Hashable, Sendable {
             switch String(decoding: text[..<colon], as: UTF8.self) {
             case "#EXT-X-STREAM-INF": pending = attributes
             case "#EXT-X-MEDIA": takeRendition(attributes, variables)
+            case "#EXT-X-I-FRAME-STREAM-INF":
+                guard let address = attributes.value("URI") else { break }
+                pictureLists.append(variables.applied(to: address))
             case "#EXT-X-KEY", "#EXT-X-SESSION-KEY":
                 guard let address = attributes.value("URI") else { break }
                 add(variables.applied(to: address))
@@ -136,7 +141,8 @@ package enum VariantChoice: Hashable, Sendable {
         }
         let groups = chosen.reduce(into: Set<String>()) { $0.formUnion($1.groups) }
         let renditions = playlist.renditions.filter { groups.contains($0.group) }
-        return chosen.map(\.address) + renditions.map(\.address)
+        let pictures = self == .all ? playlist.pictureLists : []
+        return chosen.map(\.address) + renditions.map(\.address) + pictures
     }
 }
 

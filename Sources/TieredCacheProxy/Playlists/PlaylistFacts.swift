@@ -17,19 +17,21 @@ package struct PlaylistFacts: Hashable, Sendable {
     }
 
     private init(hls bytes: [UInt8]) {
-        var (isMaster, isEnded) = (false, false)
+        var (isMaster, isEnded, hasParts) = (false, false, false)
         var interval: Duration?
         for line in PlaylistLines(bytes) where bytes[line].starts(with: "#EXT".utf8) {
             let text = bytes[line]
             if text.starts(with: "#EXT-X-STREAM-INF:".utf8) { isMaster = true }
             if text.starts(with: "#EXT-X-ENDLIST".utf8) { isEnded = true }
+            if text.starts(with: "#EXT-X-PART-INF:".utf8) { hasParts = true }
             if text.starts(with: "#EXT-X-TARGETDURATION:".utf8) {
                 let seconds = Int(String(decoding: text.dropFirst(22).prefix(9), as: UTF8.self))
                 interval = seconds.map { .seconds(max(1, $0)) }
             }
         }
         self.isEnded = isMaster || isEnded
-        refreshInterval = isEnded ? nil : interval
+        // Parts of a segment come several times in a second.
+        refreshInterval = isEnded ? nil : hasParts ? .zero : interval
     }
 
     private init(dash bytes: [UInt8]) {

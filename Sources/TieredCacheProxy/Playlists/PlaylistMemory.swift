@@ -43,7 +43,9 @@ package final class PlaylistMemory: Sendable {
     ///   - variables: those that its children may import.
     ///   - location: the URL that it came from.
     func remember(_ playlist: HLSPlaylist, _ variables: HLSVariables, at location: TargetURI) {
-        let children = playlist.variants.map(\.address) + playlist.renditions.map(\.address)
+        let children =
+            playlist.variants.map(\.address) + playlist.renditions.map(\.address)
+            + playlist.pictureLists
         let lists = variables.isEmpty ? [] : Self.resolved(children, at: location)
         let keys = Self.resolved(playlist.keys, at: location)
         guard !lists.isEmpty || !keys.isEmpty else { return }

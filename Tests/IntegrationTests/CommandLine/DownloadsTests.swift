@@ -116,6 +116,11 @@ struct DownloadsTests {
                 await place.origin.waitUntil { !$0.exchanges.isEmpty }
                 let list = try await place.run("downloads", "--json")
                 #expect(list.json.text("url") == place.origin.url("/a"))
+                // Whoever lists it cannot see how far it is, but who has it.
+                let owner = running.processIdentifier
+                #expect(list.text.contains("\"owner\":\(owner)"))
+                let line = try await place.run("downloads").text
+                #expect(line.contains("process \(owner) owns the directory"))
                 for order in [["pause", place.origin.url("/a")], ["resume"]] {
                     let refused = try await place.run(order)
                     refused.expectFailure(75, "owns the cache directory")

@@ -57,7 +57,14 @@ struct NoticeLineTests {
         #expect(
             report.json.text
                 == #"{"id":"00000000000000ab","url":"http://a/b","state":"paused","bytes":1048576,"#
-                + #""total":null,"attempts":3,"error":"two\nlines"}"#
+                + #""total":null,"attempts":3,"error":"two\nlines","owner":null}"#
         )
+        (report.state, report.error, report.owner) = ("queued", nil, 7)
+        #expect(
+            report.line
+                == "queued  1.0 MiB of ?  http://a/b  "
+                + "(process 7 owns the directory and may be running it)"
+        )
+        #expect(report.json.text.hasSuffix(#""owner":7}"#))
     }
 }

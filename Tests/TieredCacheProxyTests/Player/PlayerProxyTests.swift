@@ -1,4 +1,6 @@
 import HTTPTypes
+import NIOCore
+import NIOPosix
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -97,11 +99,10 @@ struct PlayerProxyTests {
             #expect(answer["content-length"] == "67108864")
             #expect(answer["accept-ranges"] == "bytes")
             #expect(answer["content-range"] == nil)
-            #expect(
-                fixture.origin.log.exchanges(for: "/a.mp4").allSatisfy {
-                    $0.bodyBytesWritten <= 65_536
-                }
-            )
+            let exchanges = fixture.origin.log.exchanges(for: "/a.mp4")
+            #expect(exchanges.allSatisfy { $0.bodyBytesWritten <= 65_536 })
+            // An origin that refuses HEAD is never asked by it.
+            #expect(exchanges.allSatisfy { $0.method == "GET" })
         }
     }
 
@@ -310,6 +311,42 @@ struct PlayerProxyTests {
         #expect(!text.hasPrefix("HTTP/1.1 5"), "\(text)")
         await second.stop()
         await origin.stop()
+    }
+
+    @Test func nobodyElseOnTheNetworkCanConnect() async throws {
+        try await ProxyFixture.run { fixture in
+            let client = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            let channel = try await client.connect(host: "127.0.0.1", port: fixture.proxy.port)
+                .get()
+            try await channel.close().get()
+            // Another address of the same machine.
+            await #expect(throws: (any Error).self) {
+                let other = try await client.connect(
+                    host: "127.0.0.2",
+                    port: fixture.proxy.port
+                ).get()
+                try await other.close().get()
+            }
+        }
+    }
+
+    @Test func whatIsReadFromTheCacheIsCounted() async throws {
+        try await ProxyFixture.run { fixture in
+            fixture.origin.serve("/a.mp4", .fresh(2 << 20))
+            let part = try await fixture.ask("/a.mp4", "Range: bytes=0-1048575")
+            #expect(fixture.cache.statistics.bytesFromCache == 0)
+            // Half of it is held.
+            _ = try await fixture.ask("/a.mp4")
+            #expect(fixture.cache.statistics.bytesFromCache == 1 << 20)
+            // All of it is; with and without a condition, which is answered in another way.
+            let tag = try #require(part["etag"])
+            for count: Int64 in 1...3 {
+                let answer = try await fixture.ask("/a.mp4", "If-Match: \(tag)")
+                #expect(answer.body.count == 2 << 20)
+                #expect(fixture.cache.statistics.bytesFromCache == 1 << 20 + count << 21)
+            }
+            #expect(fixture.cache.statistics.bytesFromOrigin == 2 << 20)
+        }
     }
 
     @Test func downloadsEndWhenTheLastPlayerHasLeft() async throws {

@@ -32,6 +32,27 @@ struct PlayerRedirectTests {
         }
     }
 
+    @Test(
+        "A target that has expired is asked for anew where the redirect was",
+        arguments: [401, 403, 410]
+    )
+    func expiredTargets(status: Int) async throws {
+        try await ProxyFixture.run { fixture in
+            let film = OriginResource.fresh(300_000)
+            fixture.origin.serve(
+                "/a.mp4",
+                OriginScript(.redirect(to: fixture.origin.url("/b.mp4")))
+            )
+            let script = OriginScript.first(1, .cut(after: 100_000)).then(1, .status(status))
+            fixture.origin.serve("/b.mp4", film, script.then(.faithful))
+            let answer = try await fixture.ask("/a.mp4")
+            #expect(answer.status == 200)
+            #expect(answer.body == film.generatedBody?.bytes(in: 0..<300_000))
+            #expect(fixture.requests("/a.mp4") == fixture.requests("/b.mp4"))
+            #expect(fixture.requests("/b.mp4") >= 3)
+        }
+    }
+
     @Test func aRedirectThatMustNotBeStoredIsNotAskedForWhileTheBytesAreHeld() async throws {
         try await ProxyFixture.run { fixture in
             // It closes: not to say so would be a lost connection for the next request, which is

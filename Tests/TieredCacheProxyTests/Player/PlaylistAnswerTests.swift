@@ -58,6 +58,68 @@ struct PlaylistAnswerTests {
         }
     }
 
+    @Test(arguments: ["/live.m3u8", "/live", "/live.mpd"])
+    func aRunningPlaylistIsNeverFrozen(path: String) async throws {
+        let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
+        try await ProxyFixture.run(cacheTime: time) {
+            $0.timeSource = time
+        } _: { fixture in
+            for round in 0..<5 {
+                var list = playlist(
+                    "#EXTM3U\n#EXT-X-TARGETDURATION:4\n\(round).ts\n",
+                    "public, max-age=3600, immutable"
+                )
+                if path.hasSuffix("mpd") {
+                    list = .text(
+                        "<MPD type=\"dynamic\"><Period id=\"\(round)\"/></MPD>",
+                        contentType: "application/dash+xml",
+                        cacheControl: "public, max-age=3600"
+                    )
+                }
+                list.lastModified = "Wed, 21 Oct 2015 07:28:00 GMT"
+                fixture.origin.serve(path, list)
+                // As long as a player waits at least (RFC 8216 §6.3.4).
+                time.advance(by: .seconds(2))
+                for field in ["X: y", "Range: bytes=0-"] {
+                    let answer = try await fixture.ask(path, field)
+                    #expect(
+                        answer.text.contains("\(round).ts") || answer.text.contains("\"\(round)\"")
+                    )
+                }
+                let head = try await fixture.ask(path, method: "HEAD")
+                #expect(head.status == 200)
+            }
+        }
+    }
+
+    @Test func aBlockingReloadWaitsAndKeepsNobodyElseWaiting() async throws {
+        try await ProxyFixture.run { fixture in
+            let text =
+                "#EXTM3U\n#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES\n#EXT-X-PART-INF:"
+                + "PART-TARGET=0.3\n#EXT-X-PART:DURATION=0.3,URI=\"/p1.mp4\"\n"
+            let next = text + "#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"/p2.mp4\"\n"
+            let gate = OriginGate()
+            let late = OriginBehaviour.faithful.with { $0.gate = gate }
+            fixture.origin.serve("/live.m3u8", playlist(text, "max-age=60"))
+            let blocking = "/live.m3u8?_HLS_msn=7&_HLS_part=1"
+            fixture.origin.serve(blocking, playlist(next, "max-age=60"), OriginScript(late))
+            async let waiting = fixture.ask(blocking)
+            await fixture.origin.waitUntil { log in
+                log.exchanges.contains { $0.target == blocking }
+            }
+            let now = try await fixture.ask("/live.m3u8")
+            #expect(now.status == 200 && !now.text.contains("HINT"))
+            gate.open()
+            let later = try await waiting
+            let base = fixture.proxy.base.dropFirst("http://127.0.0.1:\(fixture.proxy.port)".count)
+            let origin = "\(base)http/127.0.0.1:\(fixture.origin.port)"
+            #expect(later.text.contains("PART:DURATION=0.3,URI=\"\(origin)/p1.mp4\""))
+            #expect(later.text.contains("HINT:TYPE=PART,URI=\"\(origin)/p2.mp4\""))
+            let asked = fixture.origin.log.exchanges.filter { $0.target == blocking }
+            #expect(asked.count == 1)
+        }
+    }
+
     @Test func whatIsNoPlaylistIsLeftAlone() async throws {
         try await ProxyFixture.run { fixture in
             fixture.origin.serve("/a.m3u8", .fresh(100_000))

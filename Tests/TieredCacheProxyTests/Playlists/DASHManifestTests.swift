@@ -140,6 +140,32 @@ struct DASHManifestTests {
         #expect(times.sets[0][0].addresses.count <= 100_001)
     }
 
+    @Test("Many representations, long templates and deep nesting take little memory")
+    func bounds() {
+        let template = "<SegmentTemplate duration='1' endNumber='99999' media='$Number$'/>"
+        let many = manifest(
+            "<MPD><Period><AdaptationSet>\(template)"
+                + String(repeating: "<Representation/>", count: 5000)
+                + "</AdaptationSet></Period></MPD>"
+        )
+        #expect(many.sets[0].map(\.addresses.count).reduce(0, +) == 400_000)
+        #expect(many.sets[0].count == 5000)
+        let long = String(repeating: "x", count: 1 << 20)
+        let wide = manifest(
+            "<MPD><Period><AdaptationSet>"
+                + template.replacing("$Number$", with: "\(long)$Number$")
+                + "<Representation/></AdaptationSet></Period></MPD>"
+        )
+        #expect(wide.sets[0][0].addresses.count == 16)
+        let deep = manifest(
+            "<MPD>" + String(repeating: "<a>", count: 200_000)
+                + "<Period><AdaptationSet><Representation/></AdaptationSet></Period>"
+                + String(repeating: "</a>", count: 200_000)
+                + "<Period><AdaptationSet><Representation id='b'/></AdaptationSet></Period></MPD>"
+        )
+        #expect(deep.sets.map { $0.map(\.id) } == [["b"]])
+    }
+
     @Test("Foreign bytes of any kind are taken", arguments: [1, 2, 3] as [UInt64])
     func garbage(_ seed: UInt64) {
         var random = SplitMix64(seed: seed)

@@ -29,7 +29,7 @@ struct DASHRewriterTests {
             <AdaptationSet>
               <SegmentTemplate media='@https://cdn.example/$Number$.m4s' initialization="i-$Bandwidth$.mp4"/>
               <SegmentList>
-                <Initialization sourceURL="@/init.mp4" range="0-1"/>
+                <Initialization sourceURL="^/init.mp4" range="0-1"/>
                 <SegmentURL mediaRange="2-3" media="@//cdn.example/s.m4s"/>
               </SegmentList>
             </AdaptationSet>
@@ -41,8 +41,9 @@ struct DASHRewriterTests {
 
     @Test("Addresses lead through the proxy, all else stays")
     func addresses() throws {
-        let given = manifest.replacing("@", with: "")
+        let given = manifest.replacing("@", with: "").replacing("^", with: "")
         let wanted = manifest.replacing("@https://", with: "/T/https/")
+            .replacing("^/", with: "/T/https/cdn.example/")
             .replacing("@http://", with: "/T/http/")
             .replacing("@//", with: "/T/https/")
             .replacing("@/", with: "/T/https/a.example/")
@@ -62,6 +63,36 @@ struct DASHRewriterTests {
             try rewrite(based, final: "http://edge.example/a/m.mpd")
                 == "<MPD><BaseURL>/T/http/edge.example/a/video/</BaseURL><Period/></MPD>"
         )
+    }
+
+    @Test("What begins with a slash is at the host of the nearest base around it")
+    func bases() throws {
+        let text = """
+            <MPD><Location>/l.mpd</Location><BaseURL>http://b.example/a&amp;b/</BaseURL>
+            <BaseURL>/alternative/</BaseURL>
+            <Period><BaseURL>/p/</BaseURL><BaseURL>http://second.example/</BaseURL>
+            <AdaptationSet><SegmentTemplate media="/1-$Number$" initialization="i"/>
+            <Representation><BaseURL>//c.example/r/</BaseURL><SegmentList>
+            <Initialization sourceURL="/2"/><SegmentURL media="/3"/></SegmentList></Representation>
+            <Representation><BaseURL>rel/</BaseURL><SegmentTemplate media="/4"/></Representation>
+            </AdaptationSet></Period>
+            <Period href="/5"><BaseURL>https://d.example</BaseURL><AdaptationSet>
+            <SegmentTemplate media="/6"/></AdaptationSet></Period></MPD>
+            """
+        let wanted = text.replacing(">/l.mpd", with: ">/T/https/a.example/l.mpd")
+            .replacing("http://b.example", with: "/T/http/b.example")
+            .replacing(">/alternative", with: ">/T/https/a.example/alternative")
+            .replacing(">/p/", with: ">/T/http/b.example/p/")
+            .replacing("http://second", with: "/T/http/second")
+            .replacing("\"/1-", with: "\"/T/http/b.example/1-")
+            .replacing("//c.example", with: "/T/http/c.example")
+            .replacing("\"/2", with: "\"/T/http/c.example/2")
+            .replacing("\"/3", with: "\"/T/http/c.example/3")
+            .replacing("\"/4", with: "\"/T/http/b.example/4")
+            .replacing("\"/5", with: "\"/T/http/b.example/5")
+            .replacing("https://d.example", with: "/T/https/d.example")
+            .replacing("\"/6", with: "\"/T/https/d.example/6")
+        #expect(try rewrite(text) == wanted)
     }
 
     @Test(

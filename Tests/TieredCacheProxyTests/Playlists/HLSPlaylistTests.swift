@@ -12,6 +12,7 @@ struct HLSPlaylistTests {
             #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="English",URI="a/en.m3u8"
             #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="b",NAME="English",URI="b/en.m3u8"
             #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="b",NAME="In the video"
+            #EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=1000,URI="i.m3u8"
             #EXT-X-STREAM-INF:BANDWIDTH=2000000,AUDIO="b"
             high.m3u8
             #EXT-X-STREAM-INF:BANDWIDTH=500000,CODECS="x,y",AUDIO="a"\r
@@ -33,7 +34,7 @@ struct HLSPlaylistTests {
     @Test(
         "What is chosen comes with its audio",
         arguments: [
-            ("all", ["high.m3u8", "low.m3u8", "middle.m3u8", "a/en.m3u8", "b/en.m3u8"]),
+            ("all", ["high.m3u8", "low.m3u8", "middle.m3u8", "a/en.m3u8", "b/en.m3u8", "i.m3u8"]),
             ("highest", ["high.m3u8", "b/en.m3u8"]),
             ("lowest", ["low.m3u8", "a/en.m3u8"]),
             ("1500000", ["middle.m3u8", "a/en.m3u8"]),

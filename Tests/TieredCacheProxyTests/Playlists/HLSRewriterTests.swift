@@ -31,6 +31,11 @@ struct HLSRewriterTests {
             ("/x/y.ts?q=1", "/T/https/a.example/x/y.ts?q=1"),
             ("seg%2F1.ts", "seg%2F1.ts"),
             ("../x/seg.ts", "../x/seg.ts"),
+            ("a/./../../x.ts", "a/./../../x.ts"),
+            // Nothing is above the root; behind the proxy there would be.
+            ("../../x.ts?q=../a", "/T/https/a.example/x.ts?q=../a"),
+            ("a/../../../b/..#f", "/T/https/a.example/#f"),
+            ("x.ts?a=../../..", "x.ts?a=../../.."),
             ("?q=1", "?q=1"),
             ("data:text/plain,http://x", "data:text/plain,http://x"),
             ("skd://key", "skd://key"),

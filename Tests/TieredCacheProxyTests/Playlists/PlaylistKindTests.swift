@@ -33,6 +33,8 @@ struct PlaylistKindTests {
         let running = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\na.ts\n"
         #expect(age(running, .hls, nil) == 0)
         #expect(age(running, .hls, "max-age=3600") == 3)
+        // Parts of segments come several times in a second.
+        #expect(age(running + "#EXT-X-PART-INF:PART-TARGET=0.3\n", .hls, "max-age=3600") == 0)
         #expect(age(running + "#EXT-X-ENDLIST", .hls, nil) == 0)
         #expect(age(running + "#EXT-X-ENDLIST", .hls, "max-age=60") == nil)
         #expect(age("#EXTM3U\n#EXT-X-STREAM-INF:\na", .hls, "max-age=60") == nil)

@@ -17,12 +17,15 @@ final class ProxyFixture: Sendable {
         files: TemporaryDirectory,
         fileSystem: any FileSystem = POSIXFileSystem(),
         cacheTime: any TimeSource = SystemTimeSource(),
+        minimumFreeDisk: Int64 = 0,
+        memoryLimit: Int64 = 64 << 20,
         _ change: (inout ProxySettings) -> Void = { _ in }
     ) async throws {
         self.origin = origin
         self.files = files
         var configuration = Configuration(directory: files.appending("cache"))
-        configuration.minimumFreeDisk = 0
+        configuration.minimumFreeDisk = minimumFreeDisk
+        configuration.memoryLimit = memoryLimit
         configuration.respondsToMemoryPressure = false
         configuration.retries = 1
         // On a machine that has other things to do.
@@ -55,6 +58,8 @@ final class ProxyFixture: Sendable {
     static func run(
         fileSystem: any FileSystem = POSIXFileSystem(),
         cacheTime: any TimeSource = SystemTimeSource(),
+        minimumFreeDisk: Int64 = 0,
+        memoryLimit: Int64 = 64 << 20,
         _ change: (inout ProxySettings) -> Void = { _ in },
         _ body: (ProxyFixture) async throws -> Void
     ) async throws {
@@ -65,6 +70,8 @@ final class ProxyFixture: Sendable {
             files: files,
             fileSystem: fileSystem,
             cacheTime: cacheTime,
+            minimumFreeDisk: minimumFreeDisk,
+            memoryLimit: memoryLimit,
             change
         )
         do {

@@ -30,28 +30,17 @@ struct FailedFlightTests {
         }
     }
 
-    private struct Observer: LogHandler {
-        let instant: Instant
-        var metadata: Logger.Metadata = [:]
-        var logLevel: Logger.Level = .trace
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            guard event.message.description == "download failed" else { return }
-            instant.look()
-        }
-    }
-
     @Test("cannot be joined any more when its failure is told")
     func leavesFirst() async throws {
         let instant = Instant()
         try await RelayFixture.run {
             $0.retries = 1
-            $0.logger = Logger(label: "test") { _ in Observer(instant: instant) }
+            $0.logger = Logger(label: "test") { _ in
+                ListeningLogHandler { event, _ in
+                    guard event.message.description == "download failed" else { return }
+                    instant.look()
+                }
+            }
         } _: { fixture in
             instant.watch(fixture.cache.engine)
             let request = try CacheRequest("http://origin.example/a")

@@ -18,23 +18,6 @@ struct SecretsTests {
         func append(_ line: String) { state.withLock { $0.append(line) } }
     }
 
-    /// Keeps every line, of every level.
-    private struct Recorder: LogHandler {
-        let lines: Lines
-        var metadata: Logger.Metadata = [:]
-        var logLevel: Logger.Level = .trace
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            let line = "\(event.level) \(event.message) \(event.metadata ?? [:]) \(metadata)"
-            lines.append(line)
-        }
-    }
-
     private static let fields: HTTPFields = [
         .authorization: "Bearer SECRET-AUTHORIZATION", .cookie: "id=SECRET-COOKIE",
         .proxyAuthorization: "Basic SECRET-PROXY",
@@ -72,7 +55,11 @@ struct SecretsTests {
         configuration.respondsToMemoryPressure = false
         configuration.retries = 1
         configuration.transport = ScriptedTransport { request, _ in Self.answer(request) }
-        configuration.logger = Logger(label: "test") { _ in Recorder(lines: lines) }
+        configuration.logger = Logger(label: "test") { _ in
+            ListeningLogHandler { event, metadata in
+                lines.append("\(event.level) \(event.message) \(event.metadata ?? [:]) \(metadata)")
+            }
+        }
         let cache = try TieredCache(configuration, fileSystem: disk)
         let events = cache.events()
         for path in Self.paths {

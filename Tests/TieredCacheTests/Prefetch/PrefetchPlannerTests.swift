@@ -77,6 +77,21 @@ struct PrefetchPlannerTests {
         #expect(planner.didRank(Array(keys[1...])) == [.start(keys[2], bytes: 800_000)])
     }
 
+    @Test("What lies at the end of an item is fetched as far as the budget has room")
+    func tails() {
+        var planner = planner { $0.budget = 2_000_000 }
+        #expect(planner.didRank(Array(keys.prefix(2))).count == 2)
+        #expect(planner.didReachTail(keys[0], wanting: 1 << 20) == 400_000)
+        #expect(planner.didReachTail(keys[1], wanting: 1 << 20) == 0)
+        // There was none of it: the room is free again.
+        #expect(planner.didFinish(keys[0], bytes: 800_000) == [])
+        #expect(planner.didReachTail(keys[1], wanting: 300_000) == 300_000)
+        #expect(planner.bytesInUse == 1_900_000)
+        #expect(planner.didReachTail(keys[5], wanting: 300_000) == 0)
+        _ = planner.didMeasure(.duration(.seconds(1)))
+        #expect(planner.didReachTail(keys[1], wanting: 10) == 0)
+    }
+
     @Test("Whatever happens, in any order, lines and budget hold", arguments: [1, 2, 3, 4])
     func anyOrder(_ seed: UInt64) {
         var random = SplitMix(seed: seed)
@@ -84,7 +99,10 @@ struct PrefetchPlannerTests {
         var running: [CacheKey: Int64] = [:]
         for step in 0..<5000 {
             var actions: [Action] = []
-            switch Int.random(in: 0..<4, using: &random) {
+            switch Int.random(in: 0..<5, using: &random) {
+            case 4:
+                guard let (key, bytes) = running.randomElement(using: &random) else { continue }
+                running[key] = bytes + planner.didReachTail(key, wanting: 1 << 20)
             case 0:
                 actions = planner.didRank(Array(keys.shuffled(using: &random).prefix(4)))
             case 1:

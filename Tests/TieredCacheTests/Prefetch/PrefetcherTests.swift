@@ -112,16 +112,43 @@ struct PrefetcherTests {
         }
     }
 
+    private static func box(_ type: String, _ size: Int) -> [UInt8] {
+        (0..<4).map { UInt8(truncatingIfNeeded: size >> (24 - 8 * $0)) } + Array(type.utf8)
+            + [UInt8](repeating: 7, count: size - 8)
+    }
+
+    /// A film whose index of so many bytes is at its end.
+    private static func film(index: Int) -> OriginResource {
+        let body = box("ftyp", 24) + box("mdat", 5_000_000) + box("moov", index)
+        var film = OriginResource(.bytes(body), contentType: "video/mp4")
+        film.fields[.cacheControl] = "max-age=600"
+        return film
+    }
+
+    @Test("Indexes at the ends of films are within the budget too")
+    func tailsWithinBudget() async throws {
+        try await CacheFixture.run { fixture in
+            for item in 0..<4 { fixture.origin.serve("/\(item).mp4", Self.film(index: 900_000)) }
+            let requests = try (0..<4).map { try fixture.request("/\($0).mp4") }
+            try await fixture.withCache { cache in
+                var options = PrefetchOptions()
+                options.headBytes = 400_000
+                options.budget = 1_500_000
+                let prefetcher = cache.prefetcher(options: options)
+                prefetcher.rank(requests)
+                await prefetcher.waitUntilIdle()
+                // And what a piece is rounded up to: a block each for head, look and index.
+                #expect(fixture.origin.log.bodyBytesWritten <= 1_500_000 + 9 * 65_536)
+                #expect(await cache.contains(requests[0].with(range: 0..<400_000)))
+            }
+        }
+    }
+
     @Test("The index at the end of a film comes with its head")
     func tail() async throws {
         try await CacheFixture.run { fixture in
-            func box(_ type: String, _ size: Int) -> [UInt8] {
-                (0..<4).map { UInt8(truncatingIfNeeded: size >> (24 - 8 * $0)) } + Array(type.utf8)
-                    + [UInt8](repeating: 7, count: size - 8)
-            }
-            let body = box("ftyp", 24) + box("mdat", 5_000_000) + box("moov", 30_000)
-            var film = OriginResource(.bytes(body), contentType: "video/mp4")
-            film.fields[.cacheControl] = "max-age=600"
+            let film = Self.film(index: 30_000)
+            guard case .bytes(let body) = film.body else { return }
             fixture.origin.serve("/film.mp4", film)
             let request = try fixture.request("/film.mp4")
             try await fixture.withCache { cache in
@@ -140,5 +167,13 @@ struct PrefetcherTests {
                 #expect(fixture.origin.log.exchanges.count == asked)
             }
         }
+    }
+}
+
+extension CacheRequest {
+    fileprivate func with(range: Range<Int64>) -> CacheRequest {
+        var copy = self
+        copy.range = .bounded(range)
+        return copy
     }
 }

@@ -23,4 +23,22 @@ extension CacheRequest {
             return false
         }
     }
+
+    /// How many bytes of a hit count as delivered when it is found.
+    ///
+    /// What comes from disk for a reader counts when it is read. What is in memory is taken as a
+    /// whole, by a second look where the first was for less.
+    func countedBytes(of held: HeldResponse, _ wanted: WantedRange) -> Int {
+        guard let scope else { return wanted.count }
+        guard case .memory = held.body else { return 0 }
+        var all = self
+        all.range = scope.range
+        do throws(CacheError) {
+            let whole = try WantedRange.resolve(all, completeLength: held.completeLength)
+            return whole.map { $0.start == wanted.start && $0.end == wanted.end } == true
+                ? wanted.count : 0
+        } catch {
+            return 0  // What does not exist is not delivered.
+        }
+    }
 }

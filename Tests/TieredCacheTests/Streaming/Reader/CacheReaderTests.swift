@@ -52,6 +52,40 @@ struct CacheReaderTests {
         }
     }
 
+    @Test("A size that nobody knows yet is nil, by URL and by key, and never waited for")
+    func unknownSize() async throws {
+        try await CacheFixture.run { fixture in
+            let length: Int64 = 500_000
+            var film = OriginResource.generated(length: length, cacheControl: "max-age=600")
+            film.framing = .chunked
+            film.acceptsRanges = false
+            let gate = OriginGate()
+            fixture.origin.serve("/film", film, OriginScript(.wait(for: gate, after: 200_000)))
+            let request = try fixture.request("/film")
+            try await fixture.withCache { cache in
+                let first = try await cache.reader(for: request)
+                #expect(try await first.bytes(at: 0, count: 1000) == film.bytes(0..<1000))
+                let second = try await cache.reader(forKey: request.key)
+                #expect(try await second.bytes(at: 100, count: 100) == film.bytes(100..<200))
+                for reader in [first, second] {
+                    #expect(reader.size == nil && !reader.isSeekable)
+                    // Beyond an end that is not known there may be bytes.
+                    try reader.seek(to: length + 5)
+                    try reader.seek(to: 70_000)
+                }
+                gate.open()
+                for reader in [first, second] {
+                    let tail = try await reader.bytes(at: length - 10, count: 100)
+                    #expect(tail == film.bytes(length - 10..<length))
+                    #expect(reader.size == length)
+                    #expect(reader.position == 70_000)
+                    #expect(throws: CacheError.self) { try reader.seek(to: length + 1) }
+                }
+            }
+            #expect(fixture.origin.log.exchanges.count == 1)
+        }
+    }
+
     @Test("The cursor moves with reads and seeks, and asks nobody for it")
     func cursor() async throws {
         try await CacheFixture.run { fixture in

@@ -123,6 +123,30 @@ struct ReaderStoppingTests {
         }
     }
 
+    @Test("Nobody who has left costs more than 1 MiB", arguments: [true, false])
+    func leavingCosts(_ acceptsRanges: Bool) async throws {
+        // It stands still: two seconds are never over.
+        let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
+        try await CacheFixture.run { fixture in
+            var film = OriginResource.generated(length: 64 << 20, cacheControl: "max-age=600")
+            film.acceptsRanges = acceptsRanges
+            let gate = OriginGate()
+            fixture.origin.serve("/film", film, OriginScript(.wait(for: gate, after: 200_000)))
+            let request = try fixture.request("/film")
+            try await fixture.withCache({ $0.timeSource = time }) { cache in
+                do {
+                    let reader = try await cache.reader(for: request, certainTo: 64 << 20)
+                    _ = try await reader.bytes(at: 0, count: 1000)
+                }
+                await time.waitForSleeper(within: .seconds(2))
+                gate.open()
+                await fixture.origin.waitUntil { $0.openResponses == 0 }
+                let held = try #require(try await cache.entry(for: request)).heldBytes
+                #expect(held <= 200_000 + 1 << 20)
+            }
+        }
+    }
+
     @Test("A reader that has stopped reading holds no slot")
     func pausedReaders() async throws {
         try await CacheFixture.run { fixture in

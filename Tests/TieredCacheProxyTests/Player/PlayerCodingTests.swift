@@ -1,0 +1,35 @@
+import HTTPTypes
+import Testing
+import TieredCache
+import TieredCacheTesting
+
+@testable import TieredCacheProxy
+
+/// Origins that code what they were asked to send as it is.
+@Suite(.timeLimit(.minutes(10)))
+struct PlayerCodingTests {
+    private static let length: Int64 = 700_000
+
+    @Test("A gzip coding is taken off: playing, seeking, and again", arguments: [true, false])
+    func gzip(_ beginsWithSeek: Bool) async throws {
+        try await ProxyFixture.run { fixture in
+            let film = OriginResource.fresh(Self.length)
+            let body = try #require(film.generatedBody)
+            fixture.origin.serve("/a.mp4", film, OriginScript(.gzipCoded))
+            let seek = 500_000..<Int64(500_010)
+            for _ in 0..<2 {
+                for isSeek in [beginsWithSeek, !beginsWithSeek] {
+                    let range = isSeek ? "Range: bytes=500000-500009" : "X: y"
+                    let answer = try await fixture.ask("/a.mp4", range)
+                    #expect(answer.status == (isSeek ? 206 : 200))
+                    #expect(answer["content-encoding"] == nil)
+                    #expect(answer.body == body.bytes(in: isSeek ? seek : 0..<Self.length))
+                }
+            }
+            let exchanges = fixture.origin.log.exchanges(for: "/a.mp4")
+            #expect(exchanges.allSatisfy { $0.fields[.acceptEncoding] == "identity" })
+            // A part, which is of no use, and the whole.
+            #expect(exchanges.count <= 2, "\(exchanges.map(\.fields))")
+        }
+    }
+}
