@@ -49,9 +49,9 @@ struct PlayerResponder: Responder {
                 answer.head.fields[.location] = address.base
                 try await writer.send(answer)
             case .statusPage:
-                try await writer.send(try await page.answer(base: address.base))
+                try await writer.send(await page.answer(base: address.base))
             case .metrics:
-                try await writer.send(MetricsPage.answer(cache.statistics, try await cache.usage()))
+                try await writer.send(await page.metrics())
             case .form(let action):
                 let form = try await PageForm.read(body)
                 try await writer.send(try await page.perform(action, form, base: address.base))

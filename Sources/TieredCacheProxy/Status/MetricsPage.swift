@@ -5,7 +5,12 @@ import TieredCache
 /// What the cache has done, in the text format of Prometheus.
 enum MetricsPage {
     /// The answer to a scrape.
-    static func answer(_ statistics: Statistics, _ usage: DiskUsage) -> WholeAnswer {
+    ///
+    /// - Parameters:
+    ///   - statistics: what has happened.
+    ///   - usage: what is on disk; nil where it cannot be asked.
+    /// - Returns: the page.
+    static func answer(_ statistics: Statistics, _ usage: DiskUsage?) -> WholeAnswer {
         let text = text(statistics, usage)
         return WholeAnswer(
             head: ResponseHead(
@@ -21,13 +26,13 @@ enum MetricsPage {
     }
 
     /// The text itself.
-    static func text(_ statistics: Statistics, _ usage: DiskUsage) -> String {
+    static func text(_ statistics: Statistics, _ usage: DiskUsage?) -> String {
         var text = ""
         for (name, help, value) in counters(statistics) {
             text += "# HELP tieredcache_\(name) \(help)\n# TYPE tieredcache_\(name) counter\n"
             text += "tieredcache_\(name) \(value)\n"
         }
-        for (name, help, value) in gauges(usage) {
+        for (name, help, value) in usage.map(gauges) ?? [] {
             text += "# HELP tieredcache_\(name) \(help)\n# TYPE tieredcache_\(name) gauge\n"
             text += "tieredcache_\(name) \(value)\n"
         }

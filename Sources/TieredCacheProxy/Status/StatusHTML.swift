@@ -13,6 +13,12 @@ struct StatusRow: Hashable, Sendable {
     /// Whether its URL alone names it, so that a form can.
     let hasForms: Bool
 
+    /// A row of something that is on its way; for tests.
+    init(url: String, length: Int64?, held: Int64, rate: Int64) {
+        (self.url, self.length, self.held, self.rate) = (url, length, held, rate)
+        (status, isComplete, isPinned, hasForms) = (200, held == length, false, true)
+    }
+
     init(_ entry: EntrySummary, rate: Int64) {
         url = entry.url.isEmpty ? entry.key.string : entry.url
         status = entry.status
@@ -28,18 +34,31 @@ struct StatusRow: Hashable, Sendable {
 /// Writes the status page; everything that comes from outside is escaped.
 enum StatusHTML {
     private static let style = """
-        body{font:15px system-ui,sans-serif;margin:2em auto;max-width:70em;padding:0 1em}
+        :root{color-scheme:light dark}
+        body{font:15px system-ui,sans-serif;margin:2em auto;max-width:75em;padding:0 1em}
         table{border-collapse:collapse;width:100%}td,th{padding:.3em .6em;text-align:left}
-        tr:nth-child(even){background:#8881}td.url{word-break:break-all}progress{width:8em}
+        tr:nth-child(even){background:#8881}td.url{word-break:break-all;min-width:12em}
+        td:not(.url){white-space:nowrap}progress{display:block;width:9em}
         form{display:inline}dl{display:grid;grid-template-columns:repeat(auto-fill,12em)}
         dd{margin:0 0 .8em;font-weight:600}
+        @media(max-width:40em){thead{display:none}tr,td{display:block}progress{width:100%}}
         """
 
     /// The whole page; it loads itself anew every two seconds.
+    ///
+    /// - Parameters:
+    ///   - rows: the entries that are shown.
+    ///   - more: how many there are besides.
+    ///   - usage: what is on disk; nil where it cannot be asked.
+    ///   - statistics: what has happened.
+    ///   - trouble: why the disk cannot be asked.
+    /// - Returns: the text.
     static func page(
         _ rows: [StatusRow],
-        _ usage: DiskUsage,
-        _ statistics: Statistics
+        more: Int = 0,
+        _ usage: DiskUsage?,
+        _ statistics: Statistics,
+        trouble: String? = nil
     ) -> String {
         """
         <!doctype html><html lang="en"><head><meta charset="utf-8"><title>TieredCache</title>
@@ -48,16 +67,23 @@ enum StatusHTML {
         <h1>TieredCache</h1><dl>\(figures(usage, statistics))</dl>
         <table><thead><tr><th>URL<th>Status<th>Held<th>Rate<th></tr></thead><tbody>
         \(rows.map(row).joined(separator: "\n"))
-        </tbody></table>\(rows.isEmpty ? "<p>Nothing is cached yet.</p>" : "")
+        </tbody></table>\(remark(isEmpty: rows.isEmpty, more, trouble))
         <p><a href="metrics">Metrics</a></p></body></html>
 
         """
     }
 
-    private static func figures(_ usage: DiskUsage, _ statistics: Statistics) -> String {
+    /// What there is to say about the table.
+    private static func remark(isEmpty: Bool, _ more: Int, _ trouble: String?) -> String {
+        if let trouble { return "<p>The disk cannot be used: \(escaped(trouble))</p>" }
+        if isEmpty { return "<p>Nothing is cached yet.</p>" }
+        return more > 0 ? "<p>And \(more) more, used less recently.</p>" : ""
+    }
+
+    private static func figures(_ usage: DiskUsage?, _ statistics: Statistics) -> String {
         let figures = [
-            ("On disk", "\(size(usage.bytes)) of \(size(usage.limit))"),
-            ("Entries", "\(usage.entries)"),
+            ("On disk", usage.map { "\(size($0.bytes)) of \(size($0.limit))" } ?? "–"),
+            ("Entries", usage.map { "\($0.entries)" } ?? "–"),
             ("Hit ratio", percent(statistics.hitRatio)),
             ("Byte hit ratio", percent(statistics.byteHitRatio)),
             ("From the origin", size(statistics.bytesFromOrigin)),
@@ -71,7 +97,11 @@ enum StatusHTML {
     private static func row(_ row: StatusRow) -> String {
         let all = row.length.map(size) ?? "?"
         let amount = row.isComplete ? all : "\(size(row.held)) of \(all)"
-        let bar = "<progress max=\"\(max(1, row.length ?? 1))\" value=\"\(row.held)\"></progress>"
+        // Of an unknown length there is no part to show.
+        let part = row.length.map { length in
+            " max=\"\(max(1, length))\" value=\"\(length > 0 ? row.held : 1)\""
+        }
+        let bar = "<progress\(part ?? "")></progress>"
         let rate = row.rate > 0 ? "\(size(row.rate))/s" : ""
         let url = escaped(row.url)
         let mark = row.isPinned ? "pinned " : ""

@@ -5,6 +5,9 @@ import TieredCache
 
 /// The page at the base: what is cached and what is on its way, for people.
 struct StatusPage: Sendable {
+    /// More is a long page, loaded every two seconds.
+    static let maximumRows = 500
+
     private let cache: TieredCache
     private let rates: ProgressRates
 
@@ -17,14 +20,40 @@ struct StatusPage: Sendable {
     ///
     /// - Parameter base: the proxy's own URL.
     /// - Returns: the page; it may not be kept, framed, or load anything from elsewhere.
-    /// - Throws: `.localStorage`.
-    func answer(base: String) async throws -> WholeAnswer {
-        let entries = try await cache.entries().sorted { $0.url < $1.url }
-        let usage = try await cache.usage()
-        let speeds = rates.update(entries.map { ($0.key.string, $0.heldBytes) })
-        let rows = entries.map { StatusRow($0, rate: speeds[$0.key.string] ?? 0) }
-        let html = StatusHTML.page(rows, usage, cache.statistics)
-        return Self.html(html)
+    func answer(base: String) async -> WholeAnswer {
+        do throws(CacheError) {
+            let entries = try await cache.entries()
+            let usage = try await cache.usage()
+            let speeds = rates.update(entries.map { ($0.key.string, $0.heldBytes) })
+            let rows = Self.first(entries, speeds)
+            let more = entries.count - rows.count
+            return Self.html(StatusHTML.page(rows, more: more, usage, cache.statistics))
+        } catch {
+            // What the cache does without a disk is to be seen all the same.
+            let page = StatusHTML.page([], nil, cache.statistics, trouble: error.message)
+            return Self.html(page)
+        }
+    }
+
+    /// What is on its way, and then what was used last; no more than anybody looks through.
+    private static func first(_ entries: [EntrySummary], _ speeds: [String: Int64]) -> [StatusRow] {
+        let rows = entries.map { ($0, speeds[$0.key.string] ?? 0) }
+            .sorted { one, other in
+                let (isFirst, isSecond) = (one.1 > 0, other.1 > 0)
+                guard isFirst == isSecond else { return isFirst }
+                let (use, otherUse) = (one.0.lastUse ?? .max, other.0.lastUse ?? .max)
+                return use == otherUse ? one.0.url < other.0.url : use > otherUse
+            }
+        return rows.prefix(maximumRows).map { StatusRow($0.0, rate: $0.1) }
+    }
+
+    /// The figures for Prometheus; without those of a disk that cannot be asked.
+    func metrics() async -> WholeAnswer {
+        do throws(CacheError) {
+            return MetricsPage.answer(cache.statistics, try await cache.usage())
+        } catch {
+            return MetricsPage.answer(cache.statistics, nil)
+        }
     }
 
     /// Does what a form asks for, and leads back to the page.

@@ -84,6 +84,88 @@ struct ServeTests {
         }
     }
 
+    /// What an origin says that lets a part be continued.
+    enum Witness: CaseIterable, Sendable {
+        case strongTag, date
+    }
+
+    @Test(
+        "After a kill in the middle of an answer, conditions on its tag hold",
+        arguments: Witness.allCases
+    )
+    func tagsOfPartsSurviveAKill(witness: Witness) async throws {
+        try await Workplace.with { place in
+            var film = OriginResource.generated(length: 400_000, cacheControl: "max-age=3600")
+            if witness == .date {
+                film.entityTag = .none
+                film.lastModified = "Sun, 06 Nov 2005 08:49:37 GMT"
+            }
+            let served = film
+            let gate = OriginGate()
+            place.origin.serve("/a.mp4", film, .first(1, .wait(for: gate, after: 200_000)))
+            let path = "http/127.0.0.1:\(place.origin.port)/a.mp4"
+            let threads = IOExecutor(threads: 1)
+            let hasRead = OriginGate()
+            var answer: Task<String, any Error>?
+            try await place.serve(signal: SIGKILL) { server in
+                let question = Self.request(server, path, ["Range: bytes=0-"])
+                answer = Task {
+                    try await threads.run { () throws(RawConnection.Failure) in
+                        defer { hasRead.open() }
+                        let connection = try RawConnection(port: server.port)
+                        try connection.send(question)
+                        let head = try connection.receiveHead()
+                        let bytes = try connection.receive(exactly: 100_000)
+                        #expect(bytes == served.generatedBody?.bytes(in: 0..<100_000))
+                        hasRead.open()
+                        // Open until the program is gone.
+                        _ = try? connection.receiveAll()
+                        return head
+                    }
+                }
+                await hasRead.wait()
+            }
+            let head = try #require(try await answer?.value)
+            let tag = try Self.field("etag", in: head)
+            #expect(tag.hasPrefix("\""))
+            gate.open()
+            try await place.serve { server in
+                for (fields, status) in [
+                    (["Range: bytes=100000-", "If-Range: \(tag)"], 206),
+                    (["Range: bytes=100000-", "If-Match: \(tag)"], 206),
+                    (["If-None-Match: \(tag)"], 304), (["If-Match: \(tag)"], 200),
+                ] {
+                    let question = Self.request(server, path, fields + ["Connection: close"])
+                    let start: Int64 = status == 206 ? 100_000 : 0
+                    let (head, body) = try await threads.run { () throws(RawConnection.Failure) in
+                        let connection = try RawConnection(port: server.port)
+                        try connection.send(question)
+                        return (try connection.receiveHead(), try connection.receiveAll())
+                    }
+                    #expect(head.hasPrefix("HTTP/1.1 \(status) "), "\(fields): \(head)")
+                    #expect(try Self.field("etag", in: head) == tag, "\(fields)")
+                    let whole = served.generatedBody?.bytes(in: start..<400_000)
+                    #expect(body == (status == 304 ? [] : whole), "\(fields)")
+                }
+            }
+        }
+    }
+
+    private static func request(
+        _ server: ServingProgram,
+        _ path: String,
+        _ fields: [String]
+    ) -> String {
+        let target = server.base.dropFirst("http://127.0.0.1:\(server.port)".count) + path
+        let lines = ["GET \(target) HTTP/1.1", "Host: 127.0.0.1:\(server.port)"] + fields
+        return lines.joined(separator: "\r\n") + "\r\n\r\n"
+    }
+
+    private static func field(_ name: String, in head: String) throws -> String {
+        let line = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix(name + ": ") }
+        return String(try #require(line).dropFirst(name.count + 2))
+    }
+
     @Test func aTakenPortIsALocalFailure() async throws {
         try await Workplace.with { place in
             let port = place.origin.port

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Testing
 import TieredCacheTesting
 
@@ -42,6 +43,40 @@ struct StatusHTMLTests {
         #expect(text.contains("# TYPE tieredcache_disk_bytes gauge\n"))
         for line in text.split(separator: "\n") where !line.hasPrefix("#") {
             #expect(line.split(separator: " ").count == 2, "\(line)")
+        }
+    }
+
+    @Test func aBarWithoutALengthHasNoPart() {
+        func page(_ length: Int64?, held: Int64) -> String {
+            let row = StatusRow(url: "u", length: length, held: held, rate: 0)
+            return StatusHTML.page([row], nil, Statistics())
+        }
+        #expect(page(nil, held: 65_536).contains("<progress></progress> 64 KiB of ?"))
+        #expect(page(100, held: 50).contains("<progress max=\"100\" value=\"50\"></progress>"))
+        #expect(page(0, held: 0).contains("<progress max=\"1\" value=\"1\"></progress>"))
+    }
+
+    @Test func remarksAreOnlyText() {
+        let row = StatusRow(url: "u", length: 1, held: 1, rate: 0)
+        #expect(StatusHTML.page([row], more: 3, nil, Statistics()).contains("<p>And 3 more"))
+        #expect(StatusHTML.page([], nil, Statistics()).contains("Nothing is cached yet"))
+        let trouble = StatusHTML.page([], nil, Statistics(), trouble: "<b>")
+        #expect(trouble.contains("&lt;b&gt;") && !trouble.contains("Nothing is cached"))
+    }
+
+    @Test func whatGrowsComesFirstAndTheListEnds() async throws {
+        try await ProxyFixture.run { fixture in
+            for number in 0...StatusPage.maximumRows {
+                let request = try CacheRequest("http://h/\(number)")
+                try await fixture.cache.store(Data([1]), for: request, contentType: nil)
+            }
+            fixture.origin.serve("/z.mp4", .fresh(1000))
+            _ = try await fixture.request("GET", "")
+            _ = try await fixture.ask("/z.mp4")
+            let text = try await fixture.request("GET", "").text
+            #expect(text.contains("<p>And 2 more"))
+            let first = try #require(text.firstRange(of: "<td class=\"url\">"))
+            #expect(text[first.upperBound...].hasPrefix(fixture.origin.url("/z.mp4")))
         }
     }
 
