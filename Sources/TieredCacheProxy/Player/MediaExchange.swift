@@ -16,6 +16,7 @@ struct MediaExchange: Sendable {
     /// What playlists have said about other URLs.
     let playlists: PlaylistMemory
     let sessions: PlayingSessions
+    let answered: AnsweredItems
     /// Whether the client has been told anything.
     let start = AnswerStart()
 
@@ -27,6 +28,7 @@ struct MediaExchange: Sendable {
         prefix: String,
         playlists: PlaylistMemory,
         sessions: PlayingSessions,
+        answered: AnsweredItems,
         writer: ResponseWriter
     ) {
         self.cache = cache
@@ -34,6 +36,7 @@ struct MediaExchange: Sendable {
         self.prefix = prefix
         self.playlists = playlists
         self.sessions = sessions
+        self.answered = answered
         self.request = request
         self.target = target
         self.writer = writer
@@ -42,7 +45,13 @@ struct MediaExchange: Sendable {
 
     /// Answers; returns without having finished where the connection is to be dropped.
     func run() async throws {
-        var source = MediaSource(cache: cache, settings: settings, request: request, target: target)
+        var source = MediaSource(
+            cache: cache,
+            settings: settings,
+            request: request,
+            target: target,
+            answered: answered
+        )
         if namesPlaylist, try await answerPlaylist(source) { return }
         if goesOn, sessions.isPlayed(.init(source.base)) { source.useHeld() }
         var opened = try await source.open(firstRange)
@@ -69,14 +78,7 @@ struct MediaExchange: Sendable {
     private var firstRange: ByteRangeSpec? { request.isHead ? .bounded(0..<1) : conditions.range }
 
     /// Whether it asks for something else than the beginning, with which a new play begins.
-    private var goesOn: Bool {
-        switch conditions.range {
-        case nil: false
-        case .bounded(let range): range.lowerBound > 0
-        case .openEnded(let start): start > 0
-        case .suffix: true
-        }
-    }
+    private var goesOn: Bool { conditions.range?.goesOn ?? false }
 
     // MARK: Answers
 
@@ -94,6 +96,7 @@ struct MediaExchange: Sendable {
             try await deliver(whole, isPartial: false, source)
         case .answer, .answerWhole:
             let isPartial = conditions.range != nil
+            if !request.isHead { source.didAnswer() }
             guard !response.hasValidator, !request.isHead else {
                 return try await deliver(response, isPartial: isPartial, source)
             }
@@ -203,6 +206,17 @@ struct MediaExchange: Sendable {
     ) async throws {
         let head = ResponseHead(status: status, fields: fields, framing: framing)
         try await writer.send(WholeAnswer(head: head, body: ByteBuffer()))
+    }
+}
+
+extension ByteRangeSpec {
+    /// Whether it is not from the first byte on, with which a play begins.
+    var goesOn: Bool {
+        switch self {
+        case .bounded(let range): range.lowerBound > 0
+        case .openEnded(let start): start > 0
+        case .suffix: true
+        }
     }
 }
 

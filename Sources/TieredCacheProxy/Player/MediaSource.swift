@@ -23,17 +23,20 @@ struct MediaSource: Sendable {
     let cache: TieredCache
     let settings: ProxySettings
     let target: TargetURI
+    private let answered: AnsweredItems
     private(set) var base: CacheRequest
 
     init(
         cache: TieredCache,
         settings: ProxySettings,
         request: ServerRequest,
-        target: TargetURI
+        target: TargetURI,
+        answered: AnsweredItems
     ) {
         self.cache = cache
         self.settings = settings
         self.target = target.withoutUserinfo
+        self.answered = answered
         base = Self.request(for: target, from: request)
     }
 
@@ -70,9 +73,11 @@ struct MediaSource: Sendable {
             let failure: OpenRetry.Failure
             switch try await attempt(request, within: retry.timeLeft) {
             case .success(let opened):
-                guard case .response(let response) = opened, response.status.code >= 500,
+                guard case .response(let response) = opened, response.status.code >= 400,
+                    let isPassing = Self.isPassing(response.status.code, range),
                     await isKnown()
                 else { return opened }
+                guard isPassing else { return .cut }
                 failure = .unavailable
             case .failure(let found):
                 failure = found
@@ -84,6 +89,23 @@ struct MediaSource: Sendable {
             try await settings.timeSource.sleep(for: delay)
         }
     }
+
+    /// Whether an error is worth another try where a player has bytes of the file already.
+    ///
+    /// - Returns: nil for an error that it is told all the same: what it may do something about, and
+    ///   any with which a play would begin.
+    private static func isPassing(_ status: Int, _ range: ByteRangeSpec?) -> Bool? {
+        switch status {
+        case 500...: return true
+        case 401, 407: return nil
+        default:
+            guard range?.goesOn == true else { return nil }
+            return [408, 425, 429].contains(status)
+        }
+    }
+
+    /// Notes that a player is given bytes of it.
+    func didAnswer() { answered.insert(.init(base)) }
 
     private func attempt(
         _ request: CacheRequest,
@@ -142,8 +164,9 @@ struct MediaSource: Sendable {
         }
     }
 
-    /// Whether something of the file is held, and so may have been given to a player.
+    /// Whether a player may have been given something of the file: then, or before a restart.
     private func isKnown() async -> Bool {
+        if answered.contains(.init(base)) { return true }
         do {
             return try await cache.entry(for: base).map { $0.heldBytes > 0 } ?? false
         } catch {

@@ -84,7 +84,8 @@ extension PlayerResponder {
                 cache: cache,
                 settings: settings,
                 request: request,
-                target: target
+                target: target,
+                answered: answered
             )
             await finish(source, offset..<hit.range.upperBound, of: generation, writer)
         }

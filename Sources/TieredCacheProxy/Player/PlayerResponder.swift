@@ -14,6 +14,7 @@ struct PlayerResponder: Responder {
     let hits = HitBook()
     let playlists = PlaylistMemory()
     let sessions: PlayingSessions
+    let answered = AnsweredItems()
     /// Set as soon as the server listens; nobody can connect before.
     let address = LateValue<ProxyAddress>()
 
@@ -91,6 +92,7 @@ struct PlayerResponder: Responder {
             prefix: "/\(token)/",
             playlists: playlists,
             sessions: sessions,
+            answered: answered,
             writer: writer
         )
         await lingering(exchange.start) { try await exchange.run() }

@@ -32,4 +32,37 @@ struct PlayerCodingTests {
             #expect(exchanges.count <= 2, "\(exchanges.map(\.fields))")
         }
     }
+
+    @Test("What a player says about itself and its connection does not reach the origin")
+    func ownShape() async throws {
+        try await ProxyFixture.run { fixture in
+            fixture.origin.serve("/a.mp4", .fresh(Self.length))
+            let answer = try await fixture.ask(
+                "/a.mp4",
+                "Icy-MetaData: 1",
+                "Accept-Encoding: gzip, br",
+                "Connection: close, X-Hop",
+                "X-Hop: 1",
+                "Referer: http://h/",
+                "If-Match: *",
+                "Cookie: a=b",
+                "Range: bytes=0-"
+            )
+            #expect(answer.status == 206)
+            for exchange in fixture.origin.log.exchanges(for: "/a.mp4") {
+                let fields = exchange.fields
+                #expect(fields[.acceptEncoding] == "identity")
+                #expect(fields[.cookie] == "a=b")
+                // Bounded, on a connection that is kept.
+                #expect(fields[.range]?.hasSuffix("-") == false)
+                #expect(fields[.connection] == nil || fields[.connection] == "keep-alive")
+                let names = fields.map { $0.name.canonicalName }
+                for name in ["icy-metadata", "x-hop", "referer", "if-match"] {
+                    #expect(!names.contains(name), "\(names)")
+                }
+            }
+            let connections = fixture.origin.log.exchanges.map(\.connection)
+            #expect(Set(connections).count == 1)
+        }
+    }
 }

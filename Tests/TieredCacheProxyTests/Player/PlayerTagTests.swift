@@ -87,6 +87,9 @@ struct PlayerTagTests {
             }
             #expect(answer.status == asked.status, "\(context): \(asked)")
             #expect(answer["etag"] == tag, "\(context): \(asked)")
+            if answer.status < 300 {
+                #expect(answer["content-type"] == "application/octet-stream", "\(context)")
+            }
             if answer.status == 206 { #expect(answer.body == part.body, "\(context): \(asked)") }
         }
         return tag

@@ -120,6 +120,19 @@ struct PlaylistAnswerTests {
         }
     }
 
+    @Test func aCodedPlaylistIsRewrittenAllTheSame() async throws {
+        try await ProxyFixture.run { fixture in
+            let list = playlist("#EXTM3U\n/1.ts\n#EXT-X-ENDLIST\n", "max-age=60")
+            fixture.origin.serve("/a.m3u8", list, OriginScript(.gzipCoded))
+            for _ in 0..<2 {
+                let answer = try await fixture.ask("/a.m3u8")
+                #expect(answer["content-encoding"] == nil)
+                #expect(answer.text.contains("/http/127.0.0.1:\(fixture.origin.port)/1.ts\n"))
+            }
+            #expect(fixture.requests("/a.m3u8") == 1)
+        }
+    }
+
     @Test func whatIsNoPlaylistIsLeftAlone() async throws {
         try await ProxyFixture.run { fixture in
             fixture.origin.serve("/a.m3u8", .fresh(100_000))

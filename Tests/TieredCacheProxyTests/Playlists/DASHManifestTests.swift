@@ -33,6 +33,22 @@ struct DASHManifestTests {
         #expect(high.addresses == ["hi/init.mp4", "hi/001$.m4s", "hi/002$.m4s"])
     }
 
+    @Test("Base URLs of all levels, each relative to the one before")
+    func bases() {
+        let found = manifest(
+            """
+            <MPD><BaseURL>a/</BaseURL><Period><BaseURL>/b/</BaseURL><AdaptationSet>
+            <BaseURL>c/</BaseURL><Representation id="r"><BaseURL>https://d.example/e</BaseURL>
+            </Representation><Representation id="s"/></AdaptationSet></Period>
+            <Period><AdaptationSet><Representation id="t"/></AdaptationSet></Period></MPD>
+            """
+        )
+        #expect(
+            found.sets.flatMap { $0 }.map(\.bases)
+                == [["a/", "/b/", "c/", "https://d.example/e"], ["a/", "/b/", "c/"], ["a/"]]
+        )
+    }
+
     @Test("A timeline by time: gaps, repeats, and repeats to the end")
     func timelines() {
         let found = manifest(

@@ -1,3 +1,4 @@
+import Logging
 import SystemPackage
 import Testing
 import TieredCacheTesting
@@ -27,6 +28,42 @@ struct ProxyIdentityTests {
     ])
     func whatIsNotOursIsIgnored(text: String) {
         #expect(ProxyIdentity(text: text) == ProxyIdentity())
+    }
+
+    @Test func anotherPortIsTakenAndKeptWhereTheOldOneIsTaken() async throws {
+        let origin = try await ScriptedOrigin.start()
+        let files = try TemporaryDirectory("proxy-identity")
+        var bases: [String] = []
+        var ports: [Int] = []
+        var others: [HTTPServer] = []
+        for run in 0..<3 {
+            let fixture = try await ProxyFixture(origin: origin, files: files)
+            bases.append(fixture.proxy.base)
+            ports.append(fixture.proxy.port)
+            await fixture.stop()
+            guard run == 0 else { continue }
+            // Somebody else is there now.
+            others.append(
+                try await HTTPServer.start(
+                    port: ports[0],
+                    responder: Nobody(),
+                    limits: ServerLimits(),
+                    logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+                )
+            )
+        }
+        for other in others { await other.stop() }
+        await origin.stop()
+        #expect(ports[0] != ports[1] && ports[1] == ports[2])
+        #expect(Set(bases.map { $0.split(separator: "/").last }).count == 1)
+    }
+
+    private struct Nobody: Responder {
+        func respond(
+            to request: ServerRequest,
+            body: RequestBody,
+            with writer: ResponseWriter
+        ) async {}
     }
 
     @Test func onlyTheOwnerMayReadTheFile() throws {
