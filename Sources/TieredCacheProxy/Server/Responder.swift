@@ -79,8 +79,9 @@ struct ResponseWriter: Sendable {
         return count
     }
 
-    /// How much is lent at once: what is lent counts as read, and what comes behind it is fetched.
-    private static let maximumLent: Int64 = 256 << 10
+    /// How much is lent at once: what is lent counts as read, and more than the player has room for may
+    /// be fetched then though it is about to leave.
+    private static let maximumLent: Int64 = 64 << 10
 
     /// Sends bytes, copied piece by piece.
     ///
