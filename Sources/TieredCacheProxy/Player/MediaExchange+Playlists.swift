@@ -58,7 +58,7 @@ extension MediaExchange {
         while true {
             let failure: OpenRetry.Failure
             do throws(CacheError) {
-                return .answer(try await relay.answer(source.base, within: retry.timeLeft))
+                return .answer(try await relay.answer(source.base, within: retry.timeLeft()))
             } catch {
                 settings.logger.debug("no playlist", metadata: ["error": "\(error)"])
                 switch error.code {

@@ -69,20 +69,21 @@ struct MediaSource: Sendable {
         var request = base
         request.range = range
         var retry = OpenRetry(settings)
+        var isKnown = false
         while true {
             let failure: OpenRetry.Failure
-            switch try await attempt(request, within: retry.timeLeft) {
+            switch try await attempt(request, within: retry.timeLeft(isKnown: isKnown)) {
             case .success(let opened):
                 guard case .response(let response) = opened, response.status.code >= 400,
                     let isPassing = Self.isPassing(response.status.code, range),
-                    await isKnown()
+                    await self.isKnown()
                 else { return opened }
                 guard isPassing else { return .cut }
                 failure = .unavailable
             case .failure(let found):
                 failure = found
             }
-            let isKnown = await isKnown()
+            isKnown = await self.isKnown()
             guard let delay = retry.delay(after: failure, isKnown: isKnown) else {
                 return isKnown ? .cut : .failed(failure.status)
             }

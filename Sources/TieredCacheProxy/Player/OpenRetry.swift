@@ -24,8 +24,14 @@ struct OpenRetry {
     }
 
     /// How long the next attempt may take.
-    var timeLeft: Duration {
-        max(.milliseconds(1), settings.originTimeout - elapsed)
+    ///
+    /// - Parameter isKnown: whether the file has been answered before.
+    func timeLeft(isKnown: Bool = false) -> Duration {
+        max(.milliseconds(1), limit(isKnown) - elapsed)
+    }
+
+    private func limit(_ isKnown: Bool) -> Duration {
+        isKnown ? max(settings.originTimeout, settings.stallTimeout) : settings.originTimeout
     }
 
     /// How long to wait before the next attempt; nil to give up.
@@ -41,10 +47,7 @@ struct OpenRetry {
         isKnown: Bool,
         jitter: Double = .random(in: 0...1)
     ) -> Duration? {
-        let limit =
-            isKnown
-            ? max(settings.originTimeout, settings.stallTimeout) : settings.originTimeout
-        let left = limit - elapsed
+        let left = limit(isKnown) - elapsed
         // What is known is asked for to the last moment: its player has no other way.
         guard left > (isKnown ? .zero : pause) else { return nil }
         defer { pause = min(pause * 2, .seconds(4)) }

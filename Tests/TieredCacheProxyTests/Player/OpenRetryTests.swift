@@ -32,6 +32,19 @@ struct OpenRetryTests {
         }
     }
 
+    @Test func anAttemptForWhatIsKnownHasTheTimeOfAStall() {
+        let time = ManualTimeSource()
+        var settings = Self.settings(time)
+        settings.originTimeout = .seconds(1)
+        let retry = OpenRetry(settings)
+        time.advance(by: .milliseconds(900))
+        #expect(retry.timeLeft() == .milliseconds(100))
+        #expect(retry.timeLeft(isKnown: true) == .milliseconds(29_100))
+        time.advance(by: .seconds(40))
+        #expect(retry.timeLeft() == .milliseconds(1))
+        #expect(retry.timeLeft(isKnown: true) == .milliseconds(1))
+    }
+
     @Test func theTimeEnds() {
         let time = ManualTimeSource()
         var retry = OpenRetry(Self.settings(time))
