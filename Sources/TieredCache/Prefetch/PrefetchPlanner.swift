@@ -22,7 +22,8 @@ struct PrefetchPlanner {
             if case .running = self { true } else { false }
         }
 
-        case failed
+        /// With the bytes that it has brought all the same.
+        case failed(Int64)
     }
 
     let options: PrefetchOptions
@@ -40,8 +41,8 @@ struct PrefetchPlanner {
     var bytesInUse: Int64 {
         states.values.reduce(0) { sum, state in
             switch state {
-            case .running(let bytes), .done(let bytes): sum.clampedSum(bytes)
-            case .waiting, .failed: sum
+            case .running(let bytes), .done(let bytes), .failed(let bytes): sum.clampedSum(bytes)
+            case .waiting: sum
             }
         }
     }
@@ -88,9 +89,17 @@ struct PrefetchPlanner {
         didReturn(key, as: .done(max(0, bytes)))
     }
 
-    /// An item could not be fetched; it is not tried again in this ranking.
-    mutating func didFail(_ key: CacheKey) -> [Action] {
-        didReturn(key, as: .failed)
+    /// An item could not be fetched as far as it was to be; it is not tried again in this ranking.
+    ///
+    /// - Parameters:
+    ///   - key: the item.
+    ///   - bytes: what is held of it; nil if nobody knows, and all that was promised counts.
+    /// - Returns: what follows.
+    mutating func didFail(_ key: CacheKey, bytes: Int64?) -> [Action] {
+        guard case .running(let promised) = states[key] else {
+            return didReturn(key, as: .failed(0))
+        }
+        return didReturn(key, as: .failed(max(0, min(bytes ?? promised, promised))))
     }
 
     private mutating func didReturn(_ key: CacheKey, as state: State) -> [Action] {

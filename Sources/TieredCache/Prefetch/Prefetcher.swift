@@ -69,14 +69,14 @@ public final class Prefetcher: Sendable {
     private func fetch(_ request: CacheRequest, _ bytes: Int64) -> Task<Void, Never> {
         let engine = engine
         return Task { [weak self] in
-            let fetched: Int64?
+            let end: End
             do throws(CacheError) {
                 let key = request.key
                 let result = try await engine.prefetch(request, bytes: bytes) {
                     [weak self] wanted in
                     self?.state.withLock { $0.planner.didReachTail(key, wanting: wanted) } ?? 0
                 }
-                fetched = result.bytesFromCache + result.bytesFromOrigin
+                end = .fetched(result.bytesFromCache + result.bytesFromOrigin)
             } catch {
                 engine.logger.debug(
                     "not prefetched",
@@ -85,17 +85,34 @@ public final class Prefetcher: Sendable {
                         LogKeys.error: "\(error)",
                     ]
                 )
-                fetched = nil
+                end = .failed(held: await Self.held(of: request.key, engine))
             }
-            self?.didEnd(request.key, fetched)
+            self?.didEnd(request.key, end)
         }
     }
 
-    private func didEnd(_ key: CacheKey, _ bytes: Int64?) {
+    /// How a fetch has ended.
+    private enum End {
+        case fetched(Int64)
+        /// With what is held all the same; nil if the disk cannot be asked.
+        case failed(held: Int64?)
+    }
+
+    private static func held(of key: CacheKey, _ engine: Engine) async -> Int64? {
+        do throws(CacheError) {
+            return try await engine.entry(for: key)?.heldBytes ?? 0
+        } catch {
+            return nil
+        }
+    }
+
+    private func didEnd(_ key: CacheKey, _ end: End) {
         decide { state in
             state.tasks[key] = nil
-            guard let bytes else { return state.planner.didFail(key) }
-            return state.planner.didFinish(key, bytes: bytes)
+            switch end {
+            case .fetched(let bytes): return state.planner.didFinish(key, bytes: bytes)
+            case .failed(let held): return state.planner.didFail(key, bytes: held)
+            }
         }
     }
 

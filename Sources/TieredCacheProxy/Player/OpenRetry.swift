@@ -26,6 +26,7 @@ struct OpenRetry {
     /// How long the next attempt may take.
     ///
     /// - Parameter isKnown: whether the file has been answered before.
+    /// - Returns: what is left of the time for all of them.
     func timeLeft(isKnown: Bool = false) -> Duration {
         max(.milliseconds(1), limit(isKnown) - elapsed)
     }

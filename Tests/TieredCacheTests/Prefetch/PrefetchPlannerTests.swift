@@ -21,7 +21,7 @@ struct PrefetchPlannerTests {
                 == [.start(keys[0], bytes: 800_000), .start(keys[1], bytes: 800_000)]
         )
         #expect(planner.didFinish(keys[1], bytes: 800_000) == [.start(keys[2], bytes: 800_000)])
-        #expect(planner.didFail(keys[0]) == [.start(keys[3], bytes: 800_000)])
+        #expect(planner.didFail(keys[0], bytes: 0) == [.start(keys[3], bytes: 800_000)])
     }
 
     @Test("Nothing is fetched while what plays has little ahead, and what runs gives way")
@@ -33,8 +33,8 @@ struct PrefetchPlannerTests {
         // Between the marks nothing changes.
         #expect(planner.didMeasure(.duration(.seconds(11))) == [])
         #expect(planner.didMeasure(.duration(.seconds(9))) == [.cancel(keys[0]), .cancel(keys[1])])
-        #expect(planner.didFail(keys[0]) == [])
-        #expect(planner.didFail(keys[1]) == [])
+        #expect(planner.didFail(keys[0], bytes: 0) == [])
+        #expect(planner.didFail(keys[1], bytes: 0) == [])
         #expect(
             planner.didMeasure(.bytes(5 << 20))
                 == [.start(keys[0], bytes: 800_000), .start(keys[1], bytes: 800_000)]
@@ -48,7 +48,7 @@ struct PrefetchPlannerTests {
         _ = planner.didRank(keys)
         #expect(planner.didRank(Array(keys[1...])) == [.cancel(keys[0])])
         // The line is free only when the cancelled one is back.
-        #expect(planner.didFail(keys[0]) == [.start(keys[2], bytes: 800_000)])
+        #expect(planner.didFail(keys[0], bytes: 0) == [.start(keys[2], bytes: 800_000)])
         #expect(
             planner.didRank([keys[5], keys[4]]).sorted == [.cancel(keys[1]), .cancel(keys[2])]
         )
@@ -59,7 +59,7 @@ struct PrefetchPlannerTests {
         var planner = planner { $0.maximumRunning = 1 }
         #expect(planner.didRank([keys[0]]) == [.start(keys[0], bytes: 800_000)])
         #expect(planner.didRank([keys[1], keys[0]]) == [.cancel(keys[0])])
-        #expect(planner.didFail(keys[0]) == [.start(keys[1], bytes: 800_000)])
+        #expect(planner.didFail(keys[0], bytes: 0) == [.start(keys[1], bytes: 800_000)])
         #expect(planner.didFinish(keys[1], bytes: 10) == [.start(keys[0], bytes: 800_000)])
     }
 
@@ -75,6 +75,20 @@ struct PrefetchPlannerTests {
         #expect(planner.bytesInUse == 1_500_000)
         // What was played leaves the ranking and gives its share back.
         #expect(planner.didRank(Array(keys[1...])) == [.start(keys[2], bytes: 800_000)])
+    }
+
+    @Test("What an item has brought counts though it failed")
+    func failures() {
+        var planner = planner {
+            $0.budget = 2_000_000
+            $0.maximumRunning = 1
+        }
+        #expect(planner.didRank(keys) == [.start(keys[0], bytes: 800_000)])
+        #expect(planner.didFail(keys[0], bytes: 500_000) == [.start(keys[1], bytes: 800_000)])
+        // More is held of it than was fetched now, or nobody knows.
+        #expect(planner.didFail(keys[1], bytes: 5_000_000) == [.start(keys[2], bytes: 700_000)])
+        #expect(planner.didFail(keys[2], bytes: nil) == [])
+        #expect(planner.bytesInUse == 2_000_000)
     }
 
     @Test("What lies at the end of an item is fetched as far as the budget has room")
@@ -113,9 +127,10 @@ struct PrefetchPlannerTests {
                 running[key] = nil
                 actions = planner.didFinish(key, bytes: bytes)
             default:
-                guard let (key, _) = running.randomElement(using: &random) else { continue }
+                guard let (key, bytes) = running.randomElement(using: &random) else { continue }
                 running[key] = nil
-                actions = planner.didFail(key)
+                let brought = Bool.random(using: &random) ? bytes : nil
+                actions = planner.didFail(key, bytes: brought)
             }
             for case .start(let key, let bytes) in actions {
                 #expect(

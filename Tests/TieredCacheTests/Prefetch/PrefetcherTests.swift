@@ -144,6 +144,27 @@ struct PrefetcherTests {
         }
     }
 
+    @Test("What comes of items that fail is within the budget")
+    func failuresWithinBudget() async throws {
+        try await CacheFixture.run { fixture in
+            let film = OriginResource.generated(length: 5_000_000, cacheControl: "max-age=600")
+            let script = OriginScript.first(1, .cut(after: 327_680)).then(.status(404))
+            for item in 0..<8 { fixture.origin.serve("/\(item)", film, script) }
+            let requests = try (0..<8).map { try fixture.request("/\($0)") }
+            try await fixture.withCache { cache in
+                var options = PrefetchOptions()
+                options.headBytes = 400_000
+                options.budget = 1_000_000
+                let prefetcher = cache.prefetcher(options: options)
+                prefetcher.rank(requests)
+                await prefetcher.waitUntilIdle()
+                let asked = Set(fixture.origin.log.exchanges.map(\.path))
+                // Three bring 327,680 bytes each at most, so there is no room for a fifth.
+                #expect(asked.isSubset(of: ["/0", "/1", "/2", "/3"]) && asked.count >= 3)
+            }
+        }
+    }
+
     @Test("The index at the end of a film comes with its head")
     func tail() async throws {
         try await CacheFixture.run { fixture in
