@@ -12,19 +12,20 @@ extension Engine {
     ) async throws(CacheError) -> CacheResponse {
         let isHit = held.holds(wanted)
         if !isHit { didMiss(request, .partial) }
-        let counted = request.countedBytes(of: held, wanted)
         let body: any BodySource
         var source = ResponseSource.disk
         var trouble: CacheError?
         switch held.body {
         case .memory(let entry):
+            let counted = request.countedInMemory(wanted, completeLength: held.completeLength)
             if isHit { didHit(request, .memory, decision, bytes: counted) }
             source = .memory
             body = MemoryBody(entry.body.part(wanted), generation: entry.generation)
         case .disk(let entry):
-            if isHit { didHit(request, .disk, decision, bytes: counted) }
             trouble = await keepPin(entry, request)
             body = await diskBody(entry, held.head, wanted, request)
+            let counted = request.countedOnDisk(wanted, body)
+            if isHit { didHit(request, .disk, decision, bytes: counted) }
         }
         let isStale = decision.isStale && request.policy == .protocolDefault
         return CacheResponse(

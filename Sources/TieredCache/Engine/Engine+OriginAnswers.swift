@@ -130,12 +130,13 @@ extension Engine {
         var trouble: CacheError?
         switch held.body {
         case .memory(let entry):
-            counters.add(Int64(request.countedBytes(of: held, wanted)), to: .bytesFromMemory)
+            let counted = request.countedInMemory(wanted, completeLength: length)
+            counters.add(Int64(counted), to: .bytesFromMemory)
             body = MemoryBody(entry.body.part(wanted), generation: entry.generation)
         case .disk(let entry):
-            counters.add(Int64(request.countedBytes(of: held, wanted)), to: .bytesFromDisk)
             trouble = await keepPin(entry, request)
             body = await diskBody(entry, head, wanted, request)
+            counters.add(Int64(request.countedOnDisk(wanted, body)), to: .bytesFromDisk)
         }
         return CacheResponse(
             head,

@@ -65,8 +65,9 @@ extension Engine {
         let length = Int64(entry.body.count)
         let range = request.range.map { $0.resolved(completeLength: length) } ?? 0..<length
         guard let range else { return nil }
-        didHit(request, .memory, decision, bytes: range.count)
         let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)
+        let counted = request.countedInMemory(wanted, completeLength: length)
+        didHit(request, .memory, decision, bytes: counted)
         return CacheResponse(
             entry.head,
             request: request,

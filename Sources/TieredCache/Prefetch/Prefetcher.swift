@@ -85,7 +85,9 @@ public final class Prefetcher: Sendable {
                         LogKeys.error: "\(error)",
                     ]
                 )
-                end = .failed(held: await Self.held(of: request.key, engine))
+                // What a disk has refused came all the same.
+                let isOfDisk = error.code == .localStorage
+                end = .failed(held: isOfDisk ? nil : await Self.held(of: request.key, engine))
             }
             self?.didEnd(request.key, end)
         }

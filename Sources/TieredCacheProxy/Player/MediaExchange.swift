@@ -93,6 +93,7 @@ struct MediaExchange: Sendable {
         case .answerWhole where conditions.range != nil:
             guard case .response(let whole) = try await source.open(nil) else { return }
             guard whole.status.code == 200 else { return try await relay(whole) }
+            if !request.isHead { source.didAnswer() }
             try await deliver(whole, isPartial: false, source)
         case .answer, .answerWhole:
             let isPartial = conditions.range != nil

@@ -91,6 +91,28 @@ extension PlayerResponder {
         }
     }
 
+    /// Sends what is held of the rest of a hit, which has been counted as a whole.
+    ///
+    /// - Returns: the first byte that is not held any more; the end of `rest` if all of it is.
+    private func sendHeld(
+        _ rest: Range<Int64>,
+        of target: TargetURI,
+        _ generation: UInt64,
+        _ writer: ResponseWriter
+    ) async throws -> Int64 {
+        var position = rest.lowerBound
+        guard let held = try await cache.heldBytes(rest, of: target, generation: generation)
+        else { return position }
+        var body = held.makeAsyncIterator()
+        do {
+            while let count = try await writer.writeNext(of: &body) { position += count }
+        } catch let error as CacheError {
+            // A block was given up, or is damaged: the origin has it.
+            guard error.code == .notCached else { throw error }
+        }
+        return position
+    }
+
     /// Sends the rest of an answer that the event loop has begun.
     private func finish(
         _ source: MediaSource,
@@ -101,9 +123,14 @@ extension PlayerResponder {
         let start = AnswerStart()
         start.begin()
         await lingering(start) {
-            guard case .response(let response) = try await source.open(.bounded(rest)),
-                response.status.code == 200, response.range == (rest.lowerBound, rest.upperBound),
-                let generation, response.generation == generation
+            guard let generation else { return }
+            let start = try await sendHeld(rest, of: source.target, generation, writer)
+            guard start < rest.upperBound else { return try await writer.finish() }
+            let missing = start..<rest.upperBound
+            guard case .response(let response) = try await source.open(.bounded(missing)),
+                response.status.code == 200,
+                response.range == (missing.lowerBound, missing.upperBound),
+                response.generation == generation
             else { return }
             try await MediaPump(source, writer, tag: source.tag(of: response)).run(response)
             try await writer.finish()

@@ -9,6 +9,8 @@ package import HTTPCaching
 package struct AddressRewriter: Sendable {
     private let prefix: String
     private var final: TargetURI
+    /// How many folders deep it is, which each relative address is compared with.
+    private var depth: Int
     private let isRedirected: Bool
     /// Whether another URL answered than the player knows.
     let isElsewhere: Bool
@@ -23,6 +25,7 @@ package struct AddressRewriter: Sendable {
     package init(prefix: String, requested: TargetURI, final: TargetURI) {
         self.prefix = prefix
         self.final = final
+        depth = final.path.folderDepth
         isElsewhere = requested != final
         isRedirected =
             requested.origin != final.origin || requested.path.folder != final.path.folder
@@ -35,6 +38,7 @@ package struct AddressRewriter: Sendable {
     func at(_ base: TargetURI) -> AddressRewriter {
         var copy = self
         copy.final = base
+        copy.depth = base.path.folderDepth
         return copy
     }
 
@@ -62,17 +66,27 @@ package struct AddressRewriter: Sendable {
     ///
     /// Nothing is above that (RFC 3986 §5.2.4), but behind the proxy there would be: the host.
     private func climbsTooHigh(_ address: some Collection<UInt8>) -> Bool {
-        var depth = final.path.utf8.count { $0 == slash } - 1
-        let path = address.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
-        for segment in path.split(separator: slash, omittingEmptySubsequences: false) {
-            if segment.elementsEqual("..".utf8) {
-                depth -= 1
-            } else if !segment.elementsEqual(".".utf8) {
-                depth += 1
+        var depth = depth
+        // A segment of dots alone is as long as it has dots.
+        var (length, dots) = (0, 0)
+        for byte in address {
+            switch byte {
+            case UInt8(ascii: "?"), UInt8(ascii: "#"):
+                return length == 2 && dots == 2 && depth == 0
+            case slash:
+                if length == 2, dots == 2 {
+                    depth -= 1
+                } else if length != 1 || dots != 1 {
+                    depth += 1
+                }
+                if depth < 0 { return true }
+                (length, dots) = (0, 0)
+            default:
+                length += 1
+                if byte == UInt8(ascii: ".") { dots += 1 }
             }
-            if depth < 0 { return true }
         }
-        return false
+        return length == 2 && dots == 2 && depth == 0
     }
 
     /// The folder of the place that answered, as the player is to see it; nil where its own is the
@@ -118,6 +132,9 @@ extension TargetURI {
 }
 
 extension String {
+    /// How many folders a path is below the root of its host.
+    fileprivate var folderDepth: Int { utf8.count { $0 == slash } - 1 }
+
     /// A path up to its last slash.
     fileprivate var folder: String {
         let name = utf8.reversed().prefix { $0 != slash }

@@ -10,8 +10,20 @@ package struct DASHManifest: Sendable {
         package let bandwidth: Int
         /// Base URLs from the outermost to the innermost, each relative to the one before.
         package let bases: [String]
+        let segments: DASHSegments
+        /// How long its period is; nil where that is not known.
+        let seconds: Double?
+
         /// Relative to the last base; an empty one is the base itself.
-        package let addresses: [String]
+        ///
+        /// Made each time anew: of a hostile manifest there may be gigabytes.
+        ///
+        /// - Parameter limit: how many there may be.
+        /// - Returns: the addresses, in all at most 16 MiB and one more.
+        package func addresses(atMost limit: Int) -> [String] {
+            let values = DASHTemplate.Values(representation: id, bandwidth: bandwidth)
+            return segments.addresses(values, seconds: seconds, atMost: limit)
+        }
     }
 
     /// The representations by adaptation set.
@@ -36,8 +48,6 @@ package struct DASHManifest: Sendable {
     private var awaitsBase = false
     /// How many elements are open that are too deep to mean anything.
     private var ignored = 0
-    /// How many addresses may still be named, over all representations.
-    private var rest = 400_000
     private static let maximumDepth = 64
 
     /// Reads a manifest.
@@ -144,15 +154,13 @@ package struct DASHManifest: Sendable {
         case "Representation":
             guard !sets.isEmpty else { return }
             let bases = (levels + [level]).compactMap(\.base)
-            let values = DASHTemplate.Values(representation: level.id, bandwidth: level.bandwidth)
-            let addresses = level.segments.addresses(values, seconds: seconds, atMost: rest)
-            rest -= addresses.count
             sets[sets.count - 1].append(
                 Representation(
                     id: level.id,
                     bandwidth: level.bandwidth,
                     bases: bases,
-                    addresses: addresses
+                    segments: level.segments,
+                    seconds: seconds
                 )
             )
         default:

@@ -28,6 +28,8 @@ package enum DASHRewriter {
         var edits: [(range: Range<Int>, replacement: [UInt8])] = []
         /// The base URLs that hold here, each from the depth at which it was found on.
         var bases: [(depth: Int, url: TargetURI)] = []
+        /// How much may still be put in; what follows then stays as it is.
+        var room = 64 << 20
 
         /// The base for what stands at a depth; nil for the manifest's own place.
         func base(at depth: Int) -> TargetURI? { bases.last { $0.depth <= depth }?.url }
@@ -99,13 +101,23 @@ package enum DASHRewriter {
     private static func takeBase(_ text: ArraySlice<UInt8>, at outer: TargetURI, _ walk: inout Walk)
     {
         let depth = walk.depth - 1
-        guard walk.bases.last.map({ $0.depth < depth }) ?? true else { return }
+        guard walk.bases.last.map({ $0.depth < depth }) ?? true, depth < maximumDepth,
+            text.count <= maximumBase
+        else { return }
         do throws(TargetURIError) {
-            walk.bases.append((depth, try outer.resolving(reference: XMLValues.decoded(text))))
+            let base = try outer.resolving(reference: XMLValues.decoded(text))
+            // Each level may add to the path of the one before.
+            guard base.path.utf8.count <= maximumBase else { return }
+            walk.bases.append((depth, base))
         } catch {
             // No URL of ours, so there is nothing below it that could lead through the proxy.
         }
     }
+
+    /// Of the elements whose bases count.
+    private static let maximumDepth = 64
+    /// Of a base, in bytes.
+    private static let maximumBase = 8192
 
     private static func rewriteAttributes(
         of element: String,
@@ -129,9 +141,10 @@ package enum DASHRewriter {
         _ walk: inout Walk
     ) {
         let isRelative = text.first != UInt8(ascii: "/") && !text.hasScheme
-        guard includesRelative || !isRelative, let replacement = rewriter.rewritten(text) else {
-            return
-        }
+        guard includesRelative || !isRelative, walk.room > 0,
+            let replacement = rewriter.rewritten(text)
+        else { return }
+        walk.room -= replacement.count
         walk.edits.append((text.indices, isRelative ? escaped(replacement) : replacement))
     }
 

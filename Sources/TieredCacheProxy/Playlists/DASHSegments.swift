@@ -1,7 +1,7 @@
 /// How a representation is cut into segments; levels below take over what they do not say.
-struct DASHSegments {
+struct DASHSegments: Hashable, Sendable {
     /// An `S` of a timeline.
-    struct Span {
+    struct Span: Hashable, Sendable {
         var time: Int64?
         var duration: Int64
         var repeats: Int64
@@ -34,7 +34,7 @@ struct DASHSegments {
     func addresses(
         _ values: DASHTemplate.Values,
         seconds: Double?,
-        atMost limit: Int = maximumCount
+        atMost limit: Int
     ) -> [String] {
         guard limit > 0 else { return [] }
         // One file, of which the index tells the parts.
@@ -106,8 +106,8 @@ struct DASHSegments {
     }
 
     private func periodEnd(_ seconds: Double?) -> Int64? {
-        guard let seconds else { return nil }
+        guard let seconds, timescale > 0 else { return nil }
         let end = (seconds * Double(timescale)).rounded() + Double(timeOffset)
-        return end < 9e18 ? Int64(end) : nil
+        return abs(end) < 9e18 ? Int64(end) : nil
     }
 }

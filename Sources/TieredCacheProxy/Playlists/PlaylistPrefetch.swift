@@ -63,6 +63,8 @@ package struct PlaylistPrefetch: Sendable {
         var playlists: [CacheRequest] = []
         /// What the playlists may import.
         var variables = HLSVariables()
+        /// Whether there is more than is fetched.
+        var isCutShort = false
     }
 
     private func references(
@@ -76,16 +78,28 @@ package struct PlaylistPrefetch: Sendable {
                 try await response.body.collect(upTo: Int(PlaylistKind.maximumSize))
             )
             let location = response.finalTarget
+            let found: References
             if PlaylistKind.hls.isBeginning(of: bytes) {
-                return references(ofHLS: bytes, request, location, importing: imported)
+                found = references(ofHLS: bytes, request, location, importing: imported)
+            } else if PlaylistKind.dash.isBeginning(of: bytes) {
+                found = references(ofDASH: DASHManifest(bytes), request, location)
+            } else {
+                return References()
             }
-            guard PlaylistKind.dash.isBeginning(of: bytes) else { return References() }
-            return references(ofDASH: DASHManifest(bytes), request, location)
+            if found.isCutShort {
+                outcome.failures.append((request.target.redacted, Self.tooMany))
+            }
+            return found
         } catch {
             outcome.failures.append((request.target.redacted, error))
             return References()
         }
     }
+
+    private static let tooMany = CacheError(
+        .invalidArgument,
+        "it names more than \(maximumResources) resources; only the first of them are fetched"
+    )
 
     private func references(
         ofHLS bytes: [UInt8],
@@ -99,7 +113,8 @@ package struct PlaylistPrefetch: Sendable {
                 .compactMap { self.request($0, location, like: request) },
             playlists: choice.addresses(in: playlist)
                 .compactMap { self.request($0, location, like: request) },
-            variables: HLSVariables(bytes, at: location, importing: imported)
+            variables: HLSVariables(bytes, at: location, importing: imported),
+            isCutShort: playlist.resources.count > Self.maximumResources
         )
     }
 
@@ -109,6 +124,8 @@ package struct PlaylistPrefetch: Sendable {
         _ location: TargetURI
     ) -> References {
         var result = References()
+        // In bytes: addresses may be as long as the manifest.
+        var room = 64 << 20
         for representation in choice.representations(in: manifest) {
             var base = location
             do throws(TargetURIError) {
@@ -118,8 +135,10 @@ package struct PlaylistPrefetch: Sendable {
                 continue
             }
             let rest = Self.maximumResources - result.resources.count
-            result.resources += representation.addresses.prefix(max(0, rest))
-                .compactMap { self.request($0, base, like: request) }
+            let addresses = representation.addresses(atMost: room > 0 ? rest : 0)
+            room -= addresses.reduce(0) { $0 + $1.utf8.count }
+            result.resources += addresses.compactMap { self.request($0, base, like: request) }
+            if room <= 0 || addresses.count >= rest { result.isCutShort = true }
         }
         return result
     }

@@ -58,6 +58,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var lastNumber: UInt64 = 0
     private var bodyTimer: ConnectionTimer?
     private var absenceTimer: ConnectionTimer?
+    /// What the socket had not taken when the timer looked last.
+    private var unsentBefore = Int.max
 
     init(server: ServerContext, gate: RequestGate) {
         self.server = server
@@ -229,8 +231,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     /// The client sends no more: it has left, or it only shut its side and still listens.
     ///
-    /// Which of the two shows when something is sent to it. Where nothing is sent for a second it
-    /// counts as gone, so that what it wanted is not fetched for nobody.
+    /// Which of the two shows when something is sent to it. Where its socket takes nothing for a second
+    /// it counts as gone, so that what it wanted is not fetched for nobody.
     private func didLoseInput() {
         guard let context else { return }
         isLast = true
@@ -239,14 +241,29 @@ final class ConnectionHandler: ChannelInboundHandler {
             return
         }
         let timer = ConnectionTimer(eventLoop: context.eventLoop) { [unowned self] in
-            self.context?.close(promise: nil)
+            guard let context = self.context else { return }
+            let unsent = Self.unsent(of: context.channel)
+            guard unsent > 0, unsent < unsentBefore else { return context.close(promise: nil) }
+            unsentBefore = unsent
+            absenceTimer?.start(.seconds(1))
         }
         absenceTimer = timer
+        unsentBefore = .max
         timer.start(.seconds(1))
+    }
+
+    /// What the channel was given and its socket has not taken, in bytes.
+    private static func unsent(of channel: any Channel) -> Int {
+        do {
+            return try channel.syncOptions?.getOption(.bufferedWritableBytes) ?? 0
+        } catch {
+            return 0  // It is closed.
+        }
     }
 
     /// Something has reached the client's machine.
     func didWrite() {
+        unsentBefore = .max
         absenceTimer?.start(.seconds(1))
     }
 

@@ -56,7 +56,6 @@ final class HTTPServer: Sendable {
             .childChannelOption(.autoRead, value: false)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
-            .childChannelOption(.tcpOption(.unsentMark), value: .init(unsentMark))
             .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelOption(
                 .recvAllocator,
@@ -68,6 +67,11 @@ final class HTTPServer: Sendable {
             )
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
+                    // A kernel without it does the same more slowly.
+                    try? channel.syncOptions?.setOption(
+                        .tcpOption(.unsentMark),
+                        value: .init(unsentMark)
+                    )
                     connections.enter(channel)
                     try channel.pipeline.syncOperations.addRequestHandlers(server)
                 }

@@ -349,6 +349,25 @@ struct PlayerProxyTests {
         }
     }
 
+    @Test func whatIsSmallIsCountedOnce() async throws {
+        try await ProxyFixture.run { fixture in
+            var all: Int64 = 0
+            for length: Int64 in [100_000, 400_000] {
+                let path = "/\(length).mp4"
+                fixture.origin.serve(path, .fresh(length))
+                let tag = try #require(try await fixture.ask(path)["etag"])
+                // From disk, from which it is taken into memory, and from there.
+                for _ in 1...3 {
+                    let answer = try await fixture.ask(path, "If-Match: \(tag)")
+                    #expect(answer.body.count == Int(length))
+                    all += length
+                    #expect(fixture.cache.statistics.bytesFromCache == all, "\(length)")
+                }
+            }
+            #expect(fixture.cache.statistics.bytesFromMemory > 0)
+        }
+    }
+
     @Test func downloadsEndWhenTheLastPlayerHasLeft() async throws {
         try await ProxyFixture.run { fixture in
             let gate = OriginGate()

@@ -95,6 +95,23 @@ struct DASHRewriterTests {
         #expect(try rewrite(text) == wanted)
     }
 
+    @Test("Long and deep bases make a manifest no longer than it may be")
+    func hostileBases() throws {
+        let segments = String(repeating: "<SegmentURL media=\"/\"/>", count: 20_000)
+        let long = String(repeating: "a", count: 8000)
+        let wide = "<MPD><BaseURL>http://\(long)/</BaseURL><Period>\(segments)</Period></MPD>"
+        // Each would get 8,000 bytes more.
+        #expect(try rewrite(wide).utf8.count <= 66 << 20)
+        let longer = wide.replacing(long, with: long + long)
+        #expect(try rewrite(longer).contains("media=\"/T/https/a.example/\""))
+        let levels = 50_000
+        let deep =
+            "<MPD>" + String(repeating: "<a><BaseURL>b/</BaseURL>", count: levels)
+            + "<SegmentURL media=\"/x\"/>" + String(repeating: "</a>", count: levels) + "</MPD>"
+        let isKept = try rewrite(deep) == deep.replacing("\"/x", with: "\"/T/https/a.example/x")
+        #expect(isKept)
+    }
+
     @Test(
         "What is not well-formed is passed on",
         arguments: [

@@ -10,6 +10,10 @@ struct PathEstimate {
     /// What lasts less than this is a short way, in seconds.
     static let leastLatency = 0.03
 
+    /// What must have been read in a row before a consumer that seeks here and there is run ahead of by
+    /// more than a quarter of it, so that it costs at most 1.3 of what it reads.
+    static let provenRun: Int64 = 2 << 20
+
     /// More requests than these are not under way for one reader.
     private static let mostRequests = 8
 
@@ -64,10 +68,17 @@ struct PathEstimate {
     var isLong: Bool { waits >= Self.leastWaits && latency >= Self.leastLatency }
 
     /// How far a consumer that has read `run` bytes in a row may be run ahead of.
-    func trusted(ofRun run: Int64) -> Int64 {
-        guard isLong else { return run / 4 }
+    ///
+    /// - Parameters:
+    ///   - run: the bytes.
+    ///   - isSeek: whether it began elsewhere than at the beginning.
+    /// - Returns: the bytes.
+    func trusted(ofRun run: Int64, isSeek: Bool) -> Int64 {
+        guard isLong, !isSeek || run > Self.provenRun else { return run / 4 }
+        // Of one that seeks, from a quarter on as much more as is read more.
+        let most = isSeek ? run - Self.provenRun / 4 * 3 : run
         // Two of them: one is on its way while the next is asked for.
         let held = rate.map { 2 * $0 * latency } ?? .infinity
-        return held < Double(run) ? max(run / 4, Int64(held)) : run
+        return max(run / 4, held < Double(most) ? Int64(held) : most)
     }
 }

@@ -40,6 +40,9 @@ struct ReadAheadPlanner {
         var lastUse: UInt64
 
         var run: Int64 { next - start }
+
+        /// Whether it is not read from the beginning on: then the consumer may soon be elsewhere.
+        var isSeek: Bool { start > 0 }
     }
 
     let options: Options
@@ -88,7 +91,10 @@ struct ReadAheadPlanner {
             size = max(1, min(end - offset, options.maximumRequest))
         } else {
             let least = offset < options.head ? options.head - offset : options.minimum
-            let trusted = min(path.trusted(ofRun: windows[index].run), options.maximumAhead)
+            let trusted = min(
+                path.trusted(ofRun: windows[index].run, isSeek: windows[index].isSeek),
+                options.maximumAhead
+            )
             size = min(max(least, count, trusted), options.maximumRequest)
         }
         let upper = offset.clampedSum(size)
@@ -149,7 +155,7 @@ struct ReadAheadPlanner {
         let elapsed = max(0.001, window.began.duration(to: now).totalSeconds)
         let lasting = Double(window.run) / elapsed * options.lead.totalSeconds
         let paced = max(2 * options.minimum, Int64(min(lasting, 1e15)))
-        let trusted = end == nil ? path.trusted(ofRun: window.run) : .max
+        let trusted = end == nil ? path.trusted(ofRun: window.run, isSeek: window.isSeek) : .max
         return min(options.maximumAhead, trusted, paced)
     }
 

@@ -24,21 +24,26 @@ extension CacheRequest {
         }
     }
 
-    /// How many bytes of a hit count as delivered when it is found.
+    /// How many bytes count as delivered from memory when a hit is found.
     ///
-    /// What comes from disk for a reader counts when it is read. What is in memory is taken as a
-    /// whole, by a second look where the first was for less.
-    func countedBytes(of held: HeldResponse, _ wanted: WantedRange) -> Int {
+    /// A reader takes what is in memory as a whole, by a second look where the first was for less.
+    func countedInMemory(_ wanted: WantedRange, completeLength: Int64?) -> Int {
         guard let scope else { return wanted.count }
-        guard case .memory = held.body else { return 0 }
         var all = self
         all.range = scope.range
         do throws(CacheError) {
-            let whole = try WantedRange.resolve(all, completeLength: held.completeLength)
+            let whole = try WantedRange.resolve(all, completeLength: completeLength)
             return whole.map { $0.start == wanted.start && $0.end == wanted.end } == true
                 ? wanted.count : 0
         } catch {
             return 0  // What does not exist is not delivered.
         }
+    }
+
+    /// How many bytes count as delivered from disk when a hit is found.
+    ///
+    /// What a reader follows counts when it is read, what was taken into memory at once does not.
+    func countedOnDisk(_ wanted: WantedRange, _ body: any BodySource) -> Int {
+        scope != nil && body is FollowingBody ? 0 : wanted.count
     }
 }

@@ -102,6 +102,46 @@ struct ReadAheadPlannerTests {
         #expect(slow.ahead <= 0.3)
     }
 
+    @Test(
+        "Random seeks fetch at most 1.3 of what is read, however long the way is",
+        arguments: 1...20
+    )
+    func seeksOnLongWays(_ seed: UInt64) {
+        var random = SplitMix(seed: seed)
+        let (latency, rate) = (0.1, 20e6)
+        var planner = ReadAheadPlanner()
+        var (now, isFree, fetched, read) = (0.0, 0.0, 0.0, 0.0)
+        for _ in 0..<24 {
+            var orders: [(range: Range<Int64>, began: Double)] = []
+            func ask(_ order: ReadAheadPlanner.Order?) {
+                guard let range = order?.range else { return }
+                let began = max(now + latency, isFree)
+                isFree = began + Double(range.count) / rate
+                fetched += Double(range.count)
+                orders.append((range, began))
+            }
+            func instant() -> MonotonicTime { MonotonicTime(nanoseconds: Int64(now * 1e9)) }
+            var position = Int64.random(in: 0..<1 << 30, using: &random)
+            let end = position + Int64.random(in: 300_000...1_200_000, using: &random)
+            read += Double(end - position)
+            while position < end {
+                if orders.last.map({ position >= $0.range.upperBound }) ?? true {
+                    ask(planner.didMiss(position, count: 1, certainTo: nil, now: instant()))
+                }
+                let next = min(end, position + 16_384)
+                for order in orders where order.range.contains(next - 1) {
+                    let arrival = order.began + Double(next - order.range.lowerBound) / rate
+                    if arrival > now { planner.didWait(for: position) }
+                    now = max(now, arrival)
+                }
+                ask(planner.didRead(position..<next, certainTo: nil, now: instant()))
+                position = next
+            }
+            isFree = now
+        }
+        #expect(fetched <= read * 1.3, "seed \(seed): \(fetched / read)")
+    }
+
     @Test("A slow consumer is not run ahead of by more than ten seconds")
     func slowConsumers() {
         var planner = ReadAheadPlanner()
