@@ -48,7 +48,8 @@ struct DASHSegments: Hashable, Sendable {
         }
         var values = values
         var size = 0
-        for (number, time) in timeline.isEmpty ? evenly(seconds) : spans(seconds) {
+        let most = min(limit, Self.maximumCount)
+        for (number, time) in timeline.isEmpty ? evenly(seconds, most) : spans(seconds, most) {
             (values.number, values.time) = (number, time)
             guard result.count < limit, size < Self.maximumSize,
                 let address = DASHTemplate(media).address(values)
@@ -59,8 +60,8 @@ struct DASHSegments: Hashable, Sendable {
         return result
     }
 
-    /// Segments of one duration, as many as fill the period.
-    private func evenly(_ seconds: Double?) -> [(Int64, Int64)] {
+    /// Segments of one duration, as many as fill the period, and at most `limit`.
+    private func evenly(_ seconds: Double?, _ limit: Int) -> [(Int64, Int64)] {
         guard let duration, duration > 0, timescale > 0 else { return [] }
         var count = Int64(Self.maximumCount)
         if let endNumber {
@@ -73,15 +74,15 @@ struct DASHSegments: Hashable, Sendable {
         } else {
             return []
         }
-        return (0..<max(0, min(count, Int64(Self.maximumCount)))).compactMap { index in
+        return (0..<max(0, min(count, Int64(limit)))).compactMap { index in
             let (number, overflow) = startNumber.addingReportingOverflow(index)
             let (time, isTooLate) = index.multipliedReportingOverflow(by: duration)
             return overflow || isTooLate ? nil : (number, time)
         }
     }
 
-    /// Segments as a timeline names them.
-    private func spans(_ seconds: Double?) -> [(Int64, Int64)] {
+    /// Segments as a timeline names them, at most `limit`.
+    private func spans(_ seconds: Double?, _ limit: Int) -> [(Int64, Int64)] {
         var result: [(Int64, Int64)] = []
         var (number, time) = (startNumber, timeline.first?.time ?? 0)
         for (index, span) in timeline.enumerated() where span.duration > 0 {
@@ -93,7 +94,7 @@ struct DASHSegments: Hashable, Sendable {
                 let (length, overflow) = end.subtractingReportingOverflow(time)
                 left = overflow ? .max : (length - 1) / span.duration
             }
-            while left >= 0, result.count < Self.maximumCount {
+            while left >= 0, result.count < limit {
                 result.append((number, time))
                 left -= 1
                 let (after, overflow) = time.addingReportingOverflow(span.duration)
