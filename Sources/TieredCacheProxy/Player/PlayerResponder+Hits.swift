@@ -124,9 +124,9 @@ extension PlayerResponder {
         start.begin()
         await lingering(start) {
             guard let generation else { return }
-            let start = try await sendHeld(rest, of: source.target, generation, writer)
-            guard start < rest.upperBound else { return try await writer.finish() }
-            let missing = start..<rest.upperBound
+            let sent = try await sendHeld(rest, of: source.target, generation, writer)
+            guard sent < rest.upperBound else { return try await writer.finish() }
+            let missing = sent..<rest.upperBound
             guard case .response(let response) = try await source.open(.bounded(missing)),
                 response.status.code == 200,
                 response.range == (missing.lowerBound, missing.upperBound),

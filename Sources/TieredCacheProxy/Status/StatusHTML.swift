@@ -13,21 +13,21 @@ struct StatusRow: Hashable, Sendable {
     /// Whether its URL alone names it, so that a form can.
     let hasForms: Bool
 
-    /// A row of something that is on its way; for tests.
-    init(url: String, length: Int64?, held: Int64, rate: Int64) {
-        (self.url, self.length, self.held, self.rate) = (url, length, held, rate)
-        (status, isComplete, isPinned, hasForms) = (200, held == length, false, true)
-    }
+}
 
+extension StatusRow {
+    /// The row of an entry, and how fast it grows.
     init(_ entry: EntrySummary, rate: Int64) {
-        url = entry.url.isEmpty ? entry.key.string : entry.url
-        status = entry.status
-        length = entry.length
-        held = entry.heldBytes
-        isComplete = entry.isComplete
-        isPinned = entry.isPinned
-        self.rate = entry.isComplete ? 0 : rate
-        hasForms = entry.keyName == nil && !entry.url.isEmpty
+        self.init(
+            url: entry.url.isEmpty ? entry.key.string : entry.url,
+            status: entry.status,
+            length: entry.length,
+            held: entry.heldBytes,
+            isComplete: entry.isComplete,
+            isPinned: entry.isPinned,
+            rate: entry.isComplete ? 0 : rate,
+            hasForms: entry.keyName == nil && !entry.url.isEmpty
+        )
     }
 }
 

@@ -7,6 +7,19 @@ import TieredCacheTesting
 
 @Suite(.timeLimit(.minutes(10)))
 struct StatusHTMLTests {
+    private func row(length: Int64?, held: Int64) -> StatusRow {
+        StatusRow(
+            url: "u",
+            status: 200,
+            length: length,
+            held: held,
+            isComplete: held == length,
+            isPinned: false,
+            rate: 0,
+            hasForms: true
+        )
+    }
+
     @Test func foreignTextIsOnlyText() {
         let text = "<script>\"'&</script>"
         let escaped = StatusHTML.escaped(text)
@@ -48,7 +61,7 @@ struct StatusHTMLTests {
 
     @Test func aBarWithoutALengthHasNoPart() {
         func page(_ length: Int64?, held: Int64) -> String {
-            let row = StatusRow(url: "u", length: length, held: held, rate: 0)
+            let row = self.row(length: length, held: held)
             return StatusHTML.page([row], nil, Statistics())
         }
         #expect(page(nil, held: 65_536).contains("<progress></progress> 64 KiB of ?"))
@@ -57,7 +70,7 @@ struct StatusHTMLTests {
     }
 
     @Test func remarksAreOnlyText() {
-        let row = StatusRow(url: "u", length: 1, held: 1, rate: 0)
+        let row = self.row(length: 1, held: 1)
         #expect(StatusHTML.page([row], more: 3, nil, Statistics()).contains("<p>And 3 more"))
         #expect(StatusHTML.page([], nil, Statistics()).contains("Nothing is cached yet"))
         let trouble = StatusHTML.page([], nil, Statistics(), trouble: "<b>")

@@ -13,10 +13,8 @@ extension CacheRequest {
     /// generation before its first byte, since none can follow after that.
     func endsInMiddle(of held: HeldResponse) -> Bool {
         guard let scope, held.head.validator == nil else { return false }
-        var all = self
-        all.range = scope.range
         do throws(CacheError) {
-            let wanted = try WantedRange.resolve(all, completeLength: held.completeLength)
+            let wanted = try wanted(in: scope, completeLength: held.completeLength)
             return wanted.map { !held.holds($0) } ?? true
         } catch {
             // What does not exist is not waited for.
@@ -29,12 +27,9 @@ extension CacheRequest {
     /// A reader takes what is in memory as a whole, by a second look where the first was for less.
     func countedInMemory(_ wanted: WantedRange, completeLength: Int64?) -> Int {
         guard let scope else { return wanted.count }
-        var all = self
-        all.range = scope.range
         do throws(CacheError) {
-            let whole = try WantedRange.resolve(all, completeLength: completeLength)
-            return whole.map { $0.start == wanted.start && $0.end == wanted.end } == true
-                ? wanted.count : 0
+            let whole = try self.wanted(in: scope, completeLength: completeLength)
+            return whole == wanted ? wanted.count : 0
         } catch {
             return 0  // What does not exist is not delivered.
         }
@@ -45,5 +40,15 @@ extension CacheRequest {
     /// What a reader follows counts when it is read, what was taken into memory at once does not.
     func countedOnDisk(_ wanted: WantedRange, _ body: any BodySource) -> Int {
         scope != nil && body is FollowingBody ? 0 : wanted.count
+    }
+
+    /// All that a reader may come to.
+    private func wanted(
+        in scope: ReaderScope,
+        completeLength: Int64?
+    ) throws(CacheError) -> WantedRange? {
+        var all = self
+        all.range = scope.range
+        return try WantedRange.resolve(all, completeLength: completeLength)
     }
 }

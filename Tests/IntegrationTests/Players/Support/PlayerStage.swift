@@ -95,13 +95,7 @@ struct PlayerStage: Sendable {
         _ player: String,
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
-        let (fetched, needed) = try amounts()
-        PlayerFigures.tell(player, fetched: fetched, needed: needed)
-        #expect(
-            needed > 0 && fetched <= needed + 128 << 10,
-            "\(fetched) fetched of \(needed)",
-            sourceLocation: sourceLocation
-        )
+        try expectFetched(by: player, sourceLocation) { $0 + 128 << 10 }
     }
 
     /// Says how much was fetched for a player from an origin that cuts: at most a fifth more.
@@ -109,10 +103,18 @@ struct PlayerStage: Sendable {
         _ player: String,
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
+        try expectFetched(by: player, sourceLocation) { $0 * 12 / 10 }
+    }
+
+    private func expectFetched(
+        by player: String,
+        _ sourceLocation: SourceLocation,
+        atMost limit: (_ needed: Int64) -> Int64
+    ) throws {
         let (fetched, needed) = try amounts()
         PlayerFigures.tell(player, fetched: fetched, needed: needed)
         #expect(
-            needed > 0 && fetched <= needed * 12 / 10,
+            needed > 0 && fetched <= limit(needed),
             "\(fetched) fetched of \(needed)",
             sourceLocation: sourceLocation
         )
