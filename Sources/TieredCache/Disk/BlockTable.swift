@@ -123,9 +123,12 @@ extension BlockTable {
         return result
     }
 
+    /// The last block that is held.
+    var lastStored: Int? { heldCount > 0 ? checksums.lastIndex { $0 != 0 } : nil }
+
     /// The number of bytes held.
     var heldBytes: Int64 {
-        guard heldCount > 0, let last = checksums.lastIndex(where: { $0 != 0 }) else { return 0 }
+        guard let last = lastStored else { return 0 }
         let short = Self.blockSize - (extent(of: last).upperBound - extent(of: last).lowerBound)
         return Int64(heldCount) * Self.blockSize - short
     }

@@ -11,7 +11,7 @@ extension DiskCore {
     func claimRoom() throws(CacheError) {
         let least = options.minimumSnapshotEntries
         guard state.withLock({ $0.lacksClaim(from: least) }) else { return }
-        try claims.takeForAll { () throws(CacheError) in
+        try claims.withLock { () throws(CacheError) in
             let (isNeeded, claim) = state.withLock { ($0.lacksClaim(from: least), $0.wantedClaim) }
             guard isNeeded else { return }
             do throws(FileSystemError) {
@@ -36,7 +36,7 @@ extension DiskCore {
     /// Lowers a claim that is far too high; `lockFile` is the file that says it.
     func lowerClaim(_ lockFile: OpenFile) {
         guard access.canWrite, let entries else { return }
-        claims.takeForAll {
+        claims.withLock {
             // Nobody may exceed the lower one from here on, although the higher one still stands there.
             let claim = state.withLock { state in
                 guard let claim = state.excessiveClaim else { return nil as Int64? }

@@ -26,7 +26,7 @@ extension DiskCore {
         until missing: (_ freed: Int64) -> Int64
     ) -> Eviction {
         var result = Eviction()
-        evictions.takeForAll {
+        evictions.withLock {
             foldUses()
             if missing(0) > 0 { result.freed += emptyQuarantine() }
             // Each entry is tried once: those that cannot be removed must not keep us here.
@@ -127,7 +127,7 @@ extension DiskCore {
 
     /// Removes a victim's files, and books what that frees.
     private func remove(_ victim: DiskIndex.Slot) -> Bool {
-        turns.take(victim.name) { () -> Bool in
+        withLock(of: victim.name) { _ -> Bool in
             // Somebody may have stored the name anew since the victim was chosen.
             let isTaken = state.withLock { $0.index[victim.name] != nil }
             var left = victim

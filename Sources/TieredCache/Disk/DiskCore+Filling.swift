@@ -14,7 +14,7 @@ extension DiskCore {
             state.isPublished = false
         }
         do throws(FileSystemError) {
-            try turns.take(entry.name) { () throws(FileSystemError) in
+            try withLock(of: entry.name) { (_) throws(FileSystemError) in
                 try makeBodyWritable(entry)
             }
         } catch {
@@ -71,14 +71,16 @@ extension DiskCore {
         let file = try bodyFile(of: entry)
         do throws(FileSystemError) {
             let offset = Int64(blocks.lowerBound) * BlockTable.blockSize
+            // A hole that a write behind a truncated end makes would count as what was there.
+            entry.loseBehindEnd(of: file)
             try fileSystem.write(bytes, to: file, at: offset)
             entry.state.withLock { state in
                 for (block, checksum) in zip(blocks, checksums) {
                     state.table.hold(block, checksum: checksum)
                 }
             }
-            try turns.take(entry.name) { () throws(FileSystemError) in
-                try record(blocks, checksums, of: entry)
+            try withLock(of: entry.name) { (lock) throws(FileSystemError) in
+                try record(&lock, blocks, checksums, of: entry)
             }
         } catch {
             bookAfterFailure(entry)
@@ -90,7 +92,7 @@ extension DiskCore {
     func bodyFile(of entry: DiskEntry) throws(CacheError) -> OpenFile {
         if let file = entry.state.withLock({ $0.body }) { return file }
         do throws(FileSystemError) {
-            return try creations.take(entry.name) { () throws(FileSystemError) in
+            return try creations.withLock(of: entry.name.digest.low) { () throws(FileSystemError) in
                 if let file = entry.state.withLock({ $0.body }) { return file }
                 let file = try createBody(of: entry)
                 entry.state.withLock { state in
@@ -122,9 +124,10 @@ extension DiskCore {
         }
     }
 
-    // MARK: Records, under the name's turn
+    // MARK: Records, under the name's lock
 
     private func record(
+        _ lock: inout NameLock,
         _ blocks: Range<Int>,
         _ checksums: [UInt64],
         of entry: DiskEntry
@@ -143,13 +146,14 @@ extension DiskCore {
         }
         let head = entry.record.encode(table: entry.state.withLock { $0.table.checksums })
         let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
-        let file = try createRecord(entry, head, nothing)
+        let file = try createRecord(&lock, entry, head, nothing)
         entry.state.withLock { state in
             state.record = file
             state.isPublished = true
         }
         let status = try fileSystem.status(of: file)
-        publish(entry, recordBytes: status.allocatedBytes, bodyBytes: try bodyBytes(of: entry))
+        let bodyBytes = try bodyBytes(of: entry)
+        publish(&lock, entry, recordBytes: status.allocatedBytes, bodyBytes: bodyBytes)
     }
 
     private static func encode(_ checksums: [UInt64]) -> [UInt8] {
@@ -173,7 +177,12 @@ extension DiskCore {
     // MARK: Booking
 
     /// Enters a published entry into index and ledger.
-    func publish(_ entry: DiskEntry, recordBytes: Int64, bodyBytes: Int64) {
+    func publish(
+        _ lock: inout NameLock,
+        _ entry: DiskEntry,
+        recordBytes: Int64,
+        bodyBytes: Int64
+    ) {
         let (flags, detached) = entry.state.withLock { state in
             defer { state.detachedBytes = 0 }
             return (state.flags, state.detachedBytes)
@@ -189,7 +198,7 @@ extension DiskCore {
             lastUse: useTime(),
             queue: flags.queue
         )
-        replace(entry.name, with: entry, slot: slot)
+        replace(&lock, with: entry, slot: slot)
     }
 
     private func bodyBytes(of entry: DiskEntry) throws(FileSystemError) -> Int64 {
@@ -227,7 +236,7 @@ extension DiskCore {
 
     /// What a failed write left is allocated all the same.
     private func bookAfterFailure(_ entry: DiskEntry) {
-        turns.take(entry.name) {
+        withLock(of: entry.name) { _ in
             do throws(FileSystemError) {
                 let (record, isPublished, isDetached) = entry.state.withLock {
                     ($0.record, $0.isPublished, $0.isDetached)
@@ -245,7 +254,7 @@ extension DiskCore {
 
     /// Closes the file that checksums are written to, once nobody writes any.
     func didEndFills(of entry: DiskEntry) {
-        turns.take(entry.name) {
+        withLock(of: entry.name) { _ in
             let file = entry.state.withLock { state -> OpenFile? in
                 guard state.tails.isEmpty else { return nil }
                 defer { state.record = nil }

@@ -11,7 +11,7 @@ extension DiskCore {
     ///   the next call.
     func loadIndex(isCancelled: () -> Bool = { false }) throws(CacheError) {
         if state.withLock({ $0.isIndexLoaded }) { return }
-        try loading.takeForAll { () throws(CacheError) in
+        try loading.withLock { () throws(CacheError) in
             if state.withLock({ $0.isIndexLoaded }) { return }
             openSnapshot()
             try loadShards(isCancelled)
@@ -85,8 +85,7 @@ extension DiskCore {
         mayExist: Bool,
         _ snapshot: inout SnapshotReader?
     ) throws(CacheError) -> Int {
-        let turn = EntryName(digest: MD5Digest(high: 0, low: UInt64(shard)))
-        return try shardTurns.take(turn) { () throws(CacheError) in
+        try shardLoads.withLock(of: UInt64(shard)) { () throws(CacheError) in
             if state.withLock({ $0.loaded[shard] }) { return 0 }
             var scan = Scan()
             if mayExist {

@@ -40,14 +40,15 @@ extension DiskCore {
         if let resident, case .ready(let entry?) = try wake(resident, blocking: true) {
             return entry
         }
+        var leaving = LeavingEntries()
+        defer { retire(leaving) }
         for _ in 0..<3 {
-            if case .ready(let found) = try openEntry(key, name, blocking: true, isUse: isUse) {
-                return found
-            }
+            let found = try openEntry(key, name, blocking: true, isUse: isUse, &leaving)
+            if case .ready(let entry) = found { return entry }
         }
         // Writers of this name got in between each time: let them wait for once.
-        return try turns.take(name) { () throws(FileSystemError) in
-            let found = try openEntry(key, name, blocking: true, isUse: isUse)
+        return try withLock(of: name) { (lock) throws(FileSystemError) in
+            let found = try openEntry(key, name, blocking: true, isUse: isUse, &lock.leaving)
             if case .ready(let entry) = found { return entry }
             return nil
         }
@@ -61,19 +62,24 @@ extension DiskCore {
                 let woken = try wake(resident, blocking: false)
                 guard case .ready(nil) = woken else { return woken }
             }
-            return try openEntry(key, name(of: key), blocking: false, isUse: isUse)
+            var leaving = LeavingEntries()
+            defer { retire(leaving, blocking: false) }
+            return try openEntry(key, name(of: key), blocking: false, isUse: isUse, &leaving)
         } catch {
             // The blocking form meets the same error and reports it.
             return .wouldBlock
         }
     }
 
+    /// `leaving` gets what the entry takes the place of, for ``retire(_:blocking:)``.
+    ///
     /// - Returns: `wouldBlock` as well when the name was written to meanwhile: look again.
     private func openEntry(
         _ key: CacheKey,
         _ name: EntryName,
         blocking: Bool,
-        isUse: Bool
+        isUse: Bool,
+        _ leaving: inout LeavingEntries
     ) throws(FileSystemError) -> NonBlocking<DiskEntry?> {
         guard let entries else { return .ready(nil) }
         let changes = state.withLock { state in
@@ -93,7 +99,7 @@ extension DiskCore {
         guard let opened = try body(of: found, &reader) else { return .wouldBlock }
         let entry = DiskEntry(core: self, name: name, record: found.record, state: opened)
         entry.isUsed.store(isUse, ordering: .relaxed)
-        return admit(entry, ifUnchangedSince: changes, blocking: blocking)
+        return admit(entry, ifUnchangedSince: changes, &leaving)
     }
 
     /// The state of an entry whose record was read; `nil` if the body's file would block.
@@ -134,8 +140,8 @@ extension DiskCore {
         return state
     }
 
-    /// Tells the owner that this guest has a body open: no part of it is given up meanwhile.
-    private func share(_ file: OpenFile) {
+    /// Tells the owner that somebody else has a body open: no part of it is given up meanwhile.
+    func share(_ file: OpenFile) {
         do throws(FileSystemError) {
             _ = try fileSystem.share(file)
         } catch {
@@ -153,11 +159,11 @@ extension DiskCore {
     private func admit(
         _ entry: DiskEntry,
         ifUnchangedSince changes: UInt32,
-        blocking: Bool
+        _ leaving: inout LeavingEntries
     ) -> NonBlocking<DiskEntry?> {
         // A guest does not see the owner's changes, so it looks into the file each time.
         guard access.canWrite else { return .ready(entry) }
-        let (result, leaving) = state.withLock {
+        let (result, left) = state.withLock {
             state -> (NonBlocking<DiskEntry?>, LeavingEntries) in
             guard !state.isClosed else {
                 entry.distrust()
@@ -180,7 +186,7 @@ extension DiskCore {
             leaving.append(shrink(&state))
             return (.ready(entry), leaving)
         }
-        retire(leaving, blocking: blocking)
+        leaving.append(left)
         return result
     }
 
@@ -194,8 +200,8 @@ extension DiskCore {
 
     /// Closes files that had to go, and takes down what is known of entries that leave.
     ///
-    /// Without blocking, a use is noted in memory only: its time in the record is a hint for the
-    /// next start, and not worth a wait for the disk.
+    /// Not to be called while the lock of a name is held, unless without blocking: a use is then noted
+    /// in memory only. Its time in the record is a hint for the next start, and not worth a wait.
     func retire(_ leaving: LeavingEntries, blocking: Bool = true) {
         leaving.forEachFile { fileSystem.close($0) }
         for entry in leaving.entries {

@@ -17,9 +17,9 @@ extension DiskCore {
         try checkKey(key)
         try prepareIndex(for: name(of: key))
         let entry = newEntry(key, metadata, completeLength, entryClass.flags)
-        try turns.take(entry.name) { () throws(CacheError) in
-            try removeFiles(of: entry.name)
-            replace(entry.name, with: entry, slot: nil, because: cause)
+        try withLock(of: entry.name) { (lock) throws(CacheError) in
+            try removeFiles(&lock)
+            replace(&lock, with: entry, slot: nil, because: cause)
         }
         if completeLength == 0 { try publishEmpty(entry) }
         return entry
@@ -105,16 +105,16 @@ extension DiskCore {
         _ checksum: UInt64,
         _ entry: DiskEntry
     ) throws(CacheError) {
-        try turns.take(entry.name) { () throws(CacheError) in
+        try withLock(of: entry.name) { (lock) throws(CacheError) in
             if entry.isSuperseded {
                 // Removed while it was being filled: only those who hold it still want it.
                 return try keepInMemoryless(bytes, checksum, entry)
             }
             do throws(FileSystemError) {
-                let file = try createRecord(entry, head, bytes)
+                let file = try createRecord(&lock, entry, head, bytes)
                 let status = try fileSystem.status(of: file)
                 entry.didStoreInline(file, Int64(head.count), checksum, status)
-                publish(entry, recordBytes: status.allocatedBytes, bodyBytes: 0)
+                publish(&lock, entry, recordBytes: status.allocatedBytes, bodyBytes: 0)
             } catch {
                 throw entryError(error, entry.name)
             }
@@ -143,10 +143,11 @@ extension DiskCore {
         }
     }
 
-    // MARK: Files, under the name's turn
+    // MARK: Files, under the name's lock
 
     /// Creates the record under its own name, or through `staging` where the name is taken.
     func createRecord(
+        _ lock: inout NameLock,
         _ entry: DiskEntry,
         _ head: [UInt8],
         _ body: UnsafeRawBufferPointer
@@ -163,11 +164,12 @@ extension DiskCore {
                 // Not in the index and yet there: damaged, or put there by somebody.
             }
         }
-        return try replaceRecordFile(entry, head, body)
+        return try replaceRecordFile(&lock, entry, head, body)
     }
 
     /// Writes the record to `staging` and gives it the name of the old one.
     func replaceRecordFile(
+        _ lock: inout NameLock,
         _ entry: DiskEntry,
         _ head: [UInt8],
         _ body: UnsafeRawBufferPointer
@@ -248,8 +250,9 @@ extension DiskCore {
     }
 
     /// Removes what has the name, record first.
-    func removeFiles(of name: EntryName) throws(CacheError) {
+    func removeFiles(_ lock: inout NameLock) throws(CacheError) {
         guard let entries else { return }
+        let name = lock.name
         do throws(FileSystemError) {
             let slot = state.withLock { $0.index[name] }
             let generation = slot?.generation ?? record(of: name)?.record.generation
@@ -267,12 +270,13 @@ extension DiskCore {
     /// - Returns: what is not there any more.
     @discardableResult
     func replace(
-        _ name: EntryName,
+        _ lock: inout NameLock,
         with entry: DiskEntry?,
         slot: DiskIndex.Slot?,
         because cause: DiskDeparture.Cause? = .replaced,
         of key: CacheKey? = nil
     ) -> DiskIndex.Slot? {
+        let name = lock.name
         let known = state.withLock { $0.index[name] }
         // Before it is booked as free.
         if let known, let slot, known.hasBody, known.generation != slot.generation {
@@ -299,7 +303,7 @@ extension DiskCore {
         // Its body was created and nothing of it recorded: no slot knows of the file.
         if let old, old.isUnrecorded { discardBody(name, old.generation) }
         old?.detach(booked: oldSlot)
-        retire(leaving)
+        lock.leaving.append(leaving)
         guard let oldSlot, oldSlot.generation != slot?.generation else { return nil }
         if let cause {
             let key = old?.key ?? entry?.key ?? key

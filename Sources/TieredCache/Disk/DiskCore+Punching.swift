@@ -7,7 +7,7 @@ extension DiskCore {
     ///
     /// - Returns: the bytes freed; `nil` if it has to go as a whole.
     func shorten(_ victim: DiskIndex.Slot) -> Int64? {
-        turns.take(victim.name) { () -> Int64? in
+        withLock(of: victim.name) { _ -> Int64? in
             guard state.withLock({ $0.index[victim.name] == nil }),
                 let found = record(of: victim.name),
                 found.record.generation == victim.generation, found.record.canBePunched
@@ -48,14 +48,26 @@ extension DiskCore {
             state.changes[found.name.shardNumber] &+= 1
             return state.residents[found.name]
         }
-        if let late, late.generation == found.record.generation, found.checksums.count > head {
-            let tail = head..<found.checksums.count
-            // What is being sent meanwhile goes with the entry, later.
-            guard late.giveUp([tail]) == [tail] else { return try measure(record, body, &slot) }
-        }
         let size = try fileSystem.status(of: body).size
-        if size > options.headLength { try fileSystem.punch(body, options.headLength..<size) }
+        let isSame = late?.generation == slot.generation
+        if size > options.headLength {
+            try punchTail(options.headLength..<size, of: body, isSame ? late : nil)
+        }
         try measure(record, body, &slot)
+    }
+
+    private func punchTail(
+        _ tail: Range<Int64>,
+        of body: OpenFile,
+        _ late: DiskEntry?
+    ) throws(FileSystemError) {
+        guard let late else { return try fileSystem.punch(body, tail) }
+        let end = Int(clamping: BlockTable.blockCount(tail.upperBound))
+        let blocks = BlockTable.block(at: tail.lowerBound)..<end
+        let free = late.giveUp([blocks])
+        defer { late.endGivingUp(free) }
+        // What is being sent or written meanwhile goes with the entry, later.
+        if free == [blocks] { try fileSystem.punch(body, tail) }
     }
 
     private func measure(
@@ -75,7 +87,7 @@ extension DiskCore {
     func giveUpColdBlocks(_ count: Int64) -> Int64 {
         var freed: Int64 = 0
         for entry in state.withLock({ $0.hugeResidents(options.hugeBody) }) where freed < count {
-            turns.take(entry.name) {
+            withLock(of: entry.name) { _ in
                 do throws(FileSystemError) {
                     freed += try giveUpColdBlocks(of: entry, count - freed)
                 } catch {
@@ -105,9 +117,12 @@ extension DiskCore {
             let zeros = [UInt8](repeating: 0, count: 8 * run.count)
             try fileSystem.write(zeros, to: record, at: table + 8 * Int64(run.lowerBound))
         }
-        let unsent = entry.giveUp(runs)
-        defer { bookQuietly(entry, record) }
-        for run in unsent {
+        let free = entry.giveUp(runs)
+        defer {
+            entry.endGivingUp(free)
+            bookQuietly(entry, record)
+        }
+        for run in free {
             let start = Int64(run.lowerBound) * BlockTable.blockSize
             try fileSystem.punch(body, start..<(Int64(run.upperBound) * BlockTable.blockSize))
         }

@@ -17,7 +17,7 @@ extension DiskCore {
         defer { endWriting() }
         let name = entry.name
         try prepareIndex(for: name)
-        return try turns.take(name) { () throws(CacheError) in
+        return try withLock(of: name) { (lock) throws(CacheError) in
             let (slot, limit) = state.withLock { ($0.index[name], $0.ledger.limit) }
             guard let slot, slot.generation == entry.generation, slot.bytes <= limit / 4 else {
                 return false
@@ -27,7 +27,7 @@ extension DiskCore {
             } catch {
                 throw self.error(error, DiskDirectory.quarantine)
             }
-            replace(name, with: nil, slot: nil, because: .corrupted, of: entry.key)
+            replace(&lock, with: nil, slot: nil, because: .corrupted, of: entry.key)
             return true
         }
     }

@@ -52,7 +52,7 @@ extension DiskCore {
         let isDue = isLast ? use != last : use >= last &+ 60_000_000_000 || last > use
         guard isDue, lock.beginWrite() else { return use == last }
         defer { endWriting() }
-        return turns.take(entry.name) {
+        return withLock(of: entry.name) { _ in
             let (isPublished, isDetached) = entry.state.withLock { ($0.isPublished, $0.isDetached) }
             guard isPublished, !isDetached, isCurrent(entry) else { return true }
             do throws(FileSystemError) {
@@ -113,7 +113,7 @@ extension DiskCore {
     func upgrade(_ found: RecordReader.Found) {
         guard let entries, lock.beginWrite() else { return }
         defer { endWriting() }
-        turns.take(found.name) {
+        withLock(of: found.name) { _ in
             do throws(FileSystemError) {
                 let file = try open(found.name.record, in: entries, .readWrite)
                 defer { fileSystem.close(file) }

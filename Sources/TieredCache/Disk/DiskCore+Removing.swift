@@ -10,15 +10,15 @@ extension DiskCore {
         defer { endWriting() }
         let name = name(of: key)
         try prepareIndex(for: name)
-        return try turns.take(name) { () throws(CacheError) in
+        return try withLock(of: name) { (lock) throws(CacheError) in
             let open = state.withLock { $0.residents[name] }
             let onDisk = record(of: name)
             let isKeys = (open?.key ?? onDisk?.record.key) == key
             // A damaged record of this name is of no use to anybody.
             guard isKeys || (onDisk == nil && open == nil) else { return false }
-            try removeFiles(of: name)
+            try removeFiles(&lock)
             let cause = isKeys ? cause : .corrupted
-            replace(name, with: nil, slot: nil, because: cause, of: key)
+            replace(&lock, with: nil, slot: nil, because: cause, of: key)
             return isKeys
         }
     }
@@ -37,9 +37,9 @@ extension DiskCore {
         var departure = DiskDeparture(cause: .removed, entries: 0)
         for name in names {
             do throws(CacheError) {
-                try turns.take(name) { () throws(CacheError) in
-                    try removeFiles(of: name)
-                    let slot = replace(name, with: nil, slot: nil, because: nil)
+                try withLock(of: name) { (lock) throws(CacheError) in
+                    try removeFiles(&lock)
+                    let slot = replace(&lock, with: nil, slot: nil, because: nil)
                     departure.entries += slot == nil ? 0 : 1
                     departure.bytes += slot?.bytes ?? 0
                 }

@@ -14,8 +14,8 @@ extension DiskCore {
         try reserve(cost, for: entry.name)
         defer { endReservation(cost) }
         try sparingRoom(cost) { () throws(CacheError) in
-            try turns.take(entry.name) { () throws(CacheError) in
-                try rewrite(entry, change)
+            try withLock(of: entry.name) { (lock) throws(CacheError) in
+                try rewrite(&lock, entry, change)
             }
         }
         entry.refreshHotBody()
@@ -23,6 +23,7 @@ extension DiskCore {
     }
 
     private func rewrite(
+        _ lock: inout NameLock,
         _ entry: DiskEntry,
         _ change: @Sendable (inout DiskEntryState) -> Void
     ) throws(CacheError) {
@@ -32,13 +33,14 @@ extension DiskCore {
             return
         }
         do throws(FileSystemError) {
-            try rewrite(entry, copy, change)
+            try rewrite(&lock, entry, copy, change)
         } catch {
             throw entryError(error, entry.name)
         }
     }
 
     private func rewrite(
+        _ lock: inout NameLock,
         _ entry: DiskEntry,
         _ before: DiskEntryState,
         _ change: @Sendable (inout DiskEntryState) -> Void
@@ -55,7 +57,7 @@ extension DiskCore {
         let head = record.encode(table: table)
         let isInline = record.flags.contains(.inline)
         let file = try (body ?? []).withUnsafeBufferPointer { (body) throws(FileSystemError) in
-            try replaceRecordFile(entry, head, UnsafeRawBufferPointer(body))
+            try replaceRecordFile(&lock, entry, head, UnsafeRawBufferPointer(body))
         }
         let status = try fileSystem.status(of: file)
         let closing = entry.state.withLock { state in
@@ -122,10 +124,10 @@ extension DiskCore {
         let cost = 3 * Self.cost(Int(BlockTable.blockSize))
         try reserve(cost, for: entry.name)
         defer { endReservation(cost) }
-        return try turns.take(entry.name) { () throws(CacheError) in
+        return try withLock(of: entry.name) { (lock) throws(CacheError) in
             guard !entry.isSuperseded else { return nil }
             do throws(FileSystemError) {
-                return try writeOut(entry) ? path : nil
+                return try writeOut(&lock, entry) ? path : nil
             } catch {
                 throw entryError(error, entry.name)
             }
@@ -149,6 +151,10 @@ extension DiskCore {
             )
             guard named.kind == .file else { return false }
             guard let body else { return named.size == length }
+            guard named.size >= length else {
+                entry.loseBehindEnd(of: body)
+                return false
+            }
             guard try fileSystem.status(of: body).identity == named.identity else { return false }
             if named.size > length { try fileSystem.truncate(body, to: length) }
             return true
@@ -168,7 +174,10 @@ extension DiskCore {
         try replaceRecord(of: entry) { $0.flags.insert(.handedOut) }
     }
 
-    private func writeOut(_ entry: DiskEntry) throws(FileSystemError) -> Bool {
+    private func writeOut(
+        _ lock: inout NameLock,
+        _ entry: DiskEntry
+    ) throws(FileSystemError) -> Bool {
         let before = entry.state.withLock { $0 }
         guard before.isInline, let entries else { return true }
         guard let bytes = try inlineBody(entry, before) else { return false }
@@ -186,7 +195,7 @@ extension DiskCore {
         let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
         let file: OpenFile
         do throws(FileSystemError) {
-            file = try replaceRecordFile(entry, head, nothing)
+            file = try replaceRecordFile(&lock, entry, head, nothing)
         } catch {
             fileSystem.close(body)
             try unlinkIfPresent(path, in: entries)

@@ -40,14 +40,14 @@ extension DiskCore {
             )
             return (leaving, state.residents.openCount < before)
         }
-        // May be called within a turn, so uses are not written down.
+        // May be called while a name's lock is held, so uses are not written down.
         retire(leaving, blocking: false)
         return isFewer
     }
 
     /// Runs `body`, and again if the volume was full and entries could be evicted.
     ///
-    /// `body` reserves nothing and can be repeated; not to be called within a turn.
+    /// `body` reserves nothing and can be repeated; not to be called while a lock is held.
     func sparingRoom<Result>(
         _ count: Int64,
         _ body: () throws(CacheError) -> Result

@@ -5,7 +5,7 @@ import SystemPackage
 extension DiskCore {
     /// Opens the snapshot that the last owner left, once; it is read on after its name has gone.
     func openSnapshot() {
-        claims.takeForAll {
+        claims.withLock {
             if state.withLock({ $0.snapshot.isOpened }) { return }
             var file: OpenFile?
             do throws(FileSystemError) {
@@ -44,7 +44,7 @@ extension DiskCore {
     ///
     /// Who has it open reads on: what it says of directories that nobody has written to stays true.
     func consumeSnapshot() throws(CacheError) {
-        try claims.takeForAll { () throws(CacheError) in
+        try claims.withLock { () throws(CacheError) in
             guard access.canWrite, !state.withLock({ $0.snapshot.isConsumed }) else { return }
             do throws(FileSystemError) {
                 try removeSnapshot()

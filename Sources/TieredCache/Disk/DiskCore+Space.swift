@@ -64,7 +64,7 @@ extension DiskCore {
         state.withLock { $0.free(bytes, of: name) }
     }
 
-    /// Says that a file of a name is about to be opened by somebody who does not have its turn.
+    /// Says that a file of a name is about to be opened without the lock of the name.
     func beginOpening(_ name: EntryName) {
         state.withLock { $0.openings[name.shardNumber] += 1 }
     }

@@ -53,10 +53,10 @@ extension DiskCore {
         result.damaged += 1
         defer { report(finding(.damagedRecord, name.record, isRepaired: repair)) }
         guard repair else { return }
-        try turns.take(name) { () throws(CacheError) in
+        try withLock(of: name) { (lock) throws(CacheError) in
             guard record(of: name) == nil else { return }  // Stored anew meanwhile.
-            try removeFiles(of: name)
-            replace(name, with: nil, slot: nil, because: .corrupted)
+            try removeFiles(&lock)
+            replace(&lock, with: nil, slot: nil, because: .corrupted)
         }
         result.repaired += 1
     }
@@ -86,9 +86,37 @@ extension DiskCore {
         _ report: (DiskFinding) -> Void
     ) throws(CacheError) {
         result.entries += 1
-        let (damaged, isMissing) = damagedBlocks(found, &result.blocks)
+        var found = found
+        // An entry that is replaced or freshened meanwhile is looked at again, a few times.
+        for _ in 0..<3 {
+            let (damaged, isMissing) = damagedBlocks(found, &result.blocks)
+            guard !damaged.isEmpty else { return }
+            let now = try withLock(of: found.name) {
+                (_) throws(CacheError) -> RecordReader.Found? in
+                let now = record(of: found.name)
+                if repair, let now, now.isSame(as: found) { try clear(damaged, of: now, found) }
+                return now
+            }
+            guard let now else { return }  // Removed meanwhile.
+            if now.isSame(as: found) {
+                let lasting = damaged.filter { found.isUnchanged($0, in: now) }
+                return note(lasting, of: found, isMissing: isMissing, repair, &result, report)
+            }
+            found = now
+        }
+    }
+
+    private func note(
+        _ damaged: [Int],
+        of found: RecordReader.Found,
+        isMissing: Bool,
+        _ repair: Bool,
+        _ result: inout DiskVerification,
+        _ report: (DiskFinding) -> Void
+    ) {
         guard !damaged.isEmpty else { return }
         result.damaged += damaged.count
+        if repair { result.repaired += damaged.count }
         let isInline = found.record.flags.contains(.inline)
         var finding = finding(
             isMissing ? .missingBody : .damagedBlocks,
@@ -97,12 +125,7 @@ extension DiskCore {
         )
         finding.key = found.record.key
         finding.blocks = damaged
-        defer { report(finding) }
-        guard repair else { return }
-        try turns.take(found.name) { () throws(CacheError) in
-            try clear(damaged, of: found)
-        }
-        result.repaired += damaged.count
+        report(finding)
     }
 
     private func finding(
@@ -175,9 +198,15 @@ extension DiskCore {
         }
     }
 
-    /// Writes "not held" over the checksums of damaged blocks.
-    private func clear(_ blocks: [Int], of found: RecordReader.Found) throws(CacheError) {
+    /// Writes "not stored" over the checksums of damaged blocks, those apart that were stored anew or
+    /// given up since they were looked at.
+    private func clear(
+        _ blocks: [Int],
+        of now: RecordReader.Found,
+        _ found: RecordReader.Found
+    ) throws(CacheError) {
         guard let entries else { return }
+        let blocks = blocks.filter { found.isUnchanged($0, in: now) }
         if let open = state.withLock({ $0.residents[found.name] }),
             open.generation == found.record.generation
         {
@@ -189,11 +218,24 @@ extension DiskCore {
             let file = try open(found.name.record, in: entries, .readWrite)
             defer { fileSystem.close(file) }
             for block in blocks {
-                let offset = found.record.tableOffset + 8 * Int64(block)
+                let offset = now.record.tableOffset + 8 * Int64(block)
                 try fileSystem.write([UInt8](repeating: 0, count: 8), to: file, at: offset)
             }
         } catch {
             throw entryError(error, found.name)
         }
+    }
+}
+
+extension RecordReader.Found {
+    /// Whether both were read from one record, or from one whose body and table have stayed in place.
+    fileprivate func isSame(as other: Self) -> Bool {
+        record.generation == other.record.generation
+            && record.tableOffset == other.record.tableOffset
+            && record.flags.contains(.inline) == other.record.flags.contains(.inline)
+    }
+
+    fileprivate func isUnchanged(_ block: Int, in now: Self) -> Bool {
+        block < now.checksums.count && checksums[block] == now.checksums[block]
     }
 }

@@ -5,8 +5,8 @@ import SystemPackage
 /// What a store and its entries share: directories, the index, the ledger, who is open.
 ///
 /// The store lets go of the open entries when it goes; an entry keeps this object, so that a lease
-/// outlives the store. Locks: neither `state` nor an entry's state is held over a system call, nor both
-/// together, except that the descriptor cache takes the lock of an entry that nobody else has; a turn (`WriteTurns`) may be held while taking either.
+/// outlives the store. Neither `state` nor an entry's state is held over a system call; the locks of
+/// files are ordered by ``LockOrder``.
 final class DiskCore: Sendable {
     struct State {
         var residents = ResidentTable()
@@ -53,19 +53,13 @@ final class DiskCore: Sendable {
     let staging: OpenFile?
     let lock: DirectoryLock
     let minimumFree: Int64
-    let turns = WriteTurns()
-    /// Taken for creating body files; may be taken within a turn, never around one.
-    let creations = WriteTurns()
-    /// Taken for evicting; turns for names may be taken within it, never around it.
-    let evictions = WriteTurns()
-    /// Taken for loading the index.
-    let loading = WriteTurns()
-    /// Taken for loading one directory; may be taken within a turn of `loading`, never within others.
-    let shardTurns = WriteTurns()
-    /// Taken for changing the claim, and for taking the snapshot away; no turn is taken within it.
-    let claims = WriteTurns()
-    /// Taken for writing the record of a job; the name is made from the job's number.
-    let jobTurns = WriteTurns()
+    let names: KeyedLock
+    let creations: KeyedLock
+    let evictions: KeyedLock
+    let loading: KeyedLock
+    let shardLoads: KeyedLock
+    let claims: KeyedLock
+    let jobs: KeyedLock
     let state: Guarded<State>
 
     init(_ opened: DiskDirectory, _ options: DiskStoreOptions, timeSource: any TimeSource) {
@@ -78,6 +72,13 @@ final class DiskCore: Sendable {
         staging = opened.staging
         lock = DirectoryLock(opened.lockFile)
         minimumFree = opened.minimumFree
+        names = KeyedLock(.names, waiter: options.lockWaiter)
+        creations = KeyedLock(.creations, waiter: options.lockWaiter)
+        evictions = KeyedLock(.evictions, waiter: options.lockWaiter)
+        loading = KeyedLock(.loading, waiter: options.lockWaiter)
+        shardLoads = KeyedLock(.shards, waiter: options.lockWaiter)
+        claims = KeyedLock(.claims, waiter: options.lockWaiter)
+        jobs = KeyedLock(.jobs, waiter: options.lockWaiter)
         var ledger = SpaceLedger(limit: options.limit)
         ledger.book(opened.fixedBytes)
         ledger.book(opened.claim ?? 0)

@@ -22,7 +22,9 @@ extension DiskEntry {
 
     /// Makes blocks gaps, before their bytes go.
     ///
-    /// - Returns: the runs whose bytes may go: those apart that are being sent.
+    /// - Returns: the runs whose bytes may go: those apart that are being sent, or written by a fill.
+    ///   They are claimed, so that no fill writes them before the bytes are gone;
+    ///   ``endGivingUp(_:)`` has to follow.
     func giveUp(_ runs: [Range<Int>]) -> [Range<Int>] {
         state.withLock { state in
             for run in runs {
@@ -30,18 +32,31 @@ extension DiskEntry {
             }
             refreshHotBody(&state)
             givenUp.add(1, ordering: .sequentiallyConsistent)
-            guard !state.lent.isEmpty else { return runs }
-            return Self.runs(runs.joined().filter { !state.isLent($0) })
+            let free = Self.runs(
+                runs.joined().filter { !state.isLent($0) && !state.isClaimed($0) }
+            )
+            state.claims.append(contentsOf: free)
+            return free
         }
     }
 
+    /// The bytes are gone: fills may write those blocks again.
+    func endGivingUp(_ runs: [Range<Int>]) {
+        state.withLock { $0.release(runs) }
+    }
+
     /// Stops to trust that blocks stay as they were verified: another owner may give some up.
+    ///
+    /// What the kernel is sending cannot be looked at any more: a share keeps the next owner from giving
+    /// up any of the body as long as this entry has it open, as it does for a guest's.
     func distrust() {
-        state.withLock { state in
+        let body = state.withLock { state in
             state.isTrusted = false
             refreshHotBody(&state)
             givenUp.add(1, ordering: .sequentiallyConsistent)
+            return state.isInline ? nil : state.body
         }
+        if let body { core.share(body) }
     }
 
     /// Blocks that nobody has read near since the last time, in runs: at most `count` bytes, none below
@@ -59,7 +74,7 @@ extension DiskEntry {
                 // A shift binds more closely than a product.
                 let region = (Int64(block) * BlockTable.blockSize) >> regionShift & 63
                 return block >= head && state.table.isHeld(block) && kept >> UInt64(region) & 1 == 0
-                    && !state.claims.contains { $0.contains(block) }
+                    && !state.isClaimed(block)
                     && !state.isLent(block)
             }
             let front = Int64(state.warm.trailingZeroBitCount) << regionShift / BlockTable.blockSize
@@ -84,6 +99,9 @@ extension DiskEntry {
 }
 
 extension DiskEntryState {
+    /// Whether a fill is writing the block, or its bytes are being given back.
+    func isClaimed(_ block: Int) -> Bool { claims.contains { $0.contains(block) } }
+
     fileprivate var canGiveUp: Bool {
         isPublished && !isDetached && !isInline && body != nil && !flags.contains(.pinned)
             && !flags.contains(.handedOut)

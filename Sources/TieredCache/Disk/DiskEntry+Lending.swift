@@ -26,6 +26,7 @@ extension DiskEntry {
     }
 
     fileprivate func holds(_ loan: LentBytes.Loan) -> Bool {
+        loseBehindEnd(of: loan.file)
         do throws(FileSystemError) {
             return try core.fileSystem.status(of: loan.file).size >= loan.place.upperBound
         } catch {
@@ -68,8 +69,11 @@ package final class LentBytes: Sendable {
     /// Where they are in the file.
     package var place: Range<Int64> { loan.place }
 
-    /// Whether the file still reaches that far; it does unless somebody else has truncated it.
-    package var isThere: Bool { entry.holds(loan) }
+    /// Looks whether the file still reaches that far.
+    ///
+    /// Where somebody else has truncated it, all that lies behind its end becomes a gap, so that the
+    /// next request fetches it.
+    package func checkFile() -> Bool { entry.holds(loan) }
 }
 
 extension DiskEntryState {

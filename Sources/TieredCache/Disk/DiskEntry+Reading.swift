@@ -108,8 +108,7 @@ extension DiskEntry {
         guard buffer.count > 0 else { return 0 }
         let count = readCounting(file, at: position, buffer)
         if count < buffer.count {
-            // Somebody truncated the file, or the disk failed.
-            lose(BlockTable.block(at: offset + Int64(count)))
+            didReadShort(file, at: offset + Int64(count))
         }
         return count
     }
@@ -128,6 +127,40 @@ extension DiskEntry {
         }
     }
 
+    /// The disk failed, or somebody truncated the file: what cannot be read becomes a gap, and so does
+    /// all that lies behind the end of the file, before something is written there again.
+    func didReadShort(_ file: OpenFile, at offset: Int64) {
+        lose(BlockTable.block(at: offset))
+        loseBehindEnd(of: file)
+    }
+
+    /// Makes gaps of all blocks that the file cannot have, because somebody truncated it.
+    ///
+    /// - Returns: whether it had them all.
+    @discardableResult
+    func loseBehindEnd(of file: OpenFile) -> Bool {
+        // In this order: a block that was there before the look was written by then.
+        let storedEnd = state.withLock { $0.body == file ? $0.storedEnd : 0 }
+        guard storedEnd > 0 else { return true }
+        do throws(FileSystemError) {
+            let size = try core.fileSystem.status(of: file).size
+            guard size < storedEnd else { return true }
+            let lost = state.withLock { state in
+                guard state.body == file else { return [Int]() }
+                defer {
+                    refreshHotBody(&state)
+                    givenUp.add(1, ordering: .sequentiallyConsistent)
+                }
+                return state.loseBlocks(behind: size)
+            }
+            for block in lost { core.didLose(block: block, of: self) }
+            return false
+        } catch {
+            core.count(\.readErrors)
+            return false
+        }
+    }
+
     /// Makes a block that turned out to be damaged a gap.
     func lose(_ block: Int) {
         let wasHeld = state.withLock { state in
@@ -141,6 +174,22 @@ extension DiskEntry {
 }
 
 extension DiskEntryState {
+    /// Where the last stored block ends in the file; 0 if none is stored.
+    fileprivate var storedEnd: Int64 {
+        guard let last = table.lastStored else { return 0 }
+        return bodyOffset + table.extent(of: last).upperBound
+    }
+
+    /// - Returns: the blocks of which a file of that size lacks something; they are gaps now.
+    fileprivate mutating func loseBlocks(behind size: Int64) -> [Int] {
+        let first = BlockTable.block(at: max(size - bodyOffset, 0))
+        let lost = (first..<max(first, table.checksums.count)).filter { block in
+            table.isHeld(block) && bodyOffset + table.extent(of: block).upperBound > size
+        }
+        for block in lost { table.lose(block) }
+        return lost
+    }
+
     /// What hits go by, if all of a body is held and verified.
     fileprivate var hotBody: (packed: UInt64, length: Int64)? {
         guard let body, let length = table.completeLength, table.isComplete, table.isVerified else {

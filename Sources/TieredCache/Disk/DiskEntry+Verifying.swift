@@ -34,9 +34,7 @@ extension DiskEntry {
             let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
             let result = readCounting(file, at: position, part)
             guard isUnchanged(since: version) else { return readStep(at: offset, into: buffer) }
-            if result < count {
-                lose(BlockTable.block(at: offset + Int64(result)))
-            }
+            if result < count { didReadShort(file, at: offset + Int64(result)) }
             return result
         case .unverified(let file, let position, let block, let extent):
             return verify(block, extent, file, at: position, offset, buffer)
@@ -127,7 +125,7 @@ extension DiskEntry {
     ) -> Int {
         withBlockBuffer(extent, offset, buffer) { whole in
             guard readCounting(file, at: position, whole) == whole.count else {
-                lose(block)
+                didReadShort(file, at: extent.lowerBound)
                 return false
             }
             return accept(block, UnsafeRawBufferPointer(whole))

@@ -104,7 +104,7 @@ extension DiskEntryState {
     fileprivate mutating func claim(_ blocks: Range<Int>) -> [Range<Int>] {
         var runs: [Range<Int>] = []
         for block in blocks where !table.isHeld(block) {
-            if claims.contains(where: { $0.contains(block) }) { continue }
+            if isClaimed(block) { continue }
             if let last = runs.last, last.upperBound == block {
                 runs[runs.count - 1] = last.lowerBound..<(block + 1)
             } else {
@@ -115,7 +115,7 @@ extension DiskEntryState {
         return runs
     }
 
-    fileprivate mutating func release(_ runs: [Range<Int>]) {
+    mutating func release(_ runs: [Range<Int>]) {
         for run in runs {
             if let index = claims.firstIndex(of: run) {
                 claims.remove(at: index)

@@ -151,7 +151,7 @@ struct DiskEntryState: Sendable {
     var bodyOffset: Int64 = 0
     /// Complete bodies are opened for reading only, until one turns out to be damaged.
     var isBodyWritable = false
-    /// Where checksums are written in place, once needed; under the name's turn.
+    /// Where checksums are written in place, once needed; under the name's lock.
     var record: OpenFile?
     /// Files that were replaced and may still be read from.
     var retired: [OpenFile] = []
@@ -167,7 +167,7 @@ struct DiskEntryState: Sendable {
     var isTrusted = true
     /// The regions that were read in last.
     var warm: UInt64 = 0
-    /// Blocks that a fill is writing.
+    /// Blocks that a fill is writing, or whose bytes are being given back.
     var claims: [Range<Int>] = []
     /// Bytes that the kernel is sending from the file; those blocks are not given up.
     var lent: [Range<Int64>] = []

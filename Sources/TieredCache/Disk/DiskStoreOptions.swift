@@ -46,6 +46,8 @@ public struct DiskStoreOptions: Sendable {
     var headLength: Int64 = 1 << 20
     /// Makes the name of a key; tests force collisions with it.
     var digest: @Sendable (CacheKey) -> MD5Digest = { $0.digest }
+    /// How a thread waits for a lock of the store's files; nil blocks it.
+    var lockWaiter: (any LockWaiter)?
     /// The first generation is made from it; `nil` is random.
     var generationSeed: UInt64?
 

@@ -38,8 +38,7 @@ struct JobStore: Sendable {
     func save(_ id: DownloadID, _ latest: () -> JobRecord?) throws(CacheError) {
         try core.beginWriting()
         defer { core.endWriting() }
-        let turn = EntryName(digest: MD5Digest(high: 0, low: id.number))
-        try core.jobTurns.take(turn) { () throws(CacheError) in
+        try core.jobs.withLock(of: id.number) { () throws(CacheError) in
             guard let record = latest() else { return try remove(id) }
             let bytes = record.encoded
             guard bytes.count <= JobRecord.maximumSize else {

@@ -10,9 +10,19 @@ package final class Guarded<Value: ~Copyable>: @unchecked Sendable {
     // Unchecked: every access to `value` holds `mutex`.
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private var value: Value
+    #if DEBUG
+    private let kind: LockChecker.Kind
+    #endif
 
-    package init(_ value: consuming sending Value) {
+    package init(
+        _ value: consuming sending Value,
+        file: StaticString = #fileID,
+        line: UInt = #line
+    ) {
         self.value = value
+        #if DEBUG
+        kind = .guarded(LockChecker.Place(file: file, line: line))
+        #endif
         mutex = .allocate(capacity: 1)
         mutex.initialize(to: pthread_mutex_t())
         pthread_mutex_init(mutex, nil)
@@ -26,6 +36,10 @@ package final class Guarded<Value: ~Copyable>: @unchecked Sendable {
     package func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
+        #if DEBUG
+        LockChecker.willTake(kind)
+        defer { LockChecker.didRelease() }
+        #endif
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return try body(&value)
@@ -37,10 +51,31 @@ import Synchronization
 /// A value and the lock that guards it; decide under it, act after it.
 ///
 /// Never held across a suspension, a system call that may block, or the resumption of a
-/// continuation.
+/// continuation. Of two that are ever held at once, one is always taken first; a debug build traps
+/// where that is not so, see ``LockChecker``.
 package struct Guarded<Value: ~Copyable>: ~Copyable, Sendable {
     private let mutex: Mutex<Value>
 
+    #if DEBUG
+    private let kind: LockChecker.Kind
+
+    package init(
+        _ value: consuming sending Value,
+        file: StaticString = #fileID,
+        line: UInt = #line
+    ) {
+        mutex = Mutex(value)
+        kind = .guarded(LockChecker.Place(file: file, line: line))
+    }
+
+    package borrowing func withLock<Result: ~Copyable, Failure: Error>(
+        _ body: (inout sending Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        LockChecker.willTake(kind)
+        defer { LockChecker.didRelease() }
+        return try mutex.withLock(body)
+    }
+    #else
     package init(_ value: consuming sending Value) {
         mutex = Mutex(value)
     }
@@ -51,5 +86,6 @@ package struct Guarded<Value: ~Copyable>: ~Copyable, Sendable {
     ) throws(Failure) -> sending Result {
         try mutex.withLock(body)
     }
+    #endif
 }
 #endif

@@ -188,12 +188,12 @@ extension ConnectionHandler {
 
     /// Looks now and then whether there still is something to be sent.
     ///
-    /// Whoever truncates a file of the cache leaves the kernel with nothing to send, again and again.
+    /// A file of the cache that was truncated leaves the kernel with nothing to send, again and again.
     private func watch(_ context: ChannelHandlerContext) {
         if fileTimer == nil {
             fileTimer = ConnectionTimer(eventLoop: context.eventLoop) { [unowned self] in
                 guard let lent else { return }
-                guard lent.isThere else { return cut() }
+                guard lent.checkFile() else { return cut() }
                 fileTimer?.start(Self.watchInterval)
             }
         }

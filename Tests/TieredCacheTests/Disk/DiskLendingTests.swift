@@ -40,7 +40,7 @@ struct DiskLendingTests {
         for (name, body) in [("file", Self.film), ("record", bytes(3000))] {
             let entry = try store.store(body, for: key(name))
             let lent = try #require(entry.lend(5..<2000))
-            #expect(lent.range == 5..<2000 && lent.isThere)
+            #expect(lent.range == 5..<2000 && lent.checkFile())
             #expect(body.holds(sent(lent), at: 5))
         }
     }
@@ -107,7 +107,7 @@ struct DiskLendingTests {
         let lent = try #require(try store.store(Self.film, for: key("film")).lend(0..<1 << 20))
         try store.store(bytes(2 << 20, seed: 9), for: key("film"))
         try store.remove(key("film"))
-        #expect(Self.film.holds(sent(lent), at: 0) && lent.isThere)
+        #expect(Self.film.holds(sent(lent), at: 0) && lent.checkFile())
     }
 
     @Test("a file that somebody has truncated is noticed")
@@ -117,6 +117,6 @@ struct DiskLendingTests {
         for (path, size) in disk.files where size > 1 << 20 {
             #expect(truncate(disk.root.appending(path).string, 100) == 0)
         }
-        #expect(!lent.isThere)
+        #expect(!lent.checkFile())
     }
 }

@@ -33,7 +33,7 @@ final class DirectoryHistory: Sendable {
     private let io: IOExecutor
     private let logger: Logger
     private let state = Guarded(State())
-    private let writing = WriteTurns()
+    private let writing = KeyedLock(.history)
 
     init(
         counters: StatisticsCounters,
@@ -111,7 +111,7 @@ final class DirectoryHistory: Sendable {
     ///
     /// Sums that could not be written are tried again with what follows, events are counted as lost.
     func write() {
-        writing.takeForAll {
+        writing.withLock {
             guard let core = state.withLock({ $0.core }) else { return }
             let files = HistoryFiles(core: core)
             // In this order: that the sums of earlier owners are damaged is an event.
@@ -186,7 +186,7 @@ final class DirectoryHistory: Sendable {
     func lifetime(of core: DiskCore) throws(CacheError) -> LifetimeStatistics? {
         let files = HistoryFiles(core: core)
         guard state.withLock({ $0.core === core }) else { return try files.loadStatistics() }
-        return writing.takeForAll { lifetime(files, counters.statistics) }
+        return writing.withLock { lifetime(files, counters.statistics) }
     }
 
     /// The events of a directory, oldest first; blocks on the disk.
@@ -195,7 +195,7 @@ final class DirectoryHistory: Sendable {
         return try HistoryFiles(core: core).loadEvents()
     }
 
-    /// Under the writer's turn, so that the sums of earlier owners are read once.
+    /// Under the lock of the writer, so that the sums of earlier owners are read once.
     private func lifetime(_ files: HistoryFiles, _ now: Statistics) -> LifetimeStatistics {
         let (known, start) = state.withLock { ($0.earlier, $0.start) }
         let earlier = known ?? loadEarlier(files)

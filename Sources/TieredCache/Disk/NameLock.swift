@@ -1,0 +1,26 @@
+/// Proof that the calling thread holds the lock of an entry's name.
+///
+/// Functions that need the lock ask for it, so they cannot be called without. It cannot be kept: what
+/// is to be done once the lock is given back is collected here.
+struct NameLock: ~Copyable {
+    let name: EntryName
+    /// What left memory meanwhile: to say when it was used takes the lock of its own name.
+    var leaving = LeavingEntries()
+}
+
+extension DiskCore {
+    /// Runs `body` while nothing else creates, replaces or removes files of the name, or writes its
+    /// record.
+    ///
+    /// Taken by no call that must not block, and never while the lock of another name is held.
+    func withLock<Result, Failure: Error>(
+        of name: EntryName,
+        _ body: (inout NameLock) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        var lock = NameLock(name: name)
+        defer { retire(lock.leaving) }
+        return try names.withLock(of: name.digest.low) { () throws(Failure) in
+            try body(&lock)
+        }
+    }
+}

@@ -1,0 +1,157 @@
+#if DEBUG
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Traps where a thread takes locks in an order that could let two threads wait for each other.
+///
+/// Knows what each thread holds. Locks held over blocking calls have the fixed order of ``LockOrder``.
+/// Of ``Guarded`` values, each created at one place in the source, it remembers which was ever taken
+/// while another was held, and refuses the opposite order, even if no two threads met. Exists in debug
+/// builds alone.
+package enum LockChecker {
+    /// A kind of lock.
+    package enum Kind: Hashable, Sendable {
+        case ordered(LockOrder)
+        case guarded(Place)
+    }
+
+    /// Where in the source a ``Guarded`` value is created.
+    package struct Place: Hashable, Sendable, CustomStringConvertible {
+        let file: StaticString
+        let line: UInt
+
+        package var description: String { "\(file):\(line)" }
+
+        package static func == (left: Self, right: Self) -> Bool {
+            left.file.utf8Start == right.file.utf8Start && left.line == right.line
+        }
+
+        package func hash(into hasher: inout Hasher) {
+            hasher.combine(file.utf8Start)
+            hasher.combine(line)
+        }
+    }
+
+    /// Says that the calling thread is about to take a lock; ``didRelease()`` has to follow.
+    package static func willTake(_ kind: Kind) {
+        let held = HeldLocks.ofThisThread
+        if let violation = LockHistory.shared.violation(taking: kind, holding: held.kinds) {
+            fatalError(violation)
+        }
+        held.kinds.append(kind)
+    }
+
+    /// Says that the calling thread has given back the lock that it took last.
+    package static func didRelease() {
+        HeldLocks.ofThisThread.kinds.removeLast()
+    }
+}
+
+/// What one thread holds, in the order in which it was taken.
+private final class HeldLocks {
+    var kinds: [LockChecker.Kind] = []
+
+    private static let key: pthread_key_t = {
+        var key = pthread_key_t()
+        let result = pthread_key_create(&key) { value in
+            #if canImport(Glibc)
+            guard let value else { return }
+            #endif
+            Unmanaged<HeldLocks>.fromOpaque(value).release()
+        }
+        precondition(result == 0, "no key for what a thread holds: errno \(result)")
+        return key
+    }()
+
+    static var ofThisThread: HeldLocks {
+        if let known = pthread_getspecific(key) {
+            return Unmanaged<HeldLocks>.fromOpaque(known).takeUnretainedValue()
+        }
+        let new = HeldLocks()
+        pthread_setspecific(key, Unmanaged.passRetained(new).toOpaque())
+        return new
+    }
+}
+
+/// Which lock was ever taken while which other was held.
+final class LockHistory: @unchecked Sendable {
+    // Unchecked: `later` is only touched while `mutex` is held. Not a `Guarded` value, which it checks.
+    static let shared = LockHistory()
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private var later: [LockChecker.Kind: Set<LockChecker.Kind>] = [:]
+
+    init() {
+        mutex.initialize(to: pthread_mutex_t())
+        pthread_mutex_init(mutex, nil)
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    /// Every order that was seen: the second was taken while the first was held.
+    var orders: [(LockChecker.Kind, LockChecker.Kind)] {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return later.flatMap { first, seconds in seconds.map { (first, $0) } }
+    }
+
+    /// Remembers the order, or says why it must not be.
+    func violation(taking kind: LockChecker.Kind, holding held: [LockChecker.Kind]) -> String? {
+        guard let last = held.last else { return nil }
+        if let fixed = Self.violationOfFixedOrder(kind, held) { return fixed }
+        // What is held beneath the last one is in the history already, one step below the other.
+        guard case .guarded = kind, case .guarded = last else { return nil }
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        if kind == last || isReachable(last, from: kind) {
+            return "\(kind) is taken while \(last) is held, and elsewhere the other way round"
+        }
+        later[last, default: []].insert(kind)
+        return nil
+    }
+
+    private static func violationOfFixedOrder(
+        _ kind: LockChecker.Kind,
+        _ held: [LockChecker.Kind]
+    ) -> String? {
+        guard case .ordered(let wanted) = kind else { return nil }
+        for other in held {
+            switch other {
+            case .guarded:
+                return "\(kind), which may wait for the disk, is taken while \(other) is held"
+            case .ordered(let order) where order.rawValue >= wanted.rawValue:
+                return "\(kind) is taken while \(other) is held, against the order of locks"
+            case .ordered:
+                continue
+            }
+        }
+        return nil
+    }
+
+    private func isReachable(_ target: LockChecker.Kind, from start: LockChecker.Kind) -> Bool {
+        var seen: Set<LockChecker.Kind> = []
+        var rest = [start]
+        while let next = rest.popLast() {
+            if next == target { return true }
+            if seen.insert(next).inserted { rest += later[next] ?? [] }
+        }
+        return false
+    }
+}
+#else
+/// Checks nothing in a release build.
+package enum LockChecker {
+    package enum Kind { case ordered(LockOrder) }
+
+    @inline(__always)
+    package static func willTake(_ kind: Kind) {}
+
+    @inline(__always)
+    package static func didRelease() {}
+}
+#endif

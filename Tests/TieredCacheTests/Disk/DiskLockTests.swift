@@ -1,0 +1,146 @@
+import Foundation
+import HTTPCaching
+import Testing
+import TieredCacheTesting
+
+@_spi(Benchmarks) @testable import TieredCache
+
+/// Locks of files: taken in one order, and never one name's within another's.
+@Suite("Disk: locks", .timeLimit(.minutes(10)))
+struct DiskLockTests {
+    /// A store in which all names share one lock and few entries stay in memory.
+    private func store(_ disk: TestDisk, maximumOpenEntries: Int) throws -> DiskStore {
+        var options = disk.options()
+        options.maximumOpenEntries = maximumOpenEntries
+        options.maximumHeadMemory = 0
+        options.digest = { key in
+            MD5Digest(high: key.digest.high, low: 7)
+        }
+        return try disk.open(options)
+    }
+
+    @Test(
+        "an entry that leaves memory during a store writes its use down",
+        arguments: DiskKind.allCases
+    )
+    func leavingDuringStore(kind: DiskKind) throws {
+        let disk = TestDisk(kind)
+        let store = try store(disk, maximumOpenEntries: 2)
+        for number in 0..<4 { try store.store(bytes(500), for: key("\(number)")) }
+        disk.time.advance(by: .seconds(200))
+        for number in 0..<4 { _ = try store.entry(for: key("\(number)")) }
+        for number in 4..<20 { try store.store(bytes(500), for: key("\(number)")) }
+        let used = try #require(try store.list().first { $0.key == key("2") })
+        #expect(used.lastUse == disk.time.wallTime().nanoseconds / 1_000_000_000)
+    }
+
+    @Test("an entry that leaves memory during a lookup under the lock writes its use down")
+    func leavingDuringLookup() throws {
+        let disk = TestDisk(.memory)
+        let name = Guarded<(store: DiskStore, key: CacheKey)?>(nil)
+        // A writer of the same directory gets in between each of the first three tries.
+        let fileSystem = WatchedFileSystem(disk.memory) { call, path in
+            guard call == .open, path.hasSuffix(".record") else { return }
+            let target = name.withLock { $0 }
+            target?.store.core.state.withLock { $0.changes = $0.changes.map { $0 &+ 1 } }
+        }
+        var options = disk.options()
+        options.maximumOpenEntries = 1
+        options.maximumHeadMemory = 0
+        options.digest = { MD5Digest(high: 1, low: $0.digest.low & ~127) }
+        let store = try DiskStore(options, fileSystem: fileSystem, timeSource: disk.time)
+        for number in 0..<6 { try store.store(bytes(500), for: key("\(number)")) }
+        disk.time.advance(by: .seconds(200))
+        name.withLock { $0 = (store, key("0")) }
+        for number in 0..<6 { _ = try store.entry(for: key("\(number)")) }
+        name.withLock { $0 = nil }
+        #expect(try store.entry(for: key("5")) != nil)
+    }
+
+    @Test("a second name's lock within the first is a trap")
+    func nestedNames() async {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let locks = KeyedLock(.names)
+            locks.withLock(of: 1) { locks.withLock(of: 2) {} }
+        }
+        #expect(result?.isLockTrap == true)
+    }
+
+    @Test("an earlier lock within a later one is a trap")
+    func wrongOrder() async {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let (names, evictions) = (KeyedLock(.names), KeyedLock(.evictions))
+            names.withLock { evictions.withLock {} }
+        }
+        #expect(result?.isLockTrap == true)
+    }
+
+    @Test("a lock that may wait for the disk within a value's is a trap")
+    func withinValue() async {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let value = Guarded(0)
+            let names = KeyedLock(.names)
+            value.withLock { _ in names.withLock {} }
+        }
+        #expect(result?.isLockTrap == true)
+    }
+
+    @Test("two values taken in two orders are a trap, even by one thread")
+    func twoOrders() async {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let first = Guarded(0)
+            let second = Guarded(0)
+            first.withLock { _ in second.withLock { _ in } }
+            second.withLock { _ in first.withLock { _ in } }
+        }
+        #expect(result?.isLockTrap == true)
+    }
+
+    @Test("locks in order are no trap")
+    func rightOrder() {
+        let locks = LockOrder.allCases.map { KeyedLock($0) }
+        let value = Guarded(0)
+        func take(_ rest: ArraySlice<KeyedLock>) {
+            guard let first = rest.first else { return value.withLock { $0 += 1 } }
+            first.withLock { take(rest.dropFirst()) }
+        }
+        take(locks[...])
+        take(locks[...])
+        #expect(value.withLock { $0 } == 2)
+    }
+
+    @Test("a waiter is asked again until it has the lock")
+    func waiter() throws {
+        let waiter = CountingWaiter()
+        let lock = KeyedLock(.names, waiter: waiter)
+        lock.withLock(of: 3) {}
+        #expect(waiter.attempts.withLock { $0 } == 1)
+    }
+}
+
+extension ExitTest.Result {
+    /// Whether the checker of locks has ended the process, and nothing else.
+    fileprivate var isLockTrap: Bool {
+        String(decoding: standardErrorContent, as: UTF8.self).contains("is taken while")
+    }
+}
+
+private final class CountingWaiter: LockWaiter {
+    let attempts = Guarded(0)
+
+    func wait(until attempt: () -> Bool) {
+        repeat { attempts.withLock { $0 += 1 } } while !attempt()
+    }
+}
