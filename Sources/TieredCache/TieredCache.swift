@@ -74,10 +74,11 @@ public final class TieredCache: Sendable {
 
     /// Ends all downloads, keeping what arrived, and closes directory and connections.
     ///
-    /// Later calls throw `.shutDown`. Returns when all of it is done.
+    /// Later calls throw `.shutDown`. Returns when all of it is done, and within five seconds in any
+    /// case: what hangs in a disk or a peer by then is left behind, and the directory is given up when
+    /// it ends.
     public func shutdown() async {
-        await center.stop()
-        await engine.shutdown()
+        await engine.shutdown(after: center.stop)
     }
 }
 

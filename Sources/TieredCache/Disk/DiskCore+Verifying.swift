@@ -29,11 +29,16 @@ extension DiskCore {
         for name in scan.damaged {
             try verifyDamaged(name, repair, &result, report)
         }
-        for body in scan.orphans where !isKnown(body) {
+        for body in scan.orphans {
+            let isOrphan = try withLock(of: body.name) { (_) throws(CacheError) in
+                guard isStillOrphan(body) else { return false }
+                if repair { try removeOrphan(body) }
+                return true
+            }
+            guard isOrphan else { continue }
             result.damaged += 1
-            let isRemoved = repair ? try removeOrphan(body) : false
-            if isRemoved { result.repaired += 1 }
-            report(finding(.orphanedBody, body.path, isRepaired: isRemoved))
+            if repair { result.repaired += 1 }
+            report(finding(.orphanedBody, body.path, isRepaired: repair))
         }
         for slot in scan.slots {
             guard let found = record(of: slot.name) else { continue }  // Removed meanwhile.
@@ -61,19 +66,30 @@ extension DiskCore {
         result.repaired += 1
     }
 
-    /// Whether a body without a record is one that is just being made.
-    private func isKnown(_ body: EntryBody) -> Bool {
-        state.withLock { state in
+    /// Whether a body that had no record when the directory was listed is there, and still has none:
+    /// it may be one that is just being made, or that was replaced since.
+    private func isStillOrphan(_ body: EntryBody) -> Bool {
+        let isKnown = state.withLock { state in
             state.index[body.name]?.generation == body.generation
                 || state.residents[body.name]?.generation == body.generation
         }
+        guard let entries, !isKnown else { return false }
+        if let record = record(of: body.name)?.record, record.generation == body.generation,
+            !record.flags.contains(.inline)
+        {
+            return false
+        }
+        do throws(FileSystemError) {
+            return try fileSystem.status(of: body.path, in: entries).kind == .file
+        } catch {
+            return false  // Removed meanwhile.
+        }
     }
 
-    private func removeOrphan(_ body: EntryBody) throws(CacheError) -> Bool {
-        guard let entries, !isKnown(body) else { return false }
+    private func removeOrphan(_ body: EntryBody) throws(CacheError) {
+        guard let entries else { return }
         do throws(FileSystemError) {
             try unlinkIfPresent(body.path, in: entries)
-            return true
         } catch {
             throw self.error(error, "entries/\(body.path)")
         }

@@ -48,13 +48,13 @@ extension DiskEntry {
     /// Stops to trust that blocks stay as they were verified: another owner may give some up.
     ///
     /// What the kernel is sending cannot be looked at any more: a share keeps the next owner from giving
-    /// up any of the body as long as this entry has it open, as it does for a guest's.
+    /// up any of the body as long as this entry has it open, as it does for a guest.
     func distrust() {
         let body = state.withLock { state in
             state.isTrusted = false
             refreshHotBody(&state)
             givenUp.add(1, ordering: .sequentiallyConsistent)
-            return state.isInline ? nil : state.body
+            return state.isInline || state.lent.isEmpty ? nil : state.body
         }
         if let body { core.share(body) }
     }

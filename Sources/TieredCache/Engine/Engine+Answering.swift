@@ -78,7 +78,7 @@ extension Engine {
     /// - Returns: why it cannot be pinned.
     func keepPin(_ entry: DiskEntry, _ request: CacheRequest) async -> CacheError? {
         guard request.isPinned, !entry.isPinned else { return nil }
-        return await io.run { [self] in
+        return await writers.run { [self] in
             do throws(CacheError) {
                 try entry.setPinned(true)
                 return nil

@@ -23,7 +23,7 @@ extension Engine {
         let keys = [key] + furtherKeys(of: key)
         for key in keys { memory.remove(key) }
         guard disk.openStore != nil else { return }
-        await io.run { [self] in
+        await writers.run { [self] in
             for key in keys { markInvalid(key) }
         }
         // Somebody may have promoted it before the mark was there.

@@ -11,7 +11,7 @@ extension Engine {
         _ body: @Sendable (DiskStore) throws(CacheError) -> Value
     ) async throws(CacheError) -> Value {
         let disk = disk
-        return try await io.run { () throws(CacheError) in try body(try disk.store()) }
+        return try await writers.run { () throws(CacheError) in try body(try disk.store()) }
     }
 
     func store(

@@ -8,7 +8,7 @@ extension Engine {
     func pinIfAsked(_ request: CacheRequest) async {
         guard request.isPinned, request.isCacheable, configuration.directory != nil else { return }
         let disk = disk
-        await io.run { [self] in
+        await writers.run { [self] in
             do throws(CacheError) {
                 guard let entry = try disk.store().entry(for: request.key, isUse: false),
                     !entry.isPinned

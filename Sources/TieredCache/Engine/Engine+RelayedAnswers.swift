@@ -106,13 +106,13 @@ extension Engine {
             return
         }
         let freshened = head
-        await io.run { [self] in update(entry, freshened) }
+        await writers.run { [self] in update(entry, freshened) }
         memory.remove(held.key)
     }
 
     private func updateOnDisk(_ held: HeldResponse, _ head: StoredResponse) async {
         guard let store = disk.openStore else { return }
-        await io.run { [self] in
+        await writers.run { [self] in
             do throws(CacheError) {
                 guard let entry = try store.entry(for: held.key, isUse: false),
                     StoredResponse(encoded: entry.metadata) == held.head

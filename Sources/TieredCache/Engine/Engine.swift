@@ -11,7 +11,11 @@ final class Engine: Sendable {
     let disk: DiskTier
     let queue: RequestQueue
     let transport: any Transport
+    /// Where lookups and reads may block on the disk.
     let io: IOExecutor
+    /// Where downloads run, and everything that writes: whoever waits here for a lock or for room keeps
+    /// no lookup waiting (invariant 12).
+    let writers: IOExecutor
     let time: any TimeSource
     let events = EventHub()
     let counters = StatisticsCounters()
@@ -63,18 +67,19 @@ final class Engine: Sendable {
         network = NetworkGate(configuration.networkMonitor)
         bandwidth = BandwidthLimiter(configuration.bandwidth, time: configuration.timeSource)
         io = IOExecutor(threads: 8)
+        writers = IOExecutor(threads: 8, name: "tc-write")
         queue = RequestQueue(
             limits: RequestQueueStateMachine.Limits(
                 maximumDownloads: configuration.maximumDownloads,
                 maximumPerHost: configuration.maximumDownloadsPerHost
             ),
-            executor: io
+            executor: writers
         )
         memory = try ResponseMemory(configuration, events: events)
         let isKept = configuration.keepsHistory && configuration.directory != nil
         history =
             isKept
-            ? DirectoryHistory(counters: counters, time: time, io: io, logger: logger) : nil
+            ? DirectoryHistory(counters: counters, time: time, io: writers, logger: logger) : nil
         disk = DiskTier(
             configuration,
             fileSystem: fileSystem,
@@ -85,12 +90,12 @@ final class Engine: Sendable {
                 history: history
             )
         )
-        recording = history.map { [io, time] history in
-            Task { await history.writeNowAndThen(io, time) }
+        recording = history.map { [writers, time] history in
+            Task { await history.writeNowAndThen(writers, time) }
         }
         let reads = configuration.readsDirectoryOnOpening
-        indexing = (reads ? disk.openStore : nil).map { [io] store in
-            Task(executorPreference: io) {
+        indexing = (reads ? disk.openStore : nil).map { [writers] store in
+            Task(executorPreference: writers) {
                 do throws(CacheError) {
                     try store.loadIndex { Task.isCancelled }
                 } catch {
@@ -108,16 +113,31 @@ final class Engine: Sendable {
         recording?.cancel()
     }
 
-    /// Ends downloads, closes the store and the connections; waits for all of it.
-    func shutdown() async {
-        await queue.shutdown()
-        network.stop()
-        await transport.shutdown()
+    /// How long downloads and connections may take to end, and then the directory to be closed.
+    private static let patience = (
+        ending: Duration.seconds(3), closing: Duration.milliseconds(1500)
+    )
+
+    /// Ends downloads, closes the store and the connections; waits for all of it, but for less than
+    /// five seconds: what hangs in a disk or a peer is left behind.
+    ///
+    /// - Parameter endJobs: ends what would start downloads again.
+    func shutdown(after endJobs: @escaping @Sendable () async -> Void) async {
         indexing?.cancel()
         recording?.cancel()
-        await indexing?.value
-        let disk = disk
-        await io.run { disk.close() }
+        let hasEnded = await finishing(within: Self.patience.ending, time) { [self] in
+            await endJobs()
+            await queue.shutdown()
+            network.stop()
+            await transport.shutdown()
+            await indexing?.value
+        }
+        let hasClosed = await finishing(within: Self.patience.closing, time) { [disk, writers] in
+            await writers.run { disk.close() }
+        }
+        if !hasEnded || !hasClosed {
+            logger.warning("the cache was left before everything had ended")
+        }
         events.finish()
     }
 

@@ -77,7 +77,7 @@ final class DownloadCenter: Sendable {
     private func load() async throws(CacheError) {
         if state.withLock({ $0.isLoaded }) { return }
         guard let store = engine.disk.openStore else { return }
-        let records = try await engine.io.run { () throws(CacheError) in
+        let records = try await engine.writers.run { () throws(CacheError) in
             try JobStore(store).load()
         }
         var found: [(DownloadJob, CacheKey)] = []

@@ -221,7 +221,7 @@ final class DownloadJob: Sendable {
 
     /// A record that cannot be written costs the job its memory, not its bytes.
     private func save() async {
-        await engine.io.run { [self] in
+        await engine.writers.run { [self] in
             guard let store = engine.disk.openStore else { return }
             do throws(CacheError) {
                 try JobStore(store).save(id) {
@@ -324,7 +324,7 @@ final class DownloadJob: Sendable {
 
     /// Makes sure that no power cut takes away what has arrived by now.
     private func checkpoint(_ key: CacheKey) async {
-        await engine.io.run { [self] in
+        await engine.writers.run { [self] in
             do throws(CacheError) {
                 try engine.disk.openStore?.entry(for: key, isUse: false)?.checkpoint()
             } catch {

@@ -17,12 +17,12 @@ import Darwin
 package final class IOExecutor: TaskExecutor {
     private let shared: Shared
 
-    /// Starts `threads` threads, named `tc-io-N`.
-    package init(threads: Int = 8) {
+    /// Starts `threads` threads, named `name-N`.
+    package init(threads: Int = 8, name: String = "tc-io") {
         precondition(threads > 0)
         shared = Shared()
         for index in 0..<threads {
-            Self.startThread(index: index, shared: shared)
+            Self.startThread("\(name)-\(index)", shared: shared)
         }
     }
 
@@ -34,8 +34,8 @@ package final class IOExecutor: TaskExecutor {
         shared.push(UnownedJob(job), executor: asUnownedTaskExecutor())
     }
 
-    private static func startThread(index: Int, shared: Shared) {
-        let context = Unmanaged.passRetained(ThreadStart(index: index, shared: shared))
+    private static func startThread(_ name: String, shared: Shared) {
+        let context = Unmanaged.passRetained(ThreadStart(name: name, shared: shared))
         #if canImport(Glibc)
         var thread = pthread_t()
         #else
@@ -53,11 +53,11 @@ package final class IOExecutor: TaskExecutor {
 
 /// What a new thread is given.
 private final class ThreadStart {
-    let index: Int
+    let name: String
     let shared: Shared
 
-    init(index: Int, shared: Shared) {
-        self.index = index
+    init(name: String, shared: Shared) {
+        self.name = name
         self.shared = shared
     }
 }
@@ -76,7 +76,7 @@ private func runThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRaw
     guard let argument else { return nil }
     let start = Unmanaged<ThreadStart>.fromOpaque(argument).takeRetainedValue()
     #if canImport(Glibc)
-    tc_set_thread_name("tc-io-\(start.index)")
+    tc_set_thread_name(start.name)
     #endif
     start.shared.runUntilStopped()
     return nil

@@ -1,3 +1,4 @@
+import Dispatch
 import HTTPCaching
 import Logging
 import ServiceLifecycle
@@ -21,6 +22,8 @@ extension ServeCommand {
         if let trouble = cache.storageTrouble {
             StandardError.write("tieredcache: nothing is stored: \(trouble.message)".asOneLine)
         }
+        let limit = Interruption.limitingStop()
+        defer { for source in limit { source.cancel() } }
         do {
             try await serve(cache, configuration)
             await cache.shutdown()

@@ -30,10 +30,13 @@ enum Interruption {
         let task = Task(operation: body)
         let received = SignalFlag()
         let sources = [SIGINT, SIGTERM].map {
-            watch($0) {
+            watch($0, grace: grace) {
                 received.raise()
                 prepare()
                 task.cancel()
+            } expired: {
+                OutputFile.discardAll()
+                _exit(ExitStatus.interrupted.rawValue)
             }
         }
         defer { for source in sources { source.cancel() } }
@@ -46,6 +49,29 @@ enum Interruption {
         return try result.get()
     }
 
+    /// How long a server may take to stop, less than the five seconds that are promised.
+    static let stoppingGrace = DispatchTimeInterval.milliseconds(4800)
+
+    /// Ends the process some seconds after a signal that asks it to stop, whatever hangs, and at once
+    /// at the second such signal.
+    ///
+    /// - Returns: what watches the signals; keep it.
+    static func limitingStop() -> [any DispatchSourceSignal] {
+        let received = SignalFlag()
+        return [SIGINT, SIGTERM].map { number in
+            watch(number, grace: stoppingGrace) {
+                if received.raise() { leave(because: "stopped at the second signal") }
+            } expired: {
+                leave(because: "stopped, though not everything had ended")
+            }
+        }
+    }
+
+    private static func leave(because words: String) -> Never {
+        StandardError.write("tieredcache: \(words); what is on disk is sound")
+        _exit(ExitStatus.done.rawValue)
+    }
+
     private static func interrupted(_ hint: String?) -> CommandFailure {
         let words = "interrupted; what arrived is kept"
         return CommandFailure(.interrupted, hint.map { "\(words), \($0)" } ?? words)
@@ -53,7 +79,9 @@ enum Interruption {
 
     private static func watch(
         _ number: Int32,
-        _ action: @escaping @Sendable () -> Void
+        grace: DispatchTimeInterval,
+        _ action: @escaping @Sendable () -> Void,
+        expired: @escaping @Sendable () -> Void
     ) -> any DispatchSourceSignal {
         // The source sees the signal only if the default action does not end the process first.
         signal(number, SIG_IGN)
@@ -61,10 +89,7 @@ enum Interruption {
         let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
         source.setEventHandler {
             action()
-            queue.asyncAfter(deadline: .now() + grace) {
-                OutputFile.discardAll()
-                _exit(ExitStatus.interrupted.rawValue)
-            }
+            queue.asyncAfter(deadline: .now() + grace, execute: expired)
         }
         source.resume()
         return source
@@ -77,5 +102,12 @@ private final class SignalFlag: Sendable {
 
     var isRaised: Bool { raised.withLock { $0 } }
 
-    func raise() { raised.withLock { $0 = true } }
+    /// - Returns: whether it was raised before.
+    @discardableResult
+    func raise() -> Bool {
+        raised.withLock { raised in
+            defer { raised = true }
+            return raised
+        }
+    }
 }
