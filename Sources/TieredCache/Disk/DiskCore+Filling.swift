@@ -59,6 +59,7 @@ extension DiskCore {
             try write(bytes, blocks, checksums, of: entry)
         }
         entry.refreshHotBody()
+        if try entry.takeNameUnlessJudged() { return }
         try syncIfPinned(entry)
     }
 
@@ -83,6 +84,11 @@ extension DiskCore {
                 try record(&lock, blocks, checksums, of: entry)
             }
         } catch {
+            // No record speaks of them: who tries again writes them again.
+            entry.state.withLock { state in
+                for block in blocks { state.table.lose(block) }
+            }
+            entry.refreshHotBody()
             bookAfterFailure(entry)
             throw entryError(error, entry.name)
         }
@@ -111,7 +117,7 @@ extension DiskCore {
         let path = entry.name.body(entry.generation)
         // An earlier body of this generation can only be one that was given up as damaged.
         try unlinkIfPresent(path, in: entries)
-        let file = try create(path, in: entries, entry.name) { _ in }
+        let file = try create(path, in: entries, entry.name) { _ in }.file
         if entry.isSuperseded { try unlinkIfPresent(path, in: entries) }
         return file
     }
@@ -133,6 +139,8 @@ extension DiskCore {
         of entry: DiskEntry
     ) throws(FileSystemError) {
         let (isDetached, isPublished) = entry.state.withLock { ($0.isDetached, $0.isPublished) }
+        // A successor has a record only once it is complete.
+        if entry.isSuccessor { return try bookDetached(entry) }
         if isDetached {
             // Removed while it was being filled; a body created meanwhile must not keep its name.
             if let entries { try unlinkIfPresent(entry.name.body(entry.generation), in: entries) }
@@ -201,7 +209,7 @@ extension DiskCore {
         replace(&lock, with: entry, slot: slot)
     }
 
-    private func bodyBytes(of entry: DiskEntry) throws(FileSystemError) -> Int64 {
+    func bodyBytes(of entry: DiskEntry) throws(FileSystemError) -> Int64 {
         let (body, isInline) = entry.state.withLock { ($0.body, $0.isInline) }
         guard let body, !isInline else { return 0 }
         let status = try fileSystem.status(of: body)
@@ -284,7 +292,7 @@ extension DiskEntry {
     /// Whether so many bytes are a whole small body of which nothing is on disk yet.
     func isWholeBody(_ count: Int, _ limit: Int) -> Bool {
         state.withLock { state in
-            state.body == nil && !state.isPublished && count <= limit
+            state.body == nil && !state.isPublished && count <= limit && !state.awaitsVerdict
                 && state.table.completeLength == Int64(count)
         }
     }

@@ -1,7 +1,8 @@
 import SystemPackage
 
 extension DiskCore {
-    /// Starts a new generation; the old one loses its name.
+    /// Starts a new generation; the old one loses its name, unless it is pinned and complete: then it
+    /// keeps that until the new one is complete.
     ///
     /// Nothing is on disk until there is a block.
     func makeEntry(
@@ -9,7 +10,7 @@ extension DiskCore {
         metadata: [UInt8],
         completeLength: Int64?,
         class entryClass: DiskEntryClass,
-        replacing cause: DiskDeparture.Cause = .replaced
+        _ succession: DiskSuccession = DiskSuccession()
     ) throws(CacheError) -> DiskEntry {
         try beginWriting()
         defer { endWriting() }
@@ -18,8 +19,12 @@ extension DiskCore {
         try prepareIndex(for: name(of: key))
         let entry = newEntry(key, metadata, completeLength, entryClass.flags)
         try withLock(of: entry.name) { (lock) throws(CacheError) in
+            guard try !inheritPin(&lock, entry, succession) else {
+                return beginSuccession(&lock, entry, succession)
+            }
+            giveUpSuccessor(&lock)
             try removeFiles(&lock)
-            replace(&lock, with: entry, slot: nil, because: cause)
+            replace(&lock, with: entry, slot: nil, because: succession.cause)
         }
         if completeLength == 0 { try publishEmpty(entry) }
         return entry
@@ -30,14 +35,16 @@ extension DiskCore {
         _ bytes: UnsafeRawBufferPointer,
         for key: CacheKey,
         metadata: [UInt8],
-        class entryClass: DiskEntryClass
+        class entryClass: DiskEntryClass,
+        _ succession: DiskSuccession = DiskSuccession()
     ) throws(CacheError) -> DiskEntry {
         guard bytes.count <= options.inlineLimit else {
             let entry = try makeEntry(
                 for: key,
                 metadata: metadata,
                 completeLength: Int64(bytes.count),
-                class: entryClass
+                class: entryClass,
+                succession
             )
             try entry.beginFill(at: 0).writeAndEnd(bytes)
             return entry
@@ -47,7 +54,7 @@ extension DiskCore {
         try checkSizes(metadata: metadata.count, completeLength: Int64(bytes.count))
         try checkKey(key)
         let entry = newEntry(key, metadata, Int64(bytes.count), entryClass.flags)
-        try storeInline(bytes, entry)
+        try storeInline(bytes, entry, succession)
         return entry
     }
 
@@ -85,36 +92,44 @@ extension DiskCore {
     /// Writes a complete body and its record as one file.
     ///
     /// The entry must not be published; the file takes the name from whatever has it.
-    func storeInline(_ bytes: UnsafeRawBufferPointer, _ entry: DiskEntry) throws(CacheError) {
-        var record = entry.record
-        record.flags.insert(.inline)
+    func storeInline(
+        _ bytes: UnsafeRawBufferPointer,
+        _ entry: DiskEntry,
+        _ succession: DiskSuccession = DiskSuccession()
+    ) throws(CacheError) {
         let checksum = blockChecksum(bytes)
-        let head = record.encode(table: bytes.isEmpty ? [] : [checksum])
-        let cost = Self.cost(head.count + bytes.count)
+        let cost = Self.cost(Int(entry.record.tableOffset) + 8 + bytes.count)
         try reserve(cost, for: entry.name)
         defer { endReservation(cost) }
         try sparingRoom(cost) { () throws(CacheError) in
-            try storeInline(bytes, head, checksum, entry)
+            try storeInline(bytes, checksum, entry, succession)
         }
         try syncIfPinned(entry)
     }
 
     private func storeInline(
         _ bytes: UnsafeRawBufferPointer,
-        _ head: [UInt8],
         _ checksum: UInt64,
-        _ entry: DiskEntry
+        _ entry: DiskEntry,
+        _ succession: DiskSuccession
     ) throws(CacheError) {
         try withLock(of: entry.name) { (lock) throws(CacheError) in
             if entry.isSuperseded {
                 // Removed while it was being filled: only those who hold it still want it.
                 return try keepInMemoryless(bytes, checksum, entry)
             }
+            _ = try inheritPin(&lock, entry, succession)
+            var record = entry.record
+            record.flags.insert(.inline)
+            let head = record.encode(table: bytes.isEmpty ? [] : [checksum])
             do throws(FileSystemError) {
                 let file = try createRecord(&lock, entry, head, bytes)
+                let failure = settleName(of: entry)
                 let status = try fileSystem.status(of: file)
                 entry.didStoreInline(file, Int64(head.count), checksum, status)
                 publish(&lock, entry, recordBytes: status.allocatedBytes, bodyBytes: 0)
+                didTakeName(&lock, entry)
+                if let failure { throw failure }
             } catch {
                 throw entryError(error, entry.name)
             }
@@ -123,6 +138,11 @@ extension DiskCore {
 
     /// An entry without a body to wait for.
     func publishEmpty(_ entry: DiskEntry) throws(CacheError) {
+        guard !entry.state.withLock({ $0.awaitsVerdict }) else { return }
+        try storeEmpty(entry)
+    }
+
+    func storeEmpty(_ entry: DiskEntry) throws(CacheError) {
         try storeInline(UnsafeRawBufferPointer(start: nil, count: 0), entry)
     }
 
@@ -159,21 +179,23 @@ extension DiskCore {
                 return try create(entry.name.record, in: entries, entry.name) {
                     (file) throws(FileSystemError) in
                     try write(head, body, to: file)
-                }
+                }.file
             } catch  where error.errno == .fileExists {
                 // Not in the index and yet there: damaged, or put there by somebody.
             }
         }
-        return try replaceRecordFile(&lock, entry, head, body)
+        return try replaceRecordFile(&lock, entry, head, body).file
     }
 
     /// Writes the record to `staging` and gives it the name of the old one.
+    ///
+    /// The last call is the one that changes the name: where this throws, nothing has changed.
     func replaceRecordFile(
         _ lock: inout NameLock,
         _ entry: DiskEntry,
         _ head: [UInt8],
         _ body: UnsafeRawBufferPointer
-    ) throws(FileSystemError) -> OpenFile {
+    ) throws(FileSystemError) -> (file: OpenFile, result: FileStatus) {
         guard let entries, let staging else {
             throw FileSystemError(.create, .noSuchFileOrDirectory)
         }
@@ -183,8 +205,10 @@ extension DiskCore {
             try write(head, body, to: file)
             // The name of what was promised must never stand for less than that.
             if entry.isPinned { try fileSystem.sync(file, dataOnly: false) }
+            let status = try fileSystem.status(of: file)
             try ensureShard(entry.name)
             try fileSystem.rename(staged, in: staging, to: entry.name.record, in: entries)
+            return status
         }
     }
 
@@ -199,16 +223,15 @@ extension DiskCore {
     }
 
     /// Creates a file and fills it; no trace of it stays if that fails.
-    func create(
+    func create<Result>(
         _ path: String,
         in directory: OpenFile,
         _ name: EntryName,
-        _ fill: (OpenFile) throws(FileSystemError) -> Void
-    ) throws(FileSystemError) -> OpenFile {
+        _ fill: (OpenFile) throws(FileSystemError) -> Result
+    ) throws(FileSystemError) -> (file: OpenFile, result: Result) {
         let file = try createFile(path, in: directory, name)
         do throws(FileSystemError) {
-            try fill(file)
-            return file
+            return (file, try fill(file))
         } catch {
             fileSystem.close(file)
             do throws(FileSystemError) {

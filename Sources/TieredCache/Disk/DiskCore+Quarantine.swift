@@ -9,6 +9,8 @@ extension DiskCore {
 
     /// Sets an entry aside; whoever reads it reads on.
     ///
+    /// A successor is thrown away, and what has its name stays.
+    ///
     /// - Returns: false if it takes too much room, or is not what its key stands for: nothing was
     ///   done then.
     /// - Throws: `.notOwner`, `.localStorage`; the entry may be gone then, and is nowhere else.
@@ -18,6 +20,7 @@ extension DiskCore {
         let name = entry.name
         try prepareIndex(for: name)
         return try withLock(of: name) { (lock) throws(CacheError) in
+            if entry.isSuccessor { return giveUpSuccessor(&lock) }
             let (slot, limit) = state.withLock { ($0.index[name], $0.ledger.limit) }
             guard let slot, slot.generation == entry.generation, slot.bytes <= limit / 4 else {
                 return false

@@ -2,9 +2,17 @@ import SystemPackage
 
 extension DiskCore {
     /// Removes a key's entry; who holds it reads on.
+    ///
+    /// - Parameters:
+    ///   - key: whose.
+    ///   - cause: why, for the books.
+    ///   - sparesPinned: whether a pinned entry stays.
+    /// - Returns: whether there was one, and it is gone.
+    /// - Throws: `.notOwner`, `.localStorage`.
     func remove(
         _ key: CacheKey,
-        because cause: DiskDeparture.Cause = .removed
+        because cause: DiskDeparture.Cause = .removed,
+        sparesPinned: Bool = false
     ) throws(CacheError) -> Bool {
         try beginWriting()
         defer { endWriting() }
@@ -14,12 +22,15 @@ extension DiskCore {
             let open = state.withLock { $0.residents[name] }
             let onDisk = record(of: name)
             let isKeys = (open?.key ?? onDisk?.record.key) == key
+            let isPinned = open?.isPinned ?? onDisk?.record.flags.contains(.pinned) ?? false
+            guard !(isKeys && isPinned && sparesPinned) else { return false }
             // A damaged record of this name is of no use to anybody.
             guard isKeys || (onDisk == nil && open == nil) else { return false }
+            let hadSuccessor = giveUpSuccessor(&lock)
             try removeFiles(&lock)
             let cause = isKeys ? cause : .corrupted
             replace(&lock, with: nil, slot: nil, because: cause, of: key)
-            return isKeys
+            return isKeys || hadSuccessor
         }
     }
 
@@ -32,12 +43,14 @@ extension DiskCore {
         try loadIndex()
         let names = state.withLock { state in
             Set(state.index.all.map(\.name)).union(state.residents.all.map(\.name))
+                .union(state.successors.names)
         }
         var failure: CacheError?
         var departure = DiskDeparture(cause: .removed, entries: 0)
         for name in names {
             do throws(CacheError) {
                 try withLock(of: name) { (lock) throws(CacheError) in
+                    giveUpSuccessor(&lock)
                     try removeFiles(&lock)
                     let slot = replace(&lock, with: nil, slot: nil, because: nil)
                     departure.entries += slot == nil ? 0 : 1

@@ -22,6 +22,22 @@ extension DiskCore {
         try syncIfPinned(entry)
     }
 
+    /// Changes an entry that has no record, which takes no room.
+    ///
+    /// - Returns: false if it has one; nothing was changed then.
+    func changeUnrecorded(
+        _ entry: DiskEntry,
+        _ change: @Sendable (inout DiskEntryState) -> Void
+    ) -> Bool {
+        withLock(of: entry.name) { _ in
+            entry.state.withLock { state in
+                guard !state.isPublished || state.isDetached else { return false }
+                change(&state)
+                return true
+            }
+        }
+    }
+
     private func rewrite(
         _ lock: inout NameLock,
         _ entry: DiskEntry,
@@ -56,10 +72,10 @@ extension DiskCore {
         let table = before.isInline && body == nil ? [] : after.table.checksums
         let head = record.encode(table: table)
         let isInline = record.flags.contains(.inline)
-        let file = try (body ?? []).withUnsafeBufferPointer { (body) throws(FileSystemError) in
+        let (file, status) = try (body ?? []).withUnsafeBufferPointer {
+            (body) throws(FileSystemError) in
             try replaceRecordFile(&lock, entry, head, UnsafeRawBufferPointer(body))
         }
-        let status = try fileSystem.status(of: file)
         let closing = entry.state.withLock { state in
             change(&state)
             return state.didReplaceRecord(
@@ -188,14 +204,14 @@ extension DiskCore {
             guard entry.isPinned else { return }
             try fileSystem.sync(file, dataOnly: false)
             try syncNames(of: entry.name)
-        }
+        }.file
         var record = entry.record
         record.flags.remove(.inline)
         let head = record.encode(table: before.table.checksums)
         let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
         let file: OpenFile
         do throws(FileSystemError) {
-            file = try replaceRecordFile(&lock, entry, head, nothing)
+            file = try replaceRecordFile(&lock, entry, head, nothing).file
         } catch {
             fileSystem.close(body)
             try unlinkIfPresent(path, in: entries)

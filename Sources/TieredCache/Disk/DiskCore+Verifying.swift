@@ -72,6 +72,7 @@ extension DiskCore {
         let isKnown = state.withLock { state in
             state.index[body.name]?.generation == body.generation
                 || state.residents[body.name]?.generation == body.generation
+                || state.successors.isWaiting(body.name, body.generation)
         }
         guard let entries, !isKnown else { return false }
         if let record = record(of: body.name)?.record, record.generation == body.generation,

@@ -10,6 +10,7 @@ import SystemPackage
 final class DiskCore: Sendable {
     struct State {
         var residents = ResidentTable()
+        var successors = SuccessorTable()
         var index = DiskIndex()
         var ledger: SpaceLedger
         var counters = DiskCounters()
@@ -102,6 +103,7 @@ final class DiskCore: Sendable {
     func close() {
         persistUses(isLast: true)
         options.willClose?(self)
+        giveUpSuccessors()
         let residents = state.withLock { state in
             state.isClosed = true
             let residents = state.residents

@@ -47,15 +47,10 @@ extension DiskEntry {
         try core.checkpoint(self)
     }
 
-    /// Protects the entry from eviction, or ends that.
+    /// Protects the entry from eviction, or ends that; so it does for the next generation of the key
+    /// that is being brought, or for the one that has the name meanwhile.
     public func setPinned(_ isPinned: Bool) throws(CacheError) {
-        try core.replaceRecord(of: self) { state in
-            if isPinned {
-                state.flags.insert(.pinned)
-            } else {
-                state.flags.remove(.pinned)
-            }
-        }
+        try core.setPinned(isPinned, self)
     }
 
     /// Writes whole blocks, those apart that are held or being written by another fill.
@@ -77,29 +72,30 @@ extension DiskEntry {
         }
     }
 
-    /// Seals the end of a body of unknown length, then records the length.
+    /// Records the length of a body of unknown length, then seals its end.
+    ///
+    /// In this order: a last block that is held while the length is unknown would be taken for a full
+    /// one, and given up as damaged. Where the first step fails nothing has changed, where the second
+    /// one does the body lacks its end.
     func finish(completeLength: Int64, tail: FillTail?) throws(CacheError) {
         try core.checkSizes(metadata: 0, completeLength: completeLength)
-        // Known before the last block is held: without it a reader would take that block for a full
-        // one, and give it up as damaged.
-        let isPublished = state.withLock { state in
-            state.table.completeLength = completeLength
-            return state.isPublished || state.isDetached || state.body != nil
+        if !core.changeUnrecorded(self, { $0.table.completeLength = completeLength }) {
+            try core.replaceRecord(of: self) { $0.table.completeLength = completeLength }
         }
         if let tail {
             try seal(tail.contents, at: tail.range.lowerBound)
-        }
-        guard isPublished else {
-            if completeLength == 0 { try core.publishEmpty(self) }
-            return
-        }
-        try core.replaceRecord(of: self) { state in
-            state.table.completeLength = completeLength
+        } else if completeLength == 0, !state.withLock({ $0.isOnDisk }) {
+            try core.publishEmpty(self)
+        } else {
+            _ = try takeNameUnlessJudged()
         }
     }
 }
 
 extension DiskEntryState {
+    /// Whether there is a file, or was one.
+    fileprivate var isOnDisk: Bool { isPublished || isDetached || body != nil }
+
     /// Takes the blocks that are neither held nor claimed.
     fileprivate mutating func claim(_ blocks: Range<Int>) -> [Range<Int>] {
         var runs: [Range<Int>] = []

@@ -53,9 +53,12 @@ public final class DiskEntry: Sendable {
     }
 
     deinit {
-        let (files, bytes, isOrphan) = state.withLock { state in
+        let (files, bytes, isOrphan, succession) = state.withLock { state in
             let isOrphan = state.body != nil && !state.isPublished && !state.isDetached
-            return (state.allFiles, state.detachedBytes, isOrphan)
+            return (state.allFiles, state.detachedBytes, isOrphan, state.succession)
+        }
+        if case .waiting = succession {
+            core.state.withLock { $0.successors.sweep(name, generation) }
         }
         for file in files {
             core.fileSystem.close(file)
@@ -175,6 +178,8 @@ struct DiskEntryState: Sendable {
     var verification: UInt64 = 0
     /// Below `entries`: the file of an entry that rested before; kept, as making it costs a hit.
     var restingPath = ""
+    /// Whether the entry has its name yet.
+    var succession = SuccessionState.none
 
     init(table: BlockTable, metadata: [UInt8], flags: Record.Flags) {
         self.table = table

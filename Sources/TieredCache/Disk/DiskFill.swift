@@ -62,8 +62,9 @@ public final class DiskFill: Sendable {
     ///
     /// For bodies whose length was unknown; where it is known it must be the position.
     ///
-    /// - Throws: as ``write(_:)`` does; the length is then unknown as before, and what is left stays
-    ///   readable until the fill is ended or let go of.
+    /// - Throws: as ``write(_:)`` does; what is left stays readable then until the fill is ended or let
+    ///   go of. The length is either known, in memory and on disk, and the end of the body is missing;
+    ///   or it is unknown as before.
     public func finish() throws(CacheError) {
         let (length, known, rest) = entry.state.withLock { state in
             (tail.range.upperBound, state.table.completeLength, tail.count)

@@ -81,7 +81,9 @@ public final class DiskStore: Sendable {
     /// Starts a new entry, which takes the key from what is stored under it.
     ///
     /// Those who hold the old entry read on. The new one is visible at once, and on disk with its
-    /// first whole block, or when a small body is complete.
+    /// first whole block, or when a small body is complete. What is pinned hands its pin on; if it is
+    /// complete as well it is found until the new entry is complete, which is only known to those who
+    /// hold it until then, and lost with the last of them.
     ///
     /// - Parameters:
     ///   - key: whose entry it is.
@@ -105,22 +107,27 @@ public final class DiskStore: Sendable {
         )
     }
 
-    /// The same, with what is to be said about the entry that has to go.
+    /// The same, with how it follows what has the name.
+    ///
+    /// - Throws: also `.notStorable`.
     func makeEntry(
         for key: CacheKey,
         metadata: [UInt8],
         completeLength: Int64?,
         class entryClass: DiskEntryClass,
-        replacing cause: DiskDeparture.Cause
+        _ succession: DiskSuccession
     ) throws(CacheError) -> DiskEntry {
         try core.makeEntry(
             for: key,
             metadata: metadata,
             completeLength: completeLength,
             class: entryClass,
-            replacing: cause
+            succession
         )
     }
+
+    /// The next generation of a key's complete pinned entry, while somebody brings or reads it.
+    func successor(of key: CacheKey) -> DiskEntry? { core.successor(of: key) }
 
     /// Stores a complete body.
     ///
@@ -141,6 +148,19 @@ public final class DiskStore: Sendable {
         try core.store(bytes, for: key, metadata: metadata, class: entryClass)
     }
 
+    /// The same for what must not replace anything that is pinned.
+    ///
+    /// - Throws: also `.notStorable`.
+    func storeSparingPinned(
+        _ bytes: UnsafeRawBufferPointer,
+        for key: CacheKey,
+        metadata: [UInt8],
+        class entryClass: DiskEntryClass
+    ) throws(CacheError) {
+        let succession = DiskSuccession(sparesPinned: true)
+        _ = try core.store(bytes, for: key, metadata: metadata, class: entryClass, succession)
+    }
+
     /// Removes a key's entry; those who hold it read on.
     ///
     /// - Returns: whether there was one.
@@ -150,8 +170,12 @@ public final class DiskStore: Sendable {
     }
 
     /// The same, with what is to be said about it.
-    func remove(_ key: CacheKey, because cause: DiskDeparture.Cause) throws(CacheError) -> Bool {
-        try core.remove(key, because: cause)
+    func remove(
+        _ key: CacheKey,
+        because cause: DiskDeparture.Cause,
+        sparesPinned: Bool
+    ) throws(CacheError) -> Bool {
+        try core.remove(key, because: cause, sparesPinned: sparesPinned)
     }
 
     /// Sets an entry aside whose body is not what was promised; see ``DiskFinding/Kind/quarantined``.
@@ -167,6 +191,20 @@ public final class DiskStore: Sendable {
     /// Removes all entries, pinned ones too; files that are not ours stay.
     public func removeAll() throws(CacheError) {
         try core.removeAll()
+    }
+
+    /// Pins what a key stands for, or ends that.
+    ///
+    /// - Returns: whether there is anything.
+    func setPinned(_ isPinned: Bool, _ key: CacheKey) throws(CacheError) -> Bool {
+        while let entry = try entry(for: key, isUse: false) {
+            if entry.isPinned != isPinned || successor(of: key) != nil {
+                try entry.setPinned(isPinned)
+            }
+            // What has taken the name meanwhile has not heard of it.
+            if !entry.isSuperseded { return true }
+        }
+        return false
     }
 
     /// Evicts until at most `bytes` are allocated; spares what is pinned and what is in use.

@@ -94,9 +94,7 @@ extension Engine {
 
     func setPinned(_ isPinned: Bool, _ key: CacheKey) async throws(CacheError) -> Bool {
         try await withStore { (store) throws(CacheError) in
-            guard let entry = try store.entry(for: key, isUse: false) else { return false }
-            if entry.isPinned != isPinned { try entry.setPinned(isPinned) }
-            return true
+            try store.setPinned(isPinned, key)
         }
     }
 

@@ -10,10 +10,7 @@ extension Engine {
         let disk = disk
         await writers.run { [self] in
             do throws(CacheError) {
-                guard let entry = try disk.store().entry(for: request.key, isUse: false),
-                    !entry.isPinned
-                else { return }
-                try entry.setPinned(true)
+                _ = try disk.store().setPinned(true, request.key)
             } catch {
                 didFailToStore(request, error)
             }

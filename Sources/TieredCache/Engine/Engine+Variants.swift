@@ -23,7 +23,7 @@ extension Engine {
         let primary = request.entryKey(for: stored)
         guard let first = storedHead(under: primary), first.isVariant else { return primary }
         guard stored.selectingNames == first.selectingNames else {
-            for key in variantKeys(of: primary) { forget(key, because: .replaced) }
+            for key in variantKeys(of: primary) { forgetUnlessPinned(key, because: .replaced) }
             return primary
         }
         guard first.selectingFields != stored.selectingFields else { return primary }

@@ -344,16 +344,25 @@ final class Engine: Sendable {
             didFailToLookUp(entry.key, error)
         }
         forget(entry.key, because: .corrupted)
-        forget(key, because: .corrupted)
+        if key != entry.key { forgetUnlessPinned(key, because: .corrupted) }
     }
 
     /// Drops what is held under a key because the origin's answer must not be stored.
     func forget(_ key: CacheKey, because cause: DiskDeparture.Cause) {
+        forget(key, because: cause, sparesPinned: false)
+    }
+
+    /// The same for what nobody has asked to keep.
+    func forgetUnlessPinned(_ key: CacheKey, because cause: DiskDeparture.Cause) {
+        forget(key, because: cause, sparesPinned: true)
+    }
+
+    private func forget(_ key: CacheKey, because cause: DiskDeparture.Cause, sparesPinned: Bool) {
         memory.remove(key)
         defer { memory.remove(key) }
         guard let store = disk.openStore else { return }
         do throws(CacheError) {
-            _ = try store.remove(key, because: cause)
+            _ = try store.remove(key, because: cause, sparesPinned: sparesPinned)
         } catch {
             didFailToLookUp(key, error)
         }

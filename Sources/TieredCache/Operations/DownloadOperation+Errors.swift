@@ -29,17 +29,20 @@ extension DownloadOperation {
         )
     }
 
-    /// Stores a head without a body: what an error says is not kept, only that it was one.
+    /// Stores a head without a body: what an error says is not kept, only that it was one; and not in
+    /// the place of what is pinned.
     private func keep(_ stored: StoredResponse) -> Bool {
         do throws(CacheError) {
             defer { engine.memory.remove(request.key) }
-            try engine.disk.store().store(
+            try engine.disk.store().storeSparingPinned(
                 UnsafeRawBufferPointer(start: nil, count: 0),
                 for: request.key,
                 metadata: stored.encoded(),
                 class: request.entryClass
             )
             return true
+        } catch  where error.code == .notStorable {
+            return false
         } catch {
             engine.didFailToStore(request, error)
             return false

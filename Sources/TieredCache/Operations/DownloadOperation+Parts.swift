@@ -25,7 +25,7 @@ extension DownloadOperation {
                 metadata: stored.encoded(),
                 completeLength: length,
                 class: request.entryClass.subtracting(.pinned),
-                replacing: engine.departure(of: key)
+                DiskSuccession(cause: engine.departure(of: key))
             )
             return PartFill(fill: try entry.beginFill(at: 0), start: start.offset)
         } catch {

@@ -89,7 +89,11 @@ extension DownloadOperation {
         if case .notStorable(let reason) = storability {
             engine.history?.note(.refused, reason.rawValue, key: request.key)
             if reason.isAboutRepresentation, request.relay == nil {
-                engine.forget(request.key, because: engine.departure(of: request.key))
+                // What was pinned is wanted whatever the origin says now.
+                engine.forgetUnlessPinned(
+                    request.key,
+                    because: engine.departure(of: request.key)
+                )
             }
             return .failure(.forbidden(reason))
         }
@@ -101,10 +105,17 @@ extension DownloadOperation {
                 metadata: stored.encoded(),
                 completeLength: start.completeLength,
                 class: request.entryClass,
-                replacing: engine.departure(of: key)
+                DiskSuccession(
+                    cause: engine.departure(of: key),
+                    // Another client gets errors and redirects as they are.
+                    sparesPinned: !(200...299).contains(stored.status),
+                    awaitsVerdict: !expectedDigests(of: stored).isEmpty
+                )
             )
             engine.memory.remove(key)
             return .success(entry)
+        } catch  where error.code == .notStorable {
+            return .failure(.forbidden(.status))
         } catch {
             if engine.configuration.directory != nil { engine.didFailToStore(request, error) }
             return .failure(.disk(error))

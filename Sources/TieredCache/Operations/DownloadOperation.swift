@@ -55,11 +55,7 @@ struct DownloadOperation: Sendable {
         } catch {
             engine.didFailToStore(request, error)
         }
-        if case .success(let outcome) = result, case .completed = outcome.end,
-            let failure = integrityFailure(of: sink.generation)
-        {
-            result = .failure(failure)
-        }
+        if let failure = judge(sink.generation, result) { result = .failure(failure) }
         didEnd(result, sink, flight: context.id)
         engine.didFinish(
             self,
@@ -70,6 +66,29 @@ struct DownloadOperation: Sendable {
         )
         fill.signal.bump()
         return result.map { _ in }
+    }
+
+    /// Compares a body that is complete now with what was promised; one that may gets the name of what
+    /// is pinned, however the flight ended: its last reader may have left with the last byte.
+    ///
+    /// - Returns: what there is to object to.
+    private func judge(
+        _ generation: Fill.Generation?,
+        _ result: Result<DownloadOutcome, CacheError>
+    ) -> CacheError? {
+        guard let generation else { return nil }
+        var isOver = generation.entry.isSuccessor
+        if case .success(let outcome) = result, case .completed = outcome.end { isOver = true }
+        if isOver, let failure = integrityFailure(of: generation) { return failure }
+        guard generation.entry.hasFollowedPinned else { return nil }
+        do throws(CacheError) {
+            try generation.entry.takeName()
+        } catch {
+            engine.didFailToStore(request, error)
+        }
+        // Somebody may have promoted the old one meanwhile.
+        engine.memory.remove(generation.entry.key)
+        return nil
     }
 
     /// What another flight has begun to bring between the request's look and this flight's start.

@@ -168,6 +168,9 @@ struct LookupOperation: Sendable {
         case .use, .useAndRevalidate:
             return try await use(held, decision)
         case .validate:
+            if let next = next(after: held) {
+                return try await use(next, self.decision(about: next))
+            }
             return try validate(held, decision)
         case .forward:
             return try await forward(decision)
@@ -175,6 +178,15 @@ struct LookupOperation: Sendable {
             engine.didMiss(request, decision.reason == .varyMiss ? .variant : .stale)
             throw notCached()
         }
+    }
+
+    /// What somebody brings in the place of what is pinned, where that may be used as it is.
+    private func next(after held: HeldResponse) -> HeldResponse? {
+        guard let entry = engine.disk.openStore?.successor(of: held.key),
+            let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request)
+        else { return nil }
+        let next = HeldResponse(head: head, entry: entry)
+        return decision(about: next).action == .use ? next : nil
     }
 
     private func forward(_ decision: ReuseDecision) async throws(CacheError) -> Answer {

@@ -8,6 +8,8 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
     var name: String
     /// By key, and by the first byte of the metadata.
     var bodies: [String: [UInt8: [UInt8]]]
+    /// Whose bodies are pinned and complete before: one of them is found afterwards, whole.
+    var promised: [String] = []
     /// Whether the directory exists before.
     var beginsOpen = true
     /// Whether LOCK claims what is there, so that writes need not wait for the index.
@@ -24,7 +26,28 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
     private static let other = bytes(150_000, seed: 3)
     private static let film = bytes(1 << 20, seed: 4)
 
-    static let all: [CrashCase] = making + changing + leaving + [migrating, claiming]
+    static let all: [CrashCase] = making + changing + leaving + [migrating, claiming] + succeeding
+
+    /// The next generation of what is pinned, small and large, and one of which only a part comes.
+    private static let succeeding = [
+        ("large", large, other), ("small by large", small, large), ("large by small", large, small),
+        ("small", small, [7, 8]),
+    ].map { name, old, new in
+        CrashCase(
+            name: "follow what is pinned: \(name)",
+            bodies: ["a": [1: old, 2: new]],
+            promised: ["a"]
+        ) {
+            store in
+            try store.store(old, for: key("a"), metadata: [1], class: .pinned)
+        } act: { store in
+            let length = Int64(large.count)
+            let part = try store.makeEntry(for: key("a"), metadata: [2], completeLength: length)
+            try part.beginFill(at: 0).write(large[..<70_000])
+            try store.store(new, for: key("a"), metadata: [2])
+            withExtendedLifetime(part) {}
+        }
+    }
 
     /// Format 1, whose records become current ones while the index is built.
     private static let migrating = CrashCase(

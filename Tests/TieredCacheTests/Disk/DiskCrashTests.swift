@@ -96,6 +96,11 @@ struct CrashDisk {
         // Before the index is there, if what is claimed allows it.
         if crash.hasClaim { try store.store([8], for: key("early"), metadata: [0]) }
         for name in crash.bodies.keys { try checkBytes(name, crash, store, context) }
+        for name in crash.promised {
+            let entry = try #require(try store.entry(for: key(name)), "\(name), \(context)")
+            #expect(entry.isPinned && entry.isComplete, "\(name), \(context)")
+            #expect(entry.verifyAll(), "\(name), \(context)")
+        }
         store.closeIdle()
         #expect(try store.usage().bytes == memory.allocatedBytes, "\(context)")
         _ = try store.verify(repair: true)

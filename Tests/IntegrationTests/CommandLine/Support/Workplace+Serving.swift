@@ -38,6 +38,15 @@ extension Workplace {
         signal: Int32 = SIGTERM,
         _ body: (ServingProgram) async throws -> Void
     ) async throws -> TerminationStatus {
+        try await serve(arguments, signal: signal, body)
+    }
+
+    @discardableResult
+    func serve(
+        _ arguments: [String],
+        signal: Int32 = SIGTERM,
+        _ body: (ServingProgram) async throws -> Void
+    ) async throws -> TerminationStatus {
         let all = ["serve", "--json", "--directory", cache.string] + arguments
         let result = try await Subprocess.run(
             .path(try Self.program),

@@ -1,0 +1,219 @@
+import SystemPackage
+
+// The next generation of a complete pinned entry has no name until it is complete. Until then the old
+// one is found, by every lookup and after any crash; then the record of the new one takes the name in
+// one step, and the old body goes. See docs/disk-format.md.
+extension DiskCore {
+    /// The next generation of a key's entry, as long as somebody brings or reads it.
+    func successor(of key: CacheKey) -> DiskEntry? {
+        guard !state.withLock({ $0.successors.isEmpty }) else { return nil }
+        let name = name(of: key)
+        let entry = state.withLock { $0.successors[name] }
+        return entry?.key == key ? entry : nil
+    }
+
+    /// Makes a complete successor the entry that has the name; does nothing for any other.
+    ///
+    /// - Throws: ``CacheError/Code/localStorage``: the old entry has the name then, or the new one may
+    ///   not survive a power cut.
+    func takeName(_ entry: DiskEntry) throws(CacheError) {
+        guard entry.isSuccessor, entry.isComplete else { return }
+        try beginWriting()
+        defer { endWriting() }
+        guard entry.completeLength != 0 else { return try storeEmpty(entry) }
+        let cost = Self.cost(entry.recordLength)
+        try reserve(cost, for: entry.name)
+        defer { endReservation(cost) }
+        do throws(FileSystemError) {
+            if entry.isPinned { try syncBody(of: entry) }
+        } catch {
+            throw entryError(error, entry.name)
+        }
+        try sparingRoom(cost) { () throws(CacheError) in
+            try withLock(of: entry.name) { (lock) throws(CacheError) in
+                try takeName(&lock, entry)
+            }
+        }
+        entry.refreshHotBody()
+    }
+
+    private func takeName(_ lock: inout NameLock, _ entry: DiskEntry) throws(CacheError) {
+        guard entry.isSuccessor, entry.isComplete else { return }
+        let head = entry.record.encode(table: entry.state.withLock { $0.table.checksums })
+        let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+        do throws(FileSystemError) {
+            let bodyBytes = try bodyBytes(of: entry)
+            let (file, status) = try replaceRecordFile(&lock, entry, head, nothing)
+            fileSystem.close(file)
+            let failure = settleName(of: entry)
+            entry.state.withLock { $0.isPublished = true }
+            publish(&lock, entry, recordBytes: status.allocatedBytes, bodyBytes: bodyBytes)
+            didTakeName(&lock, entry)
+            if let failure { throw failure }
+        } catch {
+            throw entryError(error, entry.name)
+        }
+    }
+
+    /// A body that a record is about to speak of: bytes and name are on the medium first.
+    private func syncBody(of entry: DiskEntry) throws(FileSystemError) {
+        guard let body = entry.state.withLock({ $0.body }) else { return }
+        try fileSystem.sync(body, dataOnly: false)
+        try syncNames(of: entry.name)
+    }
+
+    /// Waits until a pinned record's name is on the medium, before what had the name goes.
+    ///
+    /// - Returns: why it may not be.
+    func settleName(of entry: DiskEntry) -> FileSystemError? {
+        guard entry.isPinned else { return nil }
+        do throws(FileSystemError) {
+            try syncNames(of: entry.name)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    // MARK: Under the name's lock
+
+    /// Hands the pin of what has the name on to a new entry: a pin belongs to the key (invariant 5).
+    ///
+    /// - Returns: whether the name has to wait until the new entry is complete.
+    /// - Throws: `.notStorable` where what is pinned is to stay.
+    func inheritPin(
+        _ lock: inout NameLock,
+        _ entry: DiskEntry,
+        _ succession: DiskSuccession
+    ) throws(CacheError) -> Bool {
+        guard let isComplete = isPinnedComplete(lock.name, entry) else { return false }
+        guard !succession.sparesPinned else {
+            throw CacheError(.notStorable, "what is stored of \(entry.key.redacted) is pinned")
+        }
+        entry.state.withLock { _ = $0.flags.insert(.pinned) }
+        return isComplete
+    }
+
+    /// Whether all is held of what has the name of a new entry; nil unless that is pinned and of the
+    /// same key.
+    private func isPinnedComplete(_ name: EntryName, _ entry: DiskEntry) -> Bool? {
+        let (open, isPinned) = state.withLock { state in
+            (state.residents[name], state.index[name]?.queue == .pinned)
+        }
+        if let open {
+            guard open !== entry, open.key == entry.key, open.isPinned else { return nil }
+            return open.isComplete
+        }
+        guard isPinned, let found = record(of: name), found.record.key == entry.key else {
+            return nil
+        }
+        let length = found.record.completeLength
+        return BlockTable(completeLength: length, checksums: found.checksums).isComplete
+    }
+
+    /// Has a new entry wait for the name; what waited for it before gives up.
+    func beginSuccession(
+        _ lock: inout NameLock,
+        _ entry: DiskEntry,
+        _ succession: DiskSuccession
+    ) {
+        giveUpSuccessor(&lock)
+        entry.state.withLock { $0.succession = .waiting(forVerdict: succession.awaitsVerdict) }
+        state.withLock { $0.successors.insert(entry) }
+    }
+
+    func didTakeName(_ lock: inout NameLock, _ entry: DiskEntry) {
+        guard entry.isSuccessor else {
+            giveUpSuccessor(&lock)
+            return
+        }
+        entry.state.withLock { $0.succession = .done }
+        _ = state.withLock { $0.successors.remove(entry.name) }
+    }
+
+    /// Throws away what waits for the name; who reads it reads on.
+    ///
+    /// - Returns: whether there was anything.
+    @discardableResult
+    func giveUpSuccessor(_ lock: inout NameLock) -> Bool {
+        let name = lock.name
+        guard let entry = state.withLock({ $0.successors.remove(name) }) else { return false }
+        if entry.isUnrecorded { discardBody(name, entry.generation) }
+        entry.detach(booked: nil)
+        return true
+    }
+
+    /// The store is about to be closed: nobody can make these complete any more.
+    func giveUpSuccessors() {
+        guard lock.beginWrite() else { return }
+        defer { endWriting() }
+        for name in state.withLock({ $0.successors.names }) {
+            withLock(of: name) { _ = giveUpSuccessor(&$0) }
+        }
+    }
+
+    // MARK: Pins
+
+    /// Pins an entry and the other generation of its key, if there are two, or ends that.
+    func setPinned(_ isPinned: Bool, _ entry: DiskEntry) throws(CacheError) {
+        try replaceRecord(of: entry) { $0.setPinned(isPinned) }
+        guard !entry.isSuperseded else { return }
+        let other =
+            entry.isSuccessor ? try lookup(entry.key, isUse: false) : successor(of: entry.key)
+        guard let other, other !== entry else { return }
+        try replaceRecord(of: other) { $0.setPinned(isPinned) }
+    }
+}
+
+extension DiskEntry {
+    /// Whether the entry waits for a name that a complete pinned one has.
+    var isSuccessor: Bool {
+        state.withLock { state in
+            guard case .waiting = state.succession else { return false }
+            return !state.isDetached
+        }
+    }
+
+    /// Whether the entry has been, or is, a successor.
+    var hasFollowedPinned: Bool {
+        state.withLock { state in
+            if case .none = state.succession { false } else { true }
+        }
+    }
+
+    /// Gives a successor its name once it is complete, where it waits for that; does nothing for any
+    /// other entry.
+    ///
+    /// - Throws: ``CacheError/Code/localStorage``; the old entry keeps the name then.
+    func takeName() throws(CacheError) { try core.takeName(self) }
+
+    /// The same where the successor waits for nobody's word.
+    ///
+    /// - Returns: whether it has its name now, and did not before.
+    func takeNameUnlessJudged() throws(CacheError) -> Bool {
+        guard isSuccessor, !state.withLock({ $0.awaitsVerdict }) else { return false }
+        try core.takeName(self)
+        return !isSuccessor
+    }
+
+    /// The bytes of its record, an inline body excepted.
+    fileprivate var recordLength: Int {
+        let blocks = state.withLock { $0.table.checksums.count }
+        return Int(record.tableOffset) + 8 * blocks
+    }
+}
+
+extension DiskEntryState {
+    fileprivate mutating func setPinned(_ isPinned: Bool) {
+        if isPinned {
+            flags.insert(.pinned)
+        } else {
+            flags.remove(.pinned)
+        }
+    }
+
+    /// Whether the entry waits for somebody's word, so that its body must not be in its record yet.
+    var awaitsVerdict: Bool {
+        if case .waiting(forVerdict: true) = succession { true } else { false }
+    }
+}
