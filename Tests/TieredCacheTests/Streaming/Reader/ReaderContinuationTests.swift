@@ -171,6 +171,48 @@ struct ReaderContinuationTests {
         }
     }
 
+    @Test("A transfer that ends while a reader looks what there is is not made once more")
+    func endingMeanwhile() async throws {
+        let film = Self.film(.youngDate, "max-age=0")
+        try await CacheFixture.run { fixture in
+            let gate = OriginGate()
+            fixture.origin.serve("/film", film, .first(1, .wait(for: gate, after: 500_000)))
+            let request = try fixture.request("/film")
+            let look = PausedLook()
+            try await fixture.withCache { configuration in
+                Self.patient(&configuration)
+                configuration.logger = look.logger
+            } _: { cache in
+                let first = try await cache.reader(for: request, options: Self.options)
+                #expect(try await first.bytes(at: 0, count: 1000) == film.bytes(0..<1000))
+                var opening = request
+                opening.range = .bounded(0..<1 << 20)
+                opening.scope = ReaderScope(range: nil)
+                let lookup = LookupOperation(engine: cache.engine, request: opening)
+                let executor = IOExecutor(threads: 1)
+                look.begin()
+                async let answer = Task(executorPreference: executor) {
+                    try await lookup.perform()
+                }.value
+                // It has looked once, and waits; the transfer ends meanwhile.
+                await look.waitUntilPaused()
+                gate.open()
+                let all = try await first.all()
+                #expect(all == film.allBytes)
+                while !cache.engine.queue.snapshot().flights.isEmpty { await Task.yield() }
+                look.end()
+                guard case .incomplete(let remainder) = try await answer else {
+                    Issue.record("what is stale is no answer")
+                    return
+                }
+                guard case .validate = remainder.task else {
+                    Issue.record("it would be fetched once more")
+                    return
+                }
+            }
+        }
+    }
+
     @Test("A transfer that is cut and cannot be continued fails honestly and asks no more")
     func cuts() async throws {
         let film = Self.film(.nothing, "max-age=600")

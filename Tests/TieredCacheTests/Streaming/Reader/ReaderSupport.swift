@@ -1,4 +1,7 @@
+import Dispatch
 import FoundationEssentials
+import Logging
+import Synchronization
 import TieredCacheTesting
 
 @testable import TieredCache
@@ -36,4 +39,31 @@ extension OriginResource {
     func bytes(_ range: Range<Int64>) -> [UInt8] {
         generatedBody?.bytes(in: range) ?? []
     }
+}
+
+/// Holds a lookup at the line that it logs between its two looks at what there is.
+final class PausedLook: Sendable {
+    private let isArmed = Atomic(false)
+    private let paused = OriginGate()
+    private let resumed = DispatchSemaphore(value: 0)
+
+    var logger: Logger {
+        Logger(label: "paused") { _ in
+            ListeningLogHandler { [self] event, _ in
+                guard "\(event.message)" == "lookup missed",
+                    isArmed.exchange(false, ordering: .relaxed)
+                else { return }
+                paused.open()
+                // So long that a test which has failed ends all the same.
+                _ = resumed.wait(timeout: .now() + 120)
+            }
+        }
+    }
+
+    /// The next lookup that misses is held.
+    func begin() { isArmed.store(true, ordering: .relaxed) }
+
+    func waitUntilPaused() async { await paused.wait() }
+
+    func end() { resumed.signal() }
 }
