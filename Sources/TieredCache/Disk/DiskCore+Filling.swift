@@ -44,7 +44,8 @@ extension DiskCore {
     func write(
         _ bytes: UnsafeRawBufferPointer,
         blocks: Range<Int>,
-        of entry: DiskEntry
+        of entry: DiskEntry,
+        within promise: RoomPromise?
     ) throws(CacheError) {
         try beginWriting()
         defer { endWriting() }
@@ -52,11 +53,12 @@ extension DiskCore {
             return try storeInline(bytes, entry)
         }
         let cost = Self.cost(bytes.count) + 8192
-        try reserve(cost, for: entry.name)
-        defer { endReservation(cost) }
         let checksums = Self.checksums(bytes)
-        try sparingRoom(cost) { () throws(CacheError) in
-            try write(bytes, blocks, checksums, of: entry)
+        try reserving(cost, forBytes: bytes.count, of: entry.name, within: promise) {
+            () throws(CacheError) in
+            try sparingRoom(cost) { () throws(CacheError) in
+                try write(bytes, blocks, checksums, of: entry)
+            }
         }
         entry.refreshHotBody()
         if try entry.takeNameUnlessJudged() { return }

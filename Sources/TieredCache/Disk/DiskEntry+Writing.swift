@@ -7,6 +7,14 @@ extension DiskEntry {
     /// - Throws: ``CacheError/Code/notOwner``, or ``CacheError/Code/invalidArgument`` for an offset
     ///   that is no block's.
     public func beginFill(at offset: Int64) throws(CacheError) -> DiskFill {
+        try beginFill(at: offset, within: nil)
+    }
+
+    /// The same with room that was set aside for it.
+    func beginFill(
+        at offset: Int64,
+        within promise: RoomPromise?
+    ) throws(CacheError) -> DiskFill {
         try core.beginWriting()
         defer { core.endWriting() }
         guard offset >= 0, offset % BlockTable.blockSize == 0,
@@ -15,7 +23,7 @@ extension DiskEntry {
         try core.prepareForFill(self)
         let tail = FillTail(at: offset)
         state.withLock { $0.tails.append(tail) }
-        return DiskFill(entry: self, tail: tail)
+        return DiskFill(entry: self, tail: tail, promise: promise)
     }
 
     /// Replaces the metadata, and what else is given, and keeps the body: a freshened response.
@@ -56,7 +64,11 @@ extension DiskEntry {
     /// Writes whole blocks, those apart that are held or being written by another fill.
     ///
     /// `bytes` are whole blocks, or reach up to the complete length; `offset` is the start of one.
-    func seal(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
+    func seal(
+        _ bytes: UnsafeRawBufferPointer,
+        at offset: Int64,
+        within promise: RoomPromise? = nil
+    ) throws(CacheError) {
         let first = BlockTable.block(at: offset)
         let blocks = first..<(first + Int(BlockTable.blockCount(Int64(bytes.count))))
         let runs = state.withLock { $0.claim(blocks) }
@@ -67,7 +79,8 @@ extension DiskEntry {
             try core.write(
                 UnsafeRawBufferPointer(rebasing: bytes[start..<end]),
                 blocks: run,
-                of: self
+                of: self,
+                within: promise
             )
         }
     }

@@ -8,13 +8,16 @@ public final class DiskFill: Sendable {
     /// The entry that is filled; leased while the fill lives.
     public let entry: DiskEntry
     private let tail: FillTail
+    /// Where its room comes from, if some was set aside.
+    private let promise: RoomPromise?
 
     /// The most that goes to the disk in one call, so that the space reserved for it stays small.
     private static let maximumWrite = 4 << 20
 
-    init(entry: DiskEntry, tail: FillTail) {
+    init(entry: DiskEntry, tail: FillTail, promise: RoomPromise? = nil) {
         self.entry = entry
         self.tail = tail
+        self.promise = promise
     }
 
     deinit {
@@ -44,10 +47,11 @@ public final class DiskFill: Sendable {
             case .append(let count):
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
             case .sealTail:
-                try entry.seal(tail.contents, at: start)
+                try entry.seal(tail.contents, at: start, within: promise)
                 advance(to: start + Int64(tail.count))
             case .seal(let count):
-                try entry.seal(UnsafeRawBufferPointer(rebasing: rest[..<count]), at: start)
+                let whole = UnsafeRawBufferPointer(rebasing: rest[..<count])
+                try entry.seal(whole, at: start, within: promise)
                 advance(to: start + Int64(count))
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
             case .beyondEnd:

@@ -126,6 +126,13 @@ public final class DiskStore: Sendable {
         )
     }
 
+    /// Sets room aside for a body that is about to come.
+    ///
+    /// - Throws: ``CacheError/Code/localStorage`` where there is not so much.
+    func promiseRoom(_ count: Int64, for key: CacheKey) throws(CacheError) -> RoomPromise {
+        try core.promiseRoom(count, for: key)
+    }
+
     /// The next generation of a key's complete pinned entry, while somebody brings or reads it.
     func successor(of key: CacheKey) -> DiskEntry? { core.successor(of: key) }
 

@@ -79,12 +79,26 @@ extension DownloadOperation {
         )
     }
 
+    /// Where a representation is stored, and the room that was set aside for it.
+    struct Place {
+        let entry: DiskEntry
+        var promise: RoomPromise?
+    }
+
     /// A new entry for a representation, or why there is none.
+    ///
+    /// - Parameters:
+    ///   - stored: the head.
+    ///   - head: the head as it came.
+    ///   - start: what it begins.
+    ///   - end: where the bytes end that are wanted.
+    /// - Returns: where it is stored.
     func makeEntry(
         _ stored: StoredResponse,
         _ head: DownloadHead,
-        _ start: GenerationStart
-    ) -> Result<DiskEntry, NotStored> {
+        _ start: GenerationStart,
+        end: Int64
+    ) -> Result<Place, NotStored> {
         let storability = storability(stored, head, start)
         if case .notStorable(let reason) = storability {
             engine.history?.note(.refused, reason.rawValue, key: request.key)
@@ -97,10 +111,12 @@ extension DownloadOperation {
             }
             return .failure(.forbidden(reason))
         }
-        if let entry = entryOfOthers(stored, head, start) { return .success(entry) }
+        if let entry = entryOfOthers(stored, head, start) { return .success(Place(entry: entry)) }
         do throws(CacheError) {
             let key = engine.storageKey(for: stored, request)
-            let entry = try engine.disk.store().makeEntry(
+            let store = try engine.disk.store()
+            let promise = try promiseRoom(start, end: end, for: key, in: store)
+            let entry = try store.makeEntry(
                 for: key,
                 metadata: stored.encoded(),
                 completeLength: start.completeLength,
@@ -113,13 +129,28 @@ extension DownloadOperation {
                 )
             )
             engine.memory.remove(key)
-            return .success(entry)
+            return .success(Place(entry: entry, promise: promise))
         } catch  where error.code == .notStorable {
             return .failure(.forbidden(.status))
         } catch {
             if engine.configuration.directory != nil { engine.didFailToStore(request, error) }
             return .failure(.disk(error))
         }
+    }
+
+    /// Who fetches before anybody asks has room set aside for all of it, or does without: of several
+    /// that do not fit together some are stored then, and the others fail before they have cost much.
+    private func promiseRoom(
+        _ start: GenerationStart,
+        end: Int64,
+        for key: CacheKey,
+        in store: DiskStore
+    ) throws(CacheError) -> RoomPromise? {
+        guard request.isPrefetch, let length = start.completeLength else { return nil }
+        let count = min(end, length) - start.offset
+        // What is stored in one call fits or does not.
+        guard count > BlockTable.blockSize else { return nil }
+        return try store.promiseRoom(count, for: key)
     }
 
     private func storability(

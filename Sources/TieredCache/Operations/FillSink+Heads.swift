@@ -36,11 +36,13 @@ extension FillSink {
         if operation.held != nil { engine.didRevalidate(operation.request, isUnchanged: false) }
         try await operation.fill.takeTurnToMakeEntry()
         defer { operation.fill.endTurnToMakeEntry() }
-        switch operation.makeEntry(stored, head, start) {
-        case .success(let entry):
+        setPromise(nil)
+        switch operation.makeEntry(stored, head, start, end: end.withLock { $0 }) {
+        case .success(let place):
+            setPromise(place.promise)
             let generation = Fill.Generation(
                 head: stored,
-                entry: entry,
+                entry: place.entry,
                 received: operation.receivedResponse(head, start)
             )
             if case .storing(_, let old?) = mode.withLock({ $0 }) { end(old) }

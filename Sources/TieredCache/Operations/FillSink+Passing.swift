@@ -66,6 +66,7 @@ extension FillSink {
     ) async throws(CacheError) {
         guard case .storing(_, let fill) = mode.withLock({ $0 }) else { throw error }
         engine.didFailToStore(operation.request, error)
+        setPromise(nil)
         let entry = generation.entry
         let position = max(offset, min(fill?.position ?? offset, offset + Int64(chunk.count)))
         let start = min(fill?.sealedEnd ?? offset, position)

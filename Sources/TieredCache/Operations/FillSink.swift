@@ -35,6 +35,8 @@ final class FillSink: DownloadSink {
     let repeatsHeld = Guarded(false)
     /// Keeps what passes, where it is a part that nothing may be joined to.
     let part = Guarded<DownloadOperation.PartFill?>(nil)
+    /// The room that was set aside for what is stored.
+    let promise = Guarded<RoomPromise?>(nil)
     /// Where the bytes end that went past the disk.
     let passed = Guarded<Int64>(0)
     /// How the reader keeps up with what goes past the disk.
@@ -143,6 +145,7 @@ final class FillSink: DownloadSink {
     /// - Throws: when the end of the body cannot be recorded, which costs the entry its length and
     ///   nobody a byte.
     func finish(_ result: Result<DownloadOutcome, CacheError>) throws(CacheError) {
+        defer { setPromise(nil) }
         switch mode.withLock({ $0 }) {
         case .idle:
             break
@@ -175,7 +178,10 @@ final class FillSink: DownloadSink {
             // Bytes before the first whole block cannot be held; nobody asks for them alone.
             let start = (offset + blockSize - 1) / blockSize * blockSize
             guard start < offset + Int64(chunk.count) else { return }
-            begun = try generation.entry.beginFill(at: start)
+            begun = try generation.entry.beginFill(
+                at: start,
+                within: promise.withLock { $0 }
+            )
             mode.withLock { $0 = .storing(generation, begun) }
         }
         let skipped = Int(max(0, begun.position - offset))
@@ -184,6 +190,15 @@ final class FillSink: DownloadSink {
             try begun.write(UnsafeRawBufferPointer(rebasing: bytes[skipped...]))
         }
         stored.withLock { $0 += Int64(chunk.count - skipped) }
+    }
+
+    /// The room for another generation, or for none.
+    func setPromise(_ next: RoomPromise?) {
+        let before = promise.withLock { promise in
+            defer { promise = next }
+            return promise
+        }
+        before?.end()
     }
 
     /// Ends a fill; what was less than a block is not on disk, so it was not stored.

@@ -1,0 +1,94 @@
+/// Room that is set aside for the rest of a body before it has come.
+///
+/// Several downloads that fit one by one, and not together, would otherwise all run into the limit, each
+/// because the others are in use. It ends with its last reference.
+final class RoomPromise: Sendable {
+    private struct State {
+        var left: Int64
+        var isEnded = false
+    }
+
+    private let core: DiskCore
+    private let state: Guarded<State>
+
+    /// Takes over a reservation.
+    init(_ core: DiskCore, reserved count: Int64) {
+        self.core = core
+        state = Guarded(State(left: count))
+    }
+
+    deinit {
+        end()
+    }
+
+    /// Lends room to a write, which ends that part of the reservation itself.
+    ///
+    /// - Returns: how much of `count` there is.
+    func take(_ count: Int64) -> Int64 {
+        state.withLock { state in
+            let taken = min(state.left, count)
+            state.left -= taken
+            return taken
+        }
+    }
+
+    /// Takes back what a write did not need.
+    ///
+    /// - Returns: false once the promise has ended; the write ends the reservation itself then.
+    func takeBack(_ count: Int64) -> Bool {
+        state.withLock { state in
+            guard !state.isEnded else { return false }
+            state.left += count
+            return true
+        }
+    }
+
+    /// Gives up what is left.
+    func end() {
+        let left = state.withLock { state in
+            defer { state = State(left: 0, isEnded: true) }
+            return state.left
+        }
+        core.endReservation(left)
+    }
+}
+
+extension DiskCore {
+    /// Sets room aside for a body that is about to come, evicting for it if need be.
+    ///
+    /// - Throws: ``CacheError/Code/localStorage`` where only pinned entries, those in use, and other
+    ///   promises are left.
+    func promiseRoom(_ count: Int64, for key: CacheKey) throws(CacheError) -> RoomPromise {
+        try beginWriting()
+        defer { endWriting() }
+        let blocks = BlockTable.blockCount(count)
+        // A record with its table, and what one write takes beyond its bytes.
+        let cost = Self.cost(Int(clamping: count)) + Self.cost(Int(clamping: 8 * blocks)) + 16_384
+        try reserve(cost, for: name(of: key))
+        return RoomPromise(self, reserved: cost)
+    }
+
+    /// Runs a write of `count` bytes that takes at most `cost`, within a promise as far as that goes.
+    func reserving(
+        _ cost: Int64,
+        forBytes count: Int,
+        of name: EntryName,
+        within promise: RoomPromise?,
+        _ body: () throws(CacheError) -> Void
+    ) throws(CacheError) {
+        let taken = promise?.take(cost) ?? 0
+        do throws(CacheError) {
+            if taken < cost { try reserve(cost - taken, for: name) }
+        } catch {
+            if promise?.takeBack(taken) != true { endReservation(taken) }
+            throw error
+        }
+        defer {
+            // What was written is booked by now.
+            let unused = max(0, taken - (Int64(count) + 4095) / 4096 * 4096)
+            let isBack = promise?.takeBack(unused) ?? false
+            endReservation(isBack ? cost - unused : cost)
+        }
+        try body()
+    }
+}
