@@ -326,15 +326,26 @@ int tc_mkdirat(int directory, const char *path) {
   return 0;
 }
 
+/* A time before 1970 counts as unknown, one that does not fit as the last that does. */
+static int64_t nanoseconds(struct timespec time) {
+  int64_t result;
+  if (time.tv_sec < 0)
+    return 0;
+  if (__builtin_mul_overflow((int64_t)time.tv_sec, 1000000000, &result) ||
+      __builtin_add_overflow(result, (int64_t)time.tv_nsec, &result))
+    return INT64_MAX;
+  return result;
+}
+
 static void describe(const struct stat *from, struct tc_file_status *to) {
   to->kind = S_ISREG(from->st_mode) ? 1 : S_ISDIR(from->st_mode) ? 2 : 0;
   to->size = from->st_size;
   to->allocated = (int64_t)from->st_blocks * 512;
   to->identity = from->st_ino;
 #if defined(__APPLE__)
-  to->modified = (int64_t)from->st_mtimespec.tv_sec * 1000000000 + from->st_mtimespec.tv_nsec;
+  to->modified = nanoseconds(from->st_mtimespec);
 #else
-  to->modified = (int64_t)from->st_mtim.tv_sec * 1000000000 + from->st_mtim.tv_nsec;
+  to->modified = nanoseconds(from->st_mtim);
 #endif
 }
 

@@ -8,15 +8,15 @@ public enum ContentLength {
     ///
     /// - Parameter fields: the message's header fields.
     /// - Returns: the length, or nil if there is no such field.
-    /// - Throws: ``FieldSyntaxError`` if values differ, or one is no number that 64 bits hold: the
-    ///   message cannot be framed (RFC 9112 §6.3).
+    /// - Throws: ``FieldSyntaxError`` if values differ, or one is no number below
+    ///   ``ByteOffset/limit``: the message cannot be framed (RFC 9112 §6.3).
     public static func parse(in fields: HTTPFields) throws(FieldSyntaxError) -> Int64? {
         guard let text = fields[.contentLength] else { return nil }
         var scanner = FieldScanner(text)
         var length: Int64?
         repeat {
             scanner.skipWhitespace()
-            guard let number = scanner.saturatingDigits(), number < .max else {
+            guard let number = scanner.saturatingDigits(), number < ByteOffset.limit else {
                 throw FieldSyntaxError("Content-Length", "it is not a number of bytes")
             }
             guard length == nil || length == number else {

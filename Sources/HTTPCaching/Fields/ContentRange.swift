@@ -11,8 +11,8 @@ public enum ContentRange: Hashable, Sendable {
     /// Reads a field value.
     ///
     /// - Throws: ``FieldSyntaxError`` for another unit, a last byte before the first, a length
-    ///   that the range exceeds, a number above what 64 bits hold, or anything malformed. Such a
-    ///   response must not be combined with others.
+    ///   that the range exceeds, a number from ``ByteOffset/limit`` on, or anything malformed. Such
+    ///   a response must not be combined with others.
     public init(_ fieldValue: some StringProtocol) throws(FieldSyntaxError) {
         var scanner = FieldScanner(fieldValue.trimmingWhitespace)
         guard scanner.skip(ignoringCase: "bytes"), scanner.skip(" ") else {
@@ -74,10 +74,9 @@ public enum ContentRange: Hashable, Sendable {
         }
     }
 
-    /// Int64.max itself is refused: the half-open end would not exist.
     private static func number(_ scanner: inout FieldScanner) throws(FieldSyntaxError) -> Int64? {
         guard let number = scanner.saturatingDigits() else { return nil }
-        guard number < Int64.max else { throw error("a number is too large") }
+        guard number < ByteOffset.limit else { throw error("a number is too large") }
         return number
     }
 

@@ -32,7 +32,7 @@ public enum ByteRangeSpec: Hashable, Sendable {
         }
     }
 
-    /// Reads `a-b`, `a-` or `-n`; numbers above what 64 bits hold count as the largest.
+    /// Reads `a-b`, `a-` or `-n`; numbers above ``ByteOffset/limit`` count as that.
     init?(_ scanner: inout FieldScanner) {
         let first = scanner.saturatingDigits()
         guard scanner.skip("-") else { return nil }
@@ -40,12 +40,14 @@ public enum ByteRangeSpec: Hashable, Sendable {
         case (nil, nil):
             return nil
         case (nil, let count?):
-            self = .suffix(count)
+            self = ByteRangeSpec.suffix(count).clamped
         case (let first?, nil):
-            self = .openEnded(from: first)
+            self = ByteRangeSpec.openEnded(from: first).clamped
         case (let first?, let last?):
             guard first <= last else { return nil }
-            self = last == .max ? .openEnded(from: first) : .bounded(first..<last + 1)
+            let isOpen = last >= ByteOffset.limit
+            let spec: ByteRangeSpec = isOpen ? .openEnded(from: first) : .bounded(first..<last + 1)
+            self = spec.clamped
         }
     }
 }

@@ -67,9 +67,10 @@ extension Engine {
             step = budget > 0 ? locator.didRead(header) : .absent
         }
         guard case .found(let box) = step, box.upperBound > head else { return }
-        let wanted = max(box.lowerBound, head)..<min(box.upperBound, box.lowerBound + budget)
-        guard !wanted.isEmpty else { return }
-        _ = try await part(request, wanted, &result)
+        // What of the box lies in the head is there.
+        let start = max(box.lowerBound, head)
+        guard budget > 0 else { return }
+        _ = try await part(request, start..<min(box.upperBound, start + budget), &result)
     }
 
     private func part(

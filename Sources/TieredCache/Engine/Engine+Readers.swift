@@ -11,7 +11,7 @@ extension Engine {
         certainTo end: Int64?,
         _ options: ReaderOptions
     ) async throws(CacheError) -> CacheReader {
-        guard offset >= 0 else {
+        guard (0..<ByteOffset.limit).contains(offset) else {
             throw CacheError(.invalidArgument, "cannot read at offset \(offset)")
         }
         var request = request
@@ -41,7 +41,7 @@ extension Engine {
     private func opening(at offset: Int64, certainTo end: Int64?) -> Range<Int64> {
         let options = ReadAheadPlanner.Options()
         let least = offset < options.head ? options.head - offset : options.minimum
-        let size = end.map { min(max(1, $0 - offset), options.maximumRequest) } ?? least
+        let size = end.map { min(max(offset + 1, $0) - offset, options.maximumRequest) } ?? least
         return offset..<offset.clampedSum(size)
     }
 

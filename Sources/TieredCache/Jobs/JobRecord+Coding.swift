@@ -72,8 +72,9 @@ extension JobRecord {
         isPinned = flags & 1 != 0
         lacksCredentials = flags & 2 != 0
         metered = flags & 8 != 0 ? .forbidden : .allowed
-        self.attempts = Int(clamping: max(0, attempts))
-        bytesFromOrigin = max(0, bytes)
+        // Both go on being counted.
+        self.attempts = Int(clamping: min(max(0, attempts), 1 << 32))
+        bytesFromOrigin = min(max(0, bytes), ByteOffset.limit)
         for _ in 0..<fieldCount {
             guard let name = reader.readText().flatMap({ HTTPField.Name($0) }),
                 let value = reader.readText()

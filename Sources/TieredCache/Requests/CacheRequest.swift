@@ -31,7 +31,11 @@ public struct CacheRequest: Sendable {
         didSet { updateFacts() }
     }
     /// The bytes wanted, or nil for the whole representation.
-    public var range: ByteRangeSpec?
+    ///
+    /// Offsets are kept as far as a body may be long; see `ByteOffset`.
+    public var range: ByteRangeSpec? {
+        didSet { range = range?.clamped }
+    }
     /// How urgent it is, by default normal.
     public var priority: RequestPriority = .normal
     /// Whether the entry is to be kept until it is removed by hand; eviction spares it.

@@ -24,9 +24,11 @@ public struct MonotonicTime: Hashable, Comparable, Sendable {
         return MonotonicTime(nanoseconds: overflow ? (duration < .zero ? .min : .max) : sum)
     }
 
-    /// How much later `other` is than this instant.
+    /// How much later `other` is than this instant, clamped to what 64 bits hold of nanoseconds.
     public func duration(to other: MonotonicTime) -> Duration {
-        .nanoseconds(other.nanoseconds - nanoseconds)
+        let (difference, overflow) = other.nanoseconds.subtractingReportingOverflow(nanoseconds)
+        guard overflow else { return .nanoseconds(difference) }
+        return .nanoseconds(other > self ? Int64.max : Int64.min)
     }
 
     /// Orders instants from earlier to later.
@@ -85,9 +87,15 @@ public struct SystemTimeSource: TimeSource {
         try await Task.sleep(for: duration, clock: .continuous)
     }
 
+    /// Nanoseconds since the clock's start; a clock beyond the year 2262 stands still there.
+    static func nanoseconds(_ time: timespec) -> Int64 {
+        let seconds = WallTime(seconds: Int64(time.tv_sec))
+        return seconds.advanced(by: .nanoseconds(Int64(time.tv_nsec))).nanoseconds
+    }
+
     private static func read(_ clock: clockid_t) -> Int64 {
         var time = timespec()
         clock_gettime(clock, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+        return nanoseconds(time)
     }
 }

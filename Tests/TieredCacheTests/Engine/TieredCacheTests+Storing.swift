@@ -63,4 +63,25 @@ extension TieredCacheTests {
             #expect(fixture.origin.log.bodyBytesWritten < 800_000 + 1_500_000)
         }
     }
+
+    @Test func prefetchTakesTheRestOfAMovieBoxThatTheHeadEndsIn() async throws {
+        try await CacheFixture.run { fixture in
+            // As of a long film that was written for streaming: longer than the head and the budget.
+            var file: [UInt8] = [0, 0, 0, 16] + Array("ftypisom".utf8) + [0, 0, 0, 0]
+            let movie = 4 << 20
+            file += withUnsafeBytes(of: UInt32(movie).bigEndian) { [UInt8]($0) }
+            file += Array("moov".utf8) + [UInt8](repeating: 9, count: movie - 8)
+            file += [0, 0, 0, 0] + Array("mdat".utf8) + [UInt8](repeating: 7, count: 100_000)
+            var resource = OriginResource(.bytes(file))
+            resource.fields[.cacheControl] = Self.fresh
+            fixture.origin.serve("/film.mp4", resource)
+            let request = try fixture.request("/film.mp4")
+            try await fixture.withCache { cache in
+                _ = try await cache.prefetch(request, bytes: 2 << 20)
+                var held = request
+                (held.policy, held.range) = (.cacheOnly, .bounded(0..<3 << 20))
+                #expect(try await cache.data(for: held).elementsEqual(file[..<(3 << 20)]))
+            }
+        }
+    }
 }

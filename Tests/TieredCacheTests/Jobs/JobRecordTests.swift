@@ -100,4 +100,16 @@ struct JobRecordTests {
             #expect(DownloadID(text) == nil)
         }
     }
+
+    @Test("Counts that somebody has made up can be counted on")
+    func madeUpCounts() throws {
+        var record = try JobRecord(
+            id: DownloadID(number: 1),
+            request: CacheRequest("http://a.example/x"),
+            created: WallTime(seconds: 0)
+        )
+        (record.attempts, record.bytesFromOrigin) = (.max, .max)
+        let read = try #require(JobRecord(encoded: record.encoded))
+        #expect(read.attempts < .max && read.bytesFromOrigin <= ByteOffset.limit)
+    }
 }

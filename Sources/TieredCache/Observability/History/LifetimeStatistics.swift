@@ -63,7 +63,9 @@ enum StatisticsRecord {
             for counter in StatisticsCounters.Counter.allCases {
                 let offset = headLength + 8 * counter.rawValue
                 guard offset + 8 <= bytes.count else { break }
-                statistics[keyPath: counter.field] = bytes.get(Int64.self, at: offset)
+                // Sums of a few such numbers do not overflow, whoever has written them.
+                let value = bytes.get(Int64.self, at: offset)
+                statistics[keyPath: counter.field] = min(max(0, value), 1 << 58)
             }
             let since = WallTime(nanoseconds: bytes.get(Int64.self, at: 16))
             return LifetimeStatistics(since: since, statistics: statistics)

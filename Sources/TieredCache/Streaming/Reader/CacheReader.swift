@@ -128,6 +128,10 @@ public final class CacheReader: Sendable {
             throw CacheError(.invalidArgument, "cannot read at offset \(read.offset)")
         }
         guard read.destination.count > 0 else { return 0 }
+        guard read.offset < ByteOffset.limit else {
+            guard size == nil else { return 0 }
+            throw CacheError(.rangeNotSatisfiable, "no body has a byte at \(read.offset)")
+        }
         let end = time.monotonicTime().advanced(by: deadline ?? options.deadline)
         do throws(CacheError) {
             try medium.control.check()

@@ -62,7 +62,8 @@ extension CacheReader {
     private static let chunkSize: Int64 = 256 << 10
 
     fileprivate func chunk(at offset: Int64, to end: Int64?) async throws(CacheError) -> Data {
-        let count = Swift.min(Self.chunkSize, (end ?? .max) - offset)
+        let left = Swift.max(0, end ?? .max) - Swift.max(0, offset)
+        let count = Swift.min(Self.chunkSize, left)
         guard count > 0 else { return Data() }
         let buffer = ReadBuffer(capacity: Int(count))
         let destination = buffer.fill { ReadDestination(buffer: $0) }

@@ -60,4 +60,17 @@ struct StatisticsRecordTests {
         #expect((sample + sample) - sample == sample)
         #expect((sample - sample).lookups == 0)
     }
+
+    @Test("Numbers that somebody has made up do not overflow when they are summed")
+    func madeUp() throws {
+        var statistics = Statistics()
+        for counter in StatisticsCounters.Counter.allCases {
+            statistics[keyPath: counter.field] = .max
+        }
+        let lifetime = LifetimeStatistics(since: WallTime(seconds: 0), statistics: statistics)
+        let bytes = StatisticsRecord.encode(lifetime)
+        let found = try #require(StatisticsRecord.decode(bytes)).statistics
+        let total = found + found
+        #expect(total.lookups > 0 && total.bytesFromCache > 0)
+    }
 }
