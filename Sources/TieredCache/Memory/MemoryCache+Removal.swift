@@ -35,9 +35,35 @@ extension MemoryCache {
 
     /// Removes the entries whose keys satisfy `predicate`.
     ///
-    /// `predicate` is called under a shard's lock: it must be quick and not call the cache.
+    /// `predicate` is called outside of all locks, and may call the cache. What is added meanwhile
+    /// may stay.
+    ///
+    /// - Complexity: linear in the number of entries; the keys of one shard at a time are copied.
     public func removeAll(where predicate: (Key) -> Bool) {
-        remove(cause: .explicit) { predicate($0.key($1)) }
+        for number in 0...shardMask {
+            for key in keys(in: shard(number)) where predicate(key) {
+                removeExplicitly(key)
+            }
+        }
+    }
+
+    private func keys(in shard: UnsafeMutablePointer<Shard>) -> [Key] {
+        lock(of: shard).pointee.lock()
+        defer { lock(of: shard).pointee.unlock() }
+        let entries = shard.pointee.entries
+        return (0..<shard.pointee.extent)
+            .filter { entries.ledger($0).pointee.isLive }
+            .map { entries.key($0) }
+    }
+
+    /// Removes an entry on request, also one that has expired unnoticed.
+    private func removeExplicitly(_ key: Key) {
+        var removed: Removal?
+        withEntry(key) { shard, found in
+            guard found >= 0 else { return }
+            removed = shard.pointee.remove(found, cause: .explicit, namesKey: observer != nil)
+        }
+        if let removed { finish(removed) }
     }
 
     /// Removes the entries whose time has passed, which otherwise stay until they are noticed.

@@ -133,6 +133,19 @@ struct MemoryCacheTests {
         #expect(cache.contains(there[0]))
     }
 
+    @Test
+    func `A predicate may ask the cache, and change it`() throws {
+        let cache = try Self.cache(cost: 100)
+        for number in 0..<50 { cache.insert(number, forKey: "\(number)", cost: 1) }
+        cache.removeAll { key in
+            cache.remove("7")
+            return cache.value(forKey: key).map { $0 % 2 == 0 } ?? false
+        }
+        #expect(cache.entryCount == 24)
+        #expect(!cache.contains("8") && !cache.contains("7") && cache.contains("9"))
+        #expect(cache.brokenInvariant() == nil)
+    }
+
     static func cache(
         cost: Int,
         shards: Int = 8,
