@@ -46,13 +46,15 @@ struct DownloadExchange: Sendable {
         let action = run.machine.didReceiveHead(response.head, at: responseTime) {
             sink.canReplaceGeneration()
         }
-        guard case .receive(let kind) = action else {
+        let kind: DownloadHead.Kind?
+        switch action {
+        case .receive(let received): kind = received
+        case .compare(let expected): kind = expected
+        default:
             await drain(response.body, response.head)
             return action
         }
-        run.didBegin(kind)
-        run.throttle.didBeginAnswer(time.monotonicTime())
-        try await sink.didReceiveHead(
+        run.head = kind.map { kind in
             DownloadHead(
                 response: response.head,
                 kind: kind,
@@ -60,7 +62,19 @@ struct DownloadExchange: Sendable {
                 requestTime: requestTime,
                 responseTime: responseTime
             )
-        )
+        }
+        return try await receive(response, kind, &run)
+    }
+
+    private func receive(
+        _ response: TransportResponse,
+        _ kind: DownloadHead.Kind?,
+        _ run: inout DownloadRun<some DownloadSink>
+    ) async throws(CacheError) -> DownloadStateMachine.Action {
+        if let kind { run.didBegin(kind) }
+        run.throttle.didBeginAnswer(time.monotonicTime())
+        // The sink is told of nothing that has still to be compared.
+        if !run.machine.isComparing { try await handOnHead(&run) }
         guard kind != .notModified else {
             await drain(response.body, response.head)
             return .finish(.notModified)
@@ -69,6 +83,13 @@ struct DownloadExchange: Sendable {
             return try await receive(response.body, &run)
         }
         return try await receive(response.body, coding: start.coding, &run)
+    }
+
+    private func handOnHead(
+        _ run: inout DownloadRun<some DownloadSink>
+    ) async throws(CacheError) {
+        guard let head = run.head.take() else { return }
+        try await run.sink.didReceiveHead(head)
     }
 
     private func transportRequest(_ plan: DownloadPlan) -> TransportRequest {
@@ -175,6 +196,7 @@ struct DownloadExchange: Sendable {
         }
         guard isSame else { return run.machine.didMismatch() }
         run.didReceive(count, at: offset, now: now)
+        if !run.machine.isComparing { try await handOnHead(&run) }
         guard count < chunk.count else { return nil }
         let rest = BodyChunk(chunk.withUnsafeBytes { [UInt8]($0[count...]) })
         try await run.sink.write(rest, at: offset + Int64(count))

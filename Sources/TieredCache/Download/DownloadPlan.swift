@@ -72,8 +72,11 @@ package struct RelayPlan: Sendable {
 
 extension DownloadPlan {
     /// Whether an origin that has sent all instead of the range asked for may go on.
+    ///
+    /// It may where it sends another representation than the range was of: who asked will want that.
     package func wantsWhole(after start: GenerationStart, _ response: HTTPResponse) -> Bool {
-        policy.takesWholeAnswers && range.upperBound < .max && start.offset == 0
+        (policy.takesWholeAnswers || generation != nil) && range.upperBound < .max
+            && start.offset == 0
             && response.status == .ok
     }
 
@@ -92,17 +95,18 @@ package struct Generation: Hashable, Sendable {
     package var validator: Validator?
     /// The complete length where it is known.
     package var completeLength: Int64?
-    /// The origin that answered, behind redirects: a date is a validator at that origin alone.
-    package var origin: TargetURI.Origin?
+    /// The URL that answered, behind redirects: the validator counts there; nil where that is not
+    /// known.
+    package var target: TargetURI?
 
     package init(
         validator: Validator?,
         completeLength: Int64? = nil,
-        origin: TargetURI.Origin? = nil
+        target: TargetURI? = nil
     ) {
         self.validator = validator
         self.completeLength = completeLength
-        self.origin = origin
+        self.target = target
     }
 }
 
@@ -142,8 +146,8 @@ package struct DownloadPolicy: Hashable, Sendable {
     package var maximumRequestLength: Int64?
     /// Whether an origin that begins fast and goes on slowly is asked for the rest in pieces.
     package var detectsThrottling = false
-    /// How many held bytes are fetched again and compared where a fresh URL has no strong
-    /// validator to go on with (row 28).
+    /// How many stored bytes are fetched again and compared where the validator does not count for
+    /// the URL that answers, or there is none (row 28).
     package var overlap: Int64 = 64 << 10
     /// Whether the download may use a network whose bytes cost money.
     package var metered = MeteredPolicy.allowed

@@ -12,8 +12,10 @@ package enum RequestKind: Hashable, Sendable {
     /// More of the generation held, beside other requests for it: `Range` with `If-Match`, so that
     /// a change brings no body ("S" in the table).
     case segment(Range<Int64>, Generation)
-    /// More of a generation without a strong validator, from so many bytes before the first
-    /// missing one, which must be the same as those held ("U" in the table).
+    /// More of a generation whose validator does not count at the URL that is asked, or that has
+    /// none ("U" in the table). The first `held` bytes are stored, and must be the same. Where they do
+    /// not end at the first missing byte, the range has no others, and what is missing is asked for
+    /// next.
     case overlap(Range<Int64>, Generation, held: Int64)
     /// Whether what is held is still current; carries the conditional fields.
     case revalidation
@@ -30,6 +32,12 @@ package enum RequestKind: Hashable, Sendable {
 }
 
 extension RequestKind {
+    /// How many of the bytes asked for are stored and must come again.
+    package var comparedCount: Int64 {
+        guard case .overlap(_, _, let held) = self else { return 0 }
+        return held
+    }
+
     /// What the bytes are to be joined to, or nil where they begin something.
     package var generation: Generation? {
         switch self {
@@ -142,7 +150,7 @@ package struct DownloadRequest: Hashable, Sendable {
             fields[.range] = RangeRequest(spec).fieldValue
         }
         switch kind {
-        case .resume(_, let generation):
+        case .resume(_, let generation), .overlap(_, let generation, _):
             fields[.ifRange] = generation.validator?.ifRangeValue
         case .segment(_, let generation):
             guard let validator = generation.validator else { break }
@@ -150,7 +158,7 @@ package struct DownloadRequest: Hashable, Sendable {
             fields[isDate ? .ifUnmodifiedSince : .ifMatch] = validator.ifRangeValue
         case .revalidation:
             fields.append(contentsOf: plan.conditionalFields)
-        case .full, .initialRange, .overlap:
+        case .full, .initialRange:
             break
         }
     }

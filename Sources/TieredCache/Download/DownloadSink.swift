@@ -26,6 +26,10 @@ package protocol DownloadSink: Sendable {
     /// with ``CacheError/Code/representationChanged``.
     func canReplaceGeneration() -> Bool
 
+    /// The run of stored bytes of the present generation that ends nearest before `offset`, or
+    /// contains the byte before it; else one behind it. nil where there is none to compare with.
+    func storedRun(near offset: Int64) -> Range<Int64>?
+
     /// Whether the bytes held at `offset` are these.
     func holds(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool
 
@@ -39,6 +43,7 @@ package protocol DownloadSink: Sendable {
 extension DownloadSink {
     package func shouldStop(at offset: Int64) -> Bool { false }
     package func canReplaceGeneration() -> Bool { true }
+    package func storedRun(near offset: Int64) -> Range<Int64>? { nil }
     package func holds(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool { false }
     package func didProgress(_ progress: DownloadProgress) {}
     package func willRetry(_ retry: DownloadRetry) {}

@@ -33,26 +33,56 @@ extension DownloadStateMachine {
             return range == 0..<Int64.max ? .full : .initialRange(range)
         }
         guard let generation else { return .full }
-        guard let validator = generation.validator else { return overlap(generation) ?? .full }
-        // A date identifies bytes at the origin that gave it, not at another one.
-        if validator.kind == .lastModified, let origin = generation.origin, chain.count > 0,
-            origin != chain.target.origin
-        {
-            return .full
-        }
         let end = min(plan.range.upperBound, generation.completeLength ?? .max)
         guard position < end else { return .full }
         let range = bounded(position..<end)
+        if relation != .same || generation.validator == nil,
+            let overlap = overlap(generation, before: range)
+        {
+            return overlap
+        }
+        guard generation.validator != nil, relation != .other else { return .full }
         return plan.isSegment ? .segment(range, generation) : .resume(range, generation)
     }
 
-    /// Row 28: a fresh URL without a validator goes on only where bytes that are held come again.
-    private func overlap(_ generation: Generation) -> RequestKind? {
-        let held = min(position - plan.range.lowerBound, plan.policy.overlap)
-        guard isResolved, let length = generation.completeLength, held > 0 else { return nil }
-        let end = min(plan.range.upperBound, length)
-        guard position < end else { return nil }
-        return .overlap(position - held..<end, generation, held: held)
+    /// How the URL that is asked is related to the one that gave the generation.
+    var relation: ResourceRelation {
+        guard let known = generation?.target, provenTarget != chain.target else { return .same }
+        return chain.target.relation(to: known)
+    }
+
+    /// Row 28: at another URL a download goes on only where stored bytes come again.
+    ///
+    /// Without a tag that is so only where the application has given the URL for the same bytes.
+    private func overlap(_ generation: Generation, before range: Range<Int64>) -> RequestKind? {
+        switch generation.validator?.kind {
+        case .entityTag: break
+        case .lastModified where relation == .otherQuery || isResolved: break
+        case nil where isResolved && generation.completeLength != nil: break
+        case .lastModified, nil: return nil
+        }
+        guard let compared = comparable(before: range.lowerBound) else { return nil }
+        let end = compared.upperBound == range.lowerBound ? range.upperBound : compared.upperBound
+        return .overlap(
+            compared.lowerBound..<end,
+            generation,
+            held: Int64(compared.count)
+        )
+    }
+
+    /// The stored bytes to compare: best those right before the first missing one.
+    private func comparable(before offset: Int64) -> Range<Int64>? {
+        guard let run = storedRun(offset), !run.isEmpty, plan.policy.overlap > 0 else { return nil }
+        guard run.lowerBound < offset else {
+            return run.lowerBound..<run.lowerBound + min(Int64(run.count), plan.policy.overlap)
+        }
+        let end = min(run.upperBound, offset)
+        return max(run.lowerBound, end - plan.policy.overlap)..<end
+    }
+
+    /// How many bytes from the first one on are stored; nil where nothing can be compared.
+    func comparablePrefix() -> Int64? {
+        storedRun(1).map { $0.lowerBound == 0 ? $0.upperBound : 0 }
     }
 
     /// A range, cut to what one request may ask for.

@@ -31,7 +31,8 @@ extension DownloadStateMachine {
             responseTime: responseTime,
             policy: plan.policy
         )
-        context.isFromSameOrigin = generation?.origin.map { $0 == chain.target.origin } ?? true
+        context.relation = relation
+        if relation != .same { context.comparablePrefix = comparablePrefix() }
         let relayed = plan.relay.flatMap {
             ResponseDisposition(relaying: response, to: request.kind, by: $0, in: context)
         }
@@ -59,19 +60,18 @@ extension DownloadStateMachine {
         case .continuing(let range, let length):
             generation?.completeLength = length
             return go(on: range.lowerBound, limit: range.upperBound)
-        case .comparing(let range, let end):
-            position = range.lowerBound
-            state = .receiving(
-                Reception(limit: range.upperBound, isWhole: false, compareUntil: end)
-            )
-            return .receive(.continuing(from: end, completeLength: completeLength))
-        case .repeating(let length):
+        case .comparing(let range, let end, let length):
+            return compare(range, until: end, completeLength: length)
+        case .repeating(let length, let compared):
             hasIgnoredRange = true
             // Asking again for what follows would bring all of it once more.
             if plan.policy.takesWholeAnswers { extendToEnd() }
             let end = length ?? generation?.completeLength
             generation?.completeLength = end
-            return go(on: 0, limit: end, isWhole: true)
+            let action = go(on: compared, limit: end, isWhole: true)
+            guard compared > 0, case .receive(let kind) = action else { return action }
+            state = .receiving(Reception(limit: end, isWhole: true, comparing: 0..<compared))
+            return .compare(kind)
         case .notModified:
             _ = finish(.notModified)
             return .receive(.notModified)
@@ -86,12 +86,32 @@ extension DownloadStateMachine {
                 giveUp: .finish(.unsuccessful(response))
             )
         case .restart(let reason):
+            if reason == .representationChanged, [206, 416].contains(response.status.code),
+                relation == .same
+            {
+                doubted = generation?.validator
+            }
             return restart(reason)
         case .unsuccessful:
             return unsuccessful(response)
         case .unusable(let reason):
             return fail(.unusable(reason))
         }
+    }
+
+    /// Bytes that are stored come first: right before what is missing, or by themselves.
+    private mutating func compare(
+        _ range: Range<Int64>,
+        until end: Int64,
+        completeLength length: Int64?
+    ) -> Action {
+        var reception = Reception(limit: range.upperBound, isWhole: false)
+        reception.comparing = range.lowerBound..<end
+        reception.isProbe = end != position
+        state = .receiving(reception)
+        guard !reception.isProbe else { return .compare(nil) }
+        generation?.completeLength = length
+        return .compare(.continuing(from: end, completeLength: length))
     }
 
     /// What an origin asks for that is not waited for: people wonder why nothing happens.
@@ -127,14 +147,17 @@ extension DownloadStateMachine {
         noteReplacement(by: start)
         var start = start
         start.contradictsHeld = hasContradicted
-        hasContradicted = false
+        if hasContradicted, let doubted, doubted == start.validator { areRangesUntrusted = true }
+        start.areRangesUntrusted = areRangesUntrusted
+        (hasContradicted, doubted) = (false, nil)
         hasGeneration = true
         isRevalidating = false
         generation = Generation(
             validator: start.validator,
             completeLength: start.completeLength,
-            origin: chain.target.origin
+            target: chain.target
         )
+        provenTarget = nil
         position = start.offset
         state = .receiving(
             Reception(

@@ -9,7 +9,7 @@ import HTTPTypes
 /// | action | inputs that may follow |
 /// | --- | --- |
 /// | `send` | `didReceiveHead`, `didFail`, `didTimeOut` |
-/// | `receive` | `didReceive`, `didEndBody`, `didFail`, `didTimeOut`, `didStop` |
+/// | `receive`, `compare` | `didReceive`, `didEndBody`, `didFail`, `didTimeOut`, `didStop` |
 /// | `wait` | `didWait` |
 /// | `resolve` | `didResolve` |
 /// | `finish`, `fail` | none |
@@ -20,6 +20,9 @@ package struct DownloadStateMachine: Sendable {
         case send(DownloadRequest)
         /// Hand the head to the sink, then pull the body; a `notModified` has none and is the end.
         case receive(DownloadHead.Kind)
+        /// Pull the body, whose first bytes are stored and must come again; hand the head to the sink
+        /// when they have, if there is one: else the body has no others.
+        case compare(DownloadHead.Kind?)
         /// Close the exchange, wait, go on.
         case wait(PendingRetry)
         /// Close the exchange, ask the application for a fresh URL; the present one gave this status.
@@ -70,8 +73,10 @@ package struct DownloadStateMachine: Sendable {
         var limit: Int64?
         /// Whether the end of the body is the end of the representation.
         var isWhole: Bool
-        /// Up to here the bytes are held and must be the same.
-        var compareUntil: Int64 = 0
+        /// The next bytes of the body where they are stored and must be the same.
+        var comparing: Range<Int64>?
+        /// Whether the body has no other bytes than those to compare.
+        var isProbe = false
     }
 
     var plan: DownloadPlan
@@ -79,6 +84,8 @@ package struct DownloadStateMachine: Sendable {
     var target: TargetURI
     /// Whether a fresh URL was asked for since the last byte that arrived.
     var hasResolved = false
+    /// Where stored bytes have come again since the generation began: its validator counts there too.
+    var provenTarget: TargetURI?
     /// Whether any fresh URL is in use, so that it has to show that it leads to the same bytes.
     var isResolved = false
     /// Whether what permanent redirects led to before was no good.
@@ -107,13 +114,23 @@ package struct DownloadStateMachine: Sendable {
     var bypassesCaches = false
     /// Whether an answer has contradicted what is held, and no generation has begun since.
     var hasContradicted = false
+    /// The validator whose representation a range has contradicted: if the whole has it as well, the
+    /// ranges are wrong.
+    var doubted: Validator?
     /// Until a response begins a new generation, every request carries the conditional fields.
     var isRevalidating: Bool
     /// Whether this download has caught the origin at answering ranges wrongly.
     package internal(set) var areRangesUntrusted: Bool
 
-    package init(_ plan: DownloadPlan) {
+    /// ``DownloadSink/storedRun(near:)``; asked where the URL that answers has to be proven.
+    let storedRun: @Sendable (Int64) -> Range<Int64>?
+
+    package init(
+        _ plan: DownloadPlan,
+        storedRun: @escaping @Sendable (Int64) -> Range<Int64>? = { _ in nil }
+    ) {
         self.plan = plan
+        self.storedRun = storedRun
         target = plan.target
         chain = RedirectChain(target: plan.target, method: plan.method)
         generation = plan.generation
@@ -132,8 +149,14 @@ package struct DownloadStateMachine: Sendable {
 
     /// Whether more of the body must come before it can end.
     package var isMidBody: Bool {
-        guard case .receiving(let reception) = state else { return false }
+        guard case .receiving(let reception) = state, !isComparing else { return false }
         return position < reception.limit ?? .max
+    }
+
+    /// Whether the next bytes of the body are to be compared with stored ones.
+    package var isComparing: Bool {
+        guard case .receiving(let reception) = state else { return false }
+        return reception.comparing != nil
     }
 
     /// The first action.
@@ -154,22 +177,39 @@ package struct DownloadStateMachine: Sendable {
         guard case .receiving(let reception) = state else {
             preconditionFailure("body bytes in \(state)")
         }
-        let (end, overflow) = position.addingReportingOverflow(Int64(count))
+        let start = reception.comparing?.lowerBound ?? position
+        let (end, overflow) = start.addingReportingOverflow(Int64(count))
         guard !overflow, end <= reception.limit ?? .max else {
             // Row 25: none of them can be believed.
             return .instead(restart(.rangesUntrusted("sent more bytes than it announced")))
         }
-        defer { position = end }
-        // Bytes that are only compared, or came before, are no progress: they might come for ever.
-        if end > max(reception.compareUntil, furthest) {
-            furthest = end
-            (attemptsWithoutProgress, hasProgressed, hasResolved) = (0, true, false)
+        guard let comparing = reception.comparing else {
+            advance(to: end)
+            return .write(at: start)
         }
-        guard position >= reception.compareUntil else {
-            let compared = min(end, reception.compareUntil) - position
-            return .compare(at: position, count: Int(compared))
-        }
-        return .write(at: position)
+        return compare(reception, comparing, end)
+    }
+
+    private mutating func compare(
+        _ reception: Reception,
+        _ comparing: Range<Int64>,
+        _ end: Int64
+    ) -> ChunkAction {
+        var reception = reception
+        let upper = min(end, comparing.upperBound)
+        reception.comparing = upper < comparing.upperBound ? upper..<comparing.upperBound : nil
+        state = .receiving(reception)
+        if reception.comparing == nil { provenTarget = chain.target }
+        if end > comparing.upperBound { advance(to: end) }
+        return .compare(at: comparing.lowerBound, count: Int(upper - comparing.lowerBound))
+    }
+
+    /// Bytes that are only compared, or came before, are no progress: they might come for ever.
+    private mutating func advance(to end: Int64) {
+        position = end
+        guard end > furthest else { return }
+        furthest = end
+        (attemptsWithoutProgress, hasProgressed, hasResolved) = (0, true, false)
     }
 
     /// The body ended as its framing says.
@@ -178,6 +218,11 @@ package struct DownloadStateMachine: Sendable {
             preconditionFailure("end of body in \(state)")
         }
         guard plan.method != .head else { return finish(.completed(completeLength: nil)) }
+        guard reception.comparing == nil else {
+            return attemptFailed("sent less than it announced")
+        }
+        // Its validator counts here now.
+        if reception.isProbe { return send() }
         if let limit = reception.limit, position < limit {
             return attemptFailed("sent less than it announced")
         }
@@ -195,7 +240,8 @@ package struct DownloadStateMachine: Sendable {
 
     /// The bytes that came again are not those that are held (row 28).
     package mutating func didMismatch() -> Action {
-        restart(.representationChanged)
+        provenTarget = nil
+        return restart(.representationChanged)
     }
 
     /// The application has given a fresh URL, or has none.

@@ -60,7 +60,7 @@ package struct Downloader: Sendable {
                 return run.outcome(end)
             case .fail(let failure):
                 throw failure.error(for: plan.target)
-            case .receive:
+            case .receive, .compare:
                 preconditionFailure("an exchange receives its own body")
             }
         }
@@ -139,6 +139,8 @@ struct DownloadRun<Sink: DownloadSink>: Sendable {
     let sink: Sink
     var rate: RateEstimator
     var throttle: ThrottleWatch
+    /// The head of the present exchange until the sink is told of it.
+    var head: DownloadHead?
     /// Pieces of which length an origin that throttles sends fast; 0 where pieces were no faster.
     var fastLength: Int64?
     var bytesReceived: Int64 = 0
@@ -149,7 +151,7 @@ struct DownloadRun<Sink: DownloadSink>: Sendable {
     var lastReport: MonotonicTime
 
     init(_ plan: DownloadPlan, sink: Sink, now: MonotonicTime) {
-        machine = DownloadStateMachine(plan)
+        machine = DownloadStateMachine(plan) { sink.storedRun(near: $0) }
         self.sink = sink
         rate = RateEstimator(now: now)
         throttle = ThrottleWatch(isOn: plan.policy.detectsThrottling, now: now)

@@ -44,23 +44,25 @@ extension ResponseDisposition {
         if let known = generation.completeLength, part.upperBound > known {
             return .restart(.representationChanged)  // Row 8, with '*' for the length.
         }
-        if case .overlap(_, _, let held) = kind {
-            // Row 28: without a validator the length and the bytes themselves must agree.
-            guard generation.completeLength == completeLength, completeLength != nil else {
-                return .restart(.representationChanged)
-            }
-            return .comparing(part, until: asked.lowerBound + held)
-        }
+        let length = completeLength ?? generation.completeLength
         switch generation.validator?.comparison(with: fields) {
         case .same:
             break
         case .absent where context.policy.isLenient:
             break  // Row 9: If-Range vouches for it.
+        case nil
+        where kind.comparedCount > 0 && completeLength != nil
+            && completeLength == generation.completeLength:
+            break  // Row 28: the length and the bytes themselves must agree.
         case .absent, .different, nil:
             return .restart(.representationChanged)  // Row 8.
         }
+        guard kind.comparedCount == 0 else {
+            let end = asked.lowerBound + kind.comparedCount
+            return .comparing(part, until: end, completeLength: length)
+        }
         // Rows 4, 5 and 6.
-        return .continuing(part, completeLength: completeLength ?? generation.completeLength)
+        return .continuing(part, completeLength: length)
     }
 
     private struct Unusable: Error {

@@ -37,7 +37,7 @@ extension ResponseDisposition {
             return
         }
         switch kind {
-        case .resume: return nil
+        case .resume, .overlap: return nil
         case .revalidation where status == 304: return nil
         case .initialRange where status == 206: return nil
         default: break

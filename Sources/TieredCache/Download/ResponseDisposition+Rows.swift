@@ -75,7 +75,10 @@ extension ResponseDisposition {
         if response.status.code == 200, coding == .identity, kind != .revalidation,
             context.repeats(validator, completeLength: isChunked ? nil : length)
         {
-            return .repeating(completeLength: isChunked ? nil : length)
+            return .repeating(
+                completeLength: isChunked ? nil : length,
+                comparing: context.relation == .same ? 0 : context.comparablePrefix ?? 0
+            )
         }
         var start = GenerationStart(completeLength: isChunked ? nil : length, validator: validator)
         if context.method != .head, hasNoBody { start.completeLength = 0 }
@@ -135,19 +138,19 @@ extension ResponseContext {
     /// are not known here.
     ///
     /// What is held stays then; the bytes run past until the first missing one. A tag says it for
-    /// any length that is not another one. A date says it, at the origin that gave it, together
-    /// with the length: what was changed since the held bytes came has a later date.
+    /// any length that is not another one. A date says it together with the length: what was changed
+    /// since the held bytes came has a later date. Both say it only at the URL that gave them; where
+    /// the query has changed, what is held is compared.
     fileprivate func repeats(_ validator: Validator?, completeLength: Int64?) -> Bool {
-        guard let validator, let held = generation, held.validator == validator else {
-            return false
-        }
+        guard let validator, let held = generation, held.validator == validator,
+            relation == .same || (relation == .otherQuery && comparablePrefix != 0)
+        else { return false }
         switch validator.kind {
         case .entityTag:
             return completeLength == nil || held.completeLength == nil
                 || completeLength == held.completeLength
         case .lastModified:
-            return isFromSameOrigin && completeLength != nil
-                && completeLength == held.completeLength
+            return completeLength != nil && completeLength == held.completeLength
         }
     }
 }

@@ -12,9 +12,10 @@ package enum ResponseDisposition: Hashable, Sendable {
     case continuing(Range<Int64>, completeLength: Int64?)
     /// The body repeats bytes that are held up to `end`, then is more of the generation held, if
     /// the repeated ones are the same.
-    case comparing(Range<Int64>, until: Int64)
-    /// The body is all of the generation held, from its first byte.
-    case repeating(completeLength: Int64?)
+    case comparing(Range<Int64>, until: Int64, completeLength: Int64?)
+    /// The body is all of the generation held, from its first byte, if the first `comparing` bytes
+    /// are the same.
+    case repeating(completeLength: Int64?, comparing: Int64)
     /// What is held is current.
     case notModified
     /// The range asked for starts at the end: all there is, is held.
@@ -68,6 +69,9 @@ package struct GenerationStart: Hashable, Sendable {
     /// Whether the origin has said in this download that what is held is no longer the
     /// representation: then the two are not joined, whatever the validators say now (row 8).
     package var contradictsHeld = false
+    /// Whether the origin has contradicted itself in ranges of this very representation: it is asked
+    /// for all of it, in order, from now on.
+    package var areRangesUntrusted = false
 
     package init(
         offset: Int64 = 0,
@@ -96,8 +100,11 @@ package struct ResponseContext: Hashable, Sendable {
     package var responseTime: WallTime
     /// How patient and how trusting the download is.
     package var policy: DownloadPolicy
-    /// Whether the origin that answers is the one that gave the generation held.
-    package var isFromSameOrigin = true
+    /// How the URL that answers is related to the one that gave the generation held.
+    package var relation = ResourceRelation.same
+    /// How many bytes from the first one on are held, where they would have to be compared; nil
+    /// where nothing is held that can be.
+    package var comparablePrefix: Int64?
 
     package init(
         method: HTTPRequest.Method = .get,

@@ -20,6 +20,9 @@ package struct ImmediateHit: Sendable {
     /// The status of the representation.
     package var status: Int { head.stored.status }
 
+    /// The URL that answered, where redirects led to another than was asked for.
+    package var finalURL: String? { head.stored.origin.finalURL }
+
     /// The fields of the representation at `now`.
     package func fields(now: WallTime) -> HTTPFields { head.stored.fieldsForReuse(now: now) }
 }

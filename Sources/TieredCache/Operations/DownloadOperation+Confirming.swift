@@ -41,7 +41,9 @@ extension DownloadOperation {
     func didConfirm(_ head: DownloadHead, flight: FlightID) {
         let fields = head.response.headerFields
         let known = held ?? variants.first { fields[.eTag] == $0.head.fields[.eTag] }
-        guard let held = known, Freshening.identifies(fields, storedFields: held.head.fields) else {
+        guard let held = known, Freshening.identifies(fields, storedFields: held.head.fields),
+            isAbout(held.head, head)
+        else {
             engine.didRevalidate(request, isUnchanged: false)
             fill.didReceiveHead(.notModified(nil), flight: flight, group: group)
             return
@@ -69,6 +71,18 @@ extension DownloadOperation {
         }
         let confirmation = Fill.Confirmation(asked: held.head, freshened: freshened)
         fill.didReceiveHead(.notModified(confirmation), flight: flight, group: group)
+    }
+
+    /// Whether an answer without a body is about the resource that a stored one came from.
+    ///
+    /// A redirect may lead to another resource by now, whose tags tell apart other representations.
+    /// Under a key of its own the application says that two URLs are of one thing; it says nothing
+    /// of where they redirect to.
+    private func isAbout(_ stored: StoredResponse, _ head: DownloadHead) -> Bool {
+        guard let known = stored.finalTarget else { return false }
+        if head.finalTarget.relation(to: known) != .other { return true }
+        return request.hasExplicitKey && stored.origin.finalURL == nil
+            && head.finalTarget == request.target
     }
 
     /// Freshens the disk's copy of a response that the memory tier answered with.

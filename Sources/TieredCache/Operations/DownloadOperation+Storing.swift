@@ -184,14 +184,9 @@ extension DownloadOperation {
     ) -> DiskEntry? {
         guard request.policy != .reload, let known = fill.generation,
             let validator = start.validator, validator == known.head.validator,
+            stored.isOfSameResource(as: known.head),
             !known.entry.isSuperseded, !fill.isContradicted(known.entry)
         else { return nil }
-        // A date is a validator at the origin that gave it alone.
-        if validator.kind == .lastModified,
-            known.head.finalTarget?.origin != head.finalTarget.origin
-        {
-            return nil
-        }
         let (length, knownLength) = (start.completeLength, known.entry.completeLength)
         guard length == nil || knownLength == nil || length == knownLength else { return nil }
         update(known.entry, stored, completeLength: length)

@@ -11,11 +11,17 @@ extension FillSink {
             operation.fill.didContradict(held.entry)
         }
         var stored = operation.storedResponse(head, start)
+        if start.areRangesUntrusted { stored.flags.insert(.withoutRanges) }
+        // Who joins the flight for the new body waits for its first byte, not for that of the range.
+        context.restart(at: start.offset)
         if operation.plan.wantsWhole(after: start, head.response) {
-            // A reader takes all, in order, from an origin that does not know ranges.
+            // A reader takes all, in order, from an origin that does not know ranges; and where what
+            // was asked for has changed, its range means nothing any more.
             end.withLock { $0 = .max }
             context.extendCoverage(to: .max)
-            if head.response.headerFields[.acceptRanges]?.lowercased() != "bytes" {
+            if operation.plan.generation == nil,
+                head.response.headerFields[.acceptRanges]?.lowercased() != "bytes"
+            {
                 stored.flags.insert(.withoutRanges)
             }
         }

@@ -124,9 +124,24 @@ final class FillSink: DownloadSink {
         return !channel.hasDelivered
     }
 
+    /// Where the stored bytes of the present generation are; nil where they go past the disk.
+    private var comparableEntry: DiskEntry? {
+        switch mode.withLock({ $0 }) {
+        case .idle: operation.base?.entry
+        case .storing(let generation, _): generation.entry
+        case .passing: nil
+        }
+    }
+
+    func storedRun(near offset: Int64) -> Range<Int64>? {
+        guard let entry = comparableEntry else { return nil }
+        if offset > 0, let run = entry.held(at: offset - 1) { return run }
+        let runs = entry.heldRanges.ranges
+        return runs.last { $0.upperBound <= offset } ?? runs.first
+    }
+
     func holds(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
-        let entry = generation?.entry ?? operation.base?.entry
-        guard let entry else { return false }
+        guard let entry = comparableEntry else { return false }
         let end = offset + Int64(bytes.count)
         let held = Self.readAll(entry, from: offset, to: end)
         return held.count == bytes.count && held.elementsEqual(bytes)

@@ -38,6 +38,11 @@ package final class FlightContext: Sendable {
         queue.didAdvance(id, to: position)
     }
 
+    /// The flight begins anew with the byte at `offset`: nothing that it has brought counts any more.
+    package func restart(at offset: Int64) {
+        queue.restart(id, at: offset)
+    }
+
     /// The flight will bring all before `end`, so that who wants it joins it.
     package func extendCoverage(to end: Int64) {
         queue.extendCoverage(of: id, to: end)

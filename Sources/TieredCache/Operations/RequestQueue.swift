@@ -255,6 +255,10 @@ extension RequestQueue {
         state.withLock { $0.machine.didAdvance(flight, to: position) }
     }
 
+    func restart(_ flight: FlightID, at offset: Int64) {
+        state.withLock { $0.machine.didRestart(flight, at: offset) }
+    }
+
     func shrinkCoverage(of flight: FlightID, to end: Int64) {
         state.withLock { $0.machine.shrinkCoverage(of: flight, to: end) }
     }

@@ -5,6 +5,14 @@ extension RequestQueueStateMachine {
         flights[id]?.position = position
     }
 
+    /// The flight has begun anew with the byte at `offset`, which may lie before its coverage.
+    package mutating func didRestart(_ id: FlightID, at offset: Int64) {
+        guard let coverage = flights[id]?.coverage else { return }
+        let lower = min(offset, coverage.lowerBound)
+        flights[id]?.coverage = lower..<max(lower, coverage.upperBound)
+        flights[id]?.position = offset
+    }
+
     /// The flight will not deliver anything at or after `end`; nobody who wants that joins it.
     package mutating func shrinkCoverage(of id: FlightID, to end: Int64) {
         guard let coverage = flights[id]?.coverage, end < coverage.upperBound else { return }

@@ -99,6 +99,15 @@ final class Filler: Sendable {
         other.isSameRepresentation(as: head) && !fill.isContradicted(entry)
     }
 
+    /// Keeps a flight that brings another representation for a moment: who starts again goes on
+    /// with what it has brought.
+    func handOver(_ flight: Subscription) {
+        guard let id = flight.flight, case .storing(let newest)? = fill.answer(of: id) else {
+            return
+        }
+        Lingering.begin([flight], of: newest.entry, fill, engine)
+    }
+
     private func claim(
         _ channel: PassThroughChannel,
         _ reason: DownloadOperation.NotStored,
@@ -134,7 +143,7 @@ final class Filler: Sendable {
         plan.generation = Generation(
             validator: head.validator,
             completeLength: entry.completeLength,
-            origin: head.finalTarget?.origin
+            target: head.finalTarget
         )
         // That nothing can be joined to this body says nothing of others of the same origin.
         if isWithoutRanges(entry) { plan.policy.areRangesUntrusted = true }
@@ -171,14 +180,15 @@ final class Filler: Sendable {
         // Whole blocks, because only they can be held; an open end where the end is not known.
         guard upper < .max - blockSize else { return first..<Int64.max }
         let last = (upper + blockSize - 1) / blockSize * blockSize
-        return first..<min(last, entry.completeLength ?? .max)
+        // Another flight may have found the end meanwhile, before the byte that was asked for.
+        return first..<max(first, min(last, entry.completeLength ?? .max))
     }
 }
 
 extension StoredResponse {
-    /// Whether two heads carry the same validators, and at least one.
+    /// Whether two heads of one resource carry the same validators, and at least one.
     func hasValidators(of other: StoredResponse) -> Bool {
-        facts.hasValidator && fields[.eTag] == other.fields[.eTag]
+        facts.hasValidator && isOfSameResource(as: other) && fields[.eTag] == other.fields[.eTag]
             && fields[.lastModified] == other.fields[.lastModified]
     }
 
@@ -190,7 +200,8 @@ extension StoredResponse {
 
     /// Whether two heads are of one representation, as far as their validators tell.
     func isSameRepresentation(as other: StoredResponse) -> Bool {
-        self == other || (validator != nil && validator == other.validator)
+        self == other
+            || (validator != nil && validator == other.validator && isOfSameResource(as: other))
     }
 
     /// The URL that answered in the end; nil if what was stored is no URL.

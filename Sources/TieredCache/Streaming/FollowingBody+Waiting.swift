@@ -32,6 +32,7 @@ extension FollowingBody {
             guard entry.held(at: position) == nil else { return }
             return try join(filler, at: position, limit: limit, isAlone: true)
         case .otherRepresentation:
+            filler.handOver(flight)
             throw filler.changed()
         case .unsuccessful(let status):
             throw CacheError.status(status, for: filler.request.target)

@@ -13,17 +13,27 @@ enum GenerationTag {
     /// - Parameters:
     ///   - fields: the response's fields.
     ///   - target: what was asked for.
+    ///   - finalURL: what answered, where redirects led to something else; its query may rotate.
     ///   - generation: the number of the body on disk.
     /// - Returns: nil where nothing tells one body from another.
-    static func of(fields: HTTPFields, target: TargetURI, generation: UInt64?) -> EntityTag? {
+    static func of(
+        fields: HTTPFields,
+        target: TargetURI,
+        finalURL: String? = nil,
+        generation: UInt64?
+    ) -> EntityTag? {
+        // The origin's tag tells apart the representations of one resource.
+        let resource =
+            finalURL.map { "\(target.string)\n\($0.prefix { $0 != "?" })" }
+            ?? target.string
         if let tag = fields[.eTag].flatMap({ EntityTag($0) }), !tag.isWeak {
-            return EntityTag(opaque: "o" + digest("\(target.string)\n\(tag.opaque)"))
+            return EntityTag(opaque: "o" + digest("\(resource)\n\(tag.opaque)"))
         }
         if let generation {
             return EntityTag(opaque: "g" + ProxyAddress.hexadecimal(generation))
         }
         return fields[.lastModified].flatMap {
-            EntityTag(opaque: "m" + digest("\(target.string)\n\($0)"))
+            EntityTag(opaque: "m" + digest("\(resource)\n\($0)"))
         }
     }
 

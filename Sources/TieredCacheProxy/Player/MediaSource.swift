@@ -185,9 +185,11 @@ struct MediaSource: Sendable {
     // MARK: What a response means here
 
     func tag(of response: CacheResponse) -> EntityTag? {
-        GenerationTag.of(
+        let final = response.finalTarget.string
+        return GenerationTag.of(
             fields: response.fields,
             target: target,
+            finalURL: final == target.string ? nil : final,
             generation: response.generation
         )
     }

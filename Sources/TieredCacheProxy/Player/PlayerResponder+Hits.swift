@@ -56,6 +56,7 @@ extension PlayerResponder {
         let tag = GenerationTag.of(
             fields: stored,
             target: target,
+            finalURL: hit.finalURL,
             generation: hit.head.generation
         )
         return PlayerFields.of(stored, tag: tag, acceptsRanges: true, status: hit.cacheStatus)

@@ -57,4 +57,22 @@ struct GetChangeTests {
             #expect(try place.file("a", equals: "/a", version: 2))
         }
     }
+
+    @Test("A redirect that leads elsewhere between two runs is not gone on with")
+    func movedRedirect() async throws {
+        try await Workplace.with { place in
+            for (path, seed) in [("/v1", 1), ("/v2", 2)] as [(String, UInt64)] {
+                place.origin.serveFresh(path, length: 1_000_000, seed: seed)
+                // A number of a revision, which both have by chance.
+                place.origin.update(path) { $0.entityTag = .custom("\"1\"") }
+            }
+            place.origin.serve("/latest", OriginScript(.redirect(to: "/v1")))
+            try await place.get("/latest", into: "part", "--range", "0-400000").expectDone()
+            place.origin.serve("/latest", OriginScript(.redirect(to: "/v2")))
+            try await place.get("/latest", into: "a").expectDone()
+            #expect(try place.file("a", equals: "/v2"))
+            try await place.get("/latest", into: "b").expectDone()
+            #expect(try place.file("b", equals: "/v2"))
+        }
+    }
 }

@@ -81,6 +81,14 @@ final class RecordingSink: DownloadSink {
         }
     }
 
+    func storedRun(near offset: Int64) -> Range<Int64>? {
+        let held = snapshot.bytes
+        guard let end = held.keys.filter({ $0 < offset }).max() else { return nil }
+        var start = end
+        while held[start - 1] != nil { start -= 1 }
+        return start..<end + 1
+    }
+
     func holds(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
         let held = snapshot.bytes
         return bytes.enumerated().allSatisfy { held[offset + Int64($0.offset)] == $0.element }
@@ -105,36 +113,5 @@ final class RecordingSink: DownloadSink {
             offset += 1
         }
         return result
-    }
-}
-
-/// Time that does not make anyone wait: a sleep moves it and returns, except a watchdog's.
-struct InstantTime: TimeSource {
-    private final class Box: Sendable { let now = Guarded(Int64(0)) }
-
-    private let box = Box()
-    /// Sleeps of at least this long never end by themselves; a watchdog's timeout is one.
-    let longest: Duration
-
-    init(longest: Duration = .seconds(30)) {
-        self.longest = longest
-    }
-
-    func wallTime() -> WallTime { WallTime(seconds: 1_767_225_600) }
-
-    func monotonicTime() -> MonotonicTime {
-        MonotonicTime(nanoseconds: box.now.withLock { $0 })
-    }
-
-    func sleep(for duration: Duration) async throws {
-        try Task.checkCancellation()
-        guard duration >= longest else {
-            box.now.withLock { $0 += duration.saturatedNanoseconds }
-            return
-        }
-        let (stream, continuation) = AsyncStream<Void>.makeStream()
-        for await _ in stream {}
-        continuation.finish()
-        try Task.checkCancellation()
     }
 }

@@ -218,7 +218,7 @@ struct ResponseDispositionTests {
         #expect(decide(200, other, to: resume()) == .newGeneration(start))
         #expect(
             decide(200, [.eTag: "\"v1\"", .contentLength: "1000"], to: resume())
-                == .repeating(completeLength: 1000)
+                == .repeating(completeLength: 1000, comparing: 0)
         )
         // Without an equal length or a tag nothing says that these are the same bytes.
         for fields: HTTPFields in [
@@ -235,8 +235,10 @@ struct ResponseDispositionTests {
     @Test("Row 13 with a date, or without a length: what proves that the bytes are the same")
     func row13Witnesses() {
         let chunked: HTTPFields = [.eTag: "\"v1\"", .transferEncoding: "chunked"]
-        #expect(decide(200, chunked, to: resume()) == .repeating(completeLength: nil))
-        #expect(decide(200, Self.tagged, to: resume()) == .repeating(completeLength: nil))
+        #expect(decide(200, chunked, to: resume()) == .repeating(completeLength: nil, comparing: 0))
+        #expect(
+            decide(200, Self.tagged, to: resume()) == .repeating(completeLength: nil, comparing: 0)
+        )
         let old: HTTPFields = [.lastModified: "Sun, 06 Nov 2005 08:49:37 GMT"]
         let dated = Generation(
             validator: Validator(of: old, responseTime: Self.now),
@@ -245,10 +247,11 @@ struct ResponseDispositionTests {
         func answer(
             _ fields: HTTPFields,
             to generation: Generation,
-            isFromSameOrigin: Bool = true
+            at relation: ResourceRelation = .same
         ) -> ResponseDisposition {
             var context = ResponseContext(generation: generation, responseTime: Self.now)
-            context.isFromSameOrigin = isFromSameOrigin
+            context.relation = relation
+            context.comparablePrefix = 500
             return ResponseDisposition(
                 of: HTTPResponse(status: .ok, headerFields: fields),
                 to: .resume(100..<1000, generation),
@@ -257,7 +260,11 @@ struct ResponseDispositionTests {
         }
         var whole = old
         whole[.contentLength] = "1000"
-        #expect(answer(whole, to: dated) == .repeating(completeLength: 1000))
+        #expect(answer(whole, to: dated) == .repeating(completeLength: 1000, comparing: 0))
+        #expect(
+            answer(whole, to: dated, at: .otherQuery)
+                == .repeating(completeLength: 1000, comparing: 500)
+        )
         var (shorter, later, tagged) = (whole, whole, whole)
         shorter[.contentLength] = "999"
         later[.lastModified] = "Sun, 06 Nov 2005 08:49:38 GMT"
@@ -268,7 +275,7 @@ struct ResponseDispositionTests {
         let others = [
             answer(shorter, to: dated), answer(later, to: dated), answer(tagged, to: dated),
             answer(chunkedDate, to: dated), answer(whole, to: lengthless),
-            answer(whole, to: dated, isFromSameOrigin: false),
+            answer(whole, to: dated, at: .other),
         ]
         for (index, disposition) in others.enumerated() {
             guard case .newGeneration = disposition else {

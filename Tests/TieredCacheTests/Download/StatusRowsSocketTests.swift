@@ -84,7 +84,8 @@ struct StatusRowsSocketTests {
         #expect(outcome.error?.code == .originFailed)
         let away = try await fixture.resume(.redirect(to: "/film?again", status: 302))
         away.expectFilm(film, requests: 2)
-        #expect(away.ranges == ["bytes=131072-399999", "bytes=131072-399999"])
+        // Elsewhere some of what is held has to come again.
+        #expect(away.ranges == ["bytes=131072-399999", "bytes=65536-399999"])
         #expect(away.exchanges.allSatisfy { $0.fields[.ifRange] == film.entityTagValue })
     }
 

@@ -32,6 +32,7 @@ extension EntryMedium {
             guard entry.held(at: read.offset) == nil else { return }
             return try join(read, filler, &patience, isAlone: true)
         case .otherRepresentation:
+            filler.handOver(ride.flight)
             throw filler.changed()
         case .unsuccessful(let status):
             drop(ride)

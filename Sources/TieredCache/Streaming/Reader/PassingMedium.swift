@@ -93,7 +93,8 @@ final class PassingMedium: ReaderMedium {
         let response = try await engine.response(for: request)
         try response.requireSuccess(of: request)
         guard response.head.isSameShape(as: head), response.completeLength == length,
-            response.head.validator != nil || offset == 0
+            (response.head.validator != nil && response.head.isOfSameResource(as: head))
+                || offset == 0
         else {
             throw CacheError(
                 .representationChanged,
