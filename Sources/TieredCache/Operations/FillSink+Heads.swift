@@ -52,11 +52,12 @@ extension FillSink {
                 received: operation.receivedResponse(head, start)
             )
             if case .storing(_, let old?) = mode.withLock({ $0 }) { end(old) }
-            mode.withLock { $0 = .storing(generation, nil) }
+            enter(.storing(generation, nil))
             publish(.storing(generation))
         case .failure(let reason):
             beginDigests(of: stored, start)
             let kept = reason.isOfDisk ? nil : operation.makePart(head, start)
+            endPart()
             part.withLock { $0 = kept }
             beginPassing(
                 operation.receivedResponse(head, start) ?? stored,
@@ -92,7 +93,7 @@ extension FillSink {
             awaitsVerdict: passingDigests != nil,
             isKept: part.withLock { $0 != nil }
         )
-        mode.withLock { $0 = .passing(channel, head) }
+        enter(.passing(channel, head))
         publish(.passing(head, channel, reason))
     }
 
@@ -110,7 +111,7 @@ extension FillSink {
         var stored = operation.freshened(base, by: head, completeLength: length)
         if repeats { stored = operation.noteWithoutRanges(stored, head.response, base.entry) }
         let generation = Fill.Generation(head: stored, entry: base.entry)
-        mode.withLock { $0 = .storing(generation, nil) }
+        enter(.storing(generation, nil))
         publish(.storing(generation))
     }
 

@@ -84,7 +84,7 @@ extension FillSink {
             completeLength: entry.completeLength,
             awaitsVerdict: passingDigests != nil
         )
-        mode.withLock { $0 = .passing(channel, generation.head) }
+        enter(.passing(channel, generation.head))
         passed.withLock { $0 = offset + Int64(chunk.count) }
         context.shrinkCoverage(to: 0)
         if !tail.isEmpty {

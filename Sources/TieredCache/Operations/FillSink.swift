@@ -49,6 +49,17 @@ final class FillSink: DownloadSink {
         pace = Guarded(ConsumerPace(now: operation.engine.time.monotonicTime()))
     }
 
+    /// Goes over to another mode.
+    ///
+    /// What the one before owned may be the last share in an entry, whose end takes other locks.
+    func enter(_ next: Mode) {
+        let before = mode.withLock { mode in
+            defer { mode = next }
+            return mode
+        }
+        withExtendedLifetime(before) {}
+    }
+
     var engine: Engine { operation.engine }
 
     /// Body bytes accepted so far.
@@ -197,7 +208,7 @@ final class FillSink: DownloadSink {
                 at: start,
                 within: promise.withLock { $0 }
             )
-            mode.withLock { $0 = .storing(generation, begun) }
+            enter(.storing(generation, begun))
         }
         let skipped = Int(max(0, begun.position - offset))
         guard skipped < chunk.count else { return }

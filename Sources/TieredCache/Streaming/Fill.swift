@@ -89,13 +89,17 @@ final class Fill: Sendable {
     }
 
     func didReceiveHead(_ answer: Answer, flight: FlightID, group: FlightGroup) {
-        state.withLock { state in
+        let before = state.withLock { state -> (Answer?, Bypass?, Generation?) in
+            let before = (state.answers[flight], state.bypasses[flight], state.generation)
             state.answers[flight] = answer
             state.bypasses[flight] = nil
-            guard case .storing(let generation) = answer else { return }
+            guard case .storing(let generation) = answer else { return before }
             state.generation = generation
             state.writers[generation.entry.generation] = group
+            return before
         }
+        // They may own entries and channels, so they are let go of outside the lock.
+        withExtendedLifetime(before) {}
         signal.bump()
     }
 

@@ -194,7 +194,8 @@ extension StoredResponse {
 
     /// Whether nothing that a reader may know tells two heads apart.
     func isSameShape(as other: StoredResponse) -> Bool {
-        status == other.status && fields[.eTag] == other.fields[.eTag]
+        status == other.status && fields[.contentRange] == other.fields[.contentRange]
+            && fields[.eTag] == other.fields[.eTag]
             && fields[.lastModified] == other.fields[.lastModified]
     }
 
