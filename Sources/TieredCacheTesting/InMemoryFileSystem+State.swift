@@ -20,6 +20,8 @@ extension InMemoryFileSystem {
     struct Directory: Sendable {
         var names: [String: Node] = [:]
         var unsynced = UnsyncedNames()
+        /// Whether it has no name any more.
+        var isGone = false
     }
 
     struct State: Sendable {
@@ -118,7 +120,9 @@ extension InMemoryFileSystem.State {
         let names = path.split(separator: "/")
         guard let last = names.last else { return nil }
         let rest = names.dropLast().joined(separator: "/")
-        guard case .directory(let number) = walk(rest, from: directory) else { return nil }
+        guard case .directory(let number) = walk(rest, from: directory),
+            directories[number]?.isGone == false
+        else { return nil }
         return (number, String(last))
     }
 
@@ -166,6 +170,23 @@ extension InMemoryFileSystem.State {
         else { return false }
         setName(name, in: directory, to: nil)
         return true
+    }
+
+    mutating func deleteDirectory(_ path: String) -> Bool {
+        guard let (parent, name) = parent(path, from: 0),
+            case .directory(let number) = directories[parent]?.names[name]
+        else { return false }
+        empty(number)
+        setName(name, in: parent, to: nil)
+        return true
+    }
+
+    private mutating func empty(_ number: Int) {
+        for (name, node) in directories[number]?.names ?? [:] {
+            if case .directory(let inner) = node { empty(inner) }
+            setName(name, in: number, to: nil)
+        }
+        directories[number]?.isGone = true
     }
 
     var now: Int64 { time.wallTime().nanoseconds }

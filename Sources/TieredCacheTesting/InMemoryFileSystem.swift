@@ -124,6 +124,16 @@ public final class InMemoryFileSystem: FileSystem {
     public func delete(_ path: String) -> Bool {
         state.withLock { $0.delete(path) }
     }
+
+    /// Removes a directory and all below it behind everybody's back.
+    ///
+    /// Who has it open finds it empty, and can make nothing in it.
+    ///
+    /// - Returns: whether there was one.
+    @discardableResult
+    public func deleteDirectory(_ path: String) -> Bool {
+        state.withLock { $0.deleteDirectory(path) }
+    }
 }
 
 /// One recorded call.

@@ -4,6 +4,8 @@
 struct BlockTable: Sendable {
     /// Bytes per block.
     static let blockSize: Int64 = 65_536
+    /// No body is longer that is stored, whatever the limit: the table of one takes 1 GiB.
+    static let maximumLength: Int64 = 8 << 40
 
     /// The complete length, once known.
     ///
@@ -33,6 +35,15 @@ struct BlockTable: Sendable {
     /// The block that holds `offset`.
     static func block(at offset: Int64) -> Int { Int(offset / blockSize) }
 
+    /// Where the first block starts that has nothing before `offset`; `nil` behind the last one that
+    /// can be named.
+    static func start(atOrBehind offset: Int64) -> Int64? {
+        let start = offset / blockSize * blockSize
+        guard start < offset else { return start }
+        let (next, overflow) = start.addingReportingOverflow(blockSize)
+        return overflow ? nil : next
+    }
+
     /// Whether every block of a body of known length is held.
     var isComplete: Bool {
         guard let completeLength else { return false }
@@ -44,10 +55,15 @@ struct BlockTable: Sendable {
 
     /// The bytes of a block; the last one of a known length is short.
     func extent(of block: Int) -> Range<Int64> {
-        let start = Int64(block) * Self.blockSize
-        // The last block that can be named ends where numbers do.
-        let (end, overflow) = start.addingReportingOverflow(Self.blockSize)
-        return start..<min(overflow ? .max : end, completeLength ?? .max)
+        let whole = Self.extent(around: Int64(block) * Self.blockSize)
+        return whole.lowerBound..<min(whole.upperBound, completeLength ?? .max)
+    }
+
+    /// All of the block that holds `offset`; the last one that can be named ends where numbers do.
+    static func extent(around offset: Int64) -> Range<Int64> {
+        let start = offset / blockSize * blockSize
+        let (end, overflow) = start.addingReportingOverflow(blockSize)
+        return start..<(overflow ? .max : end)
     }
 
     func isHeld(_ block: Int) -> Bool {

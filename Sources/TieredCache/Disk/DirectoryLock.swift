@@ -1,9 +1,14 @@
+import Synchronization
+
 /// The lock of a cache directory, held while anybody writes and until the store is closed.
 ///
 /// States: `open` (any number of writes under way) → `closing` (closed, writes under way) →
 /// `closed`. Nothing begins to write once it is closed; the last write to end gives the lock up.
 /// Who still reads entries of a closed store reads on through open descriptors, as a guest does,
 /// so whoever opens the directory next owns it at once.
+///
+/// A lock is lost when its file is not the directory's LOCK any more: it keeps nobody out then, so
+/// nothing begins to write either. It is closed like any other.
 final class DirectoryLock: Sendable {
     private struct State {
         var file: OpenFile?
@@ -19,15 +24,28 @@ final class DirectoryLock: Sendable {
     }
 
     private let state: Guarded<State>
+    private let lost = Atomic<Bool>(false)
 
     init(_ file: OpenFile?) {
         state = Guarded(State(file: file))
     }
 
+    /// Whether the lock keeps nobody out any more.
+    var isLost: Bool { lost.load(ordering: .relaxed) }
+
+    /// The lock keeps nobody out any more.
+    func lose() { lost.store(true, ordering: .relaxed) }
+
+    /// Whether nothing is being written, and nothing will be.
+    var isClosed: Bool { state.withLock { $0.isClosed && $0.writes == 0 } }
+
+    /// Whether writing may begin.
+    var mayBeginWrite: Bool { !isLost && state.withLock { !$0.isClosed } }
+
     /// - Returns: whether writing may begin; if so, ``endWrite()`` has to follow.
     func beginWrite() -> Bool {
         state.withLock { state in
-            guard !state.isClosed else { return false }
+            guard !state.isClosed, !isLost else { return false }
             state.writes += 1
             return true
         }

@@ -28,7 +28,7 @@ extension DiskCore {
             state.body != nil && !state.isBodyWritable && !state.isInline && !state.isDetached
         }
         guard needsFile, let entries else { return }
-        let file = try open(
+        let file = try openFile(
             entry.name.body(entry.generation),
             in: entries,
             .readWrite
@@ -49,10 +49,11 @@ extension DiskCore {
     ) throws(CacheError) {
         try beginWriting()
         defer { endWriting() }
+        try checkEnd(Int64(blocks.lowerBound) * BlockTable.blockSize, adding: bytes.count)
         if entry.isWholeBody(bytes.count, options.inlineLimit) {
             return try storeInline(bytes, entry)
         }
-        let cost = Self.cost(bytes.count) + 8192
+        let cost = Self.cost(bytes.count) + entry.recordCost(upTo: blocks.upperBound)
         let checksums = Self.checksums(bytes)
         try reserving(cost, forBytes: bytes.count, of: entry.name, within: promise) {
             () throws(CacheError) in
@@ -179,7 +180,7 @@ extension DiskCore {
     private func tableFile(of entry: DiskEntry) throws(FileSystemError) -> OpenFile {
         if let file = entry.state.withLock({ $0.record }) { return file }
         guard let entries else { throw FileSystemError(.open, .noSuchFileOrDirectory) }
-        let file = try open(entry.name.record, in: entries, .readWrite)
+        let file = try openFile(entry.name.record, in: entries, .readWrite)
         entry.state.withLock { $0.record = file }
         return file
     }
@@ -288,6 +289,16 @@ extension DiskEntry {
                 flags: state.flags,
                 lastUse: persistedUse.load(ordering: .relaxed)
             )
+        }
+    }
+
+    /// What the record may take more once the blocks up to `end` are held.
+    fileprivate func recordCost(upTo end: Int) -> Int64 {
+        state.withLock { state in
+            // The checksums of one write are less than a page, on two at most.
+            guard !state.isPublished else { return DiskCore.cost(8192) }
+            let table = 8 * max(end, state.table.checksums.count)
+            return DiskCore.cost(state.headLength(of: key) + table)
         }
     }
 

@@ -251,7 +251,11 @@ extension DiskCore {
         if directory == entries { try ensureShard(name) }
         do throws(FileSystemError) {
             return try open(path, in: directory, .createNew)
-        } catch  where error.errno == .noSuchFileOrDirectory && directory == entries {
+        } catch  where error.errno == .noSuchFileOrDirectory {
+            guard directory == entries else {
+                didMissDirectory()
+                throw error
+            }
             // Somebody removed the directory.
             state.withLock { $0.hasShard[name.shardNumber] = false }
             try ensureShard(name)
@@ -263,10 +267,18 @@ extension DiskCore {
         guard let entries, !state.withLock({ $0.hasShard[name.shardNumber] }) else { return }
         do throws(FileSystemError) {
             try fileSystem.makeDirectory(name.shard, in: entries)
-        } catch  where error.errno == .fileExists {
-            // A link in its place must not lead us out of the directory.
-            guard try fileSystem.status(of: name.shard, in: entries).kind == .directory else {
-                throw FileSystemError(.create, .notDirectory)
+        } catch {
+            switch error.errno {
+            case .fileExists:
+                // A link in its place must not lead us out of the directory.
+                guard try fileSystem.status(of: name.shard, in: entries).kind == .directory else {
+                    throw FileSystemError(.create, .notDirectory)
+                }
+            case .noSuchFileOrDirectory:
+                didMissDirectory()
+                throw error
+            default:
+                throw error
             }
         }
         state.withLock { $0.hasShard[name.shardNumber] = true }

@@ -77,7 +77,7 @@ extension DiskCore {
 
     private func writeLastUse(_ use: UInt64, _ entry: DiskEntry) throws(FileSystemError) {
         guard let entries else { return }
-        let file = try open(entry.name.record, in: entries, .readWrite)
+        let file = try openFile(entry.name.record, in: entries, .readWrite)
         defer { fileSystem.close(file) }
         try writeLastUse(use, to: file)
         guard entry.state.withLock({ $0.isInline }) else { return }
@@ -115,7 +115,7 @@ extension DiskCore {
         defer { endWriting() }
         withLock(of: found.name) { _ in
             do throws(FileSystemError) {
-                let file = try open(found.name.record, in: entries, .readWrite)
+                let file = try openFile(found.name.record, in: entries, .readWrite)
                 defer { fileSystem.close(file) }
                 try writeLastUse(found.record.lastUse, to: file)
             } catch {

@@ -10,12 +10,15 @@ extension DiskCore {
     ) throws(CacheError) {
         try beginWriting()
         defer { endWriting() }
-        let cost = Self.cost(Int(entry.record.tableOffset)) + 2 * BlockTable.blockSize
-        try reserve(cost, for: entry.name)
-        defer { endReservation(cost) }
-        try sparingRoom(cost) { () throws(CacheError) in
-            try withLock(of: entry.name) { (lock) throws(CacheError) in
-                try rewrite(&lock, entry, change)
+        var isDone = false
+        while !isDone {
+            let cost = entry.replacementCost(after: change)
+            try reserve(cost, for: entry.name)
+            defer { endReservation(cost) }
+            isDone = try sparingRoom(cost) { () throws(CacheError) in
+                try withLock(of: entry.name) { (lock) throws(CacheError) in
+                    try rewrite(&lock, entry, change, within: cost)
+                }
             }
         }
         entry.refreshHotBody()
@@ -38,18 +41,22 @@ extension DiskCore {
         }
     }
 
+    /// - Returns: false if the table has grown meanwhile, so that more has to be reserved.
     private func rewrite(
         _ lock: inout NameLock,
         _ entry: DiskEntry,
-        _ change: @Sendable (inout DiskEntryState) -> Void
-    ) throws(CacheError) {
+        _ change: @Sendable (inout DiskEntryState) -> Void,
+        within cost: Int64
+    ) throws(CacheError) -> Bool {
         let copy = entry.state.withLock { $0 }
         guard copy.isPublished, !copy.isDetached else {
             entry.state.withLock { change(&$0) }
-            return
+            return true
         }
+        guard copy.replacementCost(after: change, of: entry.key) <= cost else { return false }
         do throws(FileSystemError) {
             try rewrite(&lock, entry, copy, change)
+            return true
         } catch {
             throw entryError(error, entry.name)
         }
@@ -137,7 +144,8 @@ extension DiskCore {
         }
         try beginWriting()
         defer { endWriting() }
-        let cost = 3 * Self.cost(Int(BlockTable.blockSize))
+        let cost =
+            Self.cost(Int(BlockTable.blockSize)) + Self.cost(Int(entry.record.tableOffset) + 8)
         try reserve(cost, for: entry.name)
         defer { endReservation(cost) }
         return try withLock(of: entry.name) { (lock) throws(CacheError) in
@@ -241,7 +249,26 @@ extension DiskCore {
     }
 }
 
+extension DiskEntry {
+    fileprivate func replacementCost(
+        after change: @Sendable (inout DiskEntryState) -> Void
+    ) -> Int64 {
+        state.withLock { $0.replacementCost(after: change, of: key) }
+    }
+}
+
 extension DiskEntryState {
+    /// What a record takes that says what is true after a change.
+    fileprivate func replacementCost(
+        after change: @Sendable (inout DiskEntryState) -> Void,
+        of key: CacheKey
+    ) -> Int64 {
+        var after = self
+        change(&after)
+        let body = after.isInline ? Int(after.table.completeLength ?? 0) : 0
+        return DiskCore.cost(after.headLength(of: key) + 8 * after.table.checksums.count + body)
+    }
+
     /// - Returns: the files that nobody needs any more.
     fileprivate mutating func didReplaceRecord(
         _ file: OpenFile,

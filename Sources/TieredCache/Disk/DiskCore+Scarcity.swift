@@ -28,6 +28,17 @@ extension DiskCore {
         }
     }
 
+    /// Opens what has to be a regular file; see ``FileSystem/openFile(_:in:_:)``.
+    func openFile(
+        _ path: String,
+        in directory: OpenFile,
+        _ mode: OpenMode
+    ) throws(FileSystemError) -> OpenFile {
+        try sparingDescriptors { () throws(FileSystemError) in
+            try fileSystem.openFile(path, in: directory, mode)
+        }
+    }
+
     /// Closes the files of all entries that nobody uses.
     ///
     /// - Returns: whether there were any.

@@ -9,7 +9,7 @@ extension DiskCore {
             if state.withLock({ $0.snapshot.isOpened }) { return }
             var file: OpenFile?
             do throws(FileSystemError) {
-                file = try open(IndexSnapshot.name, in: root, .read)
+                file = try openFile(IndexSnapshot.name, in: root, .read)
             } catch {
                 // Without it, everything is read.
                 if !error.isAbsence { count(\.readErrors) }
@@ -58,7 +58,10 @@ extension DiskCore {
     private func removeSnapshot() throws(FileSystemError) {
         let bytes: Int64
         do throws(FileSystemError) {
-            bytes = try fileSystem.status(of: IndexSnapshot.name, in: root).allocatedBytes
+            let status = try fileSystem.status(of: IndexSnapshot.name, in: root)
+            // Not ours, and nothing that anybody would believe.
+            guard status.kind == .file else { return }
+            bytes = status.allocatedBytes
         } catch  where error.errno == .noSuchFileOrDirectory {
             return
         }
@@ -97,8 +100,20 @@ extension DiskCore {
         defer { endReservation(cost) }
         do throws(FileSystemError) {
             try unlinkIfPresent(IndexSnapshot.name, in: staging)
-            let file = try open(IndexSnapshot.name, in: staging, .createNew)
-            defer { fileSystem.close(file) }
+            try writeSnapshot(of: known, in: staging)
+        } catch {
+            // The next start reads the directory.
+            count(\.housekeepingErrors)
+        }
+    }
+
+    private func writeSnapshot(
+        of known: State,
+        in staging: OpenFile
+    ) throws(FileSystemError) {
+        let file = try open(IndexSnapshot.name, in: staging, .createNew)
+        defer { fileSystem.close(file) }
+        do throws(FileSystemError) {
             try writeSections(of: known, to: file)
             try fileSystem.rename(
                 IndexSnapshot.name,
@@ -107,8 +122,9 @@ extension DiskCore {
                 in: root
             )
         } catch {
-            // The next start reads the directory; what is left in staging is swept then.
-            count(\.housekeepingErrors)
+            // Something else may have the name: what was written must not stay uncounted.
+            try unlinkIfPresent(IndexSnapshot.name, in: staging)
+            throw error
         }
     }
 

@@ -87,9 +87,7 @@ extension DiskCore {
 
     /// Changes the limit, and evicts down to it; what is pinned or in use may stay above it.
     func setLimit(_ bytes: Int64) throws(CacheError) {
-        guard bytes > 0 else {
-            throw CacheError(.invalidArgument, "the disk limit is \(bytes), not positive")
-        }
+        try DiskStoreOptions.check(limit: bytes)
         try beginWriting()
         defer { endWriting() }
         try loadIndex()

@@ -3,7 +3,7 @@ import SystemPackage
 extension DiskCore {
     /// What lies in our directories and is not ours; it is left alone.
     func reportUnaccounted(_ report: (DiskFinding) -> Void) throws(CacheError) {
-        try reportUnaccounted(in: root, "", report) { DiskDirectory.names.contains($0.name) }
+        try reportUnaccounted(in: root, "", report) { DiskDirectory.isOurs($0) }
         if let staging {
             try reportUnaccounted(in: staging, "staging", report) { DiskDirectory.isOurs($0.name) }
         }

@@ -53,6 +53,7 @@ final class DiskCore: Sendable {
     let entries: OpenFile?
     let staging: OpenFile?
     let lock: DirectoryLock
+    let ownNames: OwnNames
     let minimumFree: Int64
     let names: KeyedLock
     let creations: KeyedLock
@@ -72,6 +73,7 @@ final class DiskCore: Sendable {
         entries = opened.entries
         staging = opened.staging
         lock = DirectoryLock(opened.lockFile)
+        ownNames = opened.ownNames
         minimumFree = opened.minimumFree
         names = KeyedLock(.names, waiter: options.lockWaiter)
         creations = KeyedLock(.creations, waiter: options.lockWaiter)
@@ -101,6 +103,7 @@ final class DiskCore: Sendable {
 
     /// Lets go of everything that is open and not leased, and of the directory.
     func close() {
+        look()
         persistUses(isLast: true)
         options.willClose?(self)
         giveUpSuccessors()
@@ -114,8 +117,10 @@ final class DiskCore: Sendable {
         for entry in residents.all { entry.distrust() }
         withExtendedLifetime(residents) {}  // Closes files, so outside the lock.
         guard let file = lock.close() else { return }
-        writeSnapshot()
-        lowerClaim(file)
+        if !isLost {
+            writeSnapshot()
+            lowerClaim(file)
+        }
         giveUp(file)
     }
 
@@ -129,7 +134,9 @@ final class DiskCore: Sendable {
     /// - Throws: `.notOwner`, `.localStorage`, or `.shutDown` once the store is closed.
     func beginWriting() throws(CacheError) {
         try requireOwner()
+        look()
         guard lock.beginWrite() else {
+            if isLost { throw lostDirectory }
             throw CacheError(.shutDown, "the cache directory \(options.root) has been closed")
         }
     }
@@ -158,13 +165,25 @@ final class DiskCore: Sendable {
         guard completeLength >= 0 else {
             throw CacheError(.invalidArgument, "a complete length of \(completeLength)")
         }
-        guard completeLength <= limit else { throw tooLarge(completeLength) }
+        try checkEnd(completeLength)
+    }
+
+    /// Refuses a body that reaches so far.
+    ///
+    /// Of one whose length is not known, where it reaches decides how long its table becomes: a single
+    /// block far behind all others must not take more than the whole cache may.
+    func checkEnd(_ offset: Int64, adding count: Int = 0) throws(CacheError) {
+        let (end, overflow) = offset.addingReportingOverflow(Int64(count))
+        guard !overflow, end <= min(limit, BlockTable.maximumLength) else {
+            throw tooLarge(overflow ? .max : end)
+        }
     }
 
     func tooLarge(_ bytes: Int64) -> CacheError {
-        CacheError(
+        let most = min(limit, BlockTable.maximumLength)
+        return CacheError(
             .localStorage,
-            "a body of \(bytes) bytes does not fit into the cache's limit of \(limit)"
+            "a body of \(bytes) bytes does not fit into the cache's limit of \(most)"
         )
     }
 

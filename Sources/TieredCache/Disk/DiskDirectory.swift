@@ -16,6 +16,8 @@ struct DiskDirectory {
     private(set) var entries: OpenFile?
     private(set) var staging: OpenFile?
     private(set) var lockFile: OpenFile?
+    /// By what an owner knows that all this is still there.
+    private(set) var ownNames = OwnNames()
     private(set) var minimumFree: Int64 = 0
     /// The limit, after a look at the volume.
     private(set) var limit: Int64
@@ -59,6 +61,8 @@ struct DiskDirectory {
                 try fileSystem.open("entries", in: root, .directory)
             }
             if access.canWrite {
+                if let lockFile { try ownNames.add("LOCK", lockFile, fileSystem) }
+                if let entries { try ownNames.add("entries", entries, fileSystem) }
                 sweepQuarantine()
                 sweepHistory()
             }
@@ -71,7 +75,8 @@ struct DiskDirectory {
             let volume = try fileSystem.volume(of: root)
             minimumFree = options.minimumFree ?? min(256 << 20, volume.total / 20)
             if let percentage = options.maximumVolumePercentage {
-                limit = max(1, min(limit, volume.total / 100 * Int64(min(max(percentage, 0), 100))))
+                let part = volume.total / 100 * Int64(min(max(percentage, 0), 100))
+                limit = max(DiskStoreOptions.minimumLimit, min(limit, part))
             }
         } catch {
             throw CacheError(error, path)
@@ -130,7 +135,7 @@ struct DiskDirectory {
 
     private mutating func takeLock() throws(CacheError) {
         do throws(FileSystemError) {
-            let file = try fileSystem.open("LOCK", in: root, .openOrCreate)
+            let file = try fileSystem.openFile("LOCK", in: root, .openOrCreate)
             lockFile = file
             guard try fileSystem.lock(file) else {
                 access = .guest(owner: try readSmall("LOCK").flatMap { LockFile($0).owner })
@@ -154,7 +159,7 @@ struct DiskDirectory {
         let error = CacheError(.notOwner, "the cache directory \(path) was opened for reading")
         access = .readOnly(error)
         do throws(FileSystemError) {
-            let file = try fileSystem.open("LOCK", in: root, .read)
+            let file = try fileSystem.openFile("LOCK", in: root, .read)
             defer { fileSystem.close(file) }
             guard try fileSystem.isLocked(file) else { return }
             access = .guest(owner: try readSmall("LOCK").flatMap { LockFile($0).owner })
@@ -215,13 +220,21 @@ struct DiskDirectory {
         }
     }
 
-    /// What the root holds.
+    /// Whether the root holds it for us, under this name and of this kind.
     ///
     /// `jobs` and `PROXY` belong to the downloads and to the proxy, STATS and EVENTS to the history; the
     /// disk tier never touches them.
-    static let names: Set<String> = Set(
-        ["FORMAT", "LOCK", IndexSnapshot.name, "entries", "staging", "jobs", quarantine, "PROXY"]
-            + HistoryFiles.names
+    static func isOurs(_ item: DirectoryItem) -> Bool {
+        switch item.kind {
+        case .directory: directories.contains(item.name)
+        case .file: files.contains(item.name)
+        case .other: false
+        }
+    }
+
+    private static let directories: Set = ["entries", "staging", "jobs", quarantine]
+    private static let files: Set<String> = Set(
+        ["FORMAT", "LOCK", IndexSnapshot.name, "PROXY"] + HistoryFiles.names
     )
 
     /// Where bodies lie that were not what they should be.
@@ -235,9 +248,11 @@ struct DiskDirectory {
 
     private func allocated(_ name: String) -> Int64 { status(name)?.allocatedBytes ?? 0 }
 
+    /// The status of a file of ours; nil for anything else that has its name.
     private func status(_ name: String) -> FileStatus? {
         do throws(FileSystemError) {
-            return try fileSystem.status(of: name, in: root)
+            let status = try fileSystem.status(of: name, in: root)
+            return status.kind == .file ? status : nil
         } catch {
             // A guest may be there before the owner has written it.
             return nil
@@ -311,7 +326,7 @@ struct DiskDirectory {
 
     private func readSmall(_ name: String) throws(FileSystemError) -> String? {
         let opened = try optional { () throws(FileSystemError) in
-            try fileSystem.open(name, in: root, .read)
+            try fileSystem.openFile(name, in: root, .read)
         }
         guard let opened else { return nil }
         defer { fileSystem.close(opened) }

@@ -20,6 +20,7 @@ extension DiskEntry {
         guard offset >= 0, offset % BlockTable.blockSize == 0,
             offset == 0 || offset < completeLength ?? .max
         else { throw CacheError(.invalidArgument, "a fill cannot start at byte \(offset)") }
+        try core.checkEnd(offset)
         try core.prepareForFill(self)
         let tail = FillTail(at: offset)
         state.withLock { $0.tails.append(tail) }

@@ -107,6 +107,17 @@ public final class DiskEntry: Sendable {
     /// Whether this generation was replaced or removed since the lease was taken.
     public var isSuperseded: Bool { state.withLock { $0.isDetached } }
 
+    /// Whether bytes written now would be found again, as far as is known.
+    var isFillable: Bool {
+        core.access.canWrite && core.lock.mayBeginWrite && !isSuperseded
+    }
+
+    /// The same after a look at the directory.
+    func checkFillable() -> Bool {
+        core.look()
+        return isFillable
+    }
+
     /// Bytes per block: gaps start at its multiples.
     public var blockSize: Int64 { BlockTable.blockSize }
 
@@ -188,6 +199,16 @@ struct DiskEntryState: Sendable {
     }
 
     var isInline: Bool { flags.contains(.inline) }
+
+    /// How long the record is without its table.
+    func headLength(of key: CacheKey) -> Int {
+        Int(
+            Record.tableOffset(
+                keyLength: key.string.utf8.count,
+                metadataLength: metadata.count
+            )
+        )
+    }
 
     var allFiles: [OpenFile] {
         var files = retired

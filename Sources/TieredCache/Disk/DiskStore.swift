@@ -17,7 +17,8 @@ public final class DiskStore: Sendable {
     ///   - options: directory and limits.
     ///   - fileSystem: the machine's, unless a test has its own.
     ///   - timeSource: the machine's clocks, unless a test has its own.
-    /// - Throws: ``CacheError/Code/invalidArgument`` for a limit that is not positive,
+    /// - Throws: ``CacheError/Code/invalidArgument`` for a limit below
+    ///   ``DiskStoreOptions/minimumLimit``, and nothing is made then,
     ///   ``CacheError/Code/formatTooNew`` for a directory of a newer version (nothing is touched),
     ///   ``CacheError/Code/localStorage`` if the directory cannot be made or read.
     public init(
@@ -25,9 +26,7 @@ public final class DiskStore: Sendable {
         fileSystem: any FileSystem = POSIXFileSystem(),
         timeSource: any TimeSource = SystemTimeSource()
     ) throws(CacheError) {
-        guard options.limit > 0 else {
-            throw CacheError(.invalidArgument, "the disk limit is \(options.limit), not positive")
-        }
+        if !options.isReader { try Options.check(limit: options.limit) }
         var options = options
         options.inlineLimit = min(max(options.inlineLimit, 0), Int(BlockTable.blockSize))
         options.maximumOpenEntries = max(options.maximumOpenEntries, 1)
@@ -42,6 +41,9 @@ public final class DiskStore: Sendable {
 
     /// Whether this store may write.
     public var access: DiskAccess { core.access }
+
+    /// Whether the directory, or its lock, was seen to be gone: nothing is written any more.
+    var isLost: Bool { core.isLost }
 
     /// What went wrong without failing anybody.
     public var counters: DiskCounters { core.state.withLock { $0.counters } }
@@ -227,7 +229,8 @@ public final class DiskStore: Sendable {
     /// A lower one is made true at once, as far as entries may leave: what is pinned or in use may
     /// stay above it, and nothing is stored until it fits.
     ///
-    /// - Parameter bytes: the most that files may be allocated; greater than 0.
+    /// - Parameter bytes: the most that files may be allocated; at least
+    ///   ``DiskStoreOptions/minimumLimit``.
     /// - Throws: ``CacheError/Code/invalidArgument``, or ``CacheError/Code/notOwner``.
     public func setLimit(_ bytes: Int64) throws(CacheError) {
         try core.setLimit(bytes)

@@ -4,7 +4,12 @@ public import SystemPackage
 public struct DiskStoreOptions: Sendable {
     /// The directory; created, 0700, where it does not exist.
     public var root: FilePath
-    /// The most that the store's files may be allocated, in bytes; greater than 0.
+    /// The smallest ``limit``: what FORMAT and LOCK take, without which there is no directory.
+    ///
+    /// A store that only reads has none.
+    public static let minimumLimit: Int64 = 8192
+
+    /// The most that the store's files may be allocated, in bytes; at least ``minimumLimit``.
     public var limit: Int64
     /// The most of the volume that the store may take, in percent; lowers ``limit`` when the directory
     /// is opened.
@@ -55,6 +60,16 @@ public struct DiskStoreOptions: Sendable {
     public init(root: FilePath, limit: Int64) {
         self.root = root
         self.limit = limit
+    }
+
+    /// Refuses a limit that the directory's own files exceed.
+    static func check(limit: Int64) throws(CacheError) {
+        guard limit >= minimumLimit else {
+            throw CacheError(
+                .invalidArgument,
+                "a disk limit of \(limit) bytes holds nothing; the smallest is \(minimumLimit)"
+            )
+        }
     }
 }
 

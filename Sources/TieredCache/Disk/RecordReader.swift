@@ -18,7 +18,6 @@ struct RecordReader {
     /// Whether a file was there that is no whole record.
     private(set) var isDamaged = false
     private var file: OpenFile?
-    /// Asked for at most once: a call that a hit can do without.
     private var status: FileStatus?
 
     /// What most records and their tables fit into, so that one read is enough.
@@ -51,6 +50,7 @@ struct RecordReader {
     ) throws(FileSystemError) -> NonBlocking<Found?> {
         guard case .ready(let opened) = try openFile(name.record) else { return .wouldBlock }
         guard let opened else { return .ready(nil) }
+        status = try fileSystem.requireFile(opened)
         file = opened
         let result = try withTemporary(Self.firstRead) { (buffer) throws(FileSystemError) in
             try parse(name, key, buffer)
@@ -68,11 +68,16 @@ struct RecordReader {
         _ generation: UInt64,
         writable: Bool
     ) throws(FileSystemError) -> NonBlocking<OpenFile?> {
-        guard writable else { return try openFile(name.body(generation)) }
-        guard blocking else { return .wouldBlock }
+        if writable, !blocking { return .wouldBlock }
         do throws(FileSystemError) {
-            return .ready(try fileSystem.open(name.body(generation), in: entries, .readWrite))
-        } catch  where error.errno == .noSuchFileOrDirectory {
+            let path = name.body(generation)
+            if writable {
+                return .ready(try fileSystem.openFile(path, in: entries, .readWrite))
+            }
+            guard case .ready(let file) = try openFile(path) else { return .wouldBlock }
+            if let file { _ = try fileSystem.requireFile(file) }
+            return .ready(file)
+        } catch  where error.isAbsence {
             return .ready(nil)
         }
     }

@@ -28,19 +28,26 @@ extension Engine {
             if isHit { didHit(request, .disk, decision, bytes: counted) }
         }
         let isStale = decision.isStale && request.policy == .protocolDefault
+        let isStored = isHit ? false : await takesBytes(held)
         return CacheResponse(
             held.head,
             request: request,
             source: isStale ? .stale : source,
             cacheStatus: isHit
                 ? .hit(timeToLive: decision.timeToLive, detail: source.rawValue)
-                : .forwarded(.partial, isStored: true, timeToLive: decision.timeToLive),
+                : .forwarded(.partial, isStored: isStored, timeToLive: decision.timeToLive),
             completeLength: held.completeLength,
             wanted: wanted,
             body: body,
             now: time.wallTime(),
             trouble: trouble
         )
+    }
+
+    /// Whether what is missing of a response will be stored with it, as far as can be told before.
+    private func takesBytes(_ held: HeldResponse) async -> Bool {
+        guard let entry = held.diskEntry else { return true }
+        return await io.run { entry.checkFillable() }
     }
 
     /// Answers from a part that is still being fetched by somebody else's flight.

@@ -38,7 +38,7 @@ extension Engine {
             source: heldBefore.isEmpty ? .origin : .revalidated,
             cacheStatus: .forwarded(
                 remainder.reason,
-                isStored: true,
+                isStored: entry.isFillable,
                 isCollapsed: !flight.subscription.isFirst
             ),
             completeLength: entry.completeLength,
@@ -102,7 +102,8 @@ extension Engine {
         _ head: StoredResponse,
         _ remainder: Remainder
     ) async throws(CacheError) -> CacheResponse? {
-        let status = CacheStatus.forwarded(remainder.reason, status: 304, isStored: true)
+        let isStored = held.diskEntry.map(\.isFillable) ?? true
+        let status = CacheStatus.forwarded(remainder.reason, status: 304, isStored: isStored)
         guard request.endsInMiddle(of: held), case .disk(let entry) = held.body,
             let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
         else { return try await heldAnswer(request, held, head, .revalidated, status) }

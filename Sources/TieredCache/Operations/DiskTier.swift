@@ -5,8 +5,8 @@ import SystemPackage
 ///
 /// States: `open` → `closed`; `unavailable` → `open` (a later attempt worked) or `closed`. An
 /// attempt to open again is made at most every ten seconds, by whoever needs the disk next. The same
-/// goes for a store that is open and cannot write, for want of room or as a guest: it serves until one
-/// that can write takes its place.
+/// goes for a store that is open and cannot write, for want of room or as a guest, and for one whose
+/// directory was removed under it: it serves until another takes its place.
 final class DiskTier: Sendable {
     fileprivate enum State {
         case open(DiskStore, retryAt: MonotonicTime)
@@ -50,13 +50,16 @@ final class DiskTier: Sendable {
     ) {
         self.time = time
         self.makeStore = makeStore
-        state = Guarded(Self.attempt(makeStore, time: time))
+        let first = Self.attempt(makeStore, time: time)
+        // An owner that loses its directory has not tried to open it again yet.
+        let isOwner = first.store?.access.canWrite == true
+        state = Guarded(isOwner ? first.retrying(at: time.monotonicTime()) : first)
     }
 
-    /// The store if it is open now; never touches the disk.
+    /// The store if it is open now and its directory is there; never touches the disk.
     var openStore: DiskStore? {
         state.withLock { state in
-            guard case .open(let store, _) = state else { return nil }
+            guard let store = state.store, !store.isLost else { return nil }
             return store
         }
     }
@@ -64,8 +67,11 @@ final class DiskTier: Sendable {
     /// Why the directory cannot be used at present; nil if it can.
     var trouble: CacheError? {
         state.withLock { state in
-            guard case .unavailable(let error, _) = state else { return nil }
-            return error
+            switch state {
+            case .open(let store, _): store.isLost ? store.core.lostDirectory : nil
+            case .unavailable(let error, _): error
+            case .closed: nil
+            }
         }
     }
 
@@ -74,10 +80,11 @@ final class DiskTier: Sendable {
     /// - Throws: why it cannot be used.
     func store() throws(CacheError) -> DiskStore {
         let now = time.monotonicTime()
+        state.withLock { $0.store }?.core.look()
         let known: Result<DiskStore, CacheError>? = state.withLock { state in
             switch state {
             case .open(let store, let retryAt):
-                guard !store.access.canWrite, now >= retryAt else { return .success(store) }
+                guard store.wantsAnother, now >= retryAt else { return .success(store) }
                 state = .open(store, retryAt: now.advanced(by: Self.retryInterval))
                 return nil
             case .closed:
@@ -106,6 +113,15 @@ final class DiskTier: Sendable {
     }
 
     private func reopen() throws(CacheError) -> DiskStore {
+        if let lost = state.withLock({ $0.store }), lost.isLost {
+            lost.close()
+            // Its own writes under way would be unknown to the next owner: they end soon.
+            guard lost.core.lock.isClosed else {
+                let now = time.monotonicTime()
+                state.withLock { if $0.store === lost { $0 = $0.retrying(at: now) } }
+                return lost
+            }
+        }
         let attempt = Self.attempt(makeStore, time: time)
         let (chosen, surplus) = state.withLock { state -> (State, State) in
             guard attempt.isBetter(than: state) else { return (state, attempt) }
@@ -143,13 +159,28 @@ extension DiskTier.State {
         return store
     }
 
+    /// The same, with another time for the next attempt.
+    fileprivate func retrying(at time: MonotonicTime) -> Self {
+        switch self {
+        case .open(let store, _): .open(store, retryAt: time)
+        case .unavailable(let error, _): .unavailable(error, retryAt: time)
+        case .closed: .closed
+        }
+    }
+
     /// Whether this attempt is to take the place of what there was before it.
     fileprivate func isBetter(than before: Self) -> Bool {
         switch (before, self) {
         case (.closed, _): false
         case (.unavailable, _): true
-        case (.open(let old, _), .open(let new, _)): !old.access.canWrite && new.access.canWrite
+        case (.open(let old, _), .open(let new, _)):
+            old.isLost || !old.access.canWrite && new.access.canWrite
         case (.open, _): false
         }
     }
+}
+
+extension DiskStore {
+    /// Whether it is worth to open the directory again.
+    fileprivate var wantsAnother: Bool { !access.canWrite || isLost }
 }

@@ -185,7 +185,7 @@ extension DownloadOperation {
         guard request.policy != .reload, let known = fill.generation,
             let validator = start.validator, validator == known.head.validator,
             stored.isOfSameResource(as: known.head),
-            !known.entry.isSuperseded, !fill.isContradicted(known.entry)
+            known.entry.checkFillable(), !fill.isContradicted(known.entry)
         else { return nil }
         let (length, knownLength) = (start.completeLength, known.entry.completeLength)
         guard length == nil || knownLength == nil || length == knownLength else { return nil }

@@ -96,7 +96,7 @@ struct DownloadOperation: Sendable {
     /// Its bytes are shared, also those that it has passed: each is fetched once (invariant 8).
     private func broughtMeanwhile() -> Fill.Generation? {
         if let base, let firstMissing, base.entry.held(at: firstMissing) != nil { return base }
-        guard isAfterMiss, let generation = fill.generation, !generation.entry.isSuperseded,
+        guard isAfterMiss, let generation = fill.generation, generation.entry.isFillable,
             generation.entry.generation != lacking
         else { return nil }
         return generation

@@ -108,6 +108,8 @@ extension FillSink {
         guard let base = operation.base else {
             throw CacheError(.originFailed, "a part of a representation that is not held")
         }
+        // The answer says whether its bytes are stored.
+        _ = base.entry.checkFillable()
         var stored = operation.freshened(base, by: head, completeLength: length)
         if repeats { stored = operation.noteWithoutRanges(stored, head.response, base.entry) }
         let generation = Fill.Generation(head: stored, entry: base.entry)

@@ -92,6 +92,9 @@ final class FillSink: DownloadSink {
     }
 
     func write(_ chunk: BodyChunk, at offset: Int64) async throws(CacheError) {
+        guard !offset.addingReportingOverflow(Int64(chunk.count)).overflow else {
+            throw CacheError(.originFailed, "body bytes behind the last one that has a number")
+        }
         // Its slot may have been taken for somebody who plays.
         try await context.unstall()
         received.withLock { $0 += Int64(chunk.count) }
@@ -152,8 +155,8 @@ final class FillSink: DownloadSink {
     }
 
     func holds(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
-        guard let entry = comparableEntry else { return false }
-        let end = offset + Int64(bytes.count)
+        let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))
+        guard let entry = comparableEntry, !overflow else { return false }
         let held = Self.readAll(entry, from: offset, to: end)
         return held.count == bytes.count && held.elementsEqual(bytes)
     }
@@ -191,7 +194,6 @@ final class FillSink: DownloadSink {
         _ generation: Fill.Generation,
         _ fill: DiskFill?
     ) throws(CacheError) {
-        let blockSize = generation.entry.blockSize
         var fill = fill
         if let open = fill, open.position < offset {
             end(open)
@@ -202,8 +204,9 @@ final class FillSink: DownloadSink {
             begun = fill
         } else {
             // Bytes before the first whole block cannot be held; nobody asks for them alone.
-            let start = (offset + blockSize - 1) / blockSize * blockSize
-            guard start < offset + Int64(chunk.count) else { return }
+            guard let start = BlockTable.start(atOrBehind: offset),
+                start < offset + Int64(chunk.count)
+            else { return }
             begun = try generation.entry.beginFill(
                 at: start,
                 within: promise.withLock { $0 }

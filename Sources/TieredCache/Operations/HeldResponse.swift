@@ -26,6 +26,12 @@ struct HeldResponse: Sendable {
         body = .disk(entry)
     }
 
+    /// What holds it on disk; nil for the memory tier.
+    var diskEntry: DiskEntry? {
+        guard case .disk(let entry) = body else { return nil }
+        return entry
+    }
+
     /// The length of the whole body; nil while the origin has not told.
     var completeLength: Int64? {
         switch body {

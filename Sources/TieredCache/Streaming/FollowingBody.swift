@@ -148,9 +148,7 @@ final class FollowingBody: BodySource {
 
     /// A block that was held and is a gap now was damaged: its bytes will be the origin's.
     private func noteMissing(at position: Int64) {
-        let block = position / entry.blockSize * entry.blockSize
-        let (end, overflow) = block.addingReportingOverflow(entry.blockSize)
-        state.withLock { $0.held.remove(block..<(overflow ? .max : end)) }
+        state.withLock { $0.held.remove(BlockTable.extent(around: position)) }
     }
 
     private func didDeliver(_ range: Range<Int64>) {

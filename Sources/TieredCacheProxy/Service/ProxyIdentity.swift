@@ -48,7 +48,12 @@ struct ProxyIdentity: Hashable, Sendable {
     /// Reads what is kept with a directory.
     static func read(from directory: FilePath) -> ProxyIdentity {
         do {
-            let file = try FileDescriptor.open(directory.appending(fileName), .readOnly)
+            // What is no file must not be waited for.
+            let file = try FileDescriptor.open(
+                directory.appending(fileName),
+                .readOnly,
+                options: [.noFollow, .nonBlocking]
+            )
             return try file.closeAfter {
                 var bytes = [UInt8](repeating: 0, count: 4096)
                 let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
@@ -69,7 +74,7 @@ struct ProxyIdentity: Hashable, Sendable {
         let file = try FileDescriptor.open(
             directory.appending(Self.fileName),
             .writeOnly,
-            options: [.create, .truncate, .noFollow],
+            options: [.create, .truncate, .noFollow, .nonBlocking],
             permissions: .ownerReadWrite
         )
         try file.closeAfter { _ = try file.writeAll(text.utf8) }

@@ -158,6 +158,24 @@ struct DiskLimitTests {
         #expect(try store.usage().bytes == disk.allocatedBytes)
     }
 
+    @Test("a limit that the directory's own files exceed is refused, and nothing is made")
+    func tooLow() throws {
+        let disk = TestDisk(.posix)
+        for limit in [.min, -1, 0, 1, 4096, DiskStoreOptions.minimumLimit - 1] {
+            let error = #expect(throws: CacheError.self) { try disk.open(limit: limit) }
+            #expect(error?.code == .invalidArgument)
+        }
+        #expect(!FileManager.default.fileExists(atPath: disk.root.string))
+        let store = try disk.open(limit: DiskStoreOptions.minimumLimit)
+        #expect(throws: CacheError.self) { try store.store([1], for: key("a")) }
+        #expect(throws: CacheError.self) { try store.setLimit(DiskStoreOptions.minimumLimit - 1) }
+        #expect(disk.allocatedBytes <= DiskStoreOptions.minimumLimit)
+        // Who only looks has no limit.
+        var options = disk.options(limit: 1)
+        options.isReader = true
+        #expect(try disk.open(options).list().isEmpty)
+    }
+
     @Test("a directory opened with a lower limit is brought below it", arguments: DiskKind.allCases)
     func openedLower(kind: DiskKind) throws {
         let disk = TestDisk(kind)

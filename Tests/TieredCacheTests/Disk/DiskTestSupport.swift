@@ -236,6 +236,16 @@ final class TestDisk: Sendable {
         }
     }
 
+    /// Removes a directory with all that is in it; the empty path is the root.
+    func deleteDirectory(_ path: String) throws {
+        let directory = path.isEmpty ? root : root.appending(path)
+        if kind == .memory {
+            memory.deleteDirectory(directory.string)
+        } else {
+            try FileManager.default.removeItem(atPath: directory.string)
+        }
+    }
+
     func delete(_ path: String) throws {
         if kind == .memory {
             memory.delete("\(root)/\(path)")

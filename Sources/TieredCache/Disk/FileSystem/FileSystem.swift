@@ -115,6 +115,33 @@ extension FileSystem {
     /// None: what is no file of the kernel's can only be read.
     public func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32? { nil }
 
+    /// Opens a regular file: a device in its place would take bytes and give others back.
+    ///
+    /// - Throws: `ENXIO` for anything else; see ``FileSystemError/isAbsence``.
+    func openFile(
+        _ name: String,
+        in directory: OpenFile,
+        _ mode: OpenMode
+    ) throws(FileSystemError) -> OpenFile {
+        let file = try open(name, in: directory, mode)
+        _ = try requireFile(file)
+        return file
+    }
+
+    /// The status of an open file; closes it if it is no regular one.
+    func requireFile(_ file: OpenFile) throws(FileSystemError) -> FileStatus {
+        do throws(FileSystemError) {
+            let status = try status(of: file)
+            guard status.kind == .file else {
+                throw FileSystemError(.open, .noSuchAddressOrDevice)
+            }
+            return status
+        } catch {
+            close(file)
+            throw error
+        }
+    }
+
     func write(
         _ bytes: UnsafeRawBufferPointer,
         to file: OpenFile,

@@ -77,7 +77,7 @@ extension CacheError {
             "raise the limit of open files (ulimit -n)"
         case .ioError:
             "check the disk"
-        case .notDirectory, .tooManySymbolicLinkLevels, .isDirectory:
+        case .notDirectory, .tooManySymbolicLinkLevels, .isDirectory, .noSuchAddressOrDevice:
             "move away what stands in its place"
         case .fileNameTooLong:
             "choose a directory with a shorter path"

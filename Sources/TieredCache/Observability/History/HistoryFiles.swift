@@ -166,7 +166,8 @@ struct HistoryFiles: Sendable {
 
     private func allocated(_ name: String) -> Int64 {
         do throws(FileSystemError) {
-            return try core.fileSystem.status(of: name, in: core.root).allocatedBytes
+            let status = try core.fileSystem.status(of: name, in: core.root)
+            return status.kind == .file ? status.allocatedBytes : 0
         } catch {
             return 0  // There is none.
         }

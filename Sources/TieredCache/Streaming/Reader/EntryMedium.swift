@@ -173,8 +173,7 @@ final class EntryMedium: ReaderMedium {
 
     /// What is not held any more, being damaged or given up, comes from the origin.
     private func didMiss(_ offset: Int64) {
-        let block = offset / entry.blockSize * entry.blockSize
-        state.withLock { $0.heldAtStart.remove(block..<(block + entry.blockSize)) }
+        state.withLock { $0.heldAtStart.remove(BlockTable.extent(around: offset)) }
     }
 
     private func missing(_ offset: Int64) -> CacheError {

@@ -41,6 +41,7 @@ extension Workplace {
         try await serve(arguments, signal: signal, body)
     }
 
+    /// The same with arguments that were put together before.
     @discardableResult
     func serve(
         _ arguments: [String],
