@@ -344,8 +344,10 @@ static void describe(const struct stat *from, struct tc_file_status *to) {
   to->identity = from->st_ino;
 #if defined(__APPLE__)
   to->modified = nanoseconds(from->st_mtimespec);
+  to->changed = nanoseconds(from->st_ctimespec);
 #else
   to->modified = nanoseconds(from->st_mtim);
+  to->changed = nanoseconds(from->st_ctim);
 #endif
 }
 

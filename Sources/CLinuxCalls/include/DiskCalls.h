@@ -15,8 +15,9 @@ struct tc_file_status {
   int32_t kind;
   int64_t size;
   int64_t allocated;
-  /// Nanoseconds since 1970.
+  /// Nanoseconds since 1970: content, and content or anything else.
   int64_t modified;
+  int64_t changed;
   uint64_t identity;
 };
 

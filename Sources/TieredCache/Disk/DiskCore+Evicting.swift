@@ -210,10 +210,13 @@ extension DiskEntry {
         let (record, freed) = state.withLock { state -> (OpenFile?, Int64) in
             state.isDetached = true
             let kept = state.isInline ? slot?.recordBytes ?? 0 : slot?.bodyBytes ?? 0
+            let retired = state.hasRetiredRecord ? slot?.recordBytes ?? 0 : 0
             state.detachedBytes += kept
+            state.retiredBytes += retired
+            state.hasRetiredRecord = false
             let record = state.isInline ? nil : state.record
             if record != nil { state.record = nil }
-            return (record, (slot?.bytes ?? 0) - kept)
+            return (record, (slot?.bytes ?? 0) - kept - retired)
         }
         if let record { core.fileSystem.close(record) }
         core.releaseDetached(freed, of: name)

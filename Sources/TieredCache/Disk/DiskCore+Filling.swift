@@ -7,10 +7,7 @@ extension DiskCore {
         entry.state.withLock { state in
             guard state.isInline, !state.table.isComplete else { return }
             // An inline body that was found damaged is written anew, as a body of its own.
-            state.flags.remove(.inline)
-            if let body = state.body { state.retired.append(body) }
-            state.body = nil
-            state.bodyOffset = 0
+            state.retireInlineBody()
             state.isPublished = false
         }
         do throws(FileSystemError) {
@@ -194,12 +191,20 @@ extension DiskCore {
         recordBytes: Int64,
         bodyBytes: Int64
     ) {
-        let (flags, detached) = entry.state.withLock { state in
-            defer { state.detachedBytes = 0 }
-            return (state.flags, state.detachedBytes)
+        let (flags, detached, keepsRecord) = entry.state.withLock { state in
+            defer {
+                state.detachedBytes = 0
+                state.hasRetiredRecord = false
+            }
+            return (state.flags, state.detachedBytes, state.hasRetiredRecord)
         }
-        // From now on the slot has them.
-        state.withLock { $0.ledger.book(-detached) }
+        let kept = state.withLock { state in
+            let kept = keepsRecord ? state.index[entry.name]?.recordBytes ?? 0 : 0
+            // From now on the slot has what was detached, and the entry what the slot had.
+            state.ledger.book(kept - detached)
+            return kept
+        }
+        entry.state.withLock { $0.retiredBytes += kept }
         let slot = DiskIndex.Slot(
             name: entry.name,
             generation: entry.generation,
@@ -334,6 +339,25 @@ extension DiskFill {
     func writeAndEnd(_ bytes: UnsafeRawBufferPointer) throws(CacheError) {
         defer { end() }
         try write(bytes)
+    }
+}
+
+extension DiskEntryState {
+    /// Gives up a damaged inline body; what is fetched for it becomes a body of its own.
+    ///
+    /// The record's file stays open for who reads from it just now.
+    fileprivate mutating func retireInlineBody() {
+        flags.remove(.inline)
+        bodyOffset = 0
+        guard let body else { return }
+        retired.append(body)
+        self.body = nil
+        if isDetached {
+            retiredBytes += detachedBytes
+            detachedBytes = 0
+        } else {
+            hasRetiredRecord = true
+        }
     }
 }
 

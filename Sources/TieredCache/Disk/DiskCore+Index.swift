@@ -89,7 +89,7 @@ extension DiskCore {
             if state.withLock({ $0.loaded[shard] }) { return 0 }
             var scan = Scan()
             if mayExist {
-                if let known = snapshot?.slots(of: shard, at: modification(of: shard)) {
+                if let known = snapshot?.slots(of: shard, at: stamp(of: shard)) {
                     scan.slots = known
                 } else {
                     try self.scan(shard, into: &scan, upgrading: access.canWrite)

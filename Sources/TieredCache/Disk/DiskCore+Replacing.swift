@@ -114,7 +114,7 @@ extension DiskCore {
             }
             return keepsOld ? old : 0
         }
-        entry.state.withLock { $0.detachedBytes += kept }
+        entry.state.withLock { $0.retiredBytes += kept }
     }
 
     /// The verified body of an inline record; `nil` if there is none, or not any more.

@@ -29,12 +29,13 @@ extension DiskCore {
         }
     }
 
-    /// The last change of one of the 256 directories; `nil` if that cannot be told.
-    func modification(of shard: Int) -> Int64? {
+    /// What one of the 256 directories is now; `nil` if that cannot be told.
+    func stamp(of shard: Int) -> IndexSnapshot.Stamp? {
         guard let entries else { return nil }
         do throws(FileSystemError) {
             let status = try fileSystem.status(of: EntryName.shard(shard), in: entries)
-            return status.kind == .directory && status.modified > 0 ? status.modified : nil
+            guard status.kind == .directory, status.modified > 0 else { return nil }
+            return IndexSnapshot.Stamp(status)
         } catch {
             return nil  // Then it is read, and what is wrong is reported.
         }
@@ -135,7 +136,7 @@ extension DiskCore {
             let slots =
                 known.loaded[shard]
                 ? numbers.map { known.index.slot($0) }
-                : before?.slots(of: shard, at: modification(of: shard))?.map(known.used)
+                : before?.slots(of: shard, at: stamp(of: shard))?.map(known.used)
             guard let slots, let section = section(of: shard, slots) else { continue }
             try fileSystem.write(section, to: file, at: offset)
             offset += Int64(section.count)
@@ -144,8 +145,8 @@ extension DiskCore {
 
     private func section(of shard: Int, _ slots: [DiskIndex.Slot]) -> [UInt8]? {
         guard !slots.isEmpty, slots.allSatisfy(IndexSnapshot.canHold),
-            let modified = modification(of: shard)
+            let stamp = stamp(of: shard)
         else { return nil }
-        return IndexSnapshot.encode(shard: shard, modified: modified, slots)
+        return IndexSnapshot.encode(shard: shard, stamp: stamp, slots)
     }
 }

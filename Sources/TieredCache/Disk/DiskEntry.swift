@@ -55,7 +55,8 @@ public final class DiskEntry: Sendable {
     deinit {
         let (files, bytes, isOrphan, succession) = state.withLock { state in
             let isOrphan = state.body != nil && !state.isPublished && !state.isDetached
-            return (state.allFiles, state.detachedBytes, isOrphan, state.succession)
+            let bytes = state.detachedBytes + state.retiredBytes
+            return (state.allFiles, bytes, isOrphan, state.succession)
         }
         if case .waiting = succession {
             core.state.withLock { $0.successors.sweep(name, generation) }
@@ -169,11 +170,15 @@ struct DiskEntryState: Sendable {
     var record: OpenFile?
     /// Files that were replaced and may still be read from.
     var retired: [OpenFile] = []
+    /// What those of them are booked with that have no name any more; freed with this object.
+    var retiredBytes: Int64 = 0
+    /// Whether the record that has the name is among them, and is to lose it.
+    var hasRetiredRecord = false
     /// Whether the record file exists.
     var isPublished = false
     /// Whether the files have no name any more: replaced, removed, or evicted.
     var isDetached = false
-    /// Bytes that are booked and that no slot of the index has; freed with this object.
+    /// What the body is booked with if no slot of the index has it; freed with this object.
     var detachedBytes: Int64 = 0
     /// The ends of running fills.
     var tails: [FillTail] = []

@@ -5,19 +5,20 @@
 ///
 /// | offset | size | field |
 /// | --- | --- | --- |
-/// | 0 | 8 | magic `89 54 43 69 64 78 01 0A` (`.TCidx`, version 1, newline) |
+/// | 0 | 8 | magic `89 54 43 69 64 78 02 0A` (`.TCidx`, version 2, newline) |
 /// | 8 | 8 | checksum: XXH3-64 of all that follows in the section |
-/// | 16 | 8 | the directory's last change, nanoseconds since 1970 |
-/// | 24 | 4 | the directory's number |
-/// | 28 | 4 | number of entries |
-/// | 32 | 40 × n | entries: digest 16, generation 8, last use 8, record 4 and body 4, in units of 512 bytes; the upper bit of the first says whether there is a body file, those of the second are the queue |
+/// | 16 | 8 | the directory's last modification, nanoseconds since 1970 |
+/// | 24 | 8 | which directory it is: see ``Stamp`` |
+/// | 32 | 4 | the directory's number |
+/// | 36 | 4 | number of entries |
+/// | 40 | 40 × n | entries: digest 16, generation 8, last use 8, record 4 and body 4, in units of 512 bytes; the upper bit of the first says whether there is a body file, those of the second are the queue |
 enum IndexSnapshot {
     /// The file, below the root.
     static let name = "INDEX"
-    static let headerLength = 32
+    static let headerLength = 40
     static let entryLength = 40
-    /// `.TCidx`, version 1, newline, as a little-endian number.
-    static let magic: UInt64 = 0x0A01_7864_6943_5489
+    /// `.TCidx`, version 2, newline, as a little-endian number.
+    static let magic: UInt64 = 0x0A02_7864_6943_5489
     /// A directory changed so shortly before the snapshot was written may have been changed once more
     /// within the same tick of the file system's clock.
     static let clockGrain: Int64 = 20_000_000
@@ -25,9 +26,30 @@ enum IndexSnapshot {
     private static let bodyBits: UInt32 = 30
     private static let bodyMark: UInt32 = 1 << 31
 
+    /// By what one of the 256 directories is known to be as it was.
+    struct Stamp: Hashable, Sendable {
+        /// When names came or went last.
+        var modified: Int64
+        /// Tells it from a copy, which may be allocated otherwise: the inode, and the time of its last
+        /// change of any kind, which whoever copies cannot set.
+        var origin: UInt64
+
+        init(modified: Int64, origin: UInt64) {
+            self.modified = modified
+            self.origin = origin
+        }
+
+        init(_ status: FileStatus) {
+            modified = status.modified
+            origin =
+                status.identity &* 0xBF58_476D_1CE4_E5B9
+                ^ UInt64(bitPattern: status.changed) &* 0x94D0_49BB_1331_11EB
+        }
+    }
+
     struct Header: Equatable {
         var checksum: UInt64
-        var modified: Int64
+        var stamp: Stamp
         var shard: Int
         var count: Int
 
@@ -42,15 +64,16 @@ enum IndexSnapshot {
     }
 
     /// A section as it stands in the file.
-    static func encode(shard: Int, modified: Int64, _ slots: [DiskIndex.Slot]) -> [UInt8] {
+    static func encode(shard: Int, stamp: Stamp, _ slots: [DiskIndex.Slot]) -> [UInt8] {
         let total = headerLength + slots.count * entryLength
         return [UInt8](unsafeUninitializedCapacity: total) { buffer, count in
             count = total
             let bytes = UnsafeMutableRawBufferPointer(buffer)
             bytes.put(magic, at: 0)
-            bytes.put(modified, at: 16)
-            bytes.put(UInt32(truncatingIfNeeded: shard), at: 24)
-            bytes.put(UInt32(truncatingIfNeeded: slots.count), at: 28)
+            bytes.put(stamp.modified, at: 16)
+            bytes.put(stamp.origin, at: 24)
+            bytes.put(UInt32(truncatingIfNeeded: shard), at: 32)
+            bytes.put(UInt32(truncatingIfNeeded: slots.count), at: 36)
             for (index, slot) in slots.enumerated() {
                 encode(slot, into: bytes, at: headerLength + index * entryLength)
             }
@@ -78,13 +101,16 @@ enum IndexSnapshot {
         guard bytes.count >= headerLength, bytes.get(UInt64.self, at: 0) == magic else {
             return nil
         }
-        let shard = Int(bytes.get(UInt32.self, at: 24))
+        let shard = Int(bytes.get(UInt32.self, at: 32))
         guard shard < 256 else { return nil }
         return Header(
             checksum: bytes.get(UInt64.self, at: 8),
-            modified: bytes.get(Int64.self, at: 16),
+            stamp: Stamp(
+                modified: bytes.get(Int64.self, at: 16),
+                origin: bytes.get(UInt64.self, at: 24)
+            ),
             shard: shard,
-            count: Int(bytes.get(UInt32.self, at: 28))
+            count: Int(bytes.get(UInt32.self, at: 36))
         )
     }
 

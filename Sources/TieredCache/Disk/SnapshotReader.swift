@@ -29,14 +29,14 @@ struct SnapshotReader {
     ///
     /// - Parameters:
     ///   - shard: the directory's number.
-    ///   - modified: its last change; `nil` if that is not known.
+    ///   - stamp: what it is now; `nil` if that is not known.
     /// - Returns: `nil` if the snapshot does not know them, or not as they are now.
-    mutating func slots(of shard: Int, at modified: Int64?) -> [DiskIndex.Slot]? {
+    mutating func slots(of shard: Int, at stamp: IndexSnapshot.Stamp?) -> [DiskIndex.Slot]? {
         while let header = next(), header.shard < shard {
             skip(header)
         }
         guard let header = pending, header.shard == shard else { return nil }
-        guard let modified, header.modified == modified, modified < trustedUntil else {
+        guard let stamp, header.stamp == stamp, stamp.modified < trustedUntil else {
             skip(header)
             return nil
         }

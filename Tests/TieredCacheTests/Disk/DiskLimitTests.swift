@@ -158,6 +158,35 @@ struct DiskLimitTests {
         #expect(try store.usage().bytes == disk.allocatedBytes)
     }
 
+    @Test(
+        "a damaged inline body counts as long as it is open, also once it was fetched again",
+        arguments: [100, 60_000],
+        [false, true]
+    )
+    func damagedInline(size: Int, isReplacedBefore: Bool) throws {
+        let disk = TestDisk(.memory)
+        do { try disk.open().store(bytes(size), for: key("a")) }
+        let path = disk.paths(".record")[0]
+        var content = try disk.content(path)
+        content[content.count - 1] ^= 1
+        try disk.write(content, path)
+        let store = try disk.open()
+        try store.loadIndex()
+        let entry = try #require(try store.entry(for: key("a")))
+        #expect(entry.read(size).isEmpty)
+        let fill = try entry.beginFill(at: 0)
+        // Removed meanwhile, it keeps what it has open.
+        if isReplacedBefore { try store.store(bytes(10), for: key("a")) }
+        #expect(store.bookedBytes == disk.memory.allocatedBytes)
+        try fill.write(bytes(size))
+        #expect(entry.read(size) == bytes(size))
+        #expect(store.bookedBytes == disk.memory.allocatedBytes)
+        try store.store(bytes(300), for: key("a"))
+        #expect(store.bookedBytes == disk.memory.allocatedBytes)
+        #expect(disk.memory.allocatedBytes > disk.allocatedBytes)
+        withExtendedLifetime((entry, fill)) {}
+    }
+
     @Test("a limit that the directory's own files exceed is refused, and nothing is made")
     func tooLow() throws {
         let disk = TestDisk(.posix)

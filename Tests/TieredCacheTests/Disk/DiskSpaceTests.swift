@@ -193,4 +193,7 @@ extension DiskStore {
     }
 
     var reservedBytes: Int64 { core.state.withLock { $0.ledger.reserved } }
+
+    /// What the ledger says without a look at the disk.
+    var bookedBytes: Int64 { core.state.withLock { $0.ledger.bytes } }
 }

@@ -124,6 +124,34 @@ struct DiskStartTests {
         #expect((0..<20).contains(watched.recordsOpened))
     }
 
+    @Test("a copy that is allocated otherwise does not believe the snapshot of the original")
+    func copied() throws {
+        try fill(0..<300)
+        do {
+            let store = try DiskStore(options)
+            let film = try store.makeEntry(for: key("film"), metadata: [], completeLength: 8 << 20)
+            for offset in [0, 4 << 20] as [Int64] {
+                try film.beginFill(at: offset).write(bytes(65_536))
+            }
+        }
+        try age()
+        let original = disk.allocatedBytes
+        let copy = disk.root.removingLastComponent().appending("copy")
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/cp")
+        process.arguments = ["-a", "--sparse=never", disk.root.string, copy.string]
+        try process.run()
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0)
+        var copied = options
+        copied.root = copy
+        let store = try watched.store(copied)
+        let used = try store.usage()
+        #expect(used.entries == 301)
+        #expect(used.bytes > original + (3 << 20))
+        #expect(used.bytes == TestDisk.files(below: copy).values.reduce(0, +))
+    }
+
     @Test("a directory that changed just before the snapshot was written is read")
     func racy() throws {
         try fill(0..<50)

@@ -181,6 +181,11 @@ final class TestDisk: Sendable {
                 $0[String($1.key.dropFirst(prefix.count))] = $1.value
             }
         }
+        return Self.files(below: root)
+    }
+
+    /// The same of any directory of the machine.
+    static func files(below root: FilePath) -> [String: Int64] {
         var result: [String: Int64] = [:]
         let paths = FileManager.default.subpaths(atPath: root.string) ?? []
         for path in paths {

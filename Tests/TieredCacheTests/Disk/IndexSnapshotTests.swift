@@ -23,6 +23,10 @@ struct IndexSnapshotTests {
         )
     }
 
+    private static func stamp(_ modified: Int64) -> IndexSnapshot.Stamp {
+        IndexSnapshot.Stamp(modified: modified, origin: .max - 7)
+    }
+
     private func decode(_ bytes: [UInt8]) -> [DiskIndex.Slot]? {
         bytes.withUnsafeBytes { bytes in
             IndexSnapshot.header(bytes).flatMap { IndexSnapshot.slots($0, bytes) }
@@ -33,10 +37,10 @@ struct IndexSnapshotTests {
     func roundTrip(count: Int) throws {
         let slots = Self.slots(count)
         #expect(slots.allSatisfy(IndexSnapshot.canHold))
-        let bytes = IndexSnapshot.encode(shard: 0xAB, modified: -5, slots)
-        #expect(bytes.count == 32 + 40 * count)
+        let bytes = IndexSnapshot.encode(shard: 0xAB, stamp: Self.stamp(-5), slots)
+        #expect(bytes.count == 40 + 40 * count)
         let header = try #require(bytes.withUnsafeBytes(IndexSnapshot.header))
-        #expect(header.shard == 0xAB && header.modified == -5 && header.count == count)
+        #expect(header.shard == 0xAB && header.count == count && header.stamp == Self.stamp(-5))
         let read = try #require(decode(bytes))
         #expect(read.map(\.name) == slots.map(\.name))
         #expect(read.map(\.generation) == slots.map(\.generation))
@@ -49,7 +53,7 @@ struct IndexSnapshotTests {
 
     @Test("a flipped bit anywhere is noticed")
     func flipped() {
-        let bytes = IndexSnapshot.encode(shard: 0xAB, modified: 9, Self.slots(3))
+        let bytes = IndexSnapshot.encode(shard: 0xAB, stamp: Self.stamp(9), Self.slots(3))
         for index in bytes.indices {
             for bit in 0..<8 {
                 var damaged = bytes
@@ -64,7 +68,7 @@ struct IndexSnapshotTests {
 
     @Test("entries of another directory are not taken, whatever the checksum says")
     func foreign() {
-        #expect(decode(IndexSnapshot.encode(shard: 1, modified: 9, Self.slots(2))) == nil)
+        #expect(decode(IndexSnapshot.encode(shard: 1, stamp: Self.stamp(9), Self.slots(2))) == nil)
     }
 
     @Test("a body too large for the format is left out")

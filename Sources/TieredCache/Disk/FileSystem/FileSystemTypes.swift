@@ -45,6 +45,8 @@ public struct FileStatus: Hashable, Sendable {
     public var allocatedBytes: Int64
     /// The last modification, in nanoseconds since 1970.
     public var modified: Int64
+    /// The last change of any kind, in nanoseconds since 1970; unlike ``modified``, no program can set it.
+    public var changed: Int64
     /// The inode number.
     public var identity: UInt64
 
@@ -54,12 +56,14 @@ public struct FileStatus: Hashable, Sendable {
         size: Int64,
         allocatedBytes: Int64,
         modified: Int64,
+        changed: Int64 = 0,
         identity: UInt64
     ) {
         self.kind = kind
         self.size = size
         self.allocatedBytes = allocatedBytes
         self.modified = modified
+        self.changed = changed
         self.identity = identity
     }
 }

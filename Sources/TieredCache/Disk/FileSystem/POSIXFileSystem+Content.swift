@@ -170,6 +170,7 @@ extension FileStatus {
             size: status.size,
             allocatedBytes: status.allocated,
             modified: status.modified,
+            changed: status.changed,
             identity: status.identity
         )
     }
