@@ -178,7 +178,7 @@ extension InMemoryFileSystem.State {
             return FileStatus(
                 kind: .file,
                 size: files[number]?.content.length ?? 0,
-                allocatedBytes: files[number]?.content.allocatedBytes ?? 0,
+                allocatedBytes: shownBytes(number),
                 modified: files[number]?.modified ?? 0,
                 identity: UInt64(number)
             )

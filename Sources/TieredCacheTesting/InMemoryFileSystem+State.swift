@@ -12,6 +12,8 @@ extension InMemoryFileSystem {
         var content = Pages()
         var unsynced = UnsyncedPages()
         var modified: Int64
+        /// What it showed to be allocated when that was settled last.
+        var shownBytes: Int64 = 512
         var opens = 0
         /// Neither a name nor anybody who has it open; kept because a power cut may bring a name back.
         var isGone = false
@@ -44,6 +46,8 @@ extension InMemoryFileSystem {
         let remembersUnsynced: Bool
         /// The disk before each change, while they are recorded.
         var crashPoints: [State]?
+        var isAllocationDelayed = false
+        var aheadBytes: Int64 = 0
         private(set) var allocatedBytes: Int64 = 0
         private(set) var peakAllocatedBytes: Int64 = 0
 
@@ -89,6 +93,21 @@ extension InMemoryFileSystem.State {
         file.modified = now
         book(file.content.allocatedBytes - before)
         files[number] = file
+    }
+
+    mutating func settle() {
+        files = files.mapValues { file in
+            var file = file
+            file.shownBytes = file.content.allocatedBytes
+            return file
+        }
+    }
+
+    /// What a status says that a file is allocated.
+    func shownBytes(_ number: Int) -> Int64 {
+        guard let file = files[number] else { return 0 }
+        let shown = isAllocationDelayed ? file.shownBytes : file.content.allocatedBytes
+        return file.opens > 0 ? shown + aheadBytes : shown
     }
 
     /// Changes what a name stands for.

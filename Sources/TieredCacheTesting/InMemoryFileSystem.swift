@@ -87,6 +87,27 @@ public final class InMemoryFileSystem: FileSystem {
     /// How many calls have changed the disk.
     public var changeCount: Int { state.withLock { $0.changeCount } }
 
+    /// From now on a status tells what a file was allocated when ``settleAllocation()`` was called
+    /// last, 512 bytes if it is newer: as ZFS does for some seconds.
+    public func delayAllocation() {
+        state.withLock { state in
+            state.isAllocationDelayed = true
+            state.settle()
+        }
+    }
+
+    /// Files show what they are allocated by now.
+    public func settleAllocation() {
+        state.withLock { $0.settle() }
+    }
+
+    /// A status tells so many bytes more of a file that is open, as XFS does, which allocates ahead.
+    ///
+    /// They count nowhere else.
+    public func allocateAhead(_ bytes: Int64) {
+        state.withLock { $0.aheadBytes = bytes }
+    }
+
     /// Changes a file behind everybody's back.
     ///
     /// - Parameters:

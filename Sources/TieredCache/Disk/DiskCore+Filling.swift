@@ -161,7 +161,7 @@ extension DiskCore {
         }
         let status = try fileSystem.status(of: file)
         let bodyBytes = try bodyBytes(of: entry)
-        publish(&lock, entry, recordBytes: status.allocatedBytes, bodyBytes: bodyBytes)
+        publish(&lock, entry, recordBytes: bookedRecord(status, of: entry), bodyBytes: bodyBytes)
     }
 
     private static func encode(_ checksums: [UInt64]) -> [UInt8] {
@@ -222,14 +222,18 @@ extension DiskCore {
         guard let body, !isInline else { return 0 }
         let status = try fileSystem.status(of: body)
         entry.state.withLock { $0.verification = status.verification }
-        return status.allocatedBytes
+        return bookedBody(status, of: entry)
     }
 
     /// Books what the files of a published entry are allocated now.
     func book(_ entry: DiskEntry, _ record: OpenFile) throws(FileSystemError) {
-        let isInline = entry.state.withLock { $0.isInline }
         let bodyBytes = try bodyBytes(of: entry)
-        let recordBytes = try fileSystem.status(of: record).allocatedBytes
+        let recordBytes = bookedRecord(try fileSystem.status(of: record), of: entry)
+        book(entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
+    }
+
+    func book(_ entry: DiskEntry, recordBytes: Int64, bodyBytes: Int64) {
+        let isInline = entry.state.withLock { $0.isInline }
         state.withLock { state in
             let delta = state.index.update(entry.name, generation: entry.generation) { slot in
                 slot.recordBytes = recordBytes

@@ -217,6 +217,7 @@ extension DiskCore {
                 }
             }
             if isUsed, blocking { persistUse(of: entry, now) }
+            if blocking { settle(entry) }
         }
     }
 }

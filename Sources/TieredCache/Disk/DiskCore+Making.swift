@@ -127,7 +127,7 @@ extension DiskCore {
                 let failure = settleName(of: entry)
                 let status = try fileSystem.status(of: file)
                 entry.didStoreInline(file, Int64(head.count), checksum, status)
-                publish(&lock, entry, recordBytes: status.allocatedBytes, bodyBytes: 0)
+                publish(&lock, entry, recordBytes: bookedRecord(status, of: entry), bodyBytes: 0)
                 didTakeName(&lock, entry)
                 if let failure { throw failure }
             } catch {

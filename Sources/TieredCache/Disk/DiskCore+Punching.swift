@@ -53,7 +53,15 @@ extension DiskCore {
         if size > options.headLength {
             try punchTail(options.headLength..<size, of: body, isSame ? late : nil)
         }
-        try measure(record, body, &slot)
+        let held = Int64(found.checksums.prefix(head).count { $0 != 0 })
+        slot.recordBytes = booked(
+            try fileSystem.status(of: record),
+            atLeast: found.record.tableOffset + 8 * held
+        )
+        slot.bodyBytes = booked(
+            try fileSystem.status(of: body),
+            atLeast: held * BlockTable.blockSize
+        )
     }
 
     private func punchTail(
@@ -68,15 +76,6 @@ extension DiskCore {
         defer { late.endGivingUp(free) }
         // What is being sent or written meanwhile goes with the entry, later.
         if free == [blocks] { try fileSystem.punch(body, tail) }
-    }
-
-    private func measure(
-        _ record: OpenFile,
-        _ body: OpenFile,
-        _ slot: inout DiskIndex.Slot
-    ) throws(FileSystemError) {
-        slot.recordBytes = try fileSystem.status(of: record).allocatedBytes
-        slot.bodyBytes = try fileSystem.status(of: body).allocatedBytes
     }
 
     // MARK: In use

@@ -111,10 +111,13 @@ extension DiskCore {
         defer { fileSystem.close(directory) }
         makeRoomAside(for: slot, limit, files: try quarantinedFiles(in: directory).count)
         // The record first, as when an entry is removed: a body alone is swept after a crash.
-        for path in [slot.name.record] + (slot.hasBody ? [slot.name.body(slot.generation)] : []) {
+        var files = [(slot.name.record, slot.recordBytes)]
+        if slot.hasBody { files.append((slot.name.body(slot.generation), slot.bodyBytes)) }
+        for (path, booked) in files {
             let file = path.split(separator: "/").last.map(String.init) ?? path
             try fileSystem.rename(path, in: entries, to: file, in: directory)
-            let bytes = try fileSystem.status(of: file, in: directory).allocatedBytes
+            let status = try fileSystem.status(of: file, in: directory)
+            let bytes = self.booked(status, atLeast: booked)
             // Booked once more with the entry, as long as somebody has that open.
             state.withLock { state in
                 state.quarantined += bytes

@@ -94,7 +94,8 @@ extension DiskCore {
         for file in closing {
             fileSystem.close(file)
         }
-        bookReplaced(entry, recordBytes: status.allocatedBytes, keepsOld: before.isInline)
+        let recordBytes = bookedRecord(status, of: entry)
+        bookReplaced(entry, recordBytes: recordBytes, keepsOld: before.isInline)
     }
 
     /// Books a record that was replaced.

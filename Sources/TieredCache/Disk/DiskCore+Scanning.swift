@@ -78,12 +78,13 @@ extension DiskCore {
             let body = EntryBody(name: name, generation: found.record.generation)
             let hasBody = files.bodies.contains(body) && !found.record.flags.contains(.inline)
             if hasBody { claimed.insert(body) }
-            let bodyBytes = hasBody ? try allocated(name.body(body.generation)) : 0
+            let (record, held) = written(found)
+            let bodyBytes = hasBody ? try allocated(name.body(body.generation), held) : 0
             result.slots.append(
                 DiskIndex.Slot(
                     name: name,
                     generation: body.generation,
-                    recordBytes: try allocated(name.record),
+                    recordBytes: try allocated(name.record, record),
                     bodyBytes: bodyBytes,
                     hasBody: hasBody,
                     lastUse: lastUse(of: found.record),
@@ -104,10 +105,22 @@ extension DiskCore {
         return queue == .prefetched && record.lastUse > 0 ? .used : queue
     }
 
-    private func allocated(_ path: String) throws(FileSystemError) -> Int64 {
+    /// How much of an entry's files is no hole.
+    private func written(_ found: RecordReader.Found) -> (record: Int64, body: Int64) {
+        let (record, checksums) = (found.record, found.checksums)
+        let table = BlockTable(completeLength: record.completeLength, checksums: checksums)
+        let head = record.tableOffset + 8 * Int64(table.heldCount)
+        let isInline = record.flags.contains(.inline)
+        return (head + (isInline ? record.completeLength ?? 0 : 0), table.heldBytes)
+    }
+
+    private func allocated(
+        _ path: String,
+        _ written: Int64
+    ) throws(FileSystemError) -> Int64 {
         guard let entries else { return 0 }
         do throws(FileSystemError) {
-            return try fileSystem.status(of: path, in: entries).allocatedBytes
+            return booked(try fileSystem.status(of: path, in: entries), atLeast: written)
         } catch  where error.errno == .noSuchFileOrDirectory {
             return 0
         }

@@ -246,7 +246,9 @@ struct DiskDirectory {
             || EntryFileName(staged) != nil
     }
 
-    private func allocated(_ name: String) -> Int64 { status(name)?.allocatedBytes ?? 0 }
+    private func allocated(_ name: String) -> Int64 {
+        status(name)?.denseBytes(atMost: Int64(LockFile.length)) ?? 0
+    }
 
     /// The status of a file of ours; nil for anything else that has its name.
     private func status(_ name: String) -> FileStatus? {

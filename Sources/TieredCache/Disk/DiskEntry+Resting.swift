@@ -48,7 +48,7 @@ extension DiskEntry {
 
 extension DiskEntryState {
     fileprivate var canRest: Bool {
-        isPublished && !isDetached && verification != 0
+        isPublished && !isDetached && !isUnsettled && verification != 0
             && record == nil && retired.isEmpty && tails.isEmpty
             && table.isComplete && table.isVerified
     }

@@ -180,6 +180,8 @@ struct DiskEntryState: Sendable {
     var isDetached = false
     /// What the body is booked with if no slot of the index has it; freed with this object.
     var detachedBytes: Int64 = 0
+    /// Whether what the files are allocated has to be looked at once more.
+    var isUnsettled = false
     /// The ends of running fills.
     var tails: [FillTail] = []
     /// Whether blocks stay as they were verified unless this process gives them up.

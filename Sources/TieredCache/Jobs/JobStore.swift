@@ -120,7 +120,8 @@ struct JobStore: Sendable {
 
     private func allocated(_ name: String, in jobs: OpenFile) -> Int64 {
         do throws(FileSystemError) {
-            return try core.fileSystem.status(of: name, in: jobs).allocatedBytes
+            return try core.fileSystem.status(of: name, in: jobs)
+                .denseBytes(atMost: Int64(JobRecord.maximumSize))
         } catch {
             return 0  // There is none.
         }

@@ -88,7 +88,10 @@ struct CrashDisk {
         options.hugeBody = 120_000
         options.headLength = 65_536
         options.generationSeed = 42
-        return try DiskStore(options, fileSystem: memory, timeSource: ManualTimeSource())
+        // A machine takes longer to start again than files are young.
+        let time = ManualTimeSource()
+        time.advance(by: .seconds(60))
+        return try DiskStore(options, fileSystem: memory, timeSource: time)
     }
 
     func check(_ crash: CrashCase, _ context: String) throws {

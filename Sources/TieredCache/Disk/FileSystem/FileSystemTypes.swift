@@ -68,6 +68,19 @@ public struct FileStatus: Hashable, Sendable {
     }
 }
 
+extension FileStatus {
+    /// What a file without holes counts as: what it is allocated may show only later.
+    ///
+    /// - Parameter most: how long ours can be; what is longer is somebody else's, and may have holes.
+    /// - Returns: bytes.
+    func denseBytes(atMost most: Int64) -> Int64 {
+        max(allocatedBytes, Self.wholePages(min(size, most)))
+    }
+
+    /// What so many bytes take on most volumes.
+    static func wholePages(_ count: Int64) -> Int64 { (max(count, 0) + 4095) / 4096 * 4096 }
+}
+
 /// A name in a directory.
 public struct DirectoryItem: Hashable, Sendable {
     /// The last path component.

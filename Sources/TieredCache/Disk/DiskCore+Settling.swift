@@ -1,0 +1,95 @@
+import HTTPCaching
+import SystemPackage
+
+// What a file is allocated is not known everywhere when it was written: ZFS shows it some seconds later,
+// XFS allocates more than was written and takes that back when the file is closed. So a young file
+// counts as what was written to it at least, and what was booked of a file that showed something odd
+// is looked at once more when its entry leaves memory.
+extension DiskCore {
+    /// From this age on a file shows what it is allocated, in nanoseconds.
+    private static let settlingTime: Int64 = 30_000_000_000
+
+    /// What a file counts as.
+    ///
+    /// - Parameters:
+    ///   - status: its status.
+    ///   - written: how much of it is no hole.
+    /// - Returns: what it is allocated, as far as that can be believed.
+    func booked(_ status: FileStatus, atLeast written: Int64) -> Int64 {
+        let now = timeSource.wallTime().nanoseconds
+        let (age, overflow) = now.subtractingReportingOverflow(status.modified)
+        if !overflow, age > Self.settlingTime { return status.allocatedBytes }
+        return max(status.allocatedBytes, FileStatus.wholePages(written))
+    }
+
+    /// What a record counts as, noting whether that is odd.
+    func bookedRecord(_ status: FileStatus, of entry: DiskEntry) -> Int64 {
+        entry.note(status, written: entry.written.record)
+        return booked(status, atLeast: entry.written.record)
+    }
+
+    /// What a body file counts as, noting whether that is odd.
+    func bookedBody(_ status: FileStatus, of entry: DiskEntry) -> Int64 {
+        entry.note(status, written: entry.written.body)
+        return booked(status, atLeast: entry.written.body)
+    }
+
+    /// Books once more what the files are allocated of an entry that leaves memory.
+    func settle(_ entry: DiskEntry) {
+        guard entry.mustSettle, let entries, lock.beginWrite() else { return }
+        defer { endWriting() }
+        // What was allocated ahead is given back with the last descriptor.
+        if let file = entry.giveUpBody() { fileSystem.close(file) }
+        withLock(of: entry.name) { _ in
+            guard entry.mustSettle else { return }
+            do throws(FileSystemError) {
+                let record = try fileSystem.status(of: entry.name.record, in: entries)
+                let recordBytes = booked(record, atLeast: entry.written.record)
+                var bodyBytes: Int64 = 0
+                if !entry.state.withLock({ $0.isInline }) {
+                    let path = entry.name.body(entry.generation)
+                    let body = try fileSystem.status(of: path, in: entries)
+                    bodyBytes = booked(body, atLeast: entry.written.body)
+                }
+                book(entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
+            } catch {
+                // It stays booked as it was written.
+                count(\.housekeepingErrors)
+            }
+        }
+    }
+}
+
+extension DiskEntry {
+    /// How much of its files is no hole.
+    var written: (record: Int64, body: Int64) {
+        state.withLock { state in
+            let head = Int64(state.headLength(of: key)) + 8 * Int64(state.table.heldCount)
+            guard state.isInline else { return (head, state.table.heldBytes) }
+            return (head + (state.table.completeLength ?? 0), 0)
+        }
+    }
+
+    /// More than this beside what was written is no rounding.
+    private static let slack: Int64 = 2 * BlockTable.blockSize
+
+    fileprivate func note(_ status: FileStatus, written: Int64) {
+        let isOdd =
+            status.allocatedBytes < written || status.allocatedBytes - written > Self.slack
+        if isOdd { state.withLock { $0.isUnsettled = true } }
+    }
+
+    fileprivate var mustSettle: Bool {
+        state.withLock { $0.isUnsettled && $0.isPublished && !$0.isDetached }
+    }
+
+    /// Takes the body's file from an entry that nobody uses any more.
+    fileprivate func giveUpBody() -> OpenFile? {
+        state.withLock { state in
+            let file = state.body
+            state.body = nil
+            refreshHotBody(&state)
+            return file
+        }
+    }
+}
