@@ -181,8 +181,8 @@ struct LostDirectoryTests {
             }
             try #require((isDirectory ? mkdir(hint, 0o700) : mkfifo(hint, 0o600)) == 0)
             try await place.get("/b", into: "b", "--pin").expectDone()
-            try await place.serving { base in
-                let url = base + "http/127.0.0.1:\(place.origin.port)/b"
+            try await place.serve { server in
+                let url = server.base + "http/127.0.0.1:\(place.origin.port)/b"
                 let answer = try await get(url)
                 #expect(isHit(answer.status), "\(answer.status)")
             }
