@@ -181,6 +181,7 @@ struct DiskOddHintTests {
         #expect(found.heldRanges.isEmpty)
         try found.beginFill(at: 0).write(bytes(300_000))
         #expect(found.isComplete && found.read(300_000) == bytes(300_000))
+        try #require(disk.paths(".body") == [path])
         #expect(try disk.content(path) == bytes(300_000))
         #expect(try store.usage().bytes == disk.allocatedBytes)
     }
