@@ -47,7 +47,8 @@ extension DiskCore {
             fileSystem.close(file)
             let failure = settleName(of: entry)
             entry.state.withLock { $0.isPublished = true }
-            publish(&lock, entry, recordBytes: status.allocatedBytes, bodyBytes: bodyBytes)
+            let recordBytes = bookedRecord(status, of: entry)
+            publish(&lock, entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
             didTakeName(&lock, entry)
             if let failure { throw failure }
         } catch {

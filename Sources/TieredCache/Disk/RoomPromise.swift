@@ -23,9 +23,13 @@ final class RoomPromise: Sendable {
 
     /// Lends room to a write, which ends that part of the reservation itself.
     ///
+    /// - Parameters:
+    ///   - count: how much the write may take.
+    ///   - core: where it writes; a directory that was opened again has promised nothing.
     /// - Returns: how much of `count` there is.
-    func take(_ count: Int64) -> Int64 {
-        state.withLock { state in
+    func take(_ count: Int64, in core: DiskCore) -> Int64 {
+        guard core === self.core else { return 0 }
+        return state.withLock { state in
             let taken = min(state.left, count)
             state.left -= taken
             return taken
@@ -76,7 +80,7 @@ extension DiskCore {
         within promise: RoomPromise?,
         _ body: () throws(CacheError) -> Void
     ) throws(CacheError) {
-        let taken = promise?.take(cost) ?? 0
+        let taken = promise?.take(cost, in: self) ?? 0
         do throws(CacheError) {
             if taken < cost { try reserve(cost - taken, for: name) }
         } catch {

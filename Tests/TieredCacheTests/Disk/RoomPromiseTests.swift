@@ -43,12 +43,26 @@ struct RoomPromiseTests {
         let store = try disk.open(limit: 1_000_000)
         let promise = try store.promiseRoom(500_000, for: key("a"))
         #expect(store.reservedBytes >= 500_000)
-        let taken = promise.take(100_000)
+        let taken = promise.take(100_000, in: store.core)
         promise.end()
         #expect(taken == 100_000 && store.reservedBytes == 100_000)
         #expect(!promise.takeBack(50_000))
         store.core.endReservation(taken)
         #expect(store.reservedBytes == 0)
+        withExtendedLifetime(promise) {}
+    }
+
+    @Test("A promise of a directory that was opened again takes nothing from the new books")
+    func otherStore() throws {
+        let disk = TestDisk(.memory)
+        let first = try disk.open(limit: 1_000_000)
+        let promise = try first.promiseRoom(500_000, for: key("a"))
+        try disk.deleteDirectory("")
+        let second = try disk.open(limit: 1_000_000)
+        let entry = try second.makeEntry(for: key("a"), metadata: [], completeLength: 300_000)
+        try entry.beginFill(at: 0, within: promise).write(bytes(300_000))
+        #expect(entry.isComplete && second.reservedBytes == 0)
+        #expect(first.reservedBytes >= 500_000)
         withExtendedLifetime(promise) {}
     }
 }
