@@ -173,6 +173,11 @@ let package = Package(
             swiftSettings: house
         ),
         .testTarget(
+            name: "SimulationTests",
+            dependencies: ["HTTPCaching", "TieredCache", "TieredCacheTesting"],
+            swiftSettings: house
+        ),
+        .testTarget(
             name: "TieredCacheProxyTests",
             dependencies: [
                 "TieredCacheProxy",

@@ -33,11 +33,21 @@ public final class TieredCache: Sendable {
     }
 
     /// Opens the cache on a test's own file system.
-    package init(
+    package convenience init(
         _ configuration: Configuration,
         fileSystem: any FileSystem
     ) throws(CacheError) {
-        engine = try Engine(configuration, fileSystem: fileSystem)
+        var parts = EngineParts()
+        parts.fileSystem = fileSystem
+        try self.init(configuration, parts: parts)
+    }
+
+    /// Opens the cache on parts of a test's own.
+    package init(
+        _ configuration: Configuration,
+        parts: EngineParts
+    ) throws(CacheError) {
+        engine = try Engine(configuration, parts: parts)
         center = DownloadCenter(engine)
     }
 

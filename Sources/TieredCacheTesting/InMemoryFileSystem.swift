@@ -125,6 +125,21 @@ public final class InMemoryFileSystem: FileSystem {
         return true
     }
 
+    /// Sets a file's length behind everybody's back; what is added is a hole.
+    ///
+    /// - Parameters:
+    ///   - path: as in ``tamper(_:_:)``.
+    ///   - length: what is left of it.
+    /// - Returns: whether there is such a file.
+    @discardableResult
+    public func cut(_ path: String, to length: Int64) -> Bool {
+        state.withLock { state in
+            guard case .file(let number) = state.find(path) else { return false }
+            state.change(number) { $0.truncate(to: length) }
+            return true
+        }
+    }
+
     /// A file's bytes.
     public func content(of path: String) -> [UInt8]? {
         state.withLock { state in

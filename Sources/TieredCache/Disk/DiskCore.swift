@@ -87,6 +87,7 @@ final class DiskCore: Sendable {
         ledger.book(opened.claim ?? 0)
         let seed = options.generationSeed ?? UInt64.random(in: .min ... .max)
         var state = State(ledger: ledger, generation: seed)
+        if let seed = options.generationSeed { state.index = DiskIndex(seed: seed) }
         state.claim = opened.claim
         state.surplus = opened.claim ?? 0
         state.quarantined = opened.quarantinedBytes

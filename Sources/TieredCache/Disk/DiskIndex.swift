@@ -66,8 +66,13 @@ struct DiskIndex: Sendable {
     }
 
     private var slots = SlotSlab()
-    private var names = NameTable()
+    private var names: NameTable
     private var ends = [Ends](repeating: Ends(), count: Queue.allCases.count)
+
+    /// - Parameter seed: decides the order in which slots are visited.
+    init(seed: UInt64 = .random(in: .min ... .max)) {
+        names = NameTable(seed: seed)
+    }
 
     /// The number of entries.
     var count: Int { names.count }

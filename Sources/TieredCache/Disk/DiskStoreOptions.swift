@@ -53,7 +53,7 @@ public struct DiskStoreOptions: Sendable {
     var digest: @Sendable (CacheKey) -> MD5Digest = { $0.digest }
     /// How a thread waits for a lock of the store's files; nil blocks it.
     var lockWaiter: (any LockWaiter)?
-    /// The first generation is made from it; `nil` is random.
+    /// The first generation, and the order of the index, are made from it; `nil` is random.
     var generationSeed: UInt64?
 
     /// Creates options with the defaults.

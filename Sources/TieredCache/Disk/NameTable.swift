@@ -9,9 +9,14 @@ struct NameTable {
 
     private var places: [Int32] = []
     private var used = 0
-    private let seed = UInt64.random(in: .min ... .max) | 1
+    private let seed: UInt64
 
     private(set) var count = 0
+
+    /// - Parameter seed: of the hash.
+    init(seed: UInt64 = .random(in: .min ... .max)) {
+        self.seed = seed | 1
+    }
 
     /// The number of a name.
     func number(of name: EntryName, in slots: SlotSlab) -> Int32? {

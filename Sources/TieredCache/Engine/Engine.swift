@@ -16,6 +16,8 @@ final class Engine: Sendable {
     /// Where downloads run, and everything that writes: whoever waits here for a lock or for room keeps
     /// no lookup waiting (invariant 12).
     let writers: IOExecutor
+    /// Draws the numbers that place waits between attempts.
+    let jitter: @Sendable () -> Double
     let time: any TimeSource
     let events = EventHub()
     let counters = StatisticsCounters()
@@ -49,11 +51,11 @@ final class Engine: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: limits, directory and policies.
-    ///   - fileSystem: the machine's, unless a test has its own.
+    ///   - parts: the machine's, unless a test has its own.
     /// - Throws: `.invalidArgument`.
     init(
         _ configuration: Configuration,
-        fileSystem: any FileSystem = POSIXFileSystem()
+        parts: EngineParts = EngineParts()
     ) throws(CacheError) {
         try configuration.validate()
         self.configuration = configuration
@@ -66,8 +68,9 @@ final class Engine: Sendable {
         transport = try configuration.makeTransport()
         network = NetworkGate(configuration.networkMonitor)
         bandwidth = BandwidthLimiter(configuration.bandwidth, time: configuration.timeSource)
-        io = IOExecutor(threads: 8)
-        writers = IOExecutor(threads: 8, name: "tc-write")
+        io = parts.makeExecutor("tc-io")
+        writers = parts.makeExecutor("tc-write")
+        jitter = parts.jitter
         queue = RequestQueue(
             limits: RequestQueueStateMachine.Limits(
                 maximumDownloads: configuration.maximumDownloads,
@@ -82,7 +85,7 @@ final class Engine: Sendable {
             ? DirectoryHistory(counters: counters, time: time, io: writers, logger: logger) : nil
         disk = DiskTier(
             configuration,
-            fileSystem: fileSystem,
+            parts: parts,
             books: DiskBooks(
                 logger: logger,
                 events: events,

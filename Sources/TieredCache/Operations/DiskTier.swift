@@ -23,7 +23,7 @@ final class DiskTier: Sendable {
     /// Opens a configuration's directory; that it cannot be used is not an error here.
     convenience init(
         _ configuration: Configuration,
-        fileSystem: any FileSystem,
+        parts: EngineParts,
         books: DiskBooks
     ) {
         self.init(time: configuration.timeSource) { () throws(CacheError) in
@@ -33,9 +33,11 @@ final class DiskTier: Sendable {
                     "this cache has no directory; name one, or set XDG_CACHE_HOME or HOME"
                 )
             }
+            var options = configuration.diskOptions(directory, books)
+            parts.adjustDisk(&options)
             let store = try DiskStore(
-                configuration.diskOptions(directory, books),
-                fileSystem: fileSystem,
+                options,
+                fileSystem: parts.fileSystem,
                 timeSource: configuration.timeSource
             )
             books.history?.begin(store.core)

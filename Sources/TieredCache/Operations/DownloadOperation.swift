@@ -127,7 +127,8 @@ struct DownloadOperation: Sendable {
             let downloader = Downloader(
                 transport: engine.transport,
                 time: engine.time,
-                network: engine.network
+                network: engine.network,
+                jitter: engine.jitter
             )
             return .success(try await downloader.run(plan, into: sink))
         } catch {

@@ -15,23 +15,42 @@ import Darwin
 /// States of a thread: `idle` (waiting on the condition) → `running` (one job) → `idle`; all
 /// threads leave when the executor is released and the queue is empty.
 package final class IOExecutor: TaskExecutor {
-    private let shared: Shared
+    /// Takes a job that is to run on the executor, and runs it later.
+    package typealias Runner = @Sendable (UnownedJob, UnownedTaskExecutor) -> Void
+
+    private enum Place {
+        case threads(Shared)
+        case elsewhere(Runner)
+    }
+
+    private let place: Place
 
     /// Starts `threads` threads, named `name-N`.
     package init(threads: Int = 8, name: String = "tc-io") {
         precondition(threads > 0)
-        shared = Shared()
+        let shared = Shared()
+        place = .threads(shared)
         for index in 0..<threads {
             Self.startThread("\(name)-\(index)", shared: shared)
         }
     }
 
+    /// Starts no thread: `runner` gets each job, so that a simulation decides when it runs.
+    package init(runner: @escaping Runner) {
+        place = .elsewhere(runner)
+    }
+
     deinit {
-        shared.stop()
+        if case .threads(let shared) = place { shared.stop() }
     }
 
     package func enqueue(_ job: consuming ExecutorJob) {
-        shared.push(UnownedJob(job), executor: asUnownedTaskExecutor())
+        switch place {
+        case .threads(let shared):
+            shared.push(UnownedJob(job), executor: asUnownedTaskExecutor())
+        case .elsewhere(let runner):
+            runner(UnownedJob(job), asUnownedTaskExecutor())
+        }
     }
 
     private static func startThread(_ name: String, shared: Shared) {

@@ -1,0 +1,178 @@
+#if os(Linux)
+import HTTPCaching
+import HTTPTypes
+import TieredCacheTesting
+
+@testable import TieredCache
+
+/// What one client does, one thing after the other, drawn from a seed.
+struct SimulationPlan {
+    /// How a URL is read.
+    struct Get: CustomStringConvertible {
+        var policy = CachePolicy.protocolDefault
+        var range: ByteRangeSpec?
+        var isPinned = false
+        /// Asks for all in one piece, which goes into memory.
+        var isWhole = false
+        var lends = false
+        var isCancelled = false
+        /// Stops reading after so many chunks.
+        var maximumChunks = Int.max
+
+        var description: String {
+            var text = policy.rawValue
+            if let range { text += " \(range)" }
+            if isPinned { text += " pinned" }
+            if isWhole { text += " whole" }
+            if lends { text += " lent" }
+            if maximumChunks < .max { text += " \(maximumChunks) chunks" }
+            return text
+        }
+    }
+
+    private let profile: SimulationProfile
+    private var die: Die
+
+    init(_ profile: SimulationProfile, die: Die) {
+        self.profile = profile
+        self.die = die
+    }
+
+    private mutating func get() -> Get {
+        var get = Get()
+        get.policy = die.pick([
+            .protocolDefault, .protocolDefault, .protocolDefault, .cacheElseLoad, .cacheOnly,
+            .reload,
+        ])
+        get.isPinned = profile.pins && die.chance(1, of: 20)
+        switch die.roll(6) {
+        case 0, 1: get.isWhole = true
+        case 2, 3:
+            let start = Int64(die.roll(die.pick(profile.lengths)))
+            get.range = .bounded(start..<start + 1 + Int64(die.roll(100_000)))
+        case 4: get.range = .openEnded(from: Int64(die.roll(die.pick(profile.lengths))))
+        default: break
+        }
+        if die.chance(1, of: 5) { get.maximumChunks = 1 + die.roll(3) }
+        get.lends = die.chance(1, of: 3)
+        return get
+    }
+
+    /// Lets a client do the next thing.
+    mutating func act(_ client: SimulatedClient) async {
+        let url = die.roll(profile.urls)
+        let number = die.roll(1 << 20)
+        switch die.roll(20) {
+        case 0..<9: await client.get(url, get())
+        case 9, 10: await pause(client)
+        case 11: await prefetch(client, url)
+        case 12..<15: await keep(client, url, number)
+        case 15: await maintain(client, number)
+        case 16..<18: change(client, url, number)
+        case 18: await end(client, number)
+        default: trouble(client, url, number)
+        }
+    }
+
+    private mutating func pause(_ client: SimulatedClient) async {
+        let seconds = die.pick([0.01, 1, 30, 70])
+        client.note("sleeps \(seconds) s")
+        do {
+            try await client.scheduler.time.sleep(for: .seconds(seconds))
+        } catch {
+            return  // Clients are never cancelled.
+        }
+    }
+
+    private mutating func prefetch(_ client: SimulatedClient, _ url: Int) async {
+        let bytes: Int64? = die.chance(1, of: 2) ? nil : Int64(1 + die.roll(100_000))
+        await client.attempt("prefetches u\(url) \(bytes ?? -1)") { (process) throws(CacheError) in
+            _ = try await process.cache.prefetch(client.request(url), bytes: bytes)
+        }
+    }
+
+    private func keep(_ client: SimulatedClient, _ url: Int, _ number: Int) async {
+        switch number % 8 {
+        case 0...1 where profile.pins: await client.pin(url)
+        case 2...4 where profile.pins: await client.checkPromise(url)
+        case 5 where profile.pins:
+            await client.get(url, Get(policy: .cacheOnly))
+        case 6 where profile.pins && profile.removes:
+            await client.voiding([url], "unpins u\(url)") { (process) throws(CacheError) in
+                try await process.cache.setPinned(false, for: client.request(url))
+            }
+        case 7 where profile.removes:
+            await client.voiding([url], "removes u\(url)") { (process) throws(CacheError) in
+                try await process.cache.remove(client.request(url))
+            }
+        default: await client.get(url, Get())
+        }
+    }
+
+    private func maintain(_ client: SimulatedClient, _ number: Int) async {
+        switch number % 8 {
+        case 0 where profile.trims:
+            let bytes = Int64(number) % profile.diskLimit
+            await client.attempt("trims to \(bytes)") { (process) throws(CacheError) in
+                try await process.cache.trim(to: bytes)
+            }
+        case 1...3 where profile.verifies:
+            await client.attempt("verifies") { (process) throws(CacheError) in
+                _ = try await process.cache.verify(repair: number % 16 < 8)
+            }
+        case 4 where profile.limitChanges:
+            await client.setLimit(profile.diskLimit / Int64(1 + number % 3))
+        case 5 where profile.removes && number % 64 == 5:
+            let all = 0..<profile.urls
+            await client.voiding(all, "removes all") { (process) throws(CacheError) in
+                try await process.cache.removeAll()
+            }
+        case 6:
+            await client.attempt("lists") { (process) throws(CacheError) in
+                _ = try await process.cache.entries()
+            }
+        default:
+            await client.attempt("asks for the path of a body") { (process) throws(CacheError) in
+                _ = try await process.cache.fileURL(for: client.request(number % profile.urls))
+            }
+        }
+    }
+
+    private func change(_ client: SimulatedClient, _ url: Int, _ number: Int) {
+        let origin = client.world.origin
+        switch number % 4 {
+        case 0 where profile.changes:
+            client.note("sees u\(url) change")
+            origin.change(url)
+        case 1, 2:
+            guard profile.redirects else { return }
+            client.note("sees u\(url) move")
+            origin.move(url)
+        case 3 where profile.noStore:
+            client.note("sees u\(url) storable or not")
+            origin.setStorable(number % 8 < 4, url)
+        default: return
+        }
+    }
+
+    private func end(_ client: SimulatedClient, _ number: Int) async {
+        switch number % 8 {
+        case 0 where profile.restarts:
+            client.note("restarts the process")
+            await client.world.restart()
+        case 1 where profile.crashes:
+            let outcome = [
+                CrashOutcome.everythingKept, .unsyncedLost, .mixed(seed: UInt64(number)),
+            ][number / 8 % 3]
+            client.note("kills the process: \(outcome)")
+            client.world.crash(outcome)
+        default: return
+        }
+    }
+
+    private func trouble(_ client: SimulatedClient, _ url: Int, _ number: Int) {
+        if profile.damage, number % 4 < 2 { client.damage(url, number / 4) }
+        if profile.diskFaults, number % 4 == 2 { client.injure(number / 4) }
+    }
+}
+#endif

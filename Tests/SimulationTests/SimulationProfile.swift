@@ -1,0 +1,72 @@
+#if os(Linux)
+/// What a simulation has of all that may happen; a seed takes about half of it.
+///
+/// Runs that do everything find less: what ends an entry's life early hides what befalls old ones.
+struct SimulationProfile: Sendable {
+    var clients = 3
+    var operations = 60
+    var urls = 4
+    var lengths = [700, 5000, 65_536, 65_537, 200_000, 400_000]
+    var lifetime = 60
+    var diskLimit: Int64 = 1 << 20
+    var memoryLimit: Int64 = 256 << 10
+    var maximumOpenEntries = 4
+    var maximumHeadMemory = 4 << 20
+    var inlineLimit = 65_536
+    var hugeBody: Int64 = 128 << 10
+    var headLength: Int64 = 64 << 10
+    var minimumSnapshotEntries = 4096
+    /// How many different locks the names fall upon; nil for as many as MD5 spreads them over.
+    var lockGroups: UInt64?
+    var warmth = 70
+    /// All representations have entity tags.
+    var tags = true
+    var redirects = false
+    var changes = false
+    var noStore = false
+    var faults = false
+    var cuts = false
+    var ignoresRanges = false
+    var pins = false
+    var removes = false
+    var limitChanges = false
+    var trims = false
+    var verifies = false
+    var restarts = false
+    var crashes = false
+    var diskFaults = false
+    var damage = false
+
+    /// Whether nothing happens for which an origin that is asked again may not answer.
+    var isOriginSteady: Bool { !changes && !redirects && !noStore && !faults && !cuts }
+    /// Whether all that is on disk must be as it was written.
+    var isDiskSound: Bool { !crashes && !diskFaults && !damage }
+
+    init() {}
+
+    init(die: inout Die) {
+        func some() -> Bool { die.chance(1, of: 2) }
+        clients = 2 + die.roll(4)
+        operations = 20 + die.roll(60)
+        urls = 2 + die.roll(8)
+        lifetime = die.pick([1, 60, 3600])
+        diskLimit = die.pick([400 << 10, 700 << 10, 1 << 20, 4 << 20])
+        memoryLimit = die.pick([1 << 10, 64 << 10, 1 << 20])
+        maximumOpenEntries = die.pick([1, 2, 256])
+        maximumHeadMemory = die.pick([0, 2000, 4 << 20])
+        inlineLimit = die.pick([0, 4096, 65_536])
+        hugeBody = die.pick([128 << 10, 16 << 20])
+        minimumSnapshotEntries = die.pick([1, 4096])
+        lockGroups = die.pick([nil, 1, 2])
+        warmth = die.pick([0, 70, 100])
+        tags = some()
+        (redirects, changes, noStore) = (some(), some(), die.chance(1, of: 6))
+        (faults, cuts, ignoresRanges) = (die.chance(1, of: 4), some(), die.chance(1, of: 4))
+        (pins, removes, limitChanges) = (some(), some(), some())
+        (trims, verifies, restarts) = (some(), some(), die.chance(1, of: 3))
+        crashes = die.chance(1, of: 3)
+        diskFaults = die.chance(1, of: 5)
+        damage = die.chance(1, of: 3)
+    }
+}
+#endif

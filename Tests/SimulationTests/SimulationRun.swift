@@ -1,0 +1,103 @@
+#if os(Linux)
+import HTTPCaching
+import TieredCacheTesting
+
+@testable import TieredCache
+
+/// One simulation from its seed to its end.
+struct SimulationRun {
+    let seed: UInt64
+    var profile: SimulationProfile
+    var pace: SimulationPace
+    private var die: Die
+
+    /// How it went.
+    struct Outcome {
+        let seed: UInt64
+        let steps: Int
+        /// Equal for equal runs.
+        let hash: UInt64
+        /// What went wrong, with the last steps.
+        let failure: String?
+    }
+
+    init(seed: UInt64) {
+        self.seed = seed
+        die = Die(seed: seed)
+        profile = SimulationProfile(die: &die)
+        pace = SimulationPace()
+        pace.switches = die.pick([5, 30, 100])
+        pace.freezes = die.chance(2, of: 3)
+        pace.widths = die.pick([[3, 4], [2, 2], [4, 8]])
+    }
+
+    /// Runs it to its end, or to its first failure.
+    func perform() -> Outcome {
+        var die = die
+        let time = ManualTimeSource()
+        let scheduler = SimulationScheduler(seed: die.next(), pace: pace, time: time)
+        let world = SimulatedWorld(scheduler, profile, die: &die)
+        let plans = (0..<profile.clients).map { _ in SimulationPlan(profile, die: die.split()) }
+        let remains = Remains()
+        scheduler.run {
+            world.open()
+            await withTaskGroup { group in
+                for (number, plan) in plans.enumerated() {
+                    group.addTask { await run(plan, SimulatedClient(number: number, world: world)) }
+                }
+            }
+            await finish(world, remains)
+        }
+        var failure = scheduler.failure
+        if failure == nil { failure = remains.complaint(world) }
+        return Outcome(
+            seed: seed,
+            steps: scheduler.stepCount,
+            hash: scheduler.trace.hash,
+            failure: failure.map { "\($0)\n\(profile)\n\(scheduler.trace.lastSteps(80))" }
+        )
+    }
+
+    private func run(_ plan: SimulationPlan, _ client: SimulatedClient) async {
+        var plan = plan
+        for _ in 0..<profile.operations { await plan.act(client) }
+    }
+
+    /// Looks at what is left when all clients have ended.
+    private func finish(_ world: SimulatedWorld, _ remains: Remains) async {
+        let client = SimulatedClient(number: profile.clients, world: world)
+        world.disk.heal()
+        for url in 0..<profile.urls {
+            await client.checkPromise(url)
+            if world.model.isPromised(url) {
+                await client.get(url, SimulationPlan.Get(policy: .cacheOnly))
+            }
+        }
+        if profile.isDiskSound {
+            await client.attempt("verifies at the end") { (process) throws(CacheError) in
+                let result = try await process.cache.verify()
+                if result.damaged > 0 { client.fail("undamaged, and verify says: \(result)") }
+            }
+        }
+        remains.watch(world.process?.cache.engine)
+        await world.close()
+    }
+
+    /// What must be gone at the end.
+    private final class Remains: Sendable {
+        private struct Watched {
+            weak var engine: Engine?
+        }
+
+        private let watched = Guarded(Watched())
+
+        func watch(_ engine: Engine?) { watched.withLock { $0.engine = engine } }
+
+        func complaint(_ world: SimulatedWorld) -> String? {
+            if watched.withLock({ $0.engine }) != nil { return "a task is left that never ends" }
+            let count = world.disk.openCount
+            return count > 0 ? "\(count) files are left open" : nil
+        }
+    }
+}
+#endif
