@@ -84,6 +84,13 @@ public final class ManualTimeSource: TimeSource {
         }
     }
 
+    /// How far the next deadline is away; nil if nothing sleeps.
+    public var timeToNextDeadline: Duration? {
+        state.withLock { state in
+            state.sleepers.first.map { max(state.monotonic.duration(to: $0.deadline), .zero) }
+        }
+    }
+
     /// Moves the time to the next deadline and wakes what is due then.
     ///
     /// - Returns: how far the time moved, or `nil` if nothing sleeps.

@@ -21,6 +21,14 @@ struct SimulatedClient: Sendable {
 
     func fail(_ message: String) { world.fail("client \(number): \(message)") }
 
+    func sleep(_ duration: Duration) async {
+        do {
+            try await scheduler.time.sleep(for: duration)
+        } catch {
+            return  // Clients are never cancelled.
+        }
+    }
+
     // MARK: Reading
 
     /// Gets a URL and compares each byte.
@@ -72,6 +80,7 @@ struct SimulatedClient: Sendable {
         var chunks = 0
         while chunks < get.maximumChunks {
             chunks += 1
+            if get.pause > 0 { await sleep(.milliseconds(get.pause)) }
             if get.lends, let lent = iterator.lend(1...65_536) {
                 guard send(lent, &check, url, process) else { return }
                 continue
@@ -146,6 +155,8 @@ struct SimulatedClient: Sendable {
         case .cancelled where get.isCancelled: return
         case .originFailed, .timedOut, .representationChanged, .httpStatus:
             if world.origin.isDisturbed(url) { return }
+            // What has no strong validator cannot be gone on with once somebody fetches it anew.
+            if error.code == .representationChanged, world.origin.isUntagged(url) { return }
         default: break
         }
         fail("u\(url) fails without a cause: \(error)")

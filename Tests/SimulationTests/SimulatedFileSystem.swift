@@ -32,6 +32,9 @@ final class SimulatedFileSystem: FileSystem {
         self.didCall = didCall
     }
 
+    /// Whether the process has files open.
+    var hasOpenFiles: Bool { state.withLock { !$0.names.isEmpty } }
+
     func die() { state.withLock { $0.isDead = true } }
 
     private func name(of file: OpenFile) -> String {
@@ -43,7 +46,8 @@ final class SimulatedFileSystem: FileSystem {
         _ label: String,
         _ body: () throws(FileSystemError) -> Value
     ) throws(FileSystemError) -> Value {
-        scheduler.handOver(label)
+        let isChange = [.create, .write, .resize, .rename, .remove].contains(call)
+        scheduler.handOver(label, isChange: isChange)
         guard !state.withLock({ $0.isDead }) else { throw FileSystemError(call, .ioError) }
         defer {
             didCall()
@@ -79,7 +83,8 @@ extension SimulatedFileSystem {
         in directory: OpenFile,
         _ mode: OpenMode
     ) throws(FileSystemError) -> OpenFile {
-        try call(.open, "open \(name) \(mode)") { () throws(FileSystemError) in
+        let isNew = mode == .createNew || mode == .openOrCreate
+        return try call(isNew ? .create : .open, "open \(name) \(mode)") { () throws(FileSystemError) in
             opened(try base.open(name, in: directory, mode), name)
         }
     }

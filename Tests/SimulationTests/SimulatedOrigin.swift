@@ -90,6 +90,9 @@ final class SimulatedOrigin: Sendable {
     /// Whether a request for a URL may fail for what the origin has done.
     func isDisturbed(_ url: Int) -> Bool { state.withLock { $0.disturbed.contains(url) } }
 
+    /// Whether a URL has had a representation without an entity tag.
+    func isUntagged(_ url: Int) -> Bool { history(of: url).contains { $0.tag == nil } }
+
     private func didDisturb(_ url: Int) { state.withLock { _ = $0.disturbed.insert(url) } }
 
     /// Everything that a URL has had so far.

@@ -23,6 +23,8 @@ final class SimulatedWorld: Sendable {
         var disk: InMemoryFileSystem
         var process: SimulatedProcess?
         var processes = 0
+        /// The views of those who have closed the cache and may still read from it.
+        var earlier: [SimulatedFileSystem] = []
         var isTurning = false
         var model: SimulationModel
     }
@@ -68,8 +70,10 @@ final class SimulatedWorld: Sendable {
         let files = SimulatedFileSystem(disk, scheduler: scheduler, warmth: profile.warmth) {
             [weak self] in self?.checkSpace(of: disk)
         }
-        let transport = ScriptedTransport(time: scheduler.time) { [origin] request, _ in
-            origin.answer(request)
+        let transport = ScriptedTransport(time: scheduler.time) { [origin, scheduler] request, _ in
+            let response = origin.answer(request)
+            scheduler.note("origin: \(request.told) -> \(response.told)")
+            return response
         }
         do {
             let cache = try TieredCache(
@@ -145,6 +149,7 @@ final class SimulatedWorld: Sendable {
     func restart() async {
         guard let process = beginTurning() else { return }
         await process.cache.shutdown()
+        state.withLock { $0.earlier.append(process.files) }
         endTurning()
     }
 
@@ -156,6 +161,7 @@ final class SimulatedWorld: Sendable {
         state.withLock { state in
             state.disk = after
             state.process = nil
+            state.earlier = []
             state.model.space.tolerate(after.allocatedBytes)
         }
         // What it had begun ends by itself, on a disk that answers nothing.
@@ -171,10 +177,15 @@ final class SimulatedWorld: Sendable {
 
     // MARK: The limit
 
+    /// What an earlier process has open is not free when the present one removes it, which it
+    /// cannot know.
     private func checkSpace(of disk: InMemoryFileSystem) {
         let allocated = disk.allocatedBytes
         let complaint = state.withLock { state -> String? in
-            guard state.disk === disk, !state.model.space.allows(allocated) else { return nil }
+            state.earlier.removeAll { !$0.hasOpenFiles }
+            guard state.disk === disk, state.earlier.isEmpty,
+                !state.model.space.allows(allocated)
+            else { return nil }
             return "\(allocated) bytes are allocated under a limit of \(state.model.space.limit)"
         }
         if let complaint { fail(complaint) }

@@ -18,6 +18,8 @@ struct SimulationPlan {
         var isCancelled = false
         /// Stops reading after so many chunks.
         var maximumChunks = Int.max
+        /// How long it waits before each chunk, in milliseconds.
+        var pause = 0
 
         var description: String {
             var text = policy.rawValue
@@ -26,7 +28,23 @@ struct SimulationPlan {
             if isWhole { text += " whole" }
             if lends { text += " lent" }
             if maximumChunks < .max { text += " \(maximumChunks) chunks" }
+            if pause > 0 { text += " slowly" }
             return text
+        }
+    }
+
+    /// The kinds of things that clients do.
+    enum Kind: Int, CaseIterable {
+        case get, pause, prefetch, keep, maintain, change, end, trouble
+
+        /// How often it is done, in twentieths.
+        var usualWeight: Int {
+            switch self {
+            case .get: 9
+            case .keep: 3
+            case .pause, .maintain, .change: 2
+            case .prefetch, .end, .trouble: 1
+            }
         }
     }
 
@@ -55,6 +73,7 @@ struct SimulationPlan {
         }
         if die.chance(1, of: 5) { get.maximumChunks = 1 + die.roll(3) }
         get.lends = die.chance(1, of: 3)
+        if die.chance(1, of: 4) { get.pause = die.pick([1, 20, 1000]) }
         return get
     }
 
@@ -62,26 +81,31 @@ struct SimulationPlan {
     mutating func act(_ client: SimulatedClient) async {
         let url = die.roll(profile.urls)
         let number = die.roll(1 << 20)
-        switch die.roll(20) {
-        case 0..<9: await client.get(url, get())
-        case 9, 10: await pause(client)
-        case 11: await prefetch(client, url)
-        case 12..<15: await keep(client, url, number)
-        case 15: await maintain(client, number)
-        case 16..<18: change(client, url, number)
-        case 18: await end(client, number)
-        default: trouble(client, url, number)
+        switch kind() {
+        case .get: await client.get(url, get())
+        case .pause: await pause(client)
+        case .prefetch: await prefetch(client, url)
+        case .keep: await keep(client, url, number)
+        case .maintain: await maintain(client, number)
+        case .change: change(client, url, number)
+        case .end: await end(client, number)
+        case .trouble: trouble(client, url, number)
         }
+    }
+
+    private mutating func kind() -> Kind {
+        var number = die.roll(profile.weights.reduce(0, +))
+        for kind in Kind.allCases {
+            number -= profile.weights[kind.rawValue]
+            if number < 0 { return kind }
+        }
+        return .get
     }
 
     private mutating func pause(_ client: SimulatedClient) async {
         let seconds = die.pick([0.01, 1, 30, 70])
         client.note("sleeps \(seconds) s")
-        do {
-            try await client.scheduler.time.sleep(for: .seconds(seconds))
-        } catch {
-            return  // Clients are never cancelled.
-        }
+        await client.sleep(.seconds(seconds))
     }
 
     private mutating func prefetch(_ client: SimulatedClient, _ url: Int) async {

@@ -19,6 +19,8 @@ struct SimulationProfile: Sendable {
     /// How many different locks the names fall upon; nil for as many as MD5 spreads them over.
     var lockGroups: UInt64?
     var warmth = 70
+    /// How often clients do what, in the order of ``SimulationPlan/Kind``.
+    var weights = SimulationPlan.Kind.allCases.map { _ in 1 }
     /// All representations have entity tags.
     var tags = true
     var redirects = false
@@ -50,12 +52,22 @@ struct SimulationProfile: Sendable {
         operations = 20 + die.roll(60)
         urls = 2 + die.roll(8)
         lifetime = die.pick([1, 60, 3600])
-        diskLimit = die.pick([400 << 10, 700 << 10, 1 << 20, 4 << 20])
+        for kind in SimulationPlan.Kind.allCases {
+            weights[kind.rawValue] = kind.usualWeight * die.pick([1, 2, 4])
+        }
+        if die.chance(1, of: 6) {
+            // Bodies of several regions, which give up cold blocks while they are read.
+            urls = 2 + die.roll(3)
+            lengths = [5000, 300_000, 1_500_000, 2_000_000]
+            diskLimit = die.pick([2_300_000, 2_600_000])
+        } else {
+            diskLimit = die.pick([400 << 10, 700 << 10, 1 << 20, 4 << 20])
+        }
         memoryLimit = die.pick([1 << 10, 64 << 10, 1 << 20])
         maximumOpenEntries = die.pick([1, 2, 256])
         maximumHeadMemory = die.pick([0, 2000, 4 << 20])
         inlineLimit = die.pick([0, 4096, 65_536])
-        hugeBody = die.pick([128 << 10, 16 << 20])
+        hugeBody = die.pick([128 << 10, 128 << 10, 16 << 20])
         minimumSnapshotEntries = die.pick([1, 4096])
         lockGroups = die.pick([nil, 1, 2])
         warmth = die.pick([0, 70, 100])

@@ -9,6 +9,8 @@ struct SimulationRun {
     let seed: UInt64
     var profile: SimulationProfile
     var pace: SimulationPace
+    /// How many steps are told of a run that fails.
+    var toldSteps = 80
     private var die: Die
 
     /// How it went.
@@ -17,8 +19,10 @@ struct SimulationRun {
         let steps: Int
         /// Equal for equal runs.
         let hash: UInt64
-        /// What went wrong, with the last steps.
+        /// What went wrong.
         let failure: String?
+        /// What the run had, and its last steps.
+        let story: String
     }
 
     init(seed: UInt64) {
@@ -36,6 +40,7 @@ struct SimulationRun {
         var die = die
         let time = ManualTimeSource()
         let scheduler = SimulationScheduler(seed: die.next(), pace: pace, time: time)
+        scheduler.trace.capacity = toldSteps
         let world = SimulatedWorld(scheduler, profile, die: &die)
         let plans = (0..<profile.clients).map { _ in SimulationPlan(profile, die: die.split()) }
         let remains = Remains()
@@ -54,7 +59,8 @@ struct SimulationRun {
             seed: seed,
             steps: scheduler.stepCount,
             hash: scheduler.trace.hash,
-            failure: failure.map { "\($0)\n\(profile)\n\(scheduler.trace.lastSteps(80))" }
+            failure: failure,
+            story: "\(profile)\n\(pace)\n\(scheduler.trace.lastSteps(toldSteps))"
         )
     }
 

@@ -32,12 +32,15 @@ extension SimulationScheduler {
         while true {
             if let choice = chooseAmongRunnable() { return choice }
             if let thread = thaw() { return .goOn(thread) }
+            if hasFrozen {
+                advance()
+                continue
+            }
             if threads.contains(where: { $0.state == .waiting }) {
                 return .stuck("every thread waits for a lock:\n\(waitingThreads)")
             }
             if time.sleeperCount > 0 {
-                let step = time.advanceToNextDeadline()
-                trace.add(step: stepCount, thread: -1, "time goes on by \(step ?? .zero)")
+                advance()
                 continue
             }
             return isRootDone ? .end : .stuck("nothing can run, and clients wait")
@@ -85,9 +88,25 @@ extension SimulationScheduler {
         return thread
     }
 
+    private func advance() {
+        let step = time.advanceToNextDeadline()
+        trace.add(step: stepCount, thread: -1, "time goes on by \(step ?? .zero)")
+    }
+
+    private var frozen: [SimulationThread] {
+        threads.filter { $0.state == .runnable && $0.frozenUntil > stepCount }
+    }
+
+    private var hasFrozen: Bool { !frozen.isEmpty }
+
+    /// One of those on a slow disk, if nothing else can run; it may be so slow that a little time
+    /// goes by first, but none of the engine's patience.
     private func thaw() -> SimulationThread? {
-        let frozen = threads.filter { $0.state == .runnable && $0.frozenUntil > stepCount }
+        let frozen = frozen
         guard !frozen.isEmpty else { return nil }
+        if let wait = time.timeToNextDeadline, wait < .milliseconds(200), die.chance(19, of: 20) {
+            return nil
+        }
         let thread = die.pick(frozen)
         thread.frozenUntil = 0
         return thread
@@ -102,7 +121,8 @@ extension SimulationScheduler {
 
 /// What happened: a hash of all of it, and the last steps in words.
 struct SimulationTrace {
-    private static let capacity = 400
+    /// How many of the last steps are kept.
+    var capacity = 400
     private var last: [(step: Int, thread: Int, label: String)] = []
     private var position = 0
     /// Equal for equal runs.
@@ -111,11 +131,11 @@ struct SimulationTrace {
     mutating func add(step: Int, thread: Int, _ label: String) {
         mix(UInt64(truncatingIfNeeded: thread))
         for byte in label.utf8 { mix(UInt64(byte)) }
-        if last.count < Self.capacity {
+        if last.count < capacity {
             last.append((step, thread, label))
         } else {
             last[position] = (step, thread, label)
-            position = (position + 1) % Self.capacity
+            position = (position + 1) % capacity
         }
     }
 

@@ -126,11 +126,14 @@ final class SimulationScheduler: @unchecked Sendable {
     // MARK: Handing over
 
     /// A point at which another thread may go on before this one does.
-    func handOver(_ label: String) {
+    ///
+    /// - Parameter isChange: whether the disk is about to be changed: threads are stopped there more
+    ///   often, since what is decided and not done yet is what others must not contradict.
+    func handOver(_ label: String, isChange: Bool = false) {
         guard let thread = SimulationThread.current else { return }
         note(thread, label)
-        if pace.freezes, die.chance(1, of: pace.freezeEvery) {
-            thread.frozenUntil = stepCount + die.pick([10, 50, 200, 1000])
+        if pace.freezes, die.chance(isChange ? 6 : 1, of: pace.freezeEvery) {
+            thread.frozenUntil = stepCount + die.pick([10, 100, 1000, 3000])
         } else if !die.chance(pace.switches, of: 100) {
             return
         }
