@@ -122,13 +122,15 @@ extension SimulatedClient {
         let files = disk.files.keys.sorted().filter { $0.contains(digits) }
         guard !files.isEmpty else { return }
         let path = files[die % files.count]
+        // Between a look at a file's length and a write to it nothing can be noticed.
+        guard !scheduler.isInCall(about: path.suffix(20)) else { return }
         world.change { $0.beginVoiding([url]) }
         if die % 3 == 0 {
-            note("deletes \(path)")
+            scheduler.note("client \(number) deletes \(path)")
             world.change { $0.space.tolerate(disk.allocatedBytes + (disk.files[path] ?? 0)) }
             disk.delete(path)
         } else {
-            note("truncates \(path)")
+            scheduler.note("client \(number) truncates \(path)")
             let length = disk.content(of: path)?.count ?? 0
             disk.cut(path, to: Int64(length / (2 + die % 3)))
         }

@@ -115,7 +115,7 @@ struct SimulatedClient: Sendable {
         }
         guard count == bytes.count else {
             if !world.profile.damage { fail("u\(url): lent bytes are gone") }
-            _ = lent.isThere
+            _ = lent.checkFile()
             return false
         }
         if let complaint = bytes.withUnsafeBytes({ check.take($0) }) {

@@ -51,7 +51,7 @@ final class SimulatedFileSystem: FileSystem {
         guard !state.withLock({ $0.isDead }) else { throw FileSystemError(call, .ioError) }
         defer {
             didCall()
-            scheduler.handOver("did so")
+            scheduler.handOver("did \(label)")
         }
         do throws(FileSystemError) {
             return try body()

@@ -140,6 +140,11 @@ final class SimulationScheduler: @unchecked Sendable {
         passOn(from: thread)
     }
 
+    /// Whether a thread stands before or behind a call about a file.
+    func isInCall(about name: some StringProtocol) -> Bool {
+        threads.contains { $0.state != .idle && $0.label.contains(name) }
+    }
+
     /// Returns once `attempt` has returned true, which is tried again whenever another thread has
     /// done something.
     func waitForLock(until attempt: () -> Bool) {
