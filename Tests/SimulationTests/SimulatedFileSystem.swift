@@ -32,8 +32,8 @@ final class SimulatedFileSystem: FileSystem {
         self.didCall = didCall
     }
 
-    /// Whether the process has files open.
-    var hasOpenFiles: Bool { state.withLock { !$0.names.isEmpty } }
+    /// What the process has open.
+    var openFiles: [String] { state.withLock { $0.names.values.sorted() } }
 
     func die() { state.withLock { $0.isDead = true } }
 

@@ -171,9 +171,13 @@ final class SimulatedWorld: Sendable {
 
     /// The last process ends.
     func close() async {
-        let process = state.withLock { $0.process.take() }
-        await process?.cache.shutdown()
+        guard let process = state.withLock({ $0.process.take() }) else { return }
+        await process.cache.shutdown()
+        state.withLock { $0.earlier.append(process.files) }
     }
+
+    /// What processes that have ended still have open.
+    var openFiles: [String] { state.withLock { $0.earlier.flatMap(\.openFiles) } }
 
     // MARK: The limit
 
@@ -182,7 +186,7 @@ final class SimulatedWorld: Sendable {
     private func checkSpace(of disk: InMemoryFileSystem) {
         let allocated = disk.allocatedBytes
         let complaint = state.withLock { state -> String? in
-            state.earlier.removeAll { !$0.hasOpenFiles }
+            state.earlier.removeAll { $0.openFiles.isEmpty }
             guard state.disk === disk, state.earlier.isEmpty,
                 !state.model.space.allows(allocated)
             else { return nil }

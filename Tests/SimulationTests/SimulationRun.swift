@@ -101,8 +101,8 @@ struct SimulationRun {
 
         func complaint(_ world: SimulatedWorld) -> String? {
             if watched.withLock({ $0.engine }) != nil { return "a task is left that never ends" }
-            let count = world.disk.openCount
-            return count > 0 ? "\(count) files are left open" : nil
+            let files = world.openFiles
+            return files.isEmpty ? nil : "files are left open: \(files)"
         }
     }
 }
