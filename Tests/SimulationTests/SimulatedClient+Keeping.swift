@@ -81,7 +81,8 @@ extension SimulatedClient {
             after = limit
         }
         let reached = after
-        world.change { $0.space.endChange(to: reached) }
+        let now = scheduler.time.monotonicTime()
+        world.change { $0.space.endChange(to: reached, at: now) }
     }
 
     // MARK: From outside

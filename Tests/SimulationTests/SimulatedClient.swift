@@ -114,7 +114,8 @@ struct SimulatedClient: Sendable {
             }
         }
         guard count == bytes.count else {
-            if !world.profile.damage { fail("u\(url): lent bytes are gone") }
+            let mayFail = world.profile.damage || world.profile.diskFaults
+            if !mayFail { fail("u\(url): lent bytes are gone") }
             _ = lent.checkFile()
             return false
         }

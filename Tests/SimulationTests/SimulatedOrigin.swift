@@ -217,7 +217,7 @@ final class SimulatedOrigin: Sendable {
         _ die: inout Die
     ) -> ([ScriptedResponse.Step], isCut: Bool) {
         var steps: [ScriptedResponse.Step] = []
-        let size = die.pick([4096, 16_384, 65_536])
+        let size = die.pick([4096, 16_384, 65_536, 300_000])
         let cut =
             profile.cuts && die.chance(1, of: 4)
             ? range.lowerBound + die.roll(range.count + 1) : range.upperBound

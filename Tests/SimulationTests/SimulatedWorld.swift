@@ -185,10 +185,11 @@ final class SimulatedWorld: Sendable {
     /// cannot know.
     private func checkSpace(of disk: InMemoryFileSystem) {
         let allocated = disk.allocatedBytes
+        let now = scheduler.time.monotonicTime()
         let complaint = state.withLock { state -> String? in
             state.earlier.removeAll { $0.openFiles.isEmpty }
             guard state.disk === disk, state.earlier.isEmpty,
-                !state.model.space.allows(allocated)
+                !state.model.space.allows(allocated, at: now)
             else { return nil }
             return "\(allocated) bytes are allocated under a limit of \(state.model.space.limit)"
         }

@@ -1,5 +1,6 @@
 #if os(Linux)
 import Glibc
+import TieredCache
 
 /// What may be answered: decides, and touches nothing.
 struct SimulationModel: Sendable {
@@ -84,6 +85,8 @@ struct SpaceBound: Sendable {
     private var ceiling: Int64
     /// A change of the limit is under way.
     private(set) var isChanging = false
+    /// Until then what was admitted under an older limit may arrive.
+    private var settlesAt = MonotonicTime(nanoseconds: .min)
 
     init(limit: Int64) {
         self.limit = limit
@@ -91,8 +94,8 @@ struct SpaceBound: Sendable {
     }
 
     /// - Returns: whether so much may be allocated now.
-    mutating func allows(_ allocated: Int64) -> Bool {
-        guard allocated > limit || isChanging else {
+    mutating func allows(_ allocated: Int64, at now: MonotonicTime) -> Bool {
+        guard allocated > limit || isChanging || now < settlesAt else {
             ceiling = limit
             return true
         }
@@ -104,8 +107,9 @@ struct SpaceBound: Sendable {
         ceiling = max(ceiling, limit)
     }
 
-    mutating func endChange(to limit: Int64) {
+    mutating func endChange(to limit: Int64, at now: MonotonicTime) {
         isChanging = false
+        settlesAt = now.advanced(by: .seconds(120))
         self.limit = limit
     }
 

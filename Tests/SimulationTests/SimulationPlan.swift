@@ -87,9 +87,9 @@ struct SimulationPlan {
         case .prefetch: await prefetch(client, url)
         case .keep: await keep(client, url, number)
         case .maintain: await maintain(client, number)
-        case .change: change(client, url, number)
+        case .change: await change(client, url, number)
         case .end: await end(client, number)
-        case .trouble: trouble(client, url, number)
+        case .trouble: await trouble(client, url, number)
         }
     }
 
@@ -135,12 +135,12 @@ struct SimulationPlan {
 
     private func maintain(_ client: SimulatedClient, _ number: Int) async {
         switch number % 8 {
-        case 0 where profile.trims:
+        case 7 where profile.trims:
             let bytes = Int64(number) % profile.diskLimit
             await client.attempt("trims to \(bytes)") { (process) throws(CacheError) in
                 try await process.cache.trim(to: bytes)
             }
-        case 1...3 where profile.verifies:
+        case 0...3 where profile.verifies:
             await client.attempt("verifies") { (process) throws(CacheError) in
                 _ = try await process.cache.verify(repair: number % 16 < 8)
             }
@@ -162,12 +162,13 @@ struct SimulationPlan {
         }
     }
 
-    private func change(_ client: SimulatedClient, _ url: Int, _ number: Int) {
+    private func change(_ client: SimulatedClient, _ url: Int, _ number: Int) async {
         let origin = client.world.origin
         switch number % 4 {
         case 0 where profile.changes:
             client.note("sees u\(url) change")
             origin.change(url)
+            if number % 8 < 4 { await client.get(url, Get(policy: .reload)) }
         case 1, 2:
             guard profile.redirects else { return }
             client.note("sees u\(url) move")
@@ -194,8 +195,19 @@ struct SimulationPlan {
         }
     }
 
-    private func trouble(_ client: SimulatedClient, _ url: Int, _ number: Int) {
-        if profile.damage, number % 4 < 2 { client.damage(url, number / 4) }
+    private mutating func trouble(
+        _ client: SimulatedClient,
+        _ url: Int,
+        _ number: Int
+    ) async {
+        if profile.damage, number % 4 < 2 {
+            client.damage(url, number / 4)
+            // Who meets the damage asks for a part; who comes next may be given what lies around it.
+            var get = get()
+            get.policy = .protocolDefault
+            await client.get(url, get)
+            await client.get(url, Get())
+        }
         if profile.diskFaults, number % 4 == 2 { client.injure(number / 4) }
     }
 }

@@ -19,6 +19,10 @@ struct SimulationProfile: Sendable {
     /// How many different locks the names fall upon; nil for as many as MD5 spreads them over.
     var lockGroups: UInt64?
     var warmth = 70
+    /// About how many calls of the disk lie between two that take long.
+    var freezeEvery = 100
+    /// What there is much of.
+    var focus = Focus.anything
     /// How often clients do what, in the order of ``SimulationPlan/Kind``.
     var weights = SimulationPlan.Kind.allCases.map { _ in 1 }
     /// All representations have entity tags.
@@ -55,14 +59,7 @@ struct SimulationProfile: Sendable {
         for kind in SimulationPlan.Kind.allCases {
             weights[kind.rawValue] = kind.usualWeight * die.pick([1, 2, 4])
         }
-        if die.chance(1, of: 6) {
-            // Bodies of several regions, which give up cold blocks while they are read.
-            urls = 2 + die.roll(3)
-            lengths = [5000, 300_000, 1_500_000, 2_000_000]
-            diskLimit = die.pick([2_300_000, 2_600_000])
-        } else {
-            diskLimit = die.pick([400 << 10, 700 << 10, 1 << 20, 4 << 20])
-        }
+        diskLimit = die.pick([400 << 10, 700 << 10, 1 << 20, 4 << 20])
         memoryLimit = die.pick([1 << 10, 64 << 10, 1 << 20])
         maximumOpenEntries = die.pick([1, 2, 256])
         maximumHeadMemory = die.pick([0, 2000, 4 << 20])
@@ -79,6 +76,46 @@ struct SimulationProfile: Sendable {
         crashes = die.chance(1, of: 3)
         diskFaults = die.chance(1, of: 5)
         damage = die.chance(1, of: 3)
+        freezeEvery = die.pick([20, 100, 500])
+        focus = die.pick(Focus.allCases + [.anything, .anything])
+        turnTo(focus)
+    }
+
+    /// What rare events need that meet only where there is much of both.
+    enum Focus: CaseIterable {
+        /// Anything may happen.
+        case anything
+        /// Bodies of several regions, which give up cold blocks while they are filled and read.
+        case holes
+        /// Repairs while entries are replaced.
+        case repairs
+        /// Many entries in few places in memory, used again and again.
+        case crowds
+    }
+
+    private mutating func turnTo(_ focus: Focus) {
+        switch focus {
+        case .anything:
+            return
+        case .holes:
+            (clients, urls, lifetime) = (4, 3, 1)
+            lengths = [5000, 300_000, 1_500_000, 2_000_000]
+            (diskLimit, hugeBody, headLength) = (2_300_000, 128 << 10, 64 << 10)
+            (ignoresRanges, freezeEvery) = (true, 20)
+            (damage, diskFaults) = (false, false)
+        case .repairs:
+            (urls, freezeEvery) = (3, 20)
+            lengths = [700, 5000, 60_000, 400_000]
+            inlineLimit = 65_536
+            (verifies, changes, noStore) = (true, true, false)
+            (crashes, diskFaults, damage) = (false, false, false)
+            weights[SimulationPlan.Kind.maintain.rawValue] = 12
+            weights[SimulationPlan.Kind.change.rawValue] = 12
+        case .crowds:
+            (urls, maximumOpenEntries, maximumHeadMemory) = (9, 1, 0)
+            lockGroups = 2
+            weights[SimulationPlan.Kind.pause.rawValue] = 8
+        }
     }
 }
 #endif

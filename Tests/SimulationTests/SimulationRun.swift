@@ -32,6 +32,7 @@ struct SimulationRun {
         pace = SimulationPace()
         pace.switches = die.pick([5, 30, 100])
         pace.freezes = die.chance(2, of: 3)
+        pace.freezeEvery = profile.freezeEvery
         pace.widths = die.pick([[3, 4], [2, 2], [4, 8]])
     }
 
