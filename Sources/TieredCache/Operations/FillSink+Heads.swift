@@ -93,7 +93,8 @@ extension FillSink {
             awaitsVerdict: passingDigests != nil,
             isKept: part.withLock { $0 != nil }
         )
-        enter(.passing(channel, head))
+        let before = enter(.passing(channel, head))
+        if case .storing(_, let fill?) = before { end(fill) }
         publish(.passing(head, channel, reason))
     }
 

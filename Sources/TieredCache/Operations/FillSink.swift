@@ -52,12 +52,12 @@ final class FillSink: DownloadSink {
     /// Goes over to another mode.
     ///
     /// What the one before owned may be the last share in an entry, whose end takes other locks.
-    func enter(_ next: Mode) {
-        let before = mode.withLock { mode in
+    @discardableResult
+    func enter(_ next: Mode) -> Mode {
+        mode.withLock { mode in
             defer { mode = next }
             return mode
         }
-        withExtendedLifetime(before) {}
     }
 
     var engine: Engine { operation.engine }
