@@ -69,6 +69,8 @@ extension Engine {
                 {
                     return answer
                 }
+                // The flight is about what another request holds, and may be there still.
+                if !flight.subscription.isFirst { isAlone = true }
                 remainder.task = .fetch
                 remainder.variants = []
                 if case .disk(let entry) = remainder.held?.body { remainder.lacking = entry }
