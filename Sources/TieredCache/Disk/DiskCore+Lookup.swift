@@ -131,7 +131,7 @@ extension DiskCore {
         if state.isInline, let status = found.status {
             state.verification = status.verification
         } else {
-            state.verification = try fileSystem.status(of: file).verification
+            state.verification = try statusOrClose(file).verification
         }
         if isVerified(found.name, record.generation, state.verification) {
             table.verifyAll()

@@ -125,7 +125,7 @@ extension DiskCore {
             do throws(FileSystemError) {
                 let file = try createRecord(&lock, entry, head, bytes)
                 let failure = settleName(of: entry)
-                let status = try fileSystem.status(of: file)
+                let status = try statusOrClose(file)
                 entry.didStoreInline(file, Int64(head.count), checksum, status)
                 publish(&lock, entry, recordBytes: bookedRecord(status, of: entry), bodyBytes: 0)
                 didTakeName(&lock, entry)
@@ -133,6 +133,16 @@ extension DiskCore {
             } catch {
                 throw entryError(error, entry.name)
             }
+        }
+    }
+
+    /// The status of a file that this thread alone knows yet; closes it where there is none.
+    func statusOrClose(_ file: OpenFile) throws(FileSystemError) -> FileStatus {
+        do throws(FileSystemError) {
+            return try fileSystem.status(of: file)
+        } catch {
+            fileSystem.close(file)
+            throw error
         }
     }
 
