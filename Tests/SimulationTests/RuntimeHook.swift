@@ -30,7 +30,10 @@ enum RuntimeHook {
     }
 
     private static let isInstalled: Bool = {
-        install(unsafeBitCast(enqueue, to: UnsafeRawPointer.self), as: "swift_task_enqueueGlobal_hook")
+        install(
+            unsafeBitCast(enqueue, to: UnsafeRawPointer.self),
+            as: "swift_task_enqueueGlobal_hook"
+        )
             && install(
                 unsafeBitCast(enqueueLater, to: UnsafeRawPointer.self),
                 as: "swift_task_enqueueGlobalWithDelay_hook"

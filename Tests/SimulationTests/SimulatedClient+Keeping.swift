@@ -105,7 +105,9 @@ extension SimulatedClient {
             note("fills the disk")
             disk.setCapacity(disk.allocatedBytes + Int64(number % 100_000))
         case 1:
-            let call = FileSystemError.Call.allCases[number / 4 % FileSystemError.Call.allCases.count]
+            let call = FileSystemError.Call.allCases[
+                number / 4 % FileSystemError.Call.allCases.count
+            ]
             note("makes \(call) fail")
             world.change { $0.beginVoiding(all) }
             disk.fail(call, with: .ioError, times: 1 + number % 3, skipping: number % 7)

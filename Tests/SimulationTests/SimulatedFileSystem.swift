@@ -84,7 +84,8 @@ extension SimulatedFileSystem {
         _ mode: OpenMode
     ) throws(FileSystemError) -> OpenFile {
         let isNew = mode == .createNew || mode == .openOrCreate
-        return try call(isNew ? .create : .open, "open \(name) \(mode)") { () throws(FileSystemError) in
+        return try call(isNew ? .create : .open, "open \(name) \(mode)") {
+            () throws(FileSystemError) in
             opened(try base.open(name, in: directory, mode), name)
         }
     }

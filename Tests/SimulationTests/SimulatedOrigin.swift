@@ -152,7 +152,9 @@ final class SimulatedOrigin: Sendable {
             if site.isRedirecting, parts.count == 1 {
                 return (redirect(to: site.current.path, delay), false)
             }
-            guard let found = state.paths[path] else { return (ScriptedResponse(status: 404), true) }
+            guard let found = state.paths[path] else {
+                return (ScriptedResponse(status: 404), true)
+            }
             return content(of: found, request.head.headerFields, site.mayStore, delay, &state.die)
         }
         if isBad { didDisturb(url) }

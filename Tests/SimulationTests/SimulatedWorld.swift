@@ -105,8 +105,11 @@ final class SimulatedWorld: Sendable {
     private func parts(_ files: SimulatedFileSystem, _ number: Int) -> EngineParts {
         var parts = EngineParts()
         parts.fileSystem = files
-        parts.io = IOExecutor { [scheduler] job, executor in
-            scheduler.enqueue(.ioJob(job, executor), in: .io)
+        parts.makeExecutor = { [scheduler] name in
+            let lane: SimulationLane = name == "tc-write" ? .writing : .io
+            return IOExecutor { job, executor in
+                scheduler.enqueue(.ioJob(job, executor), in: lane)
+            }
         }
         parts.jitter = { [jitter] in Double(jitter.roll(1000)) / 1000 }
         parts.adjustDisk = { [profile, scheduler] options in
@@ -188,6 +191,7 @@ final class SimulatedWorld: Sendable {
         let now = scheduler.time.monotonicTime()
         let complaint = state.withLock { state -> String? in
             state.earlier.removeAll { $0.openFiles.isEmpty }
+            if OpenDefects.forgetsRetiredRecords, profile.diskFaults { return nil }
             guard state.disk === disk, state.earlier.isEmpty,
                 !state.model.space.allows(allocated, at: now)
             else { return nil }

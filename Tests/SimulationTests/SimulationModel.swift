@@ -153,7 +153,8 @@ struct BodyCheck {
     }
 
     private func describe(_ bytes: UnsafeRawBufferPointer, at start: Int) -> String {
-        var text = "wrong bytes in \(start)..<\(start + bytes.count) of \(candidates.map(\.number)):"
+        var text =
+            "wrong bytes in \(start)..<\(start + bytes.count) of \(candidates.map(\.number)):"
         for candidate in history {
             let known = candidate.bytes.dropFirst(start)
             let same = zip(known, bytes).prefix { $0 == $1 }.count

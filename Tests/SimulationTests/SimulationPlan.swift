@@ -29,6 +29,7 @@ struct SimulationPlan {
             if lends { text += " lent" }
             if maximumChunks < .max { text += " \(maximumChunks) chunks" }
             if pause > 0 { text += " slowly" }
+            if isCancelled { text += " and cancels" }
             return text
         }
     }
@@ -73,6 +74,7 @@ struct SimulationPlan {
         }
         if die.chance(1, of: 5) { get.maximumChunks = 1 + die.roll(3) }
         get.lends = die.chance(1, of: 3)
+        get.isCancelled = die.chance(1, of: 12)
         if die.chance(1, of: 4) { get.pause = die.pick([1, 20, 1000]) }
         return get
     }
@@ -204,7 +206,7 @@ struct SimulationPlan {
             client.damage(url, number / 4)
             // Who meets the damage asks for a part; who comes next may be given what lies around it.
             var get = get()
-            get.policy = .protocolDefault
+            (get.policy, get.isCancelled) = (.protocolDefault, false)
             await client.get(url, get)
             await client.get(url, Get())
         }

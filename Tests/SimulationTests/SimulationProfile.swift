@@ -79,6 +79,8 @@ struct SimulationProfile: Sendable {
         freezeEvery = die.pick([20, 100, 500])
         focus = die.pick(Focus.allCases + [.anything, .anything])
         turnTo(focus)
+        if OpenDefects.losesPins { pins = false }
+        if OpenDefects.joinsRedirects { redirects = false }
     }
 
     /// What rare events need that meet only where there is much of both.

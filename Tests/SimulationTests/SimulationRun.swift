@@ -33,7 +33,7 @@ struct SimulationRun {
         pace.switches = die.pick([5, 30, 100])
         pace.freezes = die.chance(2, of: 3)
         pace.freezeEvery = profile.freezeEvery
-        pace.widths = die.pick([[3, 4], [2, 2], [4, 8]])
+        pace.widths = die.pick([[3, 4, 4], [2, 2, 2], [4, 8, 8]])
     }
 
     /// Runs it to its end, or to its first failure.

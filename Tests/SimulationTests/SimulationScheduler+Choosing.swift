@@ -4,7 +4,7 @@ import TieredCacheTesting
 /// How wildly a simulation goes about it.
 struct SimulationPace {
     /// How many threads each lane has.
-    var widths = [3, 4]
+    var widths = [3, 4, 4]
     /// In how many of a hundred hand-overs somebody else may go on.
     var switches = 50
     /// Whether threads are now and then kept from running, as by a slow disk.

@@ -90,8 +90,10 @@ final class SimulationThread: @unchecked Sendable {
 enum SimulationLane: Int, CaseIterable {
     /// The runtime's pool.
     case cooperative
-    /// The engine's threads for the disk.
+    /// The engine's threads for lookups and reads.
     case io
+    /// The engine's threads for downloads and all that writes.
+    case writing
 }
 
 /// What a thread does next.
