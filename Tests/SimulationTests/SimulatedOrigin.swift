@@ -219,7 +219,7 @@ final class SimulatedOrigin: Sendable {
         _ die: inout Die
     ) -> ([ScriptedResponse.Step], isCut: Bool) {
         var steps: [ScriptedResponse.Step] = []
-        let size = die.pick([4096, 16_384, 65_536, 300_000])
+        let size = die.pick(profile.chunks)
         let cut =
             profile.cuts && die.chance(1, of: 4)
             ? range.lowerBound + die.roll(range.count + 1) : range.upperBound

@@ -197,7 +197,18 @@ final class SimulatedWorld: Sendable {
             else { return nil }
             return "\(allocated) bytes are allocated under a limit of \(state.model.space.limit)"
         }
-        if let complaint { fail(complaint) }
+        if let complaint { fail("\(complaint)\n\(account(of: disk))") }
+    }
+
+    /// What is allocated, and what the store has booked for it.
+    private func account(of disk: InMemoryFileSystem) -> String {
+        let store = state.withLock { $0.process }?.cache.engine.disk.openStore
+        let booked = store?.core.state.withLock { state in
+            "booked \(state.ledger.bytes), reserved \(state.ledger.reserved), "
+                + "in limbo \(state.limbo.reduce(0, +))"
+        }
+        let files = disk.files.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+        return ([booked ?? "no store"] + files).joined(separator: "\n")
     }
 }
 #endif

@@ -8,6 +8,8 @@ struct SimulationProfile: Sendable {
     var urls = 4
     var lengths = [700, 5000, 65_536, 65_537, 200_000, 400_000]
     var lifetime = 60
+    /// How many bytes the origin sends at once.
+    var chunks = [4096, 16_384, 65_536, 300_000]
     var diskLimit: Int64 = 1 << 20
     var memoryLimit: Int64 = 256 << 10
     var maximumOpenEntries = 4
@@ -95,19 +97,20 @@ struct SimulationProfile: Sendable {
         case crowds
     }
 
-    private mutating func turnTo(_ focus: Focus) {
+    mutating func turnTo(_ focus: Focus) {
         switch focus {
         case .anything:
             return
         case .holes:
-            (clients, urls, lifetime) = (4, 3, 1)
-            lengths = [5000, 300_000, 1_500_000, 2_000_000]
-            (diskLimit, hugeBody, headLength) = (2_300_000, 128 << 10, 64 << 10)
+            (clients, urls, lifetime) = (5, 2, 1)
+            lengths = [1_500_000, 2_000_000, 2_000_000]
+            chunks = [16_384, 300_000]
+            (diskLimit, hugeBody, headLength) = (2_500_000, 128 << 10, 64 << 10)
             (ignoresRanges, freezeEvery) = (true, 20)
             (damage, diskFaults) = (false, false)
         case .repairs:
-            (urls, freezeEvery) = (3, 20)
-            lengths = [700, 5000, 60_000, 400_000]
+            (urls, freezeEvery, lifetime, memoryLimit) = (2, 20, 3600, 1 << 10)
+            lengths = [700, 5000, 60_000, 400_000, 400_000]
             inlineLimit = 65_536
             (verifies, changes, noStore) = (true, true, false)
             (crashes, diskFaults, damage) = (false, false, false)
