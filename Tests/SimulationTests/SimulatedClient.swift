@@ -156,19 +156,20 @@ struct SimulatedClient: Sendable {
         let model = world.model
         guard model.epoch == beginning.epoch else { return }
         let url = beginning.url
+        if error.code == .cancelled, get.isCancelled { return }
         if model.isStillPromised(beginning), get.policy == .cacheOnly, get.range == nil {
             return fail("u\(url) is pinned, and cache-only says: \(error)")
         }
         switch error.code {
         case .notCached where get.policy == .cacheOnly: return
         case .rangeNotSatisfiable where get.range != nil: return
-        case .cancelled where get.isCancelled: return
         case .originFailed, .timedOut, .representationChanged, .httpStatus:
             if world.origin.isDisturbed(url) { return }
             // What has no strong validator cannot be gone on with once somebody fetches it anew.
             if error.code == .representationChanged, world.origin.isUntagged(url) { return }
         default: break
         }
+        if OpenDefects.losesParts, "\(error)".contains("is not held any more") { return }
         if OpenDefects.givesUpOnSlowWrites, "\(error)".contains("did not deliver byte") { return }
         fail("u\(url) fails without a cause: \(error)")
     }
