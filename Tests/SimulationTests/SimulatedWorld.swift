@@ -165,7 +165,8 @@ final class SimulatedWorld: Sendable {
             state.disk = after
             state.process = nil
             state.earlier = []
-            state.model.space.tolerate(after.allocatedBytes)
+            // FORMAT and LOCK may have to be written again before anything can leave.
+            state.model.space.tolerate(after.allocatedBytes + 16_384)
         }
         // What it had begun ends by itself, on a disk that answers nothing.
         Task { await process.cache.shutdown() }
