@@ -264,9 +264,9 @@ struct DiskDirectory {
     /// What STATS and the events are allocated; a file with two names is one.
     private func allocatedByHistory() -> Int64 {
         let (events, older) = (status(HistoryFiles.events), status(HistoryFiles.olderEvents))
-        let rest = allocated(HistoryFiles.statistics) + (events?.allocatedBytes ?? 0)
-        guard let older, older.identity != events?.identity else { return rest }
-        return rest + older.allocatedBytes
+        let isOneFile = older?.identity == events?.identity
+        let files = [status(HistoryFiles.statistics), events, isOneFile ? nil : older]
+        return files.compactMap { $0 }.reduce(0) { $0 + HistoryFiles.bookedBytes($1) }
     }
 
     /// A power cut can leave half of a renaming: one file with both names, which would be told twice.

@@ -98,8 +98,6 @@ package struct DownloadOutcome: Hashable, Sendable {
     package var requests = 0
     /// Whether the origin was caught at answering ranges wrongly.
     package var areRangesUntrusted = false
-    /// Whether the origin sent all of the same representation for a part of it.
-    package var hasIgnoredRange = false
     /// Pieces of which length an origin that throttles long answers sends fast; 0 where pieces
     /// were no faster, nil where it was not caught at that.
     package var fastLength: Int64?

@@ -63,7 +63,6 @@ extension DownloadStateMachine {
         case .comparing(let range, let end, let length):
             return compare(range, until: end, completeLength: length)
         case .repeating(let length, let compared):
-            hasIgnoredRange = true
             // Asking again for what follows would bring all of it once more.
             if plan.policy.takesWholeAnswers { extendToEnd() }
             let end = length ?? generation?.completeLength

@@ -92,8 +92,6 @@ package struct DownloadStateMachine: Sendable {
     var distrustsPermanentTarget = false
     /// Whether the origin gives nothing to join bounded requests by.
     var isUnbounded = false
-    /// Whether an origin with the same representation sent all of it for a part.
-    package internal(set) var hasIgnoredRange = false
     var state = State.idle
     var chain: RedirectChain
     /// What bytes may be joined to; that of the plan until a response begins another.

@@ -222,7 +222,6 @@ struct DownloadRun<Sink: DownloadSink>: Sendable {
             bytesRefetched: bytesRefetched,
             requests: requests,
             areRangesUntrusted: machine.areRangesUntrusted,
-            hasIgnoredRange: machine.hasIgnoredRange,
             fastLength: fastLength,
             permanentTarget: machine.chain.permanentTarget,
             finalTarget: machine.finalTarget

@@ -247,7 +247,6 @@ final class Engine: Sendable {
     func didLearn(from outcome: DownloadOutcome, of request: CacheRequest) {
         let now = time.monotonicTime()
         var limits: HostMemory.Limits = outcome.areRangesUntrusted ? [.withoutRanges] : []
-        if outcome.hasIgnoredRange { limits.insert(.withoutSegments) }
         if outcome.fastLength == 0 { limits.insert(.slowAnyway) }
         let fastLength = outcome.fastLength.flatMap { $0 > 0 ? $0 : nil }
         hosts.withLock {
@@ -257,6 +256,13 @@ final class Engine: Sendable {
         redirects.withLock {
             $0.remember(outcome.permanentTarget, of: request.target, now: now)
         }
+    }
+
+    /// The origin has sent all of a representation for a part of it: no segments are asked of it.
+    func didIgnoreRange(_ request: CacheRequest) {
+        guard request.relay == nil else { return }
+        let now = time.monotonicTime()
+        hosts.withLock { $0.remember(.withoutSegments, of: request.target.origin, now: now) }
     }
 
     /// Joins the flight that will bring the byte at `offset`, or makes one that does `operation`.

@@ -104,7 +104,11 @@ extension FillSink {
         length: Int64?
     ) throws(CacheError) {
         let repeats = head.response.status == .ok
-        if repeats { takeWhole() }
+        if repeats {
+            takeWhole()
+            // At once: a job may end this transfer before it is over.
+            engine.didIgnoreRange(operation.request)
+        }
         guard case .idle = mode.withLock({ $0 }) else { return }
         guard let base = operation.base else {
             throw CacheError(.originFailed, "a part of a representation that is not held")

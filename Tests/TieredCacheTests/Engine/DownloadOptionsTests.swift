@@ -32,7 +32,8 @@ struct DownloadOptionsTests {
             #expect(asked.withLock { $0 } == [403])
             let exchanges = fixture.origin.log.exchanges
             #expect(exchanges.map(\.status) == [200, 403, 206])
-            #expect(exchanges.last?.fields[.range] == "bytes=1048576-3145727")
+            // The last of what is there comes again: another URL may lead to something else.
+            #expect(exchanges.last?.fields[.range] == "bytes=983040-3145727")
         }
     }
 

@@ -65,7 +65,7 @@ struct HistoryFiles: Sendable {
             defer { core.fileSystem.close(file) }
             try core.fileSystem.truncate(file, to: 0)
             try core.fileSystem.write(StatisticsRecord.encode(lifetime), to: file, at: 0)
-            let bytes = denseBytes(try core.fileSystem.status(of: file))
+            let bytes = Self.bookedBytes(try core.fileSystem.status(of: file))
             try core.fileSystem.rename(
                 Self.statistics,
                 in: staging,
@@ -105,7 +105,7 @@ struct HistoryFiles: Sendable {
                 status = try core.fileSystem.status(of: file)
             }
             let start = try isTorn(file, status.size) ? Self.endOfTorn + lines : lines
-            defer { bookGrowth(of: file, since: denseBytes(status)) }
+            defer { bookGrowth(of: file, since: Self.bookedBytes(status)) }
             try core.fileSystem.write(start, to: file, at: status.size)
         } catch {
             throw core.error(error, Self.events)
@@ -167,19 +167,20 @@ struct HistoryFiles: Sendable {
     private func allocated(_ name: String) -> Int64 {
         do throws(FileSystemError) {
             let status = try core.fileSystem.status(of: name, in: core.root)
-            return status.kind == .file ? denseBytes(status) : 0
+            return status.kind == .file ? Self.bookedBytes(status) : 0
         } catch {
             return 0  // There is none.
         }
     }
 
-    private func denseBytes(_ status: FileStatus) -> Int64 {
-        status.denseBytes(atMost: maximumEventLength + 4096)
+    /// What one of the files counts as: the same at each look, so that what is booked stays true.
+    static func bookedBytes(_ status: FileStatus) -> Int64 {
+        status.denseBytes(atMost: (1 << 20) + 4096)
     }
 
     private func bookGrowth(of file: OpenFile, since before: Int64) {
         do throws(FileSystemError) {
-            book(denseBytes(try core.fileSystem.status(of: file)) - before)
+            book(Self.bookedBytes(try core.fileSystem.status(of: file)) - before)
         } catch {
             core.count(\.housekeepingErrors)
         }
