@@ -19,7 +19,8 @@ extension DiskCore {
         let now = timeSource.wallTime().nanoseconds
         let (age, overflow) = now.subtractingReportingOverflow(status.modified)
         if !overflow, age > Self.settlingTime { return status.allocatedBytes }
-        return max(status.allocatedBytes, FileStatus.wholePages(written))
+        // A write that a kill has cut left less than the record says, and the size tells.
+        return max(status.allocatedBytes, FileStatus.wholePages(min(written, status.size)))
     }
 
     /// What a record counts as, noting whether that is odd.

@@ -126,6 +126,7 @@ final class FillSink: DownloadSink {
         let mode = mode.withLock { $0 }
         // An origin without ranges sends on; nobody has asked for that.
         if offset >= end.withLock({ $0 }), !mode.isAnswerOfItsOwn { return true }
+        if let lingeringEnd = context.lingeringEnd, offset >= lingeringEnd { return true }
         guard case .storing(let generation, _) = mode, !repeatsHeld.withLock({ $0 }),
             generation.head.validator != nil,
             let held = generation.entry.held(at: offset)

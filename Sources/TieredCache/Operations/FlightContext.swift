@@ -38,6 +38,9 @@ package final class FlightContext: Sendable {
         queue.didAdvance(id, to: position)
     }
 
+    /// Where the flight ends, since nobody reads any more what it brings; nil while somebody does.
+    package var lingeringEnd: Int64? { queue.lingeringEnd(of: id) }
+
     /// The flight begins anew with the byte at `offset`: nothing that it has brought counts any more.
     package func restart(at offset: Int64) {
         queue.restart(id, at: offset)

@@ -255,6 +255,14 @@ extension RequestQueue {
         state.withLock { $0.machine.didAdvance(flight, to: position) }
     }
 
+    func linger(_ flight: FlightID, for amount: Int64) {
+        state.withLock { $0.machine.linger(flight, for: amount) }
+    }
+
+    func lingeringEnd(of flight: FlightID) -> Int64? {
+        state.withLock { $0.machine.flights[flight]?.lingeringEnd }
+    }
+
     func restart(_ flight: FlightID, at offset: Int64) {
         state.withLock { $0.machine.didRestart(flight, at: offset) }
     }

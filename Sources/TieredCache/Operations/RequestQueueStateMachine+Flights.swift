@@ -13,6 +13,14 @@ extension RequestQueueStateMachine {
         flights[id]?.position = offset
     }
 
+    /// The flight's subscriber has left and stays for `amount` bytes more; of no effect where there are
+    /// others.
+    package mutating func linger(_ id: FlightID, for amount: Int64) {
+        guard let flight = flights[id], flight.subscribers.count == 1 else { return }
+        let (end, overflow) = flight.position.addingReportingOverflow(amount)
+        flights[id]?.lingeringEnd = overflow ? nil : end
+    }
+
     /// The flight will not deliver anything at or after `end`; nobody who wants that joins it.
     package mutating func shrinkCoverage(of id: FlightID, to end: Int64) {
         guard let coverage = flights[id]?.coverage, end < coverage.upperBound else { return }

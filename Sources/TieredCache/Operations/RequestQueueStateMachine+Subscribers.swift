@@ -143,6 +143,7 @@ extension RequestQueueStateMachine {
     ) {
         subscribers[subscriber] = Subscriber(flight: flight, priority: priority)
         flights[flight]?.subscribers.insert(subscriber)
+        flights[flight]?.lingeringEnd = nil
         flights[flight]?.priorities.add(priority)
         didChangePriorities(of: flight)
     }

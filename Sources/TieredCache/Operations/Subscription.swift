@@ -43,6 +43,11 @@ package final class Subscription: Sendable {
         }
     }
 
+    /// Stays for so many bytes more, after which the flight ends unless somebody has joined it.
+    package func linger(for amount: Int64) {
+        if let flight { queue.linger(flight, for: amount) }
+    }
+
     /// Leaves; the flight goes on for the others, or is cancelled if there are none.
     package func cancel() {
         queue.leave(id)

@@ -23,6 +23,16 @@ struct DiskSettlingTests {
         return try DiskStore(options, fileSystem: memory, timeSource: time)
     }
 
+    @Test("a record that a kill has cut short counts as what is left of it")
+    func cutShort() throws {
+        let disk = TestDisk(.memory)
+        try disk.open().store(bytes(60_000), for: key("a"))
+        let record = try #require(disk.paths(".record").first)
+        #expect(disk.memory.tamper("\(disk.root)/\(record)") { $0.removeSubrange(50_000...) })
+        let store = try disk.open()
+        #expect(try store.usage().bytes == disk.allocatedBytes)
+    }
+
     @Test(
         "the limit holds where nothing shows what it takes for seconds",
         arguments: [0, 30_000, 65_536, 200_000, 900_000]

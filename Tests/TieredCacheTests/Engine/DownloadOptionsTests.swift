@@ -32,8 +32,12 @@ struct DownloadOptionsTests {
             #expect(asked.withLock { $0 } == [403])
             let exchanges = fixture.origin.log.exchanges
             #expect(exchanges.map(\.status) == [200, 403, 206])
-            // The last of what is there comes again: another URL may lead to something else.
-            #expect(exchanges.last?.fields[.range] == "bytes=983040-3145727")
+            // The last 64 KiB of what is there come again, since another URL may lead to something else.
+            // A connection that is cut may take some of the mebibyte with it.
+            let range = try #require(exchanges.last?.fields[.range])
+            let start = try #require(range.split { "=-".contains($0) }.dropFirst().first)
+            #expect(try (1...983_040).contains(#require(Int(start))))
+            #expect(range.hasSuffix("-3145727"))
         }
     }
 

@@ -277,6 +277,8 @@ struct TieredCacheTests {
                 #expect(fixture.origin.log.exchanges.map(\.status) == [200, 200])
                 request.policy = .protocolDefault
                 _ = try await cache.data(for: request)
+                // The origin notes what it has sent after it was sent.
+                await fixture.origin.waitUntil { $0.openResponses == 0 }
                 #expect(fixture.origin.log.exchanges.map(\.status) == [200, 200, 304])
             }
         }

@@ -1,3 +1,5 @@
+import HTTPCaching
+
 /// Lets transfers go on for a moment after their reader has left.
 ///
 /// A player that seeks or reconnects often comes back at the next byte; it then continues the
@@ -15,6 +17,11 @@ enum Lingering {
     ) {
         let running = flights.filter { $0.outcome == nil }
         guard !running.isEmpty else { return }
+        // Looked at by the transfer itself, since the task below may come late. What cannot be resumed is
+        // left to the task, so that a reader that comes at once finds a transfer to join.
+        if fill.generation?.head.validator != nil {
+            for flight in running { flight.linger(for: amount) }
+        }
         let time = engine.time
         Task {
             let start = entry.heldRanges.count
