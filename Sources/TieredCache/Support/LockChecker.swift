@@ -77,7 +77,7 @@ private final class HeldLocks {
 }
 
 /// Which lock was ever taken while which other was held.
-final class LockHistory: @unchecked Sendable {
+private final class LockHistory: @unchecked Sendable {
     // Unchecked: `later` is only touched while `mutex` is held. Not a `Guarded` value, which it checks.
     static let shared = LockHistory()
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -91,13 +91,6 @@ final class LockHistory: @unchecked Sendable {
     deinit {
         pthread_mutex_destroy(mutex)
         mutex.deallocate()
-    }
-
-    /// Every order that was seen: the second was taken while the first was held.
-    var orders: [(LockChecker.Kind, LockChecker.Kind)] {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        return later.flatMap { first, seconds in seconds.map { (first, $0) } }
     }
 
     /// Remembers the order, or says why it must not be.
