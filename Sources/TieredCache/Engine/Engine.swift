@@ -299,19 +299,33 @@ final class Engine: Sendable {
         _ wanted: WantedRange
     ) -> Subscription? {
         let fill = fill(for: request)
-        let missing = entry.held(at: wanted.start)?.upperBound ?? wanted.start
-        let subscription = queue.joinUnderWay(
-            fill.joinableGroup(for: entry),
-            wanting: missing,
-            priority: request.priority,
-            didEnd: { fill.signal.bump() }
-        )
-        guard let subscription, let flight = subscription.flight,
+        var missing = entry.held(at: wanted.start)?.upperBound ?? wanted.start
+        var joined = joinUnderWay(fill, request, entry, at: missing)
+        // A flight that has passed the byte since it was looked for has stored it.
+        while joined == nil, let end = entry.held(at: missing)?.upperBound {
+            missing = end
+            joined = joinUnderWay(fill, request, entry, at: missing)
+        }
+        guard let subscription = joined, let flight = subscription.flight,
             case .storing(let generation) = fill.answer(of: flight),
             generation.entry.generation == entry.generation
         else { return nil }
         counters.add(to: .downloadsShared)
         return subscription
+    }
+
+    private func joinUnderWay(
+        _ fill: Fill,
+        _ request: CacheRequest,
+        _ entry: DiskEntry,
+        at offset: Int64
+    ) -> Subscription? {
+        queue.joinUnderWay(
+            fill.joinableGroup(for: entry),
+            wanting: offset,
+            priority: request.priority,
+            didEnd: { fill.signal.bump() }
+        )
     }
 
     // MARK: Disk
