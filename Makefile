@@ -30,7 +30,7 @@ test-tsan: setup ## Run every test under the thread sanitizer
 bench: setup ## Measure the hit path beside its peers, as a table of ratios
 	Benchmarks/run.sh
 
-fuzz: setup ## Feed what decodes files and fields with libFuzzer's inputs, a minute each
+fuzz: setup ## Feed decoders and a whole engine with libFuzzer's inputs, a minute each
 	Fuzzing/run.sh
 
 format: ## Rewrite the sources in the house style

@@ -9,8 +9,20 @@ let package = Package(
     dependencies: [
         .package(name: "TieredCache", path: "..", traits: []),
         .package(url: "https://github.com/apple/swift-http-types.git", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-system.git", from: "1.8.1"),
     ],
     targets: [
+        .executableTarget(
+            name: "EngineFuzzer",
+            dependencies: [
+                .product(name: "HTTPCaching", package: "TieredCache"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "SystemPackage", package: "swift-system"),
+                .product(name: "TieredCache", package: "TieredCache"),
+                .product(name: "TieredCacheTesting", package: "TieredCache"),
+            ],
+            swiftSettings: [.treatAllWarnings(as: .error)]
+        ),
         .executableTarget(
             name: "RecordFuzzer",
             dependencies: [

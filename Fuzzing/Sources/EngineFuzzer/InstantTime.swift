@@ -1,0 +1,1 @@
+../../../Tests/TieredCacheTests/Support/InstantTime.swift
