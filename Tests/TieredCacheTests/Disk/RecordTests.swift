@@ -30,7 +30,7 @@ struct RecordTests {
     @Test(
         "a record is read as it was written",
         arguments: [0, 1, 5, 6, 7, 8, 4000],
-        [nil, 0, 70_000, .max] as [Int64?]
+        [nil, 0, 70_000, BlockTable.maximumLength] as [Int64?]
     )
     func roundTrip(metadata: Int, length: Int64?) throws {
         let written = Self.record(metadata: bytes(metadata), length: length)
@@ -52,6 +52,17 @@ struct RecordTests {
             Record.decodeTable($0, blocks: 100)
         }
         #expect(table == [7, 0, 9])
+    }
+
+    @Test(
+        "a body longer than any that is stored is damage",
+        arguments: [1 << 43 + 1, 1 << 62, .max]
+    )
+    func tooLong(length: Int64) {
+        guard case .damaged = decode(Self.record(length: length).encode(table: [7])) else {
+            Issue.record("it was taken for a record")
+            return
+        }
     }
 
     @Test("the layout is the documented one")
