@@ -20,6 +20,9 @@ extension DiskCore {
         let entry = newEntry(key, metadata, completeLength, entryClass.flags)
         try withLock(of: entry.name) { (lock) throws(CacheError) in
             guard try !inheritPin(&lock, entry, succession) else {
+                if let completeLength {
+                    try checkRoom(besidePins: Self.cost(ofBody: completeLength))
+                }
                 return beginSuccession(&lock, entry, succession)
             }
             giveUpSuccessor(&lock)
@@ -115,7 +118,7 @@ extension DiskCore {
     ) throws(CacheError) {
         try withLock(of: entry.name) { (lock) throws(CacheError) in
             if entry.isSuperseded {
-                // Removed while it was being filled: only those who hold it still want it.
+                // Removed while it was being filled: only its leases still want it.
                 return try keepInMemoryless(bytes, checksum, entry)
             }
             _ = try inheritPin(&lock, entry, succession)
@@ -191,7 +194,7 @@ extension DiskCore {
                     try write(head, body, to: file)
                 }.file
             } catch  where error.errno == .fileExists {
-                // Not in the index and yet there: damaged, or put there by somebody.
+                // Not in the index and yet there: damaged, or put there from outside.
             }
         }
         return try replaceRecordFile(&lock, entry, head, body).file
@@ -266,7 +269,7 @@ extension DiskCore {
                 didMissDirectory()
                 throw error
             }
-            // Somebody removed the directory.
+            // The directory was removed from outside.
             state.withLock { $0.hasShard[name.shardNumber] = false }
             try ensureShard(name)
             return try open(path, in: directory, .createNew)

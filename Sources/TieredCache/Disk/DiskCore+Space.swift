@@ -28,7 +28,7 @@ extension DiskCore {
 
     private func reserveBelowLimit(_ count: Int64) throws(CacheError) {
         if !state.withLock({ $0.isIndexLoaded }) {
-            // Who leaves is only known once everything is: until then the limit itself counts.
+            // What is to leave is only known once everything is: until then the limit itself counts.
             let admission = state.withLock { $0.ledger.admit(count, isLastTry: true) }
             if admission == .granted { return }
             try loadIndex()
@@ -52,6 +52,19 @@ extension DiskCore {
                     evict { _ in state.withLock { $0.ledger.excess(with: count) } }.isExhausted
             }
         }
+    }
+
+    /// Refuses what cannot fit beside what is pinned, before anything is evicted for it.
+    ///
+    /// - Throws: ``CacheError/Code/localStorage``.
+    func checkRoom(besidePins count: Int64) throws(CacheError) {
+        let (pinned, limit) = state.withLock { ($0.index.bytes(in: .pinned), $0.ledger.limit) }
+        guard count > limit - pinned else { return }
+        throw CacheError(
+            .localStorage,
+            "\(count) bytes do not fit beside \(pinned) bytes that are pinned and stay: "
+                + "the cache's limit is \(limit) bytes; raise it, or end a pin"
+        )
     }
 
     func endReservation(_ count: Int64) {
@@ -78,6 +91,12 @@ extension DiskCore {
             state.ledger.book(-state.limbo[shard])
             state.limbo[shard] = 0
         }
+    }
+
+    /// What a body of so many bytes takes with its record, metadata apart.
+    static func cost(ofBody count: Int64) -> Int64 {
+        let blocks = BlockTable.blockCount(count)
+        return cost(Int(clamping: count)) + cost(Int(clamping: 8 * blocks))
     }
 
     /// What `count` bytes can take on disk: whole blocks, and one for the file's own structures.

@@ -65,9 +65,11 @@ extension DiskCore {
     func promiseRoom(_ count: Int64, for key: CacheKey) throws(CacheError) -> RoomPromise {
         try beginWriting()
         defer { endWriting() }
-        let blocks = BlockTable.blockCount(count)
-        // A record with its table, and what one write takes beyond its bytes.
-        let cost = Self.cost(Int(clamping: count)) + Self.cost(Int(clamping: 8 * blocks)) + 16_384
+        try checkEnd(count)
+        // And what one write takes beyond its bytes.
+        let cost = Self.cost(ofBody: count) + 16_384
+        try prepareIndex(for: name(of: key))
+        try checkRoom(besidePins: cost)
         try reserve(cost, for: name(of: key))
         return RoomPromise(self, reserved: cost)
     }

@@ -57,12 +57,17 @@ struct GetOrder: Sendable {
         let trouble: String
         do throws(CacheError) {
             let entry = try await cache.entry(for: request)
-            if let entry, entry.isPinned, entry.isComplete || request.range != nil { return }
-            trouble =
-                (response.storageTrouble ?? cache.storageTrouble)?.message
-                ?? (response.isStored
-                    ? "the disk did not take all of it; free disk space or raise --disk-limit"
-                    : "the response may not be stored")
+            if let entry, entry.isPinned, entry.isComplete || request.range != nil {
+                // Of what was delivered, or of what was there before and is kept.
+                guard let error = response.storageTrouble else { return }
+                trouble = "an earlier version stays pinned; \(error.message)"
+            } else {
+                trouble =
+                    (response.storageTrouble ?? cache.storageTrouble)?.message
+                    ?? (response.isStored
+                        ? "the disk did not take all of it; free disk space or raise --disk-limit"
+                        : "the response may not be stored")
+            }
         } catch {
             trouble = error.message
         }
