@@ -68,7 +68,8 @@ enum Interruption {
     }
 
     private static func leave(because words: String) -> Never {
-        StandardError.write("tieredcache: \(words); what is on disk is sound")
+        // What hangs may be the other end of standard error.
+        StandardError.writeWithoutWaiting("tieredcache: \(words); what is on disk is sound")
         _exit(ExitStatus.done.rawValue)
     }
 
@@ -97,17 +98,28 @@ enum Interruption {
 }
 
 /// Whether a signal has arrived.
-private final class SignalFlag: Sendable {
-    private let raised = Guarded(false)
+final class SignalFlag: Sendable {
+    /// Signals so close to the first one are the same wish: `timeout` sends one to the process and one
+    /// to its group, as a terminal and a wrapper do.
+    static let echo: UInt64 = 300_000_000
 
-    var isRaised: Bool { raised.withLock { $0 } }
+    private let first = Guarded<DispatchTime?>(nil)
 
-    /// - Returns: whether it was raised before.
+    var isRaised: Bool { first.withLock { $0 != nil } }
+
+    /// - Parameter now: when the signal came.
+    /// - Returns: whether it is a second wish, and not the echo of the first.
     @discardableResult
-    func raise() -> Bool {
-        raised.withLock { raised in
-            defer { raised = true }
-            return raised
+    func raise(at now: DispatchTime = .now()) -> Bool {
+        first.withLock { first in
+            guard let known = first else {
+                first = now
+                return false
+            }
+            let (elapsed, isEarlier) = now.uptimeNanoseconds.subtractingReportingOverflow(
+                known.uptimeNanoseconds
+            )
+            return !isEarlier && elapsed >= Self.echo
         }
     }
 }

@@ -1,3 +1,4 @@
+import Dispatch
 import Testing
 import TieredCacheTesting
 
@@ -11,6 +12,18 @@ struct InterruptionTests {
         await #expect(throws: CommandFailure(.originFailed, "x")) {
             try await Interruption.guarding { throw CommandFailure(.originFailed, "x") }
         }
+    }
+
+    @Test("A second signal counts unless it is the echo of the first")
+    func second() {
+        let flag = SignalFlag()
+        #expect(!flag.isRaised)
+        let first = DispatchTime(uptimeNanoseconds: 1_000_000_000)
+        for (late, isSecond) in [(0, false), (0, false), (299, false), (300, true), (9000, true)] {
+            #expect(flag.raise(at: first + .milliseconds(late)) == isSecond, "\(late) ms")
+            #expect(flag.isRaised)
+        }
+        #expect(!flag.raise(at: DispatchTime(uptimeNanoseconds: 1)))
     }
 
     @Test("A cancelled caller cancels the body")

@@ -18,7 +18,7 @@ struct ServingProgram {
     let processIdentifier: pid_t
 
     /// Reads the line that `serve --json` prints.
-    fileprivate init(_ line: String, _ identifier: pid_t) throws {
+    init(_ line: String, _ identifier: pid_t) throws {
         self.line = line.filter { $0 != "\n" }
         let fields = JSONFields(self.line.filter { $0 != " " })
         base = try #require(fields.text("base"))
