@@ -74,6 +74,9 @@ extension DiskCore {
             let offset = Int64(blocks.lowerBound) * BlockTable.blockSize
             // A hole that a write behind a truncated end makes would count as what was there.
             entry.loseBehindEnd(of: file)
+            if entry.isSendingBehindEnd(of: file) {
+                throw FileSystemError(.write, .resourceBusy)
+            }
             try fileSystem.write(bytes, to: file, at: offset)
             entry.state.withLock { state in
                 for (block, checksum) in zip(blocks, checksums) {
@@ -84,7 +87,7 @@ extension DiskCore {
                 try record(&lock, blocks, checksums, of: entry)
             }
         } catch {
-            // No record speaks of them: who tries again writes them again.
+            // No record speaks of them: another attempt writes them again.
             entry.state.withLock { state in
                 for block in blocks { state.table.lose(block) }
             }
@@ -272,7 +275,7 @@ extension DiskCore {
         }
     }
 
-    /// Closes the file that checksums are written to, once nobody writes any.
+    /// Closes the file that checksums are written to, once none are written any more.
     func didEndFills(of entry: DiskEntry) {
         withLock(of: entry.name) { _ in
             let file = entry.state.withLock { state -> OpenFile? in
@@ -349,7 +352,7 @@ extension DiskFill {
 extension DiskEntryState {
     /// Gives up a damaged inline body; what is fetched for it becomes a body of its own.
     ///
-    /// The record's file stays open for who reads from it just now.
+    /// The record's file stays open for reads under way.
     fileprivate mutating func retireInlineBody() {
         flags.remove(.inline)
         bodyOffset = 0

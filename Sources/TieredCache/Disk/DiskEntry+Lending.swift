@@ -17,6 +17,23 @@ extension DiskEntry {
         return LentBytes(self, loan, descriptor: descriptor)
     }
 
+    /// Whether bytes are being sent that the file has lost, because it was truncated from outside.
+    ///
+    /// The kernel stops at the end of the file. Where something is written behind that, it goes on and
+    /// sends the hole.
+    func isSendingBehindEnd(of file: OpenFile) -> Bool {
+        let end = state.withLock { state in
+            state.lent.map { state.bodyOffset + $0.upperBound }.max() ?? 0
+        }
+        guard end > 0 else { return false }
+        do throws(FileSystemError) {
+            return try core.fileSystem.status(of: file).size < end
+        } catch {
+            core.count(\.readErrors)
+            return true
+        }
+    }
+
     fileprivate func takeBack(_ loan: LentBytes.Loan) {
         state.withLock { state in
             guard let index = state.lent.firstIndex(of: loan.range) else { return }
@@ -36,7 +53,7 @@ extension DiskEntry {
     }
 }
 
-/// Bytes of a body that may be sent from its file; taken back when nobody has this any more.
+/// Bytes of a body that may be sent from its file; taken back with the last reference to this.
 ///
 /// The file stays open, and the cache leaves the bytes in it, whatever becomes of the entry.
 package final class LentBytes: Sendable {
@@ -71,7 +88,7 @@ package final class LentBytes: Sendable {
 
     /// Looks whether the file still reaches that far.
     ///
-    /// Where somebody else has truncated it, all that lies behind its end becomes a gap, so that the
+    /// Where it was truncated from outside, all that lies behind its end becomes a gap, so that the
     /// next request fetches it.
     package func checkFile() -> Bool { entry.holds(loan) }
 }

@@ -10,7 +10,7 @@ import Glibc
 import Darwin
 #endif
 
-/// A body that somebody truncates while this process has it open, all of it verified.
+/// A body that is truncated from outside while this process has it open, all of it verified.
 ///
 /// Whatever is done next, no hole counts as bytes: what lies behind the new end is missing.
 @Suite("Disk: truncated bodies", .timeLimit(.minutes(10)))
@@ -89,6 +89,31 @@ struct DiskTruncationTests {
         #expect(entry.isComplete)
         #expect(entry.read(3_000_000) == Self.film)
         #expect(try store.verify(repair: false).damaged == 0)
+    }
+
+    @Test(
+        "a file is not made longer while bytes are being sent that it has lost",
+        arguments: DiskKind.allCases
+    )
+    func sentMeanwhile(kind: DiskKind) throws {
+        let disk = TestDisk(kind)
+        let fileSystem = WatchedFileSystem(disk.fileSystem, isWarm: true) { _, _ in }
+        let store = try DiskStore(disk.options(), fileSystem: fileSystem, timeSource: disk.time)
+        let entry = try partial(store)
+        var lent = entry.lend(0..<2_000_000)
+        try #require(lent != nil)
+        try truncateBody(disk, to: 1_000_000)
+        for _ in 0..<2 {
+            let error = #expect(throws: CacheError.self) {
+                try entry.beginFill(at: 45 * 65_536).write(Self.film[(45 * 65_536)...])
+            }
+            #expect(error?.code == .localStorage)
+            // The kernel finds an end, and no hole.
+            #expect(lent?.checkFile() == false)
+        }
+        lent = nil
+        try entry.beginFill(at: 45 * 65_536).write(Self.film[(45 * 65_536)...])
+        #expect(entry.heldRanges.ranges == [0..<Self.left, 45 * 65_536..<3_000_000])
     }
 
     @Test("a complete body that was truncated to nothing is missing", arguments: DiskKind.allCases)
