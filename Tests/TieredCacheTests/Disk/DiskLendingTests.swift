@@ -110,7 +110,27 @@ struct DiskLendingTests {
         #expect(Self.film.holds(sent(lent), at: 0) && lent.checkFile())
     }
 
-    @Test("a file that somebody has truncated is noticed")
+    @Test("what is lent when its store is closed stays in the file under the next owner")
+    func closed() throws {
+        let store = try open()
+        var entry: DiskEntry? = try store.store(Self.film, for: key("film"))
+        let start: Int64 = 3 << 20
+        var lent = entry?.lend(start..<start + 100_000)
+        store.close()
+        let next = try open()
+        try next.loadIndex()
+        let again = try #require(try next.entry(for: key("film")))
+        // Playing at the beginning: what was lent is the coldest there is.
+        #expect(Self.film.holds(again.read(at: 0, 65_536), at: 0))
+        #expect(next.core.giveUpColdBlocks(2 << 20) == 0)
+        #expect(try Self.film.holds(sent(#require(lent)), at: Int(start)))
+        #expect(try again.isComplete && next.verify(repair: false).damaged == 0)
+        lent = nil
+        entry = nil
+        #expect(next.core.giveUpColdBlocks(1 << 20) > 0)
+    }
+
+    @Test("a file that was truncated from outside is noticed")
     func truncated() throws {
         let store = try open()
         let lent = try #require(try store.store(Self.film, for: key("film")).lend(0..<1 << 20))
