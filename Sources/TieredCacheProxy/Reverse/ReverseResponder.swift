@@ -84,7 +84,11 @@ struct ReverseResponder: Responder {
         _ writer: ResponseWriter
     ) async throws(CacheError) -> RelayResponse {
         var order = order
-        let (interim, incoming) = AsyncStream.makeStream(of: HTTPResponse.self)
+        // An origin may send any number of them, and the client need not read.
+        let (interim, incoming) = AsyncStream.makeStream(
+            of: HTTPResponse.self,
+            bufferingPolicy: .bufferingOldest(16)
+        )
         order.onInterim = { response in
             guard let awaited, response.status == .continue else {
                 incoming.yield(response)
