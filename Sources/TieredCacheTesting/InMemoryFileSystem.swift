@@ -163,7 +163,7 @@ public final class InMemoryFileSystem: FileSystem {
 
     /// Removes a directory and all below it behind everybody's back.
     ///
-    /// Who has it open finds it empty, and can make nothing in it.
+    /// What has it open finds it empty, and can make nothing in it.
     ///
     /// - Returns: whether there was one.
     @discardableResult

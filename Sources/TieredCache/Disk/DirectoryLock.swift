@@ -1,13 +1,13 @@
 import Synchronization
 
-/// The lock of a cache directory, held while anybody writes and until the store is closed.
+/// The lock of a cache directory, held while anything is written and until the store is closed.
 ///
 /// States: `open` (any number of writes under way) → `closing` (closed, writes under way) →
 /// `closed`. Nothing begins to write once it is closed; the last write to end gives the lock up.
-/// Who still reads entries of a closed store reads on through open descriptors, as a guest does,
-/// so whoever opens the directory next owns it at once.
+/// Readers of a closed store's entries go on through open descriptors, as a guest does, so the next
+/// process that opens the directory owns it at once.
 ///
-/// A lock is lost when its file is not the directory's LOCK any more: it keeps nobody out then, so
+/// A lock is lost when its file is not the directory's LOCK any more: it keeps no process out then, so
 /// nothing begins to write either. It is closed like any other.
 final class DirectoryLock: Sendable {
     private struct State {
@@ -30,10 +30,10 @@ final class DirectoryLock: Sendable {
         state = Guarded(State(file: file))
     }
 
-    /// Whether the lock keeps nobody out any more.
+    /// Whether the lock keeps other processes out no longer.
     var isLost: Bool { lost.load(ordering: .relaxed) }
 
-    /// The lock keeps nobody out any more.
+    /// Notes that the lock keeps other processes out no longer.
     func lose() { lost.store(true, ordering: .relaxed) }
 
     /// Whether nothing is being written, and nothing will be.

@@ -140,12 +140,12 @@ extension DiskCore {
         return state
     }
 
-    /// Tells the owner that somebody else has a body open: no part of it is given up meanwhile.
+    /// Tells the owner that another process has a body open: no part of it is given up meanwhile.
     func share(_ file: OpenFile) {
         do throws(FileSystemError) {
             _ = try fileSystem.share(file)
         } catch {
-            // Read all the same: whoever is no owner hashes each block whenever it reads.
+            // Read all the same: without the lock each block is hashed at every read.
             count(\.readErrors)
         }
     }
@@ -155,7 +155,7 @@ extension DiskCore {
         return slot.generation == generation && slot.verification == state
     }
 
-    /// Makes a freshly opened entry the one that everybody shares.
+    /// Makes a freshly opened entry the one that all lookups share.
     private func admit(
         _ entry: DiskEntry,
         ifUnchangedSince changes: UInt32,
@@ -223,7 +223,7 @@ extension DiskCore {
 }
 
 extension FileStatus {
-    /// A number that changes when somebody else changes the file; never 0.
+    /// A number that changes when another process changes the file; never 0.
     var verification: UInt64 {
         var hasher = UInt64(bitPattern: modified) &* 0x9E37_79B9_7F4A_7C15
         hasher ^= identity &* 0xBF58_476D_1CE4_E5B9

@@ -1,7 +1,7 @@
 import SystemPackage
 
-// Others may remove the directory under its owner, or LOCK alone, as those do who clean up old files.
-// Its descriptors stand for files without a name then: what is written is found by nobody, and the next
+// Others may remove the directory under its owner, or LOCK alone, as cleaners of old files do.
+// Its descriptors stand for files without a name then: what is written is never found, and the next
 // process is an owner too. So before each write an owner looks whether the names are still what it
 // opened, which costs no disk; if not, it writes nothing more, and `DiskTier` opens the directory anew.
 extension DiskCore {
@@ -20,13 +20,13 @@ extension DiskCore {
     var lostDirectory: CacheError {
         CacheError(
             .localStorage,
-            "the cache directory \(options.root), or its LOCK, was removed by somebody else; "
+            "the cache directory \(options.root), or its LOCK, was removed from outside; "
                 + "it is opened again within ten seconds"
         )
     }
 }
 
-/// What an owner has open by names by which everybody finds it.
+/// What an owner has open by names by which every process finds it.
 struct OwnNames: Sendable {
     private var identities: [(name: String, identity: UInt64)] = []
 

@@ -84,7 +84,7 @@ extension DiskEntry {
         state.withLock { $0.isUnsettled && $0.isPublished && !$0.isDetached }
     }
 
-    /// Takes the body's file from an entry that nobody uses any more.
+    /// Takes the body's file from an entry that is in use no longer.
     fileprivate func giveUpBody() -> OpenFile? {
         state.withLock { state in
             let file = state.body

@@ -60,7 +60,7 @@ extension DiskCore {
         let bytes: Int64
         do throws(FileSystemError) {
             let status = try fileSystem.status(of: IndexSnapshot.name, in: root)
-            // Not ours, and nothing that anybody would believe.
+            // Not ours, and nothing that a reader would believe.
             guard status.kind == .file else { return }
             bytes = status.allocatedBytes
         } catch  where error.errno == .noSuchFileOrDirectory {

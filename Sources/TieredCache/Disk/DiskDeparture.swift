@@ -26,7 +26,7 @@ struct DiskDeparture: Sendable {
 }
 
 extension DiskCore {
-    /// Tells who keeps the books; takes only values' locks, so it may be called under the lock of a name.
+    /// Tells the history and the counters; takes only values' locks, so it may be called under the lock of a name.
     func didLose(_ departure: DiskDeparture) {
         options.didLeave?(departure)
     }

@@ -127,14 +127,14 @@ extension DiskEntry {
         }
     }
 
-    /// The disk failed, or somebody truncated the file: what cannot be read becomes a gap, and so does
+    /// The disk failed, or the file was truncated from outside: what cannot be read becomes a gap, and so does
     /// all that lies behind the end of the file, before something is written there again.
     func didReadShort(_ file: OpenFile, at offset: Int64) {
         lose(BlockTable.block(at: offset))
         loseBehindEnd(of: file)
     }
 
-    /// Makes gaps of all blocks that the file cannot have, because somebody truncated it.
+    /// Makes gaps of all blocks that the file cannot have, because it was truncated from outside.
     ///
     /// - Returns: whether it had them all.
     @discardableResult

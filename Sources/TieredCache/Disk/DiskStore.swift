@@ -84,7 +84,7 @@ public final class DiskStore: Sendable {
     ///
     /// Those who hold the old entry read on. The new one is visible at once, and on disk with its
     /// first whole block, or when a small body is complete. What is pinned hands its pin on; if it is
-    /// complete as well it is found until the new entry is complete, which is only known to those who
+    /// complete as well it is found until the new entry is complete, which is only known to those that
     /// hold it until then, and lost with the last of them.
     ///
     /// - Parameters:
@@ -135,7 +135,7 @@ public final class DiskStore: Sendable {
         try core.promiseRoom(count, for: key)
     }
 
-    /// The next generation of a key's complete pinned entry, while somebody brings or reads it.
+    /// The next generation of a key's complete pinned entry, while it is brought or read.
     func successor(of key: CacheKey) -> DiskEntry? { core.successor(of: key) }
 
     /// Stores a complete body.

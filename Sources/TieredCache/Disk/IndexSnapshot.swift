@@ -31,7 +31,7 @@ enum IndexSnapshot {
         /// When names came or went last.
         var modified: Int64
         /// Tells it from a copy, which may be allocated otherwise: the inode, and the time of its last
-        /// change of any kind, which whoever copies cannot set.
+        /// change of any kind, which no copying program can set.
         var origin: UInt64
 
         init(modified: Int64, origin: UInt64) {
@@ -167,7 +167,7 @@ extension IndexSnapshot {
             isOpened = true
         }
 
-        /// - Returns: the file, which nobody needs any more.
+        /// - Returns: the file, which is needed no longer.
         mutating func close() -> OpenFile? {
             defer { file = nil }
             size = 0

@@ -73,7 +73,7 @@ package struct RelayPlan: Sendable {
 extension DownloadPlan {
     /// Whether an origin that has sent all instead of the range asked for may go on.
     ///
-    /// It may where it sends another representation than the range was of: who asked will want that.
+    /// It may where it sends another representation than the range was of: a client that asked will want that.
     package func wantsWhole(after start: GenerationStart, _ response: HTTPResponse) -> Bool {
         (policy.takesWholeAnswers || generation != nil) && range.upperBound < .max
             && start.offset == 0

@@ -13,7 +13,7 @@ final class Engine: Sendable {
     let transport: any Transport
     /// Where lookups and reads may block on the disk.
     let io: IOExecutor
-    /// Where downloads run, and everything that writes: whoever waits here for a lock or for room keeps
+    /// Where downloads run, and everything that writes: what waits here for a lock or for room keeps
     /// no lookup waiting (invariant 12).
     let writers: IOExecutor
     /// Draws the numbers that place waits between attempts.
@@ -375,7 +375,7 @@ final class Engine: Sendable {
         forget(key, because: cause, sparesPinned: false)
     }
 
-    /// The same for what nobody has asked to keep.
+    /// The same for what no client has asked to keep.
     func forgetUnlessPinned(_ key: CacheKey, because cause: DiskDeparture.Cause) {
         forget(key, because: cause, sparesPinned: true)
     }

@@ -138,7 +138,7 @@ extension DownloadOperation {
         }
     }
 
-    /// Who fetches before anybody asks has room set aside for all of it, or does without: of several
+    /// A prefetch has room set aside for all of it, or does without: of several
     /// that do not fit together some are stored then, and the others fail before they have cost much.
     private func promiseRoom(
         _ start: GenerationStart,

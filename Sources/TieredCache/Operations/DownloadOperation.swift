@@ -48,7 +48,7 @@ struct DownloadOperation: Sendable {
         if case .success(let outcome) = result, let failure = mismatchInPassing(sink, outcome) {
             result = .failure(failure)
         }
-        // Before anybody is told: who asks from now on gets a flight, not this one's failure.
+        // Before any request is told: those from now on get a flight, not this one's failure.
         if case .failure = result { context.shrinkCoverage(to: 0) }
         do throws(CacheError) {
             try sink.finish(result)
@@ -86,7 +86,7 @@ struct DownloadOperation: Sendable {
         } catch {
             engine.didFailToStore(request, error)
         }
-        // Somebody may have promoted the old one meanwhile.
+        // A hit may have promoted the old one meanwhile.
         engine.memory.remove(generation.entry.key)
         return nil
     }

@@ -12,7 +12,7 @@ extension FillSink {
         }
         var stored = operation.storedResponse(head, start)
         if start.areRangesUntrusted { stored.flags.insert(.withoutRanges) }
-        // Who joins the flight for the new body waits for its first byte, not for that of the range.
+        // A request that joins the flight for the new body waits for its first byte, not for that of the range.
         context.restart(at: start.offset)
         if operation.plan.wantsWhole(after: start, head.response) {
             // A reader takes all, in order, from an origin that does not know ranges; and where what
@@ -83,7 +83,7 @@ extension FillSink {
         isVerbatim: Bool,
         _ reason: DownloadOperation.NotStored
     ) {
-        // Nobody else can use what is not stored, so nobody is to join any more.
+        // No other request can use what is not stored, so none is to join any more.
         context.shrinkCoverage(to: 0)
         passed.withLock { $0 = offset }
         let channel = PassThroughChannel(

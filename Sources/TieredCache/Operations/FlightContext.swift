@@ -38,7 +38,7 @@ package final class FlightContext: Sendable {
         queue.didAdvance(id, to: position)
     }
 
-    /// Where the flight ends, since nobody reads any more what it brings; nil while somebody does.
+    /// Where the flight ends, since what it brings is read no longer; nil while it is.
     package var lingeringEnd: Int64? { queue.lingeringEnd(of: id) }
 
     /// The flight begins anew with the byte at `offset`: nothing that it has brought counts any more.

@@ -180,7 +180,7 @@ struct LookupOperation: Sendable {
         }
     }
 
-    /// What somebody brings in the place of what is pinned, where that may be used as it is.
+    /// What is being brought in the place of what is pinned, where that may be used as it is.
     private func next(after held: HeldResponse) -> HeldResponse? {
         guard let entry = engine.disk.openStore?.successor(of: held.key),
             let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request)

@@ -79,7 +79,7 @@ package struct RequestQueueStateMachine {
         var subscribers: Set<SubscriberID> = []
         var priorities = PriorityCounts()
         var wasPreempted = false
-        /// Where it ends unless somebody joins: its last subscriber has stopped reading.
+        /// Where it ends unless a request joins: its last subscriber has stopped reading.
         var lingeringEnd: Int64?
 
         var holdsSlot: Bool { state == .running || state == .cancelled(holdsSlot: true) }

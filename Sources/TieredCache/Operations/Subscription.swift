@@ -43,7 +43,7 @@ package final class Subscription: Sendable {
         }
     }
 
-    /// Stays for so many bytes more, after which the flight ends unless somebody has joined it.
+    /// Stays for so many bytes more, after which the flight ends unless another request has joined it.
     package func linger(for amount: Int64) {
         if let flight { queue.linger(flight, for: amount) }
     }

@@ -99,8 +99,8 @@ final class Filler: Sendable {
         other.isSameRepresentation(as: head) && !fill.isContradicted(entry)
     }
 
-    /// Keeps a flight that brings another representation for a moment: who starts again goes on
-    /// with what it has brought.
+    /// Keeps a flight that brings another representation for a moment: a reader that starts again goes
+    /// on with what it has brought.
     func handOver(_ flight: Subscription) {
         guard let id = flight.flight, case .storing(let newest)? = fill.answer(of: id) else {
             return

@@ -71,7 +71,7 @@ public struct FileStatus: Hashable, Sendable {
 extension FileStatus {
     /// What a file without holes counts as: what it is allocated may show only later.
     ///
-    /// - Parameter most: how long ours can be; what is longer is somebody else's, and may have holes.
+    /// - Parameter most: how long ours can be; what is longer is not ours, and may have holes.
     /// - Returns: bytes.
     func denseBytes(atMost most: Int64) -> Int64 {
         max(allocatedBytes, Self.wholePages(min(size, most)))

@@ -63,7 +63,7 @@ enum StatisticsRecord {
             for counter in StatisticsCounters.Counter.allCases {
                 let offset = headLength + 8 * counter.rawValue
                 guard offset + 8 <= bytes.count else { break }
-                // Sums of a few such numbers do not overflow, whoever has written them.
+                // Sums of a few such numbers do not overflow, whatever has written them.
                 let value = bytes.get(Int64.self, at: offset)
                 statistics[keyPath: counter.field] = min(max(0, value), 1 << 58)
             }
