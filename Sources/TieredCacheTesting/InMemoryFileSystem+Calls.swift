@@ -7,7 +7,7 @@ extension InMemoryFileSystem {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.open, path.string, isChange: state.find(path.string) == nil)
             if state.find(path.string) == nil, creating {
-                _ = state.makeDirectories(path.string)
+                _ = state.makeDirectories(path.string, isSynced: true)
             }
             switch state.find(path.string) {
             case .directory(let number): return state.newHandle(.directory(number))

@@ -145,7 +145,7 @@ extension InMemoryFileSystem.State {
         return (number, String(last))
     }
 
-    mutating func makeDirectories(_ path: String) -> Int {
+    mutating func makeDirectories(_ path: String, isSynced: Bool = false) -> Int {
         var number = 0
         for name in path.split(separator: "/") {
             if case .directory(let next) = directories[number]?.names[String(name)] {
@@ -155,6 +155,7 @@ extension InMemoryFileSystem.State {
             let next = newNode()
             directories[next] = InMemoryFileSystem.Directory()
             setName(String(name), in: number, to: .directory(next))
+            if isSynced { directories[number]?.unsynced.didSync(String(name)) }
             number = next
         }
         return number

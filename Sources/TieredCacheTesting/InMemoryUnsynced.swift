@@ -43,6 +43,11 @@ struct UnsyncedNames: Sendable {
         names[name, default: []].append(old)
     }
 
+    /// One name is on the medium as it is now.
+    mutating func didSync(_ name: String) {
+        names[name] = nil
+    }
+
     /// What a power cut leaves; `choose` as for ``UnsyncedPages``.
     func settled(
         _ current: [String: InMemoryFileSystem.Node],

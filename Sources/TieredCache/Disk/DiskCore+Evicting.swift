@@ -128,12 +128,37 @@ extension DiskCore {
     /// Removes a victim's files, and books what that frees.
     private func remove(_ victim: DiskIndex.Slot) -> Bool {
         withLock(of: victim.name) { _ -> Bool in
-            // Somebody may have stored the name anew since the victim was chosen.
+            // Somebody may have stored the name anew since the victim was chosen, or pinned it.
             let isTaken = state.withLock { $0.index[victim.name] != nil }
+            if !isTaken, let kept = pinnedMeanwhile(victim) {
+                didSpare(kept, chosenAs: victim)
+                return false
+            }
             var left = victim
             let isRemoved = removeFiles(&left, andRecord: !isTaken)
             finishRemoval(of: victim, left: isRemoved ? nil : left, isTaken: isTaken)
             return isRemoved
+        }
+    }
+
+    /// What a victim is by now, if it was pinned since it was chosen: it was out of the index by then.
+    private func pinnedMeanwhile(_ victim: DiskIndex.Slot) -> DiskIndex.Slot? {
+        guard let found = record(of: victim.name), found.record.flags.contains(.pinned),
+            found.record.generation == victim.generation
+        else { return nil }
+        var kept = victim
+        kept.queue = .pinned
+        // With another flag it is as long as before, if nothing else was changed.
+        if let status = found.status {
+            kept.recordBytes = max(victim.recordBytes, status.allocatedBytes)
+        }
+        return kept
+    }
+
+    private func didSpare(_ kept: DiskIndex.Slot, chosenAs victim: DiskIndex.Slot) {
+        state.withLock { state in
+            state.ledger.book(kept.bytes - victim.bytes)
+            state.index.insert(kept)
         }
     }
 
@@ -186,6 +211,18 @@ extension DiskCore {
 
     /// Reads a record for its own sake; `nil` if there is none that can be read.
     func record(of name: EntryName) -> RecordReader.Found? {
+        do throws(CacheError) {
+            return try readRecord(of: name)
+        } catch {
+            return nil
+        }
+    }
+
+    /// The same where it matters why.
+    ///
+    /// - Returns: nil where there is none, or a damaged one.
+    /// - Throws: ``CacheError/Code/localStorage`` where there may be one that the disk does not give.
+    func readRecord(of name: EntryName) throws(CacheError) -> RecordReader.Found? {
         guard let entries else { return nil }
         beginOpening(name)
         defer { endOpening(name) }
@@ -195,8 +232,9 @@ extension DiskCore {
             guard case .ready(let found) = try reader.open(name, expecting: nil) else { return nil }
             return found
         } catch {
+            guard !error.isAbsence else { return nil }
             count(\.readErrors)
-            return nil
+            throw entryError(error, name)
         }
     }
 }

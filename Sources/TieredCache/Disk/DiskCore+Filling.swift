@@ -86,13 +86,14 @@ extension DiskCore {
             try withLock(of: entry.name) { (lock) throws(FileSystemError) in
                 try record(&lock, blocks, checksums, of: entry)
             }
+            entry.state.withLock { $0.changes += 1 }
         } catch {
             // No record speaks of them: another attempt writes them again.
             entry.state.withLock { state in
                 for block in blocks { state.table.lose(block) }
             }
             entry.refreshHotBody()
-            bookAfterFailure(entry)
+            bookAfterFailure(entry, wrote: bytes.count)
             throw entryError(error, entry.name)
         }
     }
@@ -157,13 +158,12 @@ extension DiskCore {
         }
         let head = entry.record.encode(table: entry.state.withLock { $0.table.checksums })
         let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
-        let file = try createRecord(&lock, entry, head, nothing)
+        let bodyBytes = try bodyBytes(of: entry)
+        let (file, status) = try createRecord(&lock, entry, head, nothing)
         entry.state.withLock { state in
             state.record = file
             state.isPublished = true
         }
-        let status = try fileSystem.status(of: file)
-        let bodyBytes = try bodyBytes(of: entry)
         publish(&lock, entry, recordBytes: bookedRecord(status, of: entry), bodyBytes: bodyBytes)
     }
 
@@ -185,95 +185,7 @@ extension DiskCore {
         return file
     }
 
-    // MARK: Booking
-
-    /// Enters a published entry into index and ledger.
-    func publish(
-        _ lock: inout NameLock,
-        _ entry: DiskEntry,
-        recordBytes: Int64,
-        bodyBytes: Int64
-    ) {
-        let (flags, detached, keepsRecord) = entry.state.withLock { state in
-            defer {
-                state.detachedBytes = 0
-                state.hasRetiredRecord = false
-            }
-            return (state.flags, state.detachedBytes, state.hasRetiredRecord)
-        }
-        let kept = state.withLock { state in
-            let kept = keepsRecord ? state.index[entry.name]?.recordBytes ?? 0 : 0
-            // From now on the slot has what was detached, and the entry what the slot had.
-            state.ledger.book(kept - detached)
-            return kept
-        }
-        entry.state.withLock { $0.retiredBytes += kept }
-        let slot = DiskIndex.Slot(
-            name: entry.name,
-            generation: entry.generation,
-            recordBytes: recordBytes,
-            bodyBytes: bodyBytes,
-            hasBody: !flags.contains(.inline),
-            lastUse: useTime(),
-            queue: flags.queue
-        )
-        replace(&lock, with: entry, slot: slot)
-    }
-
-    func bodyBytes(of entry: DiskEntry) throws(FileSystemError) -> Int64 {
-        let (body, isInline) = entry.state.withLock { ($0.body, $0.isInline) }
-        guard let body, !isInline else { return 0 }
-        let status = try fileSystem.status(of: body)
-        entry.state.withLock { $0.verification = status.verification }
-        return bookedBody(status, of: entry)
-    }
-
-    /// Books what the files of a published entry are allocated now.
-    func book(_ entry: DiskEntry, _ record: OpenFile) throws(FileSystemError) {
-        let bodyBytes = try bodyBytes(of: entry)
-        let recordBytes = bookedRecord(try fileSystem.status(of: record), of: entry)
-        book(entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
-    }
-
-    func book(_ entry: DiskEntry, recordBytes: Int64, bodyBytes: Int64) {
-        let isInline = entry.state.withLock { $0.isInline }
-        state.withLock { state in
-            let delta = state.index.update(entry.name, generation: entry.generation) { slot in
-                slot.recordBytes = recordBytes
-                slot.bodyBytes = bodyBytes
-                slot.hasBody = slot.hasBody || !isInline
-            }
-            state.ledger.book(delta ?? 0)
-        }
-    }
-
-    /// Books the body of an entry that has no name, or none yet, on the entry itself.
-    func bookDetached(_ entry: DiskEntry) throws(FileSystemError) {
-        let bytes = try bodyBytes(of: entry)
-        let delta = entry.state.withLock { state in
-            defer { state.detachedBytes = bytes }
-            return bytes - state.detachedBytes
-        }
-        releaseDetached(-delta, of: entry.name)
-    }
-
-    /// What a failed write left is allocated all the same.
-    private func bookAfterFailure(_ entry: DiskEntry) {
-        withLock(of: entry.name) { _ in
-            do throws(FileSystemError) {
-                let (record, isPublished, isDetached) = entry.state.withLock {
-                    ($0.record, $0.isPublished, $0.isDetached)
-                }
-                if isPublished, !isDetached {
-                    if let record { try book(entry, record) }
-                } else {
-                    try bookDetached(entry)
-                }
-            } catch {
-                count(\.housekeepingErrors)
-            }
-        }
-    }
+    // MARK: The end
 
     /// Closes the file that checksums are written to, once none are written any more.
     func didEndFills(of entry: DiskEntry) {
@@ -334,6 +246,7 @@ extension DiskEntry {
             state.bodyOffset = offset
             state.flags.insert(.inline)
             state.isPublished = true
+            state.changes += 1
             state.verification = status.verification
             if state.table.completeLength != 0 { state.table.hold(0, checksum: checksum) }
         }

@@ -133,17 +133,36 @@ extension DiskCore {
         guard !scan.damaged.isEmpty || !scan.orphans.isEmpty else { return }
         guard access.canWrite, let entries, lock.beginWrite() else { return }
         defer { endWriting() }
-        let paths = scan.damaged.map(\.record) + scan.orphans.map(\.path)
-        for path in paths {
-            do throws(FileSystemError) {
-                try unlinkIfPresent(path, in: entries)
-            } catch {
-                // Costs space until the next start; the other files are swept all the same.
-                count(\.housekeepingErrors)
+        let pinned = Set(scan.slots.lazy.filter { $0.queue == .pinned }.map(\.name))
+        // What cannot be removed costs space until the next start; the others are swept all the same.
+        for name in scan.damaged {
+            attempt { () throws(FileSystemError) in try unlinkIfPresent(name.record, in: entries) }
+        }
+        for body in scan.orphans {
+            attempt { () throws(FileSystemError) in
+                try sweep(body, isPinned: pinned.contains(body.name))
             }
         }
         state.withLock { $0.counters.damagedRecords += scan.damaged.count }
         for name in scan.damaged { didLose(DiskDeparture(cause: .corrupted, name: name)) }
+    }
+
+    /// Removes a body that no record speaks of.
+    ///
+    /// Where what has its name is pinned, that is on the medium first: the body may be of the generation
+    /// before, which a power cut would bring back otherwise.
+    func sweep(_ body: EntryBody, isPinned: Bool) throws(FileSystemError) {
+        guard let entries else { return }
+        if isPinned { try syncNames(of: body.name) }
+        try unlinkIfPresent(body.path, in: entries)
+    }
+
+    private func attempt(_ body: () throws(FileSystemError) -> Void) {
+        do throws(FileSystemError) {
+            try body()
+        } catch {
+            count(\.housekeepingErrors)
+        }
     }
 }
 

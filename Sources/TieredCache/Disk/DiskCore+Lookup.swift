@@ -191,11 +191,25 @@ extension DiskCore {
     }
 
     /// Keeps the descriptor cache within its bounds.
-    func shrink(_ state: inout State) -> LeavingEntries {
-        state.residents.shrink(
-            to: options.maximumOpenEntries,
-            maximumRestingCost: options.maximumHeadMemory
+    ///
+    /// - Parameters:
+    ///   - state: the cache's.
+    ///   - maximum: how many entries may be open; nil for as many as the options say.
+    ///   - maximumCost: what those may take that rest; nil for what the options say.
+    /// - Returns: what leaves, for ``retire(_:blocking:)``, which has to follow: until then what is
+    ///   removed of it is not free, since it is open.
+    func shrink(
+        _ state: inout State,
+        to maximum: Int? = nil,
+        maximumRestingCost maximumCost: Int? = nil
+    ) -> LeavingEntries {
+        let leaving = state.residents.shrink(
+            to: maximum ?? options.maximumOpenEntries,
+            maximumRestingCost: maximumCost ?? options.maximumHeadMemory
         )
+        leaving.forEachFile { state.openings[$1.shardNumber] += 1 }
+        for entry in leaving.unused { state.openings[entry.name.shardNumber] += 1 }
+        return leaving
     }
 
     /// Closes files that had to go, and takes down what is known of entries that leave.
@@ -203,22 +217,32 @@ extension DiskCore {
     /// Not to be called while the lock of a name is held, unless without blocking: a use is then noted
     /// in memory only. Its time in the record is a hint for the next start, and not worth a wait.
     func retire(_ leaving: LeavingEntries, blocking: Bool = true) {
-        leaving.forEachFile { fileSystem.close($0) }
-        for entry in leaving.entries {
-            let (isVerified, verification) = entry.state.withLock { state in
-                (state.table.isComplete && state.table.isVerified, state.verification)
-            }
-            let isUsed = entry.isUsed.exchange(false, ordering: .relaxed)
-            let now = isUsed ? useTime() : 0
-            state.withLock { state in
-                if isUsed { state.touch(entry.name, at: now) }
-                state.index.update(entry.name, generation: entry.generation) { slot in
-                    slot.verification = isVerified ? verification : 0
-                }
-            }
-            if isUsed, blocking { persistUse(of: entry, now) }
-            if blocking { settle(entry) }
+        leaving.forEachFile { file, name in
+            fileSystem.close(file)
+            endOpening(name)
         }
+        for entry in leaving.entries { retire(entry, blocking: blocking) }
+        for entry in leaving.unused {
+            retire(entry, blocking: blocking)
+            if let file = entry.giveUpBody() { fileSystem.close(file) }
+            endOpening(entry.name)
+        }
+    }
+
+    private func retire(_ entry: DiskEntry, blocking: Bool) {
+        let (isVerified, verification) = entry.state.withLock { state in
+            (state.table.isComplete && state.table.isVerified, state.verification)
+        }
+        let isUsed = entry.isUsed.exchange(false, ordering: .relaxed)
+        let now = isUsed ? useTime() : 0
+        state.withLock { state in
+            if isUsed { state.touch(entry.name, at: now) }
+            state.index.update(entry.name, generation: entry.generation) { slot in
+                slot.verification = isVerified ? verification : 0
+            }
+        }
+        if isUsed, blocking { persistUse(of: entry, now) }
+        if blocking { settle(entry) }
     }
 }
 

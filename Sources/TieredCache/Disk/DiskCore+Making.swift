@@ -126,11 +126,16 @@ extension DiskCore {
             record.flags.insert(.inline)
             let head = record.encode(table: bytes.isEmpty ? [] : [checksum])
             do throws(FileSystemError) {
-                let file = try createRecord(&lock, entry, head, bytes)
+                let (file, status) = try createRecord(&lock, entry, head, bytes)
                 let failure = settleName(of: entry)
-                let status = try statusOrClose(file)
                 entry.didStoreInline(file, Int64(head.count), checksum, status)
-                publish(&lock, entry, recordBytes: bookedRecord(status, of: entry), bodyBytes: 0)
+                publish(
+                    &lock,
+                    entry,
+                    recordBytes: bookedRecord(status, of: entry),
+                    bodyBytes: 0,
+                    keepsOldBody: failure != nil
+                )
                 didTakeName(&lock, entry)
                 if let failure { throw failure }
             } catch {
@@ -179,12 +184,14 @@ extension DiskCore {
     // MARK: Files, under the name's lock
 
     /// Creates the record under its own name, or through `staging` where the name is taken.
+    ///
+    /// Where this throws, nothing has changed: what cannot be booked must not be there.
     func createRecord(
         _ lock: inout NameLock,
         _ entry: DiskEntry,
         _ head: [UInt8],
         _ body: UnsafeRawBufferPointer
-    ) throws(FileSystemError) -> OpenFile {
+    ) throws(FileSystemError) -> (file: OpenFile, result: FileStatus) {
         guard let entries else { throw FileSystemError(.create, .noSuchFileOrDirectory) }
         let isKnown = state.withLock { $0.index[entry.name] != nil }
         if !isKnown {
@@ -192,12 +199,13 @@ extension DiskCore {
                 return try create(entry.name.record, in: entries, entry.name) {
                     (file) throws(FileSystemError) in
                     try write(head, body, to: file)
-                }.file
+                    return try fileSystem.status(of: file)
+                }
             } catch  where error.errno == .fileExists {
                 // Not in the index and yet there: damaged, or put there from outside.
             }
         }
-        return try replaceRecordFile(&lock, entry, head, body).file
+        return try replaceRecordFile(&lock, entry, head, body)
     }
 
     /// Writes the record to `staging` and gives it the name of the old one.
@@ -315,6 +323,9 @@ extension DiskCore {
 
     /// Puts an entry in the place of what had its name, in index, ledger and descriptor cache.
     ///
+    /// `keepsOldBody`: the body of what had the name stays where it is, without a record that speaks of
+    /// it, and stays booked until the directory is opened again and swept.
+    ///
     /// - Returns: what is not there any more.
     @discardableResult
     func replace(
@@ -322,13 +333,18 @@ extension DiskCore {
         with entry: DiskEntry?,
         slot: DiskIndex.Slot?,
         because cause: DiskDeparture.Cause? = .replaced,
-        of key: CacheKey? = nil
+        of key: CacheKey? = nil,
+        keepsOldBody: Bool = false
     ) -> DiskIndex.Slot? {
         let name = lock.name
         let known = state.withLock { $0.index[name] }
-        // Before it is booked as free.
         if let known, let slot, known.hasBody, known.generation != slot.generation {
-            discardBody(name, known.generation)
+            if keepsOldBody {
+                state.withLock { $0.ledger.book(known.bodyBytes) }
+            } else {
+                // Before it is booked as free.
+                discardBody(name, known.generation)
+            }
         }
         var isDamaged = false
         let (oldSlot, old, leaving) = state.withLock {

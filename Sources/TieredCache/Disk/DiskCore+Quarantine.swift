@@ -9,11 +9,11 @@ extension DiskCore {
 
     /// Sets an entry aside; whoever reads it reads on.
     ///
-    /// A successor is thrown away, and what has its name stays.
+    /// One that takes too much room, or that cannot be set aside, is removed. A successor is thrown
+    /// away, and what has its name stays; so does what has taken the name of an entry meanwhile.
     ///
-    /// - Returns: false if it takes too much room, or is not what its key stands for: nothing was
-    ///   done then.
-    /// - Throws: `.notOwner`, `.localStorage`; the entry may be gone then, and is nowhere else.
+    /// - Returns: whether it was set aside, or thrown away as a successor.
+    /// - Throws: `.notOwner`; `.localStorage` where it cannot be removed.
     func quarantine(_ entry: DiskEntry) throws(CacheError) -> Bool {
         try beginWriting()
         defer { endWriting() }
@@ -22,16 +22,21 @@ extension DiskCore {
         return try withLock(of: name) { (lock) throws(CacheError) in
             if entry.isSuccessor { return giveUpSuccessor(&lock) }
             let (slot, limit) = state.withLock { ($0.index[name], $0.ledger.limit) }
-            guard let slot, slot.generation == entry.generation, slot.bytes <= limit / 4 else {
-                return false
-            }
-            do throws(FileSystemError) {
-                try setAside(slot, limit)
-            } catch {
-                throw self.error(error, DiskDirectory.quarantine)
-            }
+            guard let slot, slot.generation == entry.generation else { return false }
+            let isAside = slot.bytes <= limit / 4 && setAsideQuietly(slot, limit)
+            if !isAside { try removeFiles(&lock) }
             replace(&lock, with: nil, slot: nil, because: .corrupted, of: entry.key)
+            return isAside
+        }
+    }
+
+    private func setAsideQuietly(_ slot: DiskIndex.Slot, _ limit: Int64) -> Bool {
+        do throws(FileSystemError) {
+            try setAside(slot, limit)
             return true
+        } catch {
+            count(\.housekeepingErrors)
+            return false
         }
     }
 

@@ -20,7 +20,8 @@ extension DiskCore {
         try prepareIndex(for: name)
         return try withLock(of: name) { (lock) throws(CacheError) in
             let open = state.withLock { $0.residents[name] }
-            let onDisk = record(of: name)
+            // What cannot be read just now may be pinned.
+            let onDisk = try sparesPinned ? readRecord(of: name) : record(of: name)
             let isKeys = (open?.key ?? onDisk?.record.key) == key
             let isPinned = open?.isPinned ?? onDisk?.record.flags.contains(.pinned) ?? false
             guard !(isKeys && isPinned && sparesPinned) else { return false }

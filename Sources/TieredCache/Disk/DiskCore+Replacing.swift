@@ -105,7 +105,8 @@ extension DiskCore {
     private func bookReplaced(_ entry: DiskEntry, recordBytes: Int64, keepsOld: Bool) {
         let isPinned = entry.isPinned
         let kept = state.withLock { state -> Int64 in
-            let old = state.index[entry.name]?.recordBytes ?? 0
+            // Where it is about to be evicted nothing says how long the old one was: about as this one.
+            let old = state.index[entry.name]?.recordBytes ?? recordBytes
             let delta = state.index.update(entry.name, generation: entry.generation) { slot in
                 slot.recordBytes = recordBytes
             }
@@ -231,6 +232,7 @@ extension DiskCore {
             state.body = body
             state.bodyOffset = 0
             state.flags.remove(.inline)
+            state.changes += 1
         }
         bookReplaced(entry, recordBytes: 0, keepsOld: true)
         try book(entry, file)
@@ -276,6 +278,7 @@ extension DiskEntryState {
         inlineAt offset: Int64?,
         _ status: FileStatus
     ) -> [OpenFile] {
+        changes += 1
         if let offset {
             if let body { retired.append(body) }
             body = file

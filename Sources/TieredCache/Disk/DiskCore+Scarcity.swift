@@ -45,10 +45,7 @@ extension DiskCore {
     private func closeIdle() -> Bool {
         let (leaving, isFewer) = state.withLock { state in
             let before = state.residents.openCount
-            let leaving = state.residents.shrink(
-                to: 0,
-                maximumRestingCost: options.maximumHeadMemory
-            )
+            let leaving = shrink(&state, to: 0)
             return (leaving, state.residents.openCount < before)
         }
         // May be called while a name's lock is held, so uses are not written down.

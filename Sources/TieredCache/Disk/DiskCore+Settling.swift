@@ -84,9 +84,10 @@ extension DiskEntry {
         state.withLock { $0.isUnsettled && $0.isPublished && !$0.isDetached }
     }
 
-    /// Takes the body's file from an entry that is in use no longer.
-    fileprivate func giveUpBody() -> OpenFile? {
+    /// Takes the body's file from an entry that is in use no longer, where a record speaks of it.
+    func giveUpBody() -> OpenFile? {
         state.withLock { state in
+            guard state.isPublished, !state.isDetached else { return nil }
             let file = state.body
             state.body = nil
             refreshHotBody(&state)

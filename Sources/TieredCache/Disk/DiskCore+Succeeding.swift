@@ -35,6 +35,7 @@ extension DiskCore {
             }
         }
         entry.refreshHotBody()
+        try syncIfPinned(entry)
     }
 
     private func takeName(_ lock: inout NameLock, _ entry: DiskEntry) throws(CacheError) {
@@ -46,9 +47,19 @@ extension DiskCore {
             let (file, status) = try replaceRecordFile(&lock, entry, head, nothing)
             fileSystem.close(file)
             let failure = settleName(of: entry)
-            entry.state.withLock { $0.isPublished = true }
+            entry.state.withLock { state in
+                state.isPublished = true
+                state.changes += 1
+                if failure == nil { state.syncedChanges = state.changes }
+            }
             let recordBytes = bookedRecord(status, of: entry)
-            publish(&lock, entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
+            publish(
+                &lock,
+                entry,
+                recordBytes: recordBytes,
+                bodyBytes: bodyBytes,
+                keepsOldBody: failure != nil
+            )
             didTakeName(&lock, entry)
             if let failure { throw failure }
         } catch {
@@ -65,7 +76,8 @@ extension DiskCore {
 
     /// Waits until a pinned record's name is on the medium, before what had the name goes.
     ///
-    /// - Returns: why it may not be.
+    /// - Returns: why it may not be: the body that the old record speaks of has to stay then, since a
+    ///   power cut may bring that record back.
     func settleName(of entry: DiskEntry) -> FileSystemError? {
         guard entry.isPinned else { return nil }
         do throws(FileSystemError) {
@@ -81,13 +93,14 @@ extension DiskCore {
     /// Hands the pin of what has the name on to a new entry: a pin belongs to the key (invariant 5).
     ///
     /// - Returns: whether the name has to wait until the new entry is complete.
-    /// - Throws: `.notStorable` where what is pinned is to stay.
+    /// - Throws: `.notStorable` where what is pinned is to stay; `.localStorage` where it cannot be told
+    ///   whether it is.
     func inheritPin(
         _ lock: inout NameLock,
         _ entry: DiskEntry,
         _ succession: DiskSuccession
     ) throws(CacheError) -> Bool {
-        guard let isComplete = isPinnedComplete(lock.name, entry) else { return false }
+        guard let isComplete = try isPinnedComplete(lock.name, entry) else { return false }
         guard !succession.sparesPinned else {
             throw CacheError(.notStorable, "what is stored of \(entry.key.redacted) is pinned")
         }
@@ -97,7 +110,12 @@ extension DiskCore {
 
     /// Whether all is held of what has the name of a new entry; nil unless that is pinned and of the
     /// same key.
-    private func isPinnedComplete(_ name: EntryName, _ entry: DiskEntry) -> Bool? {
+    ///
+    /// - Throws: where a pinned record cannot be read just now, so that it cannot be told.
+    private func isPinnedComplete(
+        _ name: EntryName,
+        _ entry: DiskEntry
+    ) throws(CacheError) -> Bool? {
         let (open, isPinned) = state.withLock { state in
             (state.residents[name], state.index[name]?.queue == .pinned)
         }
@@ -105,7 +123,7 @@ extension DiskCore {
             guard open !== entry, open.key == entry.key, open.isPinned else { return nil }
             return open.isComplete
         }
-        guard isPinned, let found = record(of: name), found.record.key == entry.key else {
+        guard isPinned, let found = try readRecord(of: name), found.record.key == entry.key else {
             return nil
         }
         let length = found.record.completeLength

@@ -3,13 +3,14 @@ import SystemPackage
 // Durability is a promise for pinned entries alone: once one is complete, no power cut takes it away.
 // Everything else may be lost, since what is lost is seen (invariant 2).
 extension DiskCore {
-    /// Waits until a complete pinned entry is on the medium; does nothing for any other.
+    /// Waits until a complete pinned entry is on the medium; does nothing for any other, or where it
+    /// is known to be.
     ///
     /// - Throws: ``CacheError/Code/localStorage``: the entry is there, but may not survive.
     func syncIfPinned(_ entry: DiskEntry) throws(CacheError) {
         let isPromised = entry.state.withLock { state in
             state.flags.contains(.pinned) && state.table.isComplete && state.isPublished
-                && !state.isDetached
+                && !state.isDetached && state.syncedChanges < state.changes
         }
         if isPromised { try sync(entry) }
     }
@@ -26,12 +27,16 @@ extension DiskCore {
     func sync(_ entry: DiskEntry) throws(CacheError) {
         guard let entries else { return }
         do throws(FileSystemError) {
-            let (body, isInline) = entry.state.withLock { ($0.body, $0.isInline) }
+            // In this order: what changes meanwhile may or may not be on the medium.
+            let (body, isInline, changes) = entry.state.withLock {
+                ($0.body, $0.isInline, $0.changes)
+            }
             if let body, !isInline { try fileSystem.sync(body, dataOnly: false) }
             let record = try open(entry.name.record, in: entries, .read)
             defer { fileSystem.close(record) }
             try fileSystem.sync(record, dataOnly: false)
             try syncNames(of: entry.name)
+            entry.state.withLock { $0.syncedChanges = max($0.syncedChanges, changes) }
         } catch {
             throw entryError(error, entry.name)
         }

@@ -88,9 +88,9 @@ extension DiskCore {
     }
 
     private func removeOrphan(_ body: EntryBody) throws(CacheError) {
-        guard let entries else { return }
+        let isPinned = record(of: body.name)?.record.flags.contains(.pinned) ?? false
         do throws(FileSystemError) {
-            try unlinkIfPresent(body.path, in: entries)
+            try sweep(body, isPinned: isPinned)
         } catch {
             throw self.error(error, "entries/\(body.path)")
         }
@@ -104,9 +104,12 @@ extension DiskCore {
     ) throws(CacheError) {
         result.entries += 1
         var found = found
+        var blocks = 0
+        defer { result.blocks += blocks }
         // An entry that is replaced or freshened meanwhile is looked at again, a few times.
         for _ in 0..<3 {
-            let (damaged, isMissing) = damagedBlocks(found, &result.blocks)
+            blocks = 0
+            let (damaged, isMissing) = damagedBlocks(found, &blocks)
             guard !damaged.isEmpty else { return }
             let now = try withLock(of: found.name) {
                 (_) throws(CacheError) -> RecordReader.Found? in

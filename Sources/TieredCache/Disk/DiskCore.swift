@@ -56,6 +56,7 @@ final class DiskCore: Sendable {
     let ownNames: OwnNames
     let minimumFree: Int64
     let names: KeyedLock
+    let writes: KeyedLock
     let creations: KeyedLock
     let evictions: KeyedLock
     let loading: KeyedLock
@@ -63,6 +64,7 @@ final class DiskCore: Sendable {
     let claims: KeyedLock
     let jobs: KeyedLock
     let state: Guarded<State>
+    private let lastWrite = Atomic<UInt64>(0)
 
     init(_ opened: DiskDirectory, _ options: DiskStoreOptions, timeSource: any TimeSource) {
         self.options = options
@@ -76,6 +78,7 @@ final class DiskCore: Sendable {
         ownNames = opened.ownNames
         minimumFree = opened.minimumFree
         names = KeyedLock(.names, waiter: options.lockWaiter)
+        writes = KeyedLock(.writes, waiter: options.lockWaiter)
         creations = KeyedLock(.creations, waiter: options.lockWaiter)
         evictions = KeyedLock(.evictions, waiter: options.lockWaiter)
         loading = KeyedLock(.loading, waiter: options.lockWaiter)
@@ -197,6 +200,11 @@ final class DiskCore: Sendable {
         var mixed = (counter ^ counter >> 30) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
         return mixed ^ mixed >> 31
+    }
+
+    /// The number of a write of blocks, by which others wait for it.
+    func nextWrite() -> UInt64 {
+        lastWrite.wrappingAdd(1, ordering: .relaxed).newValue
     }
 
     func name(of key: CacheKey) -> EntryName { EntryName(digest: options.digest(key)) }

@@ -24,7 +24,7 @@ extension DiskEntry {
     ///
     /// - Returns: the runs whose bytes may go: those apart that are being sent, or written by a fill.
     ///   They are claimed, so that no fill writes them before the bytes are gone;
-    ///   ``endGivingUp(_:)`` has to follow.
+    ///   ``endGivingUp(_:)`` has to follow, before the lock of the name is given back.
     func giveUp(_ runs: [Range<Int>]) -> [Range<Int>] {
         state.withLock { state in
             for run in runs {
@@ -35,7 +35,7 @@ extension DiskEntry {
             let free = Self.runs(
                 runs.joined().filter { !state.isLent($0) && !state.isClaimed($0) }
             )
-            state.claims.append(contentsOf: free)
+            state.claims += free.map { BlockClaim(blocks: $0, write: nil) }
             return free
         }
     }
@@ -100,7 +100,7 @@ extension DiskEntry {
 
 extension DiskEntryState {
     /// Whether a fill is writing the block, or its bytes are being given back.
-    func isClaimed(_ block: Int) -> Bool { claims.contains { $0.contains(block) } }
+    func isClaimed(_ block: Int) -> Bool { claims.contains { $0.blocks.contains(block) } }
 
     fileprivate var canGiveUp: Bool {
         isPublished && !isDetached && !isInline && body != nil && !flags.contains(.pinned)

@@ -62,7 +62,10 @@ extension DiskEntry {
         try core.setPinned(isPinned, self)
     }
 
-    /// Writes whole blocks, those apart that are held or being written by another fill.
+    /// Writes whole blocks, those apart that are stored.
+    ///
+    /// What another fill is writing is waited for, so that all is stored when this returns, by whichever
+    /// of them; what the other one could not write is written here.
     ///
     /// `bytes` are whole blocks, or reach up to the complete length; `offset` is the start of one.
     func seal(
@@ -71,18 +74,37 @@ extension DiskEntry {
         within promise: RoomPromise? = nil
     ) throws(CacheError) {
         let first = BlockTable.block(at: offset)
-        let blocks = first..<(first + Int(BlockTable.blockCount(Int64(bytes.count))))
-        let runs = state.withLock { $0.claim(blocks) }
-        defer { state.withLock { $0.release(runs) } }
-        for run in runs {
-            let start = (run.lowerBound - first) * Int(BlockTable.blockSize)
-            let end = min(bytes.count, (run.upperBound - first) * Int(BlockTable.blockSize))
-            try core.write(
-                UnsafeRawBufferPointer(rebasing: bytes[start..<end]),
-                blocks: run,
-                of: self,
-                within: promise
-            )
+        var missing = Array(first..<(first + Int(BlockTable.blockCount(Int64(bytes.count)))))
+        while !missing.isEmpty {
+            let write = core.nextWrite()
+            missing = try core.writes.withLock(of: write) { () throws(CacheError) in
+                let (runs, taken) = state.withLock { $0.claim(missing, for: write) }
+                defer { state.withLock { $0.release(runs) } }
+                for run in runs {
+                    let start = (run.lowerBound - first) * Int(BlockTable.blockSize)
+                    let end = min(bytes.count, (run.upperBound - first) * Int(BlockTable.blockSize))
+                    try core.write(
+                        UnsafeRawBufferPointer(rebasing: bytes[start..<end]),
+                        blocks: run,
+                        of: self,
+                        within: promise
+                    )
+                }
+                return taken
+            }
+            if let block = missing.first { waitForClaim(of: block) }
+        }
+    }
+
+    /// Waits until what has claimed a block is done with it.
+    private func waitForClaim(of block: Int) {
+        guard let claim = state.withLock({ $0.claims.first { $0.blocks.contains(block) } }) else {
+            return
+        }
+        if let write = claim.write {
+            core.writes.withLock(of: write) {}
+        } else {
+            core.withLock(of: name) { _ in }
         }
     }
 
@@ -111,23 +133,30 @@ extension DiskEntryState {
     fileprivate var isOnDisk: Bool { isPublished || isDetached || body != nil }
 
     /// Takes the blocks that are neither held nor claimed.
-    fileprivate mutating func claim(_ blocks: Range<Int>) -> [Range<Int>] {
+    ///
+    /// - Returns: those, in runs, and the ones that others have claimed.
+    fileprivate mutating func claim(
+        _ blocks: [Int],
+        for write: UInt64
+    ) -> (runs: [Range<Int>], taken: [Int]) {
         var runs: [Range<Int>] = []
+        var taken: [Int] = []
         for block in blocks where !table.isHeld(block) {
-            if isClaimed(block) { continue }
-            if let last = runs.last, last.upperBound == block {
+            if isClaimed(block) {
+                taken.append(block)
+            } else if let last = runs.last, last.upperBound == block {
                 runs[runs.count - 1] = last.lowerBound..<(block + 1)
             } else {
                 runs.append(block..<(block + 1))
             }
         }
-        claims.append(contentsOf: runs)
-        return runs
+        claims += runs.map { BlockClaim(blocks: $0, write: write) }
+        return (runs, taken)
     }
 
     mutating func release(_ runs: [Range<Int>]) {
         for run in runs {
-            if let index = claims.firstIndex(of: run) {
+            if let index = claims.firstIndex(where: { $0.blocks == run }) {
                 claims.remove(at: index)
             }
         }

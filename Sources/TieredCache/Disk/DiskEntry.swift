@@ -156,6 +156,14 @@ public final class DiskEntry: Sendable {
     }
 }
 
+/// Blocks that nothing else may write for a moment.
+struct BlockClaim: Sendable {
+    let blocks: Range<Int>
+    /// Which write has them, whose lock is held so long; nil where the lock of the name is, since their
+    /// bytes are being given back.
+    let write: UInt64?
+}
+
 /// What changes about an entry while it is open.
 struct DiskEntryState: Sendable {
     var table: BlockTable
@@ -176,6 +184,9 @@ struct DiskEntryState: Sendable {
     var hasRetiredRecord = false
     /// Whether the record file exists.
     var isPublished = false
+    /// How often its files have changed, and how many of those changes are known to be on the medium.
+    var changes = 0
+    var syncedChanges = -1
     /// Whether the files have no name any more: replaced, removed, or evicted.
     var isDetached = false
     /// What the body is booked with if no slot of the index has it; freed with this object.
@@ -189,7 +200,7 @@ struct DiskEntryState: Sendable {
     /// The regions that were read in last.
     var warm: UInt64 = 0
     /// Blocks that a fill is writing, or whose bytes are being given back.
-    var claims: [Range<Int>] = []
+    var claims: [BlockClaim] = []
     /// Bytes that the kernel is sending from the file; those blocks are not given up.
     var lent: [Range<Int64>] = []
     /// The state of the body's file, for `DiskIndex.Slot.verification`.

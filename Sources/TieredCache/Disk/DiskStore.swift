@@ -189,7 +189,7 @@ public final class DiskStore: Sendable {
 
     /// Sets an entry aside whose body is not what was promised; see ``DiskFinding/Kind/quarantined``.
     ///
-    /// - Returns: false if nothing was done: it takes too much room, or has been replaced.
+    /// - Returns: false if it was removed instead, or has been replaced, so that nothing was done.
     func quarantine(_ entry: DiskEntry) throws(CacheError) -> Bool {
         try core.quarantine(entry)
     }
@@ -209,6 +209,9 @@ public final class DiskStore: Sendable {
         while let entry = try entry(for: key, isUse: false) {
             if entry.isPinned != isPinned || successor(of: key) != nil {
                 try entry.setPinned(isPinned)
+            } else if isPinned, access.canWrite {
+                // Who pinned it before may have been told that it is not on the medium.
+                try core.syncIfPinned(entry)
             }
             // What has taken the name meanwhile has not heard of it.
             if !entry.isSuperseded { return true }

@@ -128,9 +128,9 @@ struct ResidentTable {
             if maximumRestingCost > 0, let file = entry.rest() {
                 endOpen(number)
                 beginRest(number, cost: entry.headCost)
-                leaving.append(file)
+                leaving.append(file, of: entry.name)
             } else if let entry = remove(entry.name) {
-                leaving.entries.append(entry)
+                leaving.unused.append(entry)
             }
         }
         if restingCost > maximumRestingCost { removeResting(to: maximumRestingCost, &leaving) }
@@ -183,28 +183,32 @@ struct ResidentTable {
 
 /// What had to leave the table; whoever gets it closes files, so outside the lock.
 struct LeavingEntries {
+    /// What has no file, or is in use.
     var entries: [DiskEntry] = []
+    /// What nobody uses: its file can be closed.
+    var unused: [DiskEntry] = []
     /// Mostly one: its room costs a hit no allocation.
-    private var first: OpenFile?
-    private var others: [OpenFile] = []
+    private var first: (file: OpenFile, name: EntryName)?
+    private var others: [(file: OpenFile, name: EntryName)] = []
 
-    mutating func append(_ file: OpenFile) {
+    mutating func append(_ file: OpenFile, of name: EntryName) {
         guard first != nil else {
-            first = file
+            first = (file, name)
             return
         }
-        others.append(file)
+        others.append((file, name))
     }
 
     mutating func append(_ leaving: LeavingEntries) {
         entries.append(contentsOf: leaving.entries)
-        leaving.forEachFile { append($0) }
+        unused.append(contentsOf: leaving.unused)
+        leaving.forEachFile { append($0, of: $1) }
     }
 
-    func forEachFile(_ body: (OpenFile) -> Void) {
-        if let first { body(first) }
-        for file in others {
-            body(file)
+    func forEachFile(_ body: (OpenFile, EntryName) -> Void) {
+        if let first { body(first.file, first.name) }
+        for (file, name) in others {
+            body(file, name)
         }
     }
 }

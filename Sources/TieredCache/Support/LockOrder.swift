@@ -8,6 +8,8 @@ package enum LockOrder: Int, CaseIterable, Sendable {
     case history
     /// The record of a download job, by the job's number.
     case jobs
+    /// One write of blocks to the body of an entry, by its number.
+    case writes
     /// Loading the index.
     case loading
     /// Loading one of the 256 directories.

@@ -52,8 +52,6 @@ struct DiskCrashTests {
     func pinned(count: Int) throws {
         let memory = InMemoryFileSystem(time: ManualTimeSource(), remembersUnsynced: true)
         let store = try CrashDisk(memory).open()
-        // The directory itself is the user's to keep.
-        memory.syncEverything()
         try store.store(bytes(count), for: key("at once"), class: .pinned)
         let late = try store.store(bytes(count), for: key("later"))
         try late.setPinned(true)
@@ -72,6 +70,73 @@ struct DiskCrashTests {
                 #expect(entry.read(count) == bytes(count), "\(name), \(outcome)")
             }
         }
+    }
+}
+
+/// What fails to reach the medium leaves what was promised before.
+@Suite("Disk: power cuts after a sync has failed", .timeLimit(.minutes(10)))
+struct DiskSyncFailureTests {
+    private static let outcomes = [CrashOutcome.unsyncedLost] + (0..<20).map { .mixed(seed: $0) }
+    private static let old = bytes(200_000)
+
+    private static func expectPinned(
+        _ memory: InMemoryFileSystem,
+        _ bodies: [[UInt8]: [UInt8]],
+        _ context: String
+    ) throws {
+        for outcome in outcomes {
+            let context = "\(context), \(outcome)"
+            let store = try CrashDisk(memory.afterCrash(outcome)).open()
+            let entry = try #require(try store.entry(for: key("a")), "\(context)")
+            #expect(entry.isPinned && entry.isComplete, "\(context)")
+            #expect(entry.read(200_001) == bodies[entry.metadata], "\(context)")
+        }
+    }
+
+    @Test(
+        "The next generation of what is pinned, whichever sync fails",
+        arguments: [1000, 150_000]
+    )
+    func succession(count: Int) throws {
+        for skipping in 0..<8 {
+            let memory = InMemoryFileSystem(time: ManualTimeSource(), remembersUnsynced: true)
+            let store = try CrashDisk(memory).open()
+            try store.store(Self.old, for: key("a"), metadata: [1], class: .pinned)
+            let new = bytes(count, seed: 2)
+            memory.fail(.sync, with: .ioError, skipping: skipping)
+            do throws(CacheError) {
+                try store.store(new, for: key("a"), metadata: [2])
+            } catch {
+                #expect(error.code == .localStorage)
+            }
+            memory.heal()
+            let bodies = [[1]: Self.old, [2]: new] as [[UInt8]: [UInt8]]
+            try Self.expectPinned(memory, bodies, "sync \(skipping)")
+            store.closeIdle()
+            #expect(store.bookedBytes >= memory.allocatedBytes)
+            // The next process sweeps what no record speaks of.
+            store.close()
+            let next = try CrashDisk(memory).open()
+            try next.loadIndex()
+            try Self.expectPinned(memory, bodies, "sync \(skipping), then swept")
+            #expect(try next.verify(repair: false).damaged == 0)
+        }
+    }
+
+    @Test("A pin that could not be kept at first is kept when it is asked for again")
+    func pinnedAgain() throws {
+        let memory = InMemoryFileSystem(time: ManualTimeSource(), remembersUnsynced: true)
+        let store = try CrashDisk(memory).open()
+        try store.store(Self.old, for: key("a"), metadata: [1])
+        // The new record is written, and then its name is not synced.
+        memory.fail(.sync, with: .ioError, skipping: 1)
+        #expect(throws: CacheError.self) { try store.setPinned(true, key("a")) }
+        #expect(try store.setPinned(true, key("a")))
+        try Self.expectPinned(memory, [[1]: Self.old], "pinned again")
+        // From then on it costs nothing.
+        let calls = memory.calls.count { $0.call == .sync }
+        #expect(try store.setPinned(true, key("a")))
+        #expect(memory.calls.count { $0.call == .sync } == calls)
     }
 }
 

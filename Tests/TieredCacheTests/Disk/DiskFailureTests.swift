@@ -22,6 +22,32 @@ struct DiskFailureTests {
         try run(Self.errors[number], hasClaim, from: number, stride: 29, times: .max)
     }
 
+    @Test(
+        "what was written counts, also where the disk does not tell how much that is",
+        arguments: [FileSystemError.Call.open, .inspect]
+    )
+    func booking(call: FileSystemError.Call) throws {
+        let disk = TestDisk(.memory)
+        let store = try disk.open()
+        do {
+            let entry = try store.makeEntry(for: key("a"), metadata: [], completeLength: 200_000)
+            let first = try entry.beginFill(at: 0)
+            try first.write(bytes(65_536))
+            first.end()
+            let fill = try entry.beginFill(at: 65_536)
+            disk.memory.fail(call, with: .ioError, times: 100)
+            let error = #expect(throws: CacheError.self) { try fill.write(bytes(65_536)) }
+            #expect(error?.code == .localStorage)
+            disk.memory.heal()
+            #expect(disk.memory.allocatedBytes > 131_072)
+            #expect(store.bookedBytes >= disk.memory.allocatedBytes)
+            fill.end()
+        }
+        // What was only guessed is looked at.
+        store.closeIdle()
+        #expect(store.bookedBytes == disk.memory.allocatedBytes)
+    }
+
     private func run(
         _ errno: Errno,
         _ hasClaim: Bool,

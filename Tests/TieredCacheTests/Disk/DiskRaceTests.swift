@@ -1,4 +1,5 @@
 import Foundation
+import SystemPackage
 import Testing
 import TieredCacheTesting
 
@@ -44,29 +45,60 @@ struct DiskRaceTests {
         }
     }
 
+    /// Says whether a thread waits for a lock.
+    private final class NotingWaiter: LockWaiter {
+        private let waiting = Guarded(0)
+
+        var isAwaited: Bool { waiting.withLock { $0 > 0 } }
+
+        func wait(until attempt: () -> Bool) {
+            if attempt() { return }
+            waiting.withLock { $0 += 1 }
+            defer { waiting.withLock { $0 -= 1 } }
+            while !attempt() { sched_yield() }
+        }
+    }
+
     private func open(
         _ disk: TestDisk,
         _ intruder: Intruder,
-        limit: Int64 = 64 << 20
+        limit: Int64 = 64 << 20,
+        waiter: NotingWaiter? = nil,
+        didEvict: (@Sendable (CacheKey, DiskEvictionReason, Int64) -> Void)? = nil
     ) throws -> DiskStore {
         var options = disk.options(limit: limit)
         options.hugeBody = 1 << 20
         options.headLength = 131_072
+        options.lockWaiter = waiter
+        options.didEvict = didEvict
         let fileSystem = WatchedFileSystem(disk.fileSystem) { intruder.didCall($0, $1) }
         return try DiskStore(options, fileSystem: fileSystem, timeSource: disk.time)
     }
 
-    /// Runs `work` on a thread of its own, until it has ended or `isStuck` says that it waits.
-    private static func run(
-        until isStuck: @escaping @Sendable () -> Bool,
-        _ work: @escaping @Sendable () -> Void
-    ) {
-        let isDone = Guarded(false)
-        Thread {
-            work()
-            isDone.withLock { $0 = true }
-        }.start()
-        while !isDone.withLock({ $0 }), !isStuck() { sched_yield() }
+    /// A thread that works beside the test's.
+    private final class Worker: Sendable {
+        private let isDone = Guarded(true)
+
+        /// Runs `work` until it has ended or waits for a lock; it may go on then.
+        func run(
+            watching waiter: NotingWaiter,
+            _ work: @escaping @Sendable () throws -> Void
+        ) {
+            isDone.withLock { $0 = false }
+            Thread { [self] in
+                do {
+                    try work()
+                } catch {
+                    Issue.record(error)
+                }
+                isDone.withLock { $0 = true }
+            }.start()
+            while !isDone.withLock({ $0 }), !waiter.isAwaited { sched_yield() }
+        }
+
+        func join() {
+            while !isDone.withLock({ $0 }) { sched_yield() }
+        }
     }
 
     @Test(
@@ -76,23 +108,19 @@ struct DiskRaceTests {
     func punchAndFill(kind: DiskKind) throws {
         let disk = TestDisk(kind)
         let intruder = Intruder()
-        let store = try open(disk, intruder)
+        let (waiter, worker) = (NotingWaiter(), Worker())
+        let store = try open(disk, intruder, waiter: waiter)
         let entry = try store.store(Self.film, for: key("film"))
         // Played at its beginning: what lies far ahead is cold.
         #expect(Self.film.holds(entry.read(at: 0, 65_536), at: 0))
         let fill = try entry.beginFill(at: 0)
         intruder.arm(at: .resize) {
-            Self.run(until: { entry.isComplete }) {
-                do throws(CacheError) {
-                    try fill.write(Self.film)
-                } catch {
-                    Issue.record(error)
-                }
-            }
+            worker.run(watching: waiter) { try fill.write(Self.film) }
         }
         _ = store.core.giveUpColdBlocks(512 << 10)
-        // Waits for whatever the fill still does.
+        worker.join()
         fill.end()
+        #expect(entry.isComplete)
         for range in entry.heldRanges.ranges {
             let read = entry.read(at: range.lowerBound, Int(range.upperBound - range.lowerBound))
             #expect(Self.film.holds(read, at: Int(range.lowerBound)), "\(range)")
@@ -108,7 +136,8 @@ struct DiskRaceTests {
     func shortenAndFill(kind: DiskKind) throws {
         let disk = TestDisk(kind)
         let intruder = Intruder()
-        let store = try open(disk, intruder)
+        let (waiter, worker) = (NotingWaiter(), Worker())
+        let store = try open(disk, intruder, waiter: waiter)
         try store.store(Self.film, for: key("film"))
         store.closeIdle()
         let slot = try #require(
@@ -122,16 +151,11 @@ struct DiskRaceTests {
         intruder.arm(at: .resize) {
             // The record is cut first; the punch is the next such call.
             intruder.arm(at: .resize) {
-                Self.run(until: { entry.isComplete }) {
-                    do throws(CacheError) {
-                        try fill.write(Self.film)
-                    } catch {
-                        Issue.record(error)
-                    }
-                }
+                worker.run(watching: waiter) { try fill.write(Self.film) }
             }
         }
         #expect(store.core.shorten(slot) != nil)
+        worker.join()
         fill.end()
         for range in entry.heldRanges.ranges {
             let read = entry.read(at: range.lowerBound, Int(range.upperBound - range.lowerBound))
@@ -160,10 +184,94 @@ struct DiskRaceTests {
         }
         let found = try store.verify(repair: true)
         #expect(found.damaged == 0 && found.repaired == 0)
+        // What it looked at before counts no more.
+        #expect(found.entries == 1 && found.blocks == (size + 65_535) / 65_536)
         #expect(try store.entry(for: key("film"))?.read(size) == new)
         store.close()
         let next = try disk.open()
         let entry = try #require(try next.entry(for: key("film")))
         #expect(entry.isPinned && entry.read(size) == new)
+    }
+
+    @Test(
+        "a fill that comes to a block that another one writes has it when it goes on",
+        arguments: [false, true]
+    )
+    func twoFills(isFirstFailing: Bool) throws {
+        let disk = TestDisk(.memory)
+        let (intruder, waiter, worker) = (Intruder(), NotingWaiter(), Worker())
+        let store = try open(disk, intruder, waiter: waiter)
+        let entry = try store.makeEntry(for: key("film"), metadata: [], completeLength: 200_000)
+        let (first, second) = (try entry.beginFill(at: 0), try entry.beginFill(at: 0))
+        let block = bytes(65_536)
+        intruder.arm(at: .write) {
+            worker.run(watching: waiter) {
+                try second.write(block)
+                #expect(entry.nextGap(in: 0..<65_536) == nil)
+            }
+            if isFirstFailing { disk.memory.fail(.write, with: .ioError) }
+        }
+        do throws(CacheError) {
+            try first.write(block)
+            #expect(!isFirstFailing)
+        } catch {
+            #expect(isFirstFailing && error.code == .localStorage)
+        }
+        worker.join()
+        #expect(entry.read(at: 0, 65_536) == block)
+        #expect(entry.state.withLock { $0.claims.isEmpty })
+    }
+
+    @Test(
+        "what is removed before its file is closed is not free yet",
+        arguments: [0, 1 << 20]
+    )
+    func closingAndEvict(restingCost: Int) throws {
+        let disk = TestDisk(.memory)
+        let store = try open(disk, Intruder())
+        let core = store.core
+        try store.store(bytes(300_000), for: key("film"))
+        // Twice, since the first look takes the mark of its use.
+        var leaving = (0..<2).map { _ in
+            core.state.withLock { core.shrink(&$0, to: 0, maximumRestingCost: restingCost) }
+        }
+        try store.trim(to: 0)
+        #expect(disk.memory.files.keys.allSatisfy { !$0.contains("entries/") })
+        #expect(disk.memory.allocatedBytes > 300_000)
+        #expect(store.bookedBytes >= disk.memory.allocatedBytes)
+        for some in leaving { core.retire(some) }
+        leaving = []
+        #expect(disk.memory.allocatedBytes < 300_000)
+        #expect(store.bookedBytes == disk.memory.allocatedBytes)
+    }
+
+    @Test("what is pinned while it is about to leave stays", arguments: [1000, 300_000])
+    func pinAndEvict(size: Int) throws {
+        let disk = TestDisk(.memory)
+        let intruder = Intruder()
+        let store = try open(disk, intruder) { _, _, _ in }
+        let body = bytes(size)
+        try store.store(body, for: key("film"))
+        store.closeIdle()
+        let isPinned = Guarded(false)
+        // The record is read for its key once it was chosen.
+        intruder.arm(at: .open, of: ".record") { [store] in
+            do throws(CacheError) {
+                let wasThere = try store.setPinned(true, key("film"))
+                isPinned.withLock { $0 = wasThere }
+            } catch {
+                Issue.record(error)
+            }
+        }
+        try store.trim(to: 0)
+        #expect(isPinned.withLock { $0 })
+        for store in [store, try disk.open()] {
+            let entry = try #require(try store.entry(for: key("film")))
+            #expect(entry.isPinned && entry.isComplete && entry.read(size) == body)
+        }
+        store.closeIdle()
+        #expect(try store.usage().bytes == disk.allocatedBytes)
+        try store.trim(to: 0)
+        #expect(try store.entry(for: key("film")) != nil)
     }
 }

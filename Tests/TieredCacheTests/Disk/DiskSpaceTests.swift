@@ -187,7 +187,7 @@ extension DiskStore {
     /// Lets go of entries that nobody uses.
     func closeIdle() {
         for _ in 0..<2 {
-            let idle = core.state.withLock { $0.residents.shrink(to: 0, maximumRestingCost: 0) }
+            let idle = core.state.withLock { core.shrink(&$0, to: 0, maximumRestingCost: 0) }
             core.retire(idle)
         }
     }

@@ -259,6 +259,32 @@ struct DiskSuccessionTests {
         withExtendedLifetime(entry) {}
     }
 
+    @Test("What cannot be read just now counts as pinned, and stays")
+    func unreadable() throws {
+        let disk = TestDisk(.memory)
+        let store = try Self.open(disk)
+        store.closeIdle()
+        for isSpared in [false, true] {
+            disk.memory.fail(.read, with: .ioError)
+            let error = #expect(throws: CacheError.self) {
+                if isSpared {
+                    _ = try store.remove(key("a"), because: .replaced, sparesPinned: true)
+                } else {
+                    _ = try store.makeEntry(for: key("a"), metadata: [2], completeLength: 150_000)
+                }
+            }
+            #expect(error?.code == .localStorage)
+            disk.memory.heal()
+            store.closeIdle()
+        }
+        try Self.expect(store, 1, Self.old)
+        // Whoever says so outright removes it all the same.
+        store.closeIdle()
+        disk.memory.fail(.read, with: .ioError)
+        #expect(try store.remove(key("a")) == false)
+        #expect(try store.entry(for: key("a")) == nil)
+    }
+
     /// Each call that the disk gets while the name changes hands fails once.
     @Test("Where the disk fails, the old one or the new one is found", arguments: [1000, 150_000])
     func failures(_ count: Int) throws {

@@ -6,7 +6,8 @@ public import SystemPackage
 /// Names are relative to an open directory; implementations follow no symbolic link below it. Calls
 /// restart after an interrupt. Any thread may call.
 public protocol FileSystem: Sendable {
-    /// Opens a directory by its path, and creates it and its parents (0700) if asked.
+    /// Opens a directory by its path, and creates it and its parents (0700) if asked: their names are
+    /// on the medium then, as far as its file system can tell.
     ///
     /// Symbolic links are followed: the path is the user's own.
     func openRoot(_ path: FilePath, creating: Bool) throws(FileSystemError) -> OpenFile

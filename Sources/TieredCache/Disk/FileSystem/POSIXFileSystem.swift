@@ -147,6 +147,18 @@ public struct POSIXFileSystem: FileSystem {
         }
         if result == -EEXIST { return }
         try check(result, .create)
+        syncName(of: path)
+    }
+
+    /// Brings the name of a new directory to the medium: what is pinned below it must not go with it.
+    private func syncName(of path: FilePath) {
+        let parent = path.removingLastComponent()
+        let name = parent.isEmpty ? "." : parent.string
+        let file = tc_openat_plain(AT_FDCWD, name, O_RDONLY | O_DIRECTORY, 0)
+        // One that must not be read, or that its file system cannot sync, is as it always was.
+        guard file >= 0 else { return }
+        _ = tc_sync(file, false)
+        close(OpenFile(number: file))
     }
 
     private func opened(
