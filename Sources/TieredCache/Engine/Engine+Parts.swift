@@ -65,7 +65,8 @@ extension Engine {
                     end: bytes.upperBound - offset
                 ),
                 engine: self,
-                filler: nil
+                filler: nil,
+                mayStartAgain: request.policy != .cacheOnly
             ),
             now: time.wallTime()
         )
@@ -124,10 +125,10 @@ extension LookupOperation {
         let content = LonePart(fields: head.fields, length: length)
         var bytes: Range<Int64>?
         if let range = content.range {
-            guard let spec = wanted.spec, let inside = content.bytes(for: spec),
-                let place = entry.held(at: inside.lowerBound - range.lowerBound),
-                place.upperBound >= inside.upperBound - range.lowerBound
-            else { return nil }
+            // The unsealed end of a fill goes with it, and nothing can be fetched in its place.
+            guard let spec = wanted.spec, let inside = content.bytes(for: spec) else { return nil }
+            let place = inside.lowerBound - range.lowerBound..<inside.upperBound - range.lowerBound
+            guard entry.nextGap(in: place) == nil else { return nil }
             bytes = inside
         } else {
             // Its selecting fields have the range, so that only the same request matches.

@@ -358,16 +358,12 @@ final class Engine: Sendable {
     func quarantine(_ entry: DiskEntry, of key: CacheKey) {
         memory.remove(key)
         do throws(CacheError) {
-            if let store = disk.openStore, try store.quarantine(entry) {
-                memory.remove(key)
-                memory.remove(entry.key)
-                return
-            }
+            _ = try disk.openStore?.quarantine(entry)
         } catch {
             didFailToLookUp(entry.key, error)
         }
-        forget(entry.key, because: .corrupted)
-        if key != entry.key { forgetUnlessPinned(key, because: .corrupted) }
+        memory.remove(key)
+        memory.remove(entry.key)
     }
 
     /// Drops what is held under a key because the origin's answer must not be stored.

@@ -3,8 +3,8 @@ import Logging
 
 /// Further requests that bring later parts of one large body while its beginning comes.
 ///
-/// Each is a reader of its own far enough ahead to get a flight of its own; the job's reader finds
-/// their bytes held when it gets there, and fetches what they did not bring.
+/// Each is a reader of the entry that the job has begun, far enough ahead to get a flight of its own;
+/// the job's reader finds their bytes held when it gets there, and fetches what they did not bring.
 struct JobSegments: Sendable {
     /// Shorter ones would be waited for rather than fetched beside each other.
     static let minimumLength = 2 * Filler.worthWaiting
@@ -14,11 +14,14 @@ struct JobSegments: Sendable {
     /// Begins what is worth it: nothing without a length, a strong validator and an entry.
     init(_ engine: Engine, _ request: CacheRequest, _ response: CacheResponse) {
         guard response.isStored, response.head.validator != nil, response.source == .origin,
-            let length = response.completeLength
+            let length = response.completeLength,
+            let beginning = response.body.source as? FollowingBody,
+            let fill = beginning.filler?.fill
         else {
             tasks = []
             return
         }
+        let entry = beginning.entry
         let count = engine.configuration.maximumSegments
         tasks = Self.ranges(length: length, count: count).map { range in
             var part = request
@@ -26,7 +29,10 @@ struct JobSegments: Sendable {
             part.isSegment = true
             part.onNotice = nil
             part.onProgress = nil
-            return Task { [part] in await Self.bring(part, engine) }
+            // The job has asked the origin; its parts are of what that has answered.
+            part.policy = .protocolDefault
+            let filler = Filler(engine: engine, fill: fill, request: part, head: response.head)
+            return Task { await Self.bring(range, of: entry, filler, engine) }
         }
     }
 
@@ -44,11 +50,16 @@ struct JobSegments: Sendable {
         for task in tasks { task.cancel() }
     }
 
-    private static func bring(_ request: CacheRequest, _ engine: Engine) async {
+    private static func bring(
+        _ range: Range<Int64>,
+        of entry: DiskEntry,
+        _ filler: Filler,
+        _ engine: Engine
+    ) async {
+        let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)
+        let body = FollowingBody(entry: entry, wanted: wanted, engine: engine, filler: filler)
         do throws(CacheError) {
-            let response = try await engine.response(for: request)
-            try response.requireSuccess(of: request)
-            while try await response.body.source.next() != nil {}
+            while try await body.next() != nil {}
         } catch {
             // The job's own reader fetches what this one did not.
             engine.logger.debug("a segment was not brought: \(error)")

@@ -28,6 +28,8 @@ final class FollowingBody: BodySource {
     let state: Guarded<State>
     /// This reader's number on the fill's roll.
     private let number: UInt64?
+    /// Whether the origin may be asked anew for what turns out to be missing, though not joined to it.
+    private let mayStartAgain: Bool
 
     /// Opens a body.
     ///
@@ -38,14 +40,17 @@ final class FollowingBody: BodySource {
     ///   - filler: fetches what is missing; nil where the origin must not be asked.
     ///   - flight: a flight that is under way for the first missing byte.
     ///   - heldBefore: what was held before that flight began; nil for what is held now.
+    ///   - mayStartAgain: without a filler, whether another request would be answered by the origin.
     init(
         entry: DiskEntry,
         wanted: WantedRange,
         engine: Engine,
         filler: Filler?,
         flight: Subscription? = nil,
-        heldBefore: ByteRangeSet? = nil
+        heldBefore: ByteRangeSet? = nil,
+        mayStartAgain: Bool = false
     ) {
+        self.mayStartAgain = mayStartAgain
         self.entry = entry
         self.engine = engine
         self.filler = filler
@@ -208,7 +213,10 @@ final class FollowingBody: BodySource {
     }
 
     private func missing(_ position: Int64) -> CacheError {
-        CacheError(.notCached, "byte \(position) is not held any more; fetch it again")
+        CacheError(
+            mayStartAgain ? .representationChanged : .notCached,
+            "byte \(position) is not held any more; fetch it again"
+        )
     }
 
     // MARK: Bytes past the disk

@@ -197,6 +197,69 @@ struct PartTests {
         }
     }
 
+    @Test("The end of a part that is still coming answers no other request: it may be lost")
+    func unsealedEnd() async throws {
+        try await RelayFixture.run { fixture in
+            let body = bytes(200_000)
+            var fields = Self.fresh
+            fields[.contentRange] = "bytes 0-131071/200000"
+            fields[.contentLength] = "131072"
+            let coming = ScriptedResponse(
+                status: 206,
+                fields: fields,
+                steps: [.bytes(Array(body[..<70_000])), .stall]
+            )
+            fields[.contentRange] = "bytes 65536-131071/200000"
+            fields[.contentLength] = "65536"
+            let another = ScriptedResponse(
+                status: 206,
+                fields: fields,
+                steps: [.bytes(Array(body[65_536..<131_072]))]
+            )
+            fixture.prepare(coming, another)
+            var request = try CacheRequest("http://origin.example/a")
+            request.range = .bounded(0..<131_072)
+            let first = try await fixture.cache.response(for: request)
+            var iterator = first.body.makeAsyncIterator()
+            var count = 0
+            while count < 70_000, let chunk = try await iterator.next() { count += chunk.count }
+            request.range = .bounded(66_000..<67_000)
+            let second = try await fixture.cache.data(for: request)
+            #expect([UInt8](second) == Array(body[66_000..<67_000]))
+            #expect(fixture.transport.requests.count == 2)
+            // What is sealed stays, whatever becomes of the rest.
+            request.range = .bounded(1000..<2000)
+            let third = try await fixture.cache.data(for: request)
+            #expect([UInt8](third) == Array(body[1000..<2000]))
+            #expect(fixture.transport.requests.count == 2)
+        }
+    }
+
+    @Test("A part whose bytes turn out to be gone is fetched, where the policy lets it be")
+    func damaged() async throws {
+        try await RelayFixture.run { fixture in
+            for isCacheOnly in [false, true] {
+                fixture.prepare(Self.part(fixture, "0-7/8", "abcdefgh"))
+                var request = try CacheRequest("http://origin.example/\(isCacheOnly)")
+                request.range = .bounded(2..<6)
+                let data = try await fixture.cache.data(for: request)
+                #expect(String(decoding: data, as: UTF8.self) == "cdef")
+                for path in fixture.disk.files.keys where path.hasSuffix(".record") {
+                    fixture.disk.cut(path, to: (fixture.disk.files[path] ?? 0) / 64)
+                }
+                fixture.prepare(Self.part(fixture, "0-7/8", "ABCDEFGH"))
+                if isCacheOnly { request.policy = .cacheOnly }
+                let wanted = request
+                do throws(CacheError) {
+                    let data = try await fixture.cache.data(for: wanted)
+                    #expect(!isCacheOnly && String(decoding: data, as: UTF8.self) == "CDEF")
+                } catch {
+                    #expect(isCacheOnly && error.code == .notCached)
+                }
+            }
+        }
+    }
+
     @Test("A part that breaks off is never taken for whole")
     func cutParts() async throws {
         let once: (inout Configuration) -> Void = { $0.retries = 1 }

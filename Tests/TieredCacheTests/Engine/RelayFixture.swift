@@ -22,6 +22,7 @@ final class RelayFixture: Sendable {
 
     let time = ManualTimeSource()
     let transport: ScriptedTransport
+    let disk: InMemoryFileSystem
     let cache: TieredCache
     private let script = Script()
 
@@ -45,7 +46,7 @@ final class RelayFixture: Sendable {
         // Its sleeper would be one of those that tests wait for.
         configuration.keepsHistory = false
         change(&configuration)
-        let disk = InMemoryFileSystem(time: time)
+        disk = InMemoryFileSystem(time: time)
         cache = try TieredCache(configuration, fileSystem: disk)
     }
 

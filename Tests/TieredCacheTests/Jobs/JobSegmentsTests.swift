@@ -48,4 +48,37 @@ struct JobSegmentsTests {
             #expect(second.fields[.range] == "bytes=\(length / 2 / 65_536 * 65_536)-\(length - 1)")
         }
     }
+
+    @Test("A reload brings one new generation, by all its requests", arguments: [false, true])
+    func reload(isPinned: Bool) async throws {
+        try await CacheFixture.run { fixture in
+            let length = 2 * JobSegments.minimumLength + 5
+            var film = OriginResource.generated(length: length, cacheControl: "max-age=60")
+            fixture.origin.serve("/film", film)
+            var request = try fixture.request("/film")
+            request.isPinned = isPinned
+            try await fixture.withCache {
+                $0.maximumSegments = 2
+                $0.diskLimit = 256 << 20
+            } _: { [request] cache in
+                _ = try await cache.prefetch(request)
+                film.version = 2
+                let gate = OriginGate()
+                fixture.origin.serve("/film", film, .first(1, .wait(for: gate, after: 1 << 20)))
+                var again = request
+                again.policy = .reload
+                let before = fixture.origin.log.exchanges.count
+                let handle = try await cache.download(again)
+                await fixture.origin.waitUntil { $0.exchanges.count == before + 2 }
+                gate.open()
+                try await handle.wait()
+                let entry = try #require(try await cache.entry(for: request))
+                #expect(entry.isComplete && entry.isPinned == isPinned)
+                let data = try await cache.data(for: request)
+                #expect(data == film.allBytes)
+                let second = fixture.origin.log.exchanges[before + 1]
+                #expect(second.fields[.ifMatch] == film.entityTagValue)
+            }
+        }
+    }
 }

@@ -55,6 +55,21 @@ struct DownloadIntegrityTests {
         }
     }
 
+    @Test("Row 27: what has taken the name of a wrong body meanwhile is not removed with it")
+    func replacedMeanwhile() async throws {
+        try await RelayFixture.run { fixture in
+            var request = try CacheRequest("http://origin.example/a")
+            try await fixture.cache.store(Data([1, 2, 3]), for: request)
+            let store = try #require(fixture.cache.engine.disk.openStore)
+            let wrong = try #require(try store.entry(for: request.key))
+            request.isPinned = true
+            try await fixture.cache.store(Data([4, 5, 6]), for: request)
+            fixture.cache.engine.quarantine(wrong, of: request.key)
+            #expect(wrong.isSuperseded)
+            #expect(try await fixture.cache.entry(for: request)?.isPinned == true)
+        }
+    }
+
     @Test("Row 27: wrong twice is an error, nothing of it stays, and a job says why it failed")
     func givesUp() async throws {
         try await CacheFixture.run { fixture in
