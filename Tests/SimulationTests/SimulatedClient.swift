@@ -169,8 +169,6 @@ struct SimulatedClient: Sendable {
             if error.code == .representationChanged, world.origin.isUntagged(url) { return }
         default: break
         }
-        if OpenDefects.losesParts, "\(error)".contains("is not held any more") { return }
-        if OpenDefects.givesUpOnSlowWrites, "\(error)".contains("did not deliver byte") { return }
         fail("u\(url) fails without a cause: \(error)")
     }
 }

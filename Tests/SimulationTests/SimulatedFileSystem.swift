@@ -35,6 +35,19 @@ final class SimulatedFileSystem: FileSystem {
     /// What the process has open.
     var openFiles: [String] { state.withLock { $0.names.values.sorted() } }
 
+    /// What each of these is allocated.
+    var openSizes: [String] {
+        let names = state.withLock { $0.names }
+        return names.sorted { $0.key < $1.key }.map { number, name in
+            do throws(FileSystemError) {
+                let size = try base.status(of: OpenFile(number: number)).allocatedBytes
+                return "\(name) \(size)"
+            } catch {
+                return "\(name): \(error.errno)"
+            }
+        }
+    }
+
     func die() { state.withLock { $0.isDead = true } }
 
     private func name(of file: OpenFile) -> String {

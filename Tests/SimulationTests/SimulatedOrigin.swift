@@ -195,7 +195,7 @@ final class SimulatedOrigin: Sendable {
         var status = 200
         let isCurrent = asked[.ifRange].map { $0 == found.tag } ?? true
         if let spec = asked[.range].flatMap({ RangeRequest($0)?.specs.first }), isCurrent,
-            !(profile.ignoresRanges && die.chance(1, of: 3))
+            !(profile.ignoresRanges && die.chance(1, of: profile.rangesPerIgnored))
         {
             guard let part = spec.resolved(completeLength: length) else {
                 fields[.contentRange] = "bytes */\(length)"

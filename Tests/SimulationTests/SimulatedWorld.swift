@@ -192,7 +192,6 @@ final class SimulatedWorld: Sendable {
         let now = scheduler.time.monotonicTime()
         let complaint = state.withLock { state -> String? in
             state.earlier.removeAll { $0.openFiles.isEmpty }
-            if OpenDefects.forgetsRetiredRecords, profile.diskFaults { return nil }
             guard state.disk === disk, state.earlier.isEmpty,
                 !state.model.space.allows(allocated, at: now)
             else { return nil }
@@ -209,7 +208,9 @@ final class SimulatedWorld: Sendable {
                 + "in limbo \(state.limbo.reduce(0, +))"
         }
         let files = disk.files.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
-        return ([booked ?? "no store"] + files).joined(separator: "\n")
+        let views = state.withLock { $0.earlier + [$0.process?.files].compactMap { $0 } }
+        let open = views.flatMap(\.openSizes).map { "open: \($0)" }
+        return ([booked ?? "no store"] + files + open).joined(separator: "\n")
     }
 }
 #endif

@@ -22,6 +22,8 @@ struct SimulationModel: Sendable {
     }
 
     private var sites: [Site]
+    /// How often calls of the disk were made to fail since it was well.
+    private var injuries = 0
     /// Grows when the process begins to end, and when another has begun.
     private(set) var epoch = 0
     var space: SpaceBound
@@ -58,6 +60,17 @@ struct SimulationModel: Sendable {
             sites[url].voiding -= 1
             sites[url].voids += 1
         }
+    }
+
+    /// Calls of the disk are about to fail, which may end every promise, until it is healed.
+    mutating func beginInjury() {
+        beginVoiding(sites.indices)
+        injuries += 1
+    }
+
+    mutating func didHeal() {
+        for _ in 0..<injuries { endVoiding(sites.indices) }
+        injuries = 0
     }
 
     /// A complete body was seen to be pinned.

@@ -19,8 +19,9 @@ struct SimulationOrder: Codable, Sendable {
 
     /// What the environment orders; nil where it says nothing.
     ///
-    /// `TIEREDCACHE_SIMULATION_SECONDS=3600` takes new seeds for an hour,
-    /// `TIEREDCACHE_SIMULATION_SEED=7` makes one run again and tells all of it.
+    /// `TIEREDCACHE_SIMULATION_SECONDS=3600` takes new seeds for an hour, from a random one on or from
+    /// `TIEREDCACHE_SIMULATION_FIRST`; `TIEREDCACHE_SIMULATION_SEED=7` makes one run again and tells
+    /// all of it.
     static let ofEnvironment: SimulationOrder? = {
         var order = SimulationOrder()
         if let seed = number("TIEREDCACHE_SIMULATION_SEED") {
@@ -30,7 +31,8 @@ struct SimulationOrder: Codable, Sendable {
         }
         guard let seconds = number("TIEREDCACHE_SIMULATION_SECONDS") else { return nil }
         order.seconds = seconds
-        order.first = UInt64.random(in: 1 << 32..<1 << 48)
+        let first = number("TIEREDCACHE_SIMULATION_FIRST").map { UInt64($0) }
+        order.first = first ?? UInt64.random(in: 1 << 32..<1 << 48)
         return order
     }()
 
@@ -45,6 +47,8 @@ struct SimulationOrder: Codable, Sendable {
 
     /// Runs the simulations; a failure ends the process after it was told.
     func carryOut() {
+        // Whatever hangs, the process ends before the test's time is over, which would end nothing.
+        alarm(UInt32(clamping: 60 * (minutes - 1)))
         let file = Glibc.open(report, O_WRONLY | O_CREAT | O_APPEND, 0o600)
         precondition(file >= 0, "cannot write \(report)")
         // What a trap says belongs into the report as well.

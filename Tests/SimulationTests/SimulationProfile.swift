@@ -35,6 +35,8 @@ struct SimulationProfile: Sendable {
     var faults = false
     var cuts = false
     var ignoresRanges = false
+    /// Of how many ranges one is ignored then.
+    var rangesPerIgnored = 3
     var pins = false
     var removes = false
     var limitChanges = false
@@ -81,8 +83,6 @@ struct SimulationProfile: Sendable {
         freezeEvery = die.pick([20, 100, 500])
         focus = die.pick(Focus.allCases + [.anything, .anything])
         turnTo(focus)
-        if OpenDefects.losesPins { pins = false }
-        if OpenDefects.joinsRedirects { redirects = false }
     }
 
     /// What rare events need that meet only where there is much of both.
@@ -95,6 +95,8 @@ struct SimulationProfile: Sendable {
         case repairs
         /// Many entries in few places in memory, used again and again.
         case crowds
+        /// Bodies that are cut from outside, and fetched again in parts.
+        case wounds
     }
 
     mutating func turnTo(_ focus: Focus) {
@@ -102,20 +104,34 @@ struct SimulationProfile: Sendable {
         case .anything:
             return
         case .holes:
-            (clients, urls, lifetime) = (5, 2, 1)
+            (clients, urls, lifetime, tags) = (5, 2, 3600, true)
             lengths = [1_500_000, 2_000_000, 2_000_000]
-            chunks = [16_384, 300_000]
+            // While a large write makes room, a small one passes held blocks and comes to what goes.
+            chunks = [65_536, 65_536, 700_000]
             (diskLimit, hugeBody, headLength) = (2_500_000, 128 << 10, 64 << 10)
-            (ignoresRanges, freezeEvery) = (true, 20)
-            (damage, diskFaults) = (false, false)
+            (ignoresRanges, rangesPerIgnored) = (true, 2)
+            (freezeEvery, memoryLimit) = (20, 1 << 10)
+            (damage, diskFaults, crashes, noStore) = (false, false, false, false)
+            (removes, limitChanges, trims, operations) = (false, false, false, 80)
         case .repairs:
-            (urls, freezeEvery, lifetime, memoryLimit) = (2, 20, 3600, 1 << 10)
-            lengths = [700, 5000, 60_000, 400_000, 400_000]
+            (urls, freezeEvery, lifetime, memoryLimit) = (1, 20, 3600, 1 << 10)
+            (chunks, cuts, faults) = ([300_000], false, false)
+            // One in a file of its own and one in its record take turns.
+            lengths = [60_000, 400_000]
             inlineLimit = 65_536
             (verifies, changes, noStore) = (true, true, false)
+            (pins, restarts) = (true, true)
+            (clients, operations, diskLimit) = (4, 80, 4 << 20)
             (crashes, diskFaults, damage) = (false, false, false)
-            weights[SimulationPlan.Kind.maintain.rawValue] = 12
-            weights[SimulationPlan.Kind.change.rawValue] = 12
+            weights[SimulationPlan.Kind.maintain.rawValue] = 30
+            weights[SimulationPlan.Kind.change.rawValue] = 16
+        case .wounds:
+            (urls, lifetime, memoryLimit, inlineLimit) = (2, 3600, 1 << 10, 4096)
+            lengths = [200_000, 400_000, 400_000]
+            (damage, diskFaults, crashes, changes, noStore) = (true, false, false, false, false)
+            (verifies, trims, limitChanges, removes) = (false, false, false, false)
+            diskLimit = 4 << 20
+            weights[SimulationPlan.Kind.trouble.rawValue] = 8
         case .crowds:
             (urls, maximumOpenEntries, maximumHeadMemory) = (9, 1, 0)
             lockGroups = 2

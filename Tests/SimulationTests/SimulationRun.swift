@@ -91,8 +91,29 @@ struct SimulationRun {
                 if result.damaged > 0 { client.fail("undamaged, and verify says: \(result)") }
             }
         }
+        if profile.isDiskSound, !profile.limitChanges { await checkRestart(world, client) }
         remains.watch(world.process?.cache.engine)
         await world.close()
+    }
+
+    /// What is held in memory's view is on the disk as well.
+    private func checkRestart(_ world: SimulatedWorld, _ client: SimulatedClient) async {
+        let before = await heldBytes(client)
+        await world.restart()
+        let after = await heldBytes(client)
+        for (url, bytes) in before.sorted(by: { $0.key < $1.key }) where bytes > after[url] ?? 0 {
+            client.fail("u\(url) had \(bytes) bytes, and \(after[url] ?? 0) after a restart")
+        }
+    }
+
+    private func heldBytes(_ client: SimulatedClient) async -> [Int: Int64] {
+        var result: [Int: Int64] = [:]
+        for url in 0..<profile.urls {
+            await client.attempt("looks at u\(url)") { (process) throws(CacheError) in
+                result[url] = try await process.cache.entry(for: client.request(url))?.heldBytes
+            }
+        }
+        return result
     }
 
     /// What must be gone at the end.

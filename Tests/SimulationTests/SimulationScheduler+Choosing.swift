@@ -13,6 +13,8 @@ struct SimulationPace {
     var freezeEvery = 100
     /// A simulation that takes more never ends.
     var maximumSteps = 3_000_000
+    /// Nor does one that takes longer by the machine's clock.
+    var maximumDuration = Duration.seconds(300)
 }
 
 extension SimulationScheduler {

@@ -23,6 +23,7 @@ final class SimulationScheduler: @unchecked Sendable {
     private var isOver = false
     private var nextWork = 0
     private let steps = Atomic<Int>(0)
+    private let beginning = ContinuousClock.now
     private let controller: UnsafeMutablePointer<sem_t>
     private static let locking = "takes a lock"
 
@@ -173,6 +174,10 @@ final class SimulationScheduler: @unchecked Sendable {
         if isProgress { progress += 1 }
         trace.add(step: step, thread: thread.number, label)
         if step > pace.maximumSteps { fail("no end after \(step) steps") }
+        // Seldom, since it costs more than a step.
+        guard step % 1024 == 0 else { return }
+        let age = ContinuousClock.now - beginning
+        if age > pace.maximumDuration { fail("no end after \(age), \(step) steps") }
     }
 
     private func passOn(from thread: SimulationThread) {
