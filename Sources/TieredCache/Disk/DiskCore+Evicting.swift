@@ -128,7 +128,7 @@ extension DiskCore {
     /// Removes a victim's files, and books what that frees.
     private func remove(_ victim: DiskIndex.Slot) -> Bool {
         withLock(of: victim.name) { _ -> Bool in
-            // Somebody may have stored the name anew since the victim was chosen, or pinned it.
+            // The name may have been stored anew since the victim was chosen, or pinned.
             let isTaken = state.withLock { $0.index[victim.name] != nil }
             if !isTaken, let kept = pinnedMeanwhile(victim) {
                 didSpare(kept, chosenAs: victim)

@@ -210,7 +210,7 @@ public final class DiskStore: Sendable {
             if entry.isPinned != isPinned || successor(of: key) != nil {
                 try entry.setPinned(isPinned)
             } else if isPinned, access.canWrite {
-                // Who pinned it before may have been told that it is not on the medium.
+                // The pin before may have failed to reach the medium.
                 try core.syncIfPinned(entry)
             }
             // What has taken the name meanwhile has not heard of it.

@@ -185,7 +185,7 @@ struct ResidentTable {
 struct LeavingEntries {
     /// What has no file, or is in use.
     var entries: [DiskEntry] = []
-    /// What nobody uses: its file can be closed.
+    /// What is in no use: its file can be closed.
     var unused: [DiskEntry] = []
     /// Mostly one: its room costs a hit no allocation.
     private var first: (file: OpenFile, name: EntryName)?

@@ -278,7 +278,7 @@ struct DiskSuccessionTests {
             store.closeIdle()
         }
         try Self.expect(store, 1, Self.old)
-        // Whoever says so outright removes it all the same.
+        // An outright removal removes it all the same.
         store.closeIdle()
         disk.memory.fail(.read, with: .ioError)
         #expect(try store.remove(key("a")) == false)
