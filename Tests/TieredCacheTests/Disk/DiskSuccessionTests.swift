@@ -114,9 +114,10 @@ struct DiskSuccessionTests {
         let disk = TestDisk(.memory)
         let store = try Self.open(disk)
         try store.setLimit(300_000)
-        let entry = try store.makeEntry(for: key("a"), metadata: [2], completeLength: 250_000)
-        let fill = try entry.beginFill(at: 0)
-        let error = #expect(throws: CacheError.self) { try fill.write(bytes(250_000)) }
+        let error = #expect(throws: CacheError.self) {
+            let entry = try store.makeEntry(for: key("a"), metadata: [2], completeLength: 250_000)
+            try entry.beginFill(at: 0).write(bytes(250_000))
+        }
         #expect(error?.code == .localStorage && disk.allocatedBytes <= 300_000)
         try Self.expect(store, 1, Self.old)
     }
