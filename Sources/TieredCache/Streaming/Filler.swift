@@ -200,9 +200,13 @@ extension StoredResponse {
     }
 
     /// Whether two heads are of one representation, as far as their validators tell.
+    ///
+    /// A part is stored as a 200. What has another status was relayed as it came: its bytes are content
+    /// of that answer and not at the offsets of the representation.
     func isSameRepresentation(as other: StoredResponse) -> Bool {
         self == other
-            || (validator != nil && validator == other.validator && isOfSameResource(as: other))
+            || (validator != nil && validator == other.validator && status == other.status
+                && isOfSameResource(as: other))
     }
 
     /// The URL that answered in the end; nil if what was stored is no URL.
