@@ -35,8 +35,8 @@ public struct ResponseFacts: Hashable, Sendable {
     public let hasPragmaNoCache: Bool
     /// Whether there is an `ETag` or a `Last-Modified` to validate with.
     public let hasValidator: Bool
-    /// Whether there is a `Set-Cookie`.
-    public let hasSetCookie: Bool
+    /// Whether it may have been made for one client: it sets a cookie, or its request had one.
+    public let isPersonal: Bool
 
     /// Parses the fields of a response.
     ///
@@ -45,11 +45,14 @@ public struct ResponseFacts: Hashable, Sendable {
     ///   - fields: the header fields.
     ///   - requestTime: when the request that got the response was sent.
     ///   - responseTime: when the response arrived.
+    ///   - isPersonal: whether it may have been made for one client, also where `fields` do not
+    ///     say so.
     public init(
         status: Int,
         fields: HTTPFields,
         requestTime: WallTime,
-        responseTime: WallTime
+        responseTime: WallTime,
+        isPersonal: Bool = false
     ) {
         let parse = { (text: String) in HTTPDate.parse(text, now: responseTime) }
         self.status = status
@@ -68,7 +71,7 @@ public struct ResponseFacts: Hashable, Sendable {
         self.hasPragmaNoCache =
             !fields.contains(.cacheControl) && RequestCacheControl(in: fields).noCache
         self.hasValidator = fields.contains(.eTag) || lastModified != nil
-        self.hasSetCookie = fields.contains(.setCookie)
+        self.isPersonal = isPersonal || fields.contains(.setCookie)
     }
 
     /// The directives that a cache obeys.

@@ -19,6 +19,24 @@ public enum StatusCode {
         }
     }
 
+    /// Whether an error says something about the very request that it answers, and nothing about what
+    /// another request for the same target would get.
+    ///
+    /// | status | caused by |
+    /// | --- | --- |
+    /// | 412, 416, 417 | a condition, a range, an expectation (RFC 9110 §13.1, §14.2, §10.1.1) |
+    /// | 408, 411, 413, 415, 421, 425 | slowness, framing, content, the connection, early data |
+    /// | 428, 429, 431 | RFC 6585 forbids to store them: no condition, too many, too large |
+    ///
+    /// 414 is about the target, which is the key, and 400 may be about anything: the origin that gives
+    /// them a lifetime knows.
+    public static func isCausedByRequest(_ status: Int) -> Bool {
+        switch status {
+        case 408, 411, 412, 413, 415, 416, 417, 421, 425, 428, 429, 431: true
+        default: false
+        }
+    }
+
     /// Whether an answer to validation counts as an error behind which a stale response may be
     /// served (RFC 5861 §4).
     public static func isStaleIfErrorStatus(_ status: Int) -> Bool {

@@ -1,15 +1,28 @@
+import HTTPTypes
+
 /// Makes values of request fields equal that mean the same (RFC 9111 §4.1).
 ///
-/// Elements of lists lose the whitespace around them, in any field. In `Accept-Encoding` and
-/// `Accept-Language` order and case mean nothing, so they are sorted in lower case.
+/// Only of fields that are known to be lists: any other value is what the origin saw, byte for byte,
+/// since it may tell apart what would be the same as a list. Elements of lists lose the whitespace around
+/// them. In `Accept-Encoding` and `Accept-Language` order and case mean nothing, so they are sorted in
+/// lower case.
 ///
 /// | field | value | normalised |
 /// | --- | --- | --- |
-/// | any | ` 1 ,2` | `1,2` |
-/// | any | `"a , b" , c` | `"a , b",c` |
+/// | `Accept` | ` a/b ,c/d,,` | `a/b,c/d` |
 /// | `Accept-Language` | `en, DE;q=0.5` | `de;q=0.5,en` |
+/// | any other | `a ,b` | `a ,b` |
 enum SelectingFieldNormalisation {
+    /// The value of a field, its name in lower case, that a request has; nil for none.
+    static func value(_ name: String, of request: HTTPFields) -> String? {
+        guard let field = HTTPField.Name(name), request.contains(field) else { return nil }
+        // Lines of what is no list are not one line, and no value has a line feed.
+        let separator = isList(name) ? ", " : "\n"
+        return normalised(request[values: field].joined(separator: separator), of: name)
+    }
+
     static func normalised(_ value: String, of name: String) -> String {
+        guard isList(name) else { return value.trimmingWhitespace }
         let elements = elements(of: value)
         switch name {
         case "accept-encoding", "accept-language":
@@ -17,6 +30,14 @@ enum SelectingFieldNormalisation {
                 .joined(separator: ",")
         default:
             return elements.joined(separator: ",")
+        }
+    }
+
+    /// Whether a field is a list by its definition, name in lower case (RFC 9110 §12.5).
+    static func isList(_ name: String) -> Bool {
+        switch name {
+        case "accept", "accept-charset", "accept-encoding", "accept-language": true
+        default: false
         }
     }
 

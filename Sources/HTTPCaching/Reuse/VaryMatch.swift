@@ -4,27 +4,37 @@ public import HTTPTypes
 public struct SelectingField: Hashable, Sendable {
     /// The name in lower case.
     public let name: String
-    /// The normalised value, a digest of it where it is a secret, or nil if the request had none.
-    public let value: String?
+    /// The digest of the normalised value, or nil if the request had none.
+    ///
+    /// Values are compared but never kept: any field may be a secret.
+    public let digest: String?
 
-    /// Creates a field from a lower-case name and a value that is normalised already.
-    public init(name: String, value: String?) {
+    /// Creates a field from a lower-case name and a digest.
+    public init(name: String, digest: String?) {
         self.name = name
-        self.value = value
+        self.digest = digest
     }
 
     /// The field `name` of a request.
     init(_ name: String, of request: HTTPFields) {
-        self.name = name
-        self.value = HTTPField.Name(name).flatMap { request[$0] }.map { text in
-            let normalised = SelectingFieldNormalisation.normalised(text, of: name)
-            return Self.isSecret(name) ? SHA256Digest.hex(of: normalised) : normalised
-        }
+        self.init(
+            name: name,
+            digest: SelectingFieldNormalisation.value(name, of: request).map(SHA256Digest.hex)
+        )
     }
 
-    /// Credentials are compared but never kept.
-    private static func isSecret(_ name: String) -> Bool {
-        ["authorization", "cookie", "proxy-authorization"].contains(name)
+    /// A field as version 1 of the stored form has it: the normalised value, a digest only of
+    /// credentials.
+    ///
+    /// Every field was normalised as a list then, so that what is none and has a value may have been
+    /// another one: it matches nothing any more.
+    init(name: String, value: String?) {
+        let isDigest = ["authorization", "cookie", "proxy-authorization"].contains(name)
+        let isKnown = isDigest || SelectingFieldNormalisation.isList(name)
+        self.init(
+            name: name,
+            digest: value.map { isDigest ? $0 : isKnown ? SHA256Digest.hex(of: $0) : "unknown" }
+        )
     }
 }
 
@@ -42,7 +52,7 @@ public enum VaryMatch {
     ) -> [SelectingField] {
         guard let vary = response[.vary] else { return [] }
         let names = Set(FieldNameList.parse(vary)).sorted()
-        guard !names.contains("*") else { return [SelectingField(name: "*", value: nil)] }
+        guard !names.contains("*") else { return [SelectingField(name: "*", digest: nil)] }
         return names.map { SelectingField($0, of: request) }
     }
 

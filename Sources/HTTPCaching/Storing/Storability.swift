@@ -13,6 +13,9 @@ public enum Storability: Hashable, Sendable {
         case method
         /// Not a final response, or one whose caching rules are unknown.
         case status
+        /// An error that the request itself may have caused, by a condition, a range, an expectation,
+        /// its size or its haste.
+        case causedByRequest = "caused-by-request"
         /// `no-store` in the request (§5.2.1.5).
         case requestNoStore = "request-no-store"
         /// `no-store` in the response (§5.2.2.5).
@@ -40,6 +43,7 @@ public enum Storability: Hashable, Sendable {
     ///     stored, since what tells two requests apart is in the key.
     ///   - isBypassed: whether the answer is for this request alone, because it has content whose
     ///     meaning only the origin knows.
+    ///   - isSelective: whether the client has put a condition or a range into the request.
     ///   - canCombine: for a 206: whether it has a valid `Content-Range` and a strong validator.
     ///   - rules: whose cache this is.
     /// - Returns: whether it may be stored, and if not, why.
@@ -48,6 +52,7 @@ public enum Storability: Hashable, Sendable {
         request: RequestFacts,
         hasExplicitKey: Bool = false,
         isBypassed: Bool = false,
+        isSelective: Bool = false,
         canCombine: Bool = false,
         rules: CacheRules
     ) -> Storability {
@@ -56,6 +61,9 @@ public enum Storability: Hashable, Sendable {
             return .notStorable(.method)
         }
         guard hasStorableStatus(response, control) else { return .notStorable(.status) }
+        guard !isCausedByRequest(response.status, isSelective) else {
+            return .notStorable(.causedByRequest)
+        }
         guard response.status != 206 || canCombine else { return .notStorable(.partial) }
         guard !request.cacheControl.noStore else { return .notStorable(.requestNoStore) }
         // Who understands the status may pass over the no-store beside must-understand.
@@ -69,6 +77,15 @@ public enum Storability: Hashable, Sendable {
             }
         }
         return hasGround(response, rules: rules) ? .storable : .notStorable(.freshness)
+    }
+
+    /// Whether another request for the same target might get something else than this error.
+    ///
+    /// Conditions and ranges are looked at only where there would be a 200 (RFC 9110 §13.2.1, §14.2), but
+    /// not every origin keeps to that. What a cache may guess a lifetime for is about the target alone.
+    private static func isCausedByRequest(_ status: Int, _ isSelective: Bool) -> Bool {
+        StatusCode.isCausedByRequest(status)
+            || isSelective && status >= 400 && !StatusCode.isHeuristicallyCacheable(status)
     }
 
     private static func hasStorableStatus(

@@ -6,7 +6,8 @@ public enum StoredFields {
     /// those that its cache directives forbid to keep.
     ///
     /// `no-cache="..."` forbids to reuse the fields it names without validation, `private="..."`
-    /// forbids a shared cache to store them; neither is stored.
+    /// forbids a shared cache to store them; neither is stored. Nor is `Set-Cookie` in a shared cache:
+    /// it was for the client that had asked.
     ///
     /// - Parameters:
     ///   - response: the fields as received.
@@ -18,6 +19,7 @@ public enum StoredFields {
         var dropped = Set(connectionOptions(response)).union(control.noCacheFields)
         if rules.isShared {
             dropped.formUnion(control.privateFields)
+            dropped.insert(HTTPField.Name.setCookie.canonicalName)
         }
         return keeping(response) { !isHopByHop($0) && !dropped.contains($0) }
     }

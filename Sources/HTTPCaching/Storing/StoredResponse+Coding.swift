@@ -4,21 +4,25 @@ import HTTPTypes
 ///
 /// | field | bytes |
 /// | --- | --- |
-/// | version, 1 | 1 |
+/// | version, 2 | 1 |
 /// | status | 2 |
 /// | request time, response time: nanoseconds since 1970 | 8 + 8 |
 /// | flags | 4 |
 /// | method, URL | text each |
 /// | final URL, key name | optional text each |
 /// | number of selecting fields | 2 |
-/// | for each: name, value | text, optional text |
+/// | for each: name, digest of the value | text, optional text |
 /// | number of fields | 2 |
 /// | for each: name, value | text, text |
 ///
 /// A text is its length in 4 bytes and then its bytes; an optional text is preceded by one byte, 0
 /// for none and 1 for one. Nothing may follow.
+///
+/// Version 1 had the values of selecting fields as they were, and did not say whether the request had a
+/// cookie. It is read: as if there had been one, and without `Set-Cookie`, which only the client was to
+/// have that had asked.
 extension StoredResponse {
-    private static let version: UInt8 = 1
+    private static let version: UInt8 = 2
 
     /// The value as bytes.
     public func encoded() -> [UInt8] {
@@ -35,7 +39,7 @@ extension StoredResponse {
         writer.write(UInt16(clamping: selectingFields.count))
         for field in selectingFields.prefix(Int(UInt16.max)) {
             writer.write(text: field.name)
-            writer.write(optionalText: field.value)
+            writer.write(optionalText: field.digest)
         }
         writer.write(UInt16(clamping: fields.count))
         for field in fields {
@@ -48,15 +52,20 @@ extension StoredResponse {
     /// Reads what ``encoded()`` wrote; nil for another version and for anything damaged.
     public init?(encoded bytes: some Collection<UInt8>) {
         var reader = ByteReader(bytes)
-        guard reader.read(UInt8.self) == Self.version,
+        guard let version = reader.read(UInt8.self), (1...Self.version).contains(version),
             let status = reader.read(UInt16.self),
             let requestTime = reader.read(Int64.self),
             let responseTime = reader.read(Int64.self),
             let flags = reader.read(UInt32.self),
             let origin = Origin(&reader),
-            let selectingFields = Self.selectingFields(&reader),
-            let fields = Self.fields(&reader), reader.isAtEnd
+            let selectingFields = Self.selectingFields(&reader, version),
+            var fields = Self.fields(&reader), reader.isAtEnd
         else { return nil }
+        var read = Flags(rawValue: flags)
+        if version == 1 {
+            fields[.setCookie] = nil
+            read.insert(.personal)
+        }
         self.init(
             status: Int(status),
             fields: fields,
@@ -64,18 +73,26 @@ extension StoredResponse {
             responseTime: WallTime(nanoseconds: responseTime),
             origin: origin,
             selectingFields: selectingFields,
-            flags: Flags(rawValue: flags)
+            flags: read
         )
     }
 
-    private static func selectingFields(_ reader: inout ByteReader) -> [SelectingField]? {
+    private static func selectingFields(
+        _ reader: inout ByteReader,
+        _ version: UInt8
+    ) -> [SelectingField]? {
         guard let count = reader.read(UInt16.self) else { return nil }
         var fields: [SelectingField] = []
         for _ in 0..<count {
-            guard let name = reader.readText(), let value = reader.readOptionalText() else {
+            guard let name = reader.readText(), let text = reader.readOptionalText() else {
                 return nil
             }
-            fields.append(SelectingField(name: name, value: value))
+            let isOld = version == 1
+            fields.append(
+                isOld
+                    ? SelectingField(name: name, value: text)
+                    : SelectingField(name: name, digest: text)
+            )
         }
         return fields
     }

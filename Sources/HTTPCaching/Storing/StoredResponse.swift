@@ -27,6 +27,10 @@ public struct StoredResponse: Hashable, Sendable {
         /// were decoded on the way in or changed by a proxy (203); what a 304 says later is not about
         /// its bytes.
         public static let withoutValidator = Flags(rawValue: 1 << 4)
+        /// May have been made for one client: it set a cookie, or its request had one.
+        ///
+        /// So no lifetime is guessed for it.
+        public static let personal = Flags(rawValue: 1 << 5)
     }
 
     /// The request that the response answered, as far as it must be remembered.
@@ -107,7 +111,8 @@ public struct StoredResponse: Hashable, Sendable {
             status: status,
             fields: fields,
             requestTime: requestTime,
-            responseTime: responseTime
+            responseTime: responseTime,
+            isPersonal: flags.contains(.personal)
         )
     }
 
@@ -157,15 +162,19 @@ public struct StoredResponse: Hashable, Sendable {
     ///   - answer: the fields of the answer as received.
     ///   - requestTime: when the conditional request was sent.
     ///   - responseTime: when the answer arrived.
+    ///   - isPersonal: whether the conditional request had a cookie. What is confirmed for one
+    ///     without, and sets none, is what any client without a cookie would get.
     ///   - rules: whose cache this is.
     /// - Returns: the response to store instead, no longer invalidated.
     public func freshened(
         by answer: HTTPFields,
         requestTime: WallTime,
         responseTime: WallTime,
+        isPersonal: Bool,
         rules: CacheRules
     ) -> StoredResponse {
-        var flags = flags.subtracting(.invalidated)
+        var flags = flags.subtracting([.invalidated, .personal])
+        if isPersonal || answer.contains(.setCookie) { flags.insert(.personal) }
         // A date that was too young for the bytes held is older at the time of the answer, and
         // still says nothing about what was written within that second.
         if validator == nil { flags.insert(.withoutValidator) }

@@ -116,7 +116,8 @@ package struct DownloadRequest: Hashable, Sendable {
 
     /// The client's own head, but for what belongs to its connection and what we ask ourselves.
     private static func relayedHead(_ kind: RequestKind, plan: DownloadPlan) -> HTTPRequest {
-        var fields = StoredFields.endToEnd(plan.fields)
+        // What ends at this hop was taken away when the request came (`Engine.relay`).
+        var fields = plan.fields
         for name in relayedOwnFields { fields[name] = nil }
         if kind != .full {
             // What we ask decides which bytes come; the client's conditions are answered by us.

@@ -41,6 +41,10 @@ extension Engine {
             operation.forwardPriority(to: flight.subscription)
             switch try await answer(of: flight.subscription, fill) {
             case .storing(let generation):
+                guard mayShare(flight, generation, request) else {
+                    isAlone = true
+                    continue
+                }
                 return try await storingAnswer(flight, generation, request, remainder)
             case .passing(let head, let channel, let reason):
                 let wanted = try wantedRange(of: request, head, channel)
@@ -85,6 +89,25 @@ extension Engine {
             .originFailed,
             "\(request.target.redacted) gave no answer that fits the request; try again"
         )
+    }
+
+    /// Whether the answer to one client may be given to another that has asked meanwhile: where it could
+    /// be used again at once (RFC 9111 §4).
+    private func mayShare(
+        _ flight: Flight,
+        _ generation: Fill.Generation,
+        _ request: CacheRequest
+    ) -> Bool {
+        guard request.relay != nil, flight.base == nil, !flight.subscription.isFirst else {
+            return true
+        }
+        let decision = generation.head.reuse(
+            for: request.facts,
+            requestFields: request.fields,
+            rules: rules,
+            now: time.wallTime()
+        )
+        return decision.action == .use || decision.action == .useAndRevalidate
     }
 
     /// The bytes that a request wants of a body that is not stored.

@@ -12,11 +12,7 @@ extension Engine {
             status: response.status.code,
             fields: response.fields
         )
-        // What a POST has stored as the answer to GET is newer than the change that it made.
-        let fresh = response.isStored && request.method == .post ? request.target : nil
-        for target in targets where target != fresh {
-            await invalidate(CacheKey(target))
-        }
+        for target in targets { await invalidate(CacheKey(target)) }
     }
 
     private func invalidate(_ key: CacheKey) async {

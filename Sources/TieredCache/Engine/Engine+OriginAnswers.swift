@@ -32,8 +32,10 @@ extension Engine {
             flight: isNear(flight, wanted, generation) ? flight.subscription : nil,
             heldBefore: heldBefore
         )
+        // What must not be stored is for the client alone whose request began the exchange.
+        let isOwn = heldBefore.isEmpty && flight.subscription.isFirst
         return CacheResponse(
-            heldBefore.isEmpty ? generation.received ?? generation.head : generation.head,
+            isOwn ? generation.received ?? generation.head : generation.head,
             request: request,
             source: heldBefore.isEmpty ? .origin : .revalidated,
             cacheStatus: .forwarded(

@@ -175,6 +175,14 @@ extension HTTPFields {
     var hasPrecondition: Bool { Self.preconditions.contains { contains($0) } }
 }
 
+extension CacheRequest {
+    /// Whether another client has put a condition or a range into the request, on which an error may
+    /// depend.
+    var isSelective: Bool {
+        relay != nil && (range != nil || fields.contains(.range) || fields.hasPrecondition)
+    }
+}
+
 extension StoredResponse {
     /// The head of the whole that a part tells about.
     fileprivate func ofRepresentation(_ part: LonePart, _ rules: CacheRules) -> StoredResponse {

@@ -95,6 +95,7 @@ extension Engine {
                 by: answer.fields,
                 requestTime: answer.requestTime,
                 responseTime: answer.responseTime,
+                isPersonal: answer.flags.contains(.personal),
                 rules: rules
             )
         } else {

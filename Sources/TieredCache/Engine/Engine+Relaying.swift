@@ -5,7 +5,16 @@ import HTTPTypes
 // Requests of other clients, answered as RFC 9111 lets an intermediary.
 extension Engine {
     /// Answers from what is held, else with what the origin answers.
-    func relay(_ request: RelayRequest) async throws(CacheError) -> RelayResponse {
+    ///
+    /// What ends at this hop is taken away first, so that whatever is decided, stored or matched from
+    /// here on is what the origin sees.
+    func relay(_ asked: RelayRequest) async throws(CacheError) -> RelayResponse {
+        var request = asked
+        request.fields = StoredFields.endToEnd(asked.fields)
+        return try await answer(request)
+    }
+
+    private func answer(_ request: RelayRequest) async throws(CacheError) -> RelayResponse {
         guard request.method == .get || request.method == .head else {
             return try await forward(request, CacheStatus.ForwardReason.method)
         }
@@ -163,11 +172,15 @@ extension Engine {
         }
         let wasHeld = response.headSource != .origin
         guard wasHeld || asked.range != nil else { return relayed(response, .whole, request) }
-        return relayed(response, answer(response, asked, request, wasHeld: wasHeld), request)
+        return relayed(
+            response,
+            storedAnswer(response, asked, request, wasHeld: wasHeld),
+            request
+        )
     }
 
     /// How the response that came of it answers the client.
-    private func answer(
+    private func storedAnswer(
         _ response: CacheResponse,
         _ asked: CacheRequest,
         _ request: RelayRequest,

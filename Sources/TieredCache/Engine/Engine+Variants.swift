@@ -20,7 +20,7 @@ extension Engine {
     ///
     /// Reads the disk: call it where that may block.
     func storageKey(for stored: StoredResponse, _ request: CacheRequest) -> CacheKey {
-        let primary = request.entryKey(for: stored)
+        let primary = request.key
         guard let first = storedHead(under: primary), first.isVariant else { return primary }
         guard stored.selectingNames == first.selectingNames else {
             for key in variantKeys(of: primary) { forgetUnlessPinned(key, because: .replaced) }
@@ -80,19 +80,5 @@ extension StoredResponse {
         guard request.relay == nil else { return origin.finalURL == nil }
         guard flags.contains(.relayed) else { return true }
         return !(300...399).contains(status) && ContentCoding(in: fields) == .identity
-    }
-}
-
-extension CacheRequest {
-    /// Under which key the answer is looked for later: that of a POST, where it says that it is
-    /// also the answer to GET, under the key of the GET.
-    func entryKey(for stored: StoredResponse) -> CacheKey {
-        isAnsweredForGet(stored) ? CacheKey(target) : key
-    }
-
-    /// Whether the answer to a POST says that it is what a GET would get (RFC 9110 §9.3.3).
-    func isAnsweredForGet(_ stored: StoredResponse) -> Bool {
-        guard relay != nil else { return false }
-        return PostAnswer.answersGet(method: method, target: target, response: stored)
     }
 }

@@ -16,6 +16,7 @@ extension DownloadOperation {
             by: head.response.headerFields,
             requestTime: head.requestTime,
             responseTime: head.responseTime,
+            isPersonal: hasCookie,
             rules: engine.rules
         )
         update(base.entry, freshened, completeLength: completeLength)
@@ -52,6 +53,7 @@ extension DownloadOperation {
             by: fields,
             requestTime: head.requestTime,
             responseTime: head.responseTime,
+            isPersonal: hasCookie,
             rules: engine.rules
         )
         engine.didRevalidate(request, isUnchanged: true)

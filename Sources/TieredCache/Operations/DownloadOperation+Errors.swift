@@ -17,6 +17,7 @@ extension DownloadOperation {
             response: stored.facts,
             request: facts,
             hasExplicitKey: request.hasExplicitKey,
+            isSelective: request.isSelective,
             rules: engine.rules
         )
         // What stands in for an error is not replaced by it.

@@ -64,7 +64,7 @@ extension DownloadOperation {
             responseTime: head.responseTime,
             origin: request.storedOrigin(finalTarget: head.finalTarget),
             selectingFields: selectingFields(varying),
-            flags: request.relay == nil ? [] : .relayed
+            flags: flags(of: head.response)
         )
     }
 }

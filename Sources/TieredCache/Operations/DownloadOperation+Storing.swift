@@ -48,28 +48,51 @@ extension DownloadOperation {
             responseTime: times.response,
             origin: request.storedOrigin(finalTarget: finalTarget),
             selectingFields: selectingFields(response.headerFields),
-            flags: request.relay == nil ? [] : .relayed
+            flags: flags(of: response)
         )
     }
+
+    /// What a stored head says about the request that brought it.
+    func flags(of response: HTTPResponse) -> StoredResponse.Flags {
+        var flags: StoredResponse.Flags = request.relay == nil ? [] : .relayed
+        if hasCookie || response.headerFields.contains(.setCookie) { flags.insert(.personal) }
+        return flags
+    }
+
+    /// Whether the origin knew which client asked.
+    var hasCookie: Bool { request.fields.contains(.cookie) }
 
     /// What a later request must have in common with this one.
     ///
     /// A private cache in front of an origin may have several clients on one machine. What one got
     /// for its credentials is for the same credentials alone, unless the origin says that it is for
-    /// anybody (RFC 9111 §3.5).
+    /// anybody (RFC 9111 §3.5); what is `private` is for the same cookie and credentials, or for those
+    /// without any.
     func selectingFields(_ response: HTTPFields) -> [SelectingField] {
         var varying = response
-        if request.relay != nil, request.fields.contains(.authorization), !engine.rules.isShared,
-            !Storability.allowsAuthorized(ResponseCacheControl(in: response))
-        {
-            varying.append(HTTPField(name: .vary, value: "Authorization"))
+        if request.relay != nil, !engine.rules.isShared {
+            let control = ResponseCacheControl(in: response)
+            let isAuthorized = request.fields.contains(.authorization)
+            if control.has(.isPrivate) {
+                varying.append(HTTPField(name: .vary, value: "Authorization, Cookie"))
+            } else if isAuthorized, !Storability.allowsAuthorized(control) {
+                varying.append(HTTPField(name: .vary, value: "Authorization"))
+            }
         }
         return VaryMatch.selectingFields(response: varying, request: request.fields)
     }
 
-    /// The head for the client that is waiting: with fields that must not be stored.
-    func receivedResponse(_ head: DownloadHead, _ start: GenerationStart) -> StoredResponse? {
-        guard request.relay != nil, start.isVerbatim else { return nil }
+    /// The head for the client that is waiting: with fields that the `stored` one must not have.
+    func receivedResponse(
+        _ head: DownloadHead,
+        _ start: GenerationStart,
+        _ stored: StoredResponse
+    ) -> StoredResponse? {
+        guard request.relay != nil else { return nil }
+        // A part is told about as what is stored, and sets what it sets.
+        guard start.isVerbatim else {
+            return stored.setting(head.response.headerFields[fields: .setCookie])
+        }
         return storedResponse(
             status: head.response.status.code,
             fields: StoredFields.endToEnd(head.response.headerFields),
@@ -163,11 +186,13 @@ extension DownloadOperation {
                 status: head.response.status.code,
                 fields: stored.fields,
                 requestTime: head.requestTime,
-                responseTime: head.responseTime
+                responseTime: head.responseTime,
+                isPersonal: stored.facts.isPersonal
             ),
             request: facts,
-            hasExplicitKey: request.hasExplicitKey || request.isAnsweredForGet(stored),
+            hasExplicitKey: request.hasExplicitKey,
             isBypassed: request.relay?.upload != nil && request.method == .get,
+            isSelective: request.isSelective,
             canCombine: start.validator != nil && !start.isVerbatim,
             rules: engine.rules
         )
@@ -200,8 +225,26 @@ extension Storability.Reason {
     /// Otherwise it is this request or this part of it, and what others have stored stays.
     fileprivate var isAboutRepresentation: Bool {
         switch self {
-        case .method, .partial, .requestNoStore: false
+        case .method, .partial, .requestNoStore, .causedByRequest: false
         case .status, .responseNoStore, .isPrivate, .authorization, .freshness: true
         }
+    }
+}
+
+extension StoredResponse {
+    /// The head with `Set-Cookie` as it came.
+    fileprivate func setting(_ cookies: [HTTPField]) -> StoredResponse {
+        guard !cookies.isEmpty else { return self }
+        var fields = fields
+        fields[fields: .setCookie] = cookies
+        return StoredResponse(
+            status: status,
+            fields: fields,
+            requestTime: requestTime,
+            responseTime: responseTime,
+            origin: origin,
+            selectingFields: selectingFields,
+            flags: flags
+        )
     }
 }

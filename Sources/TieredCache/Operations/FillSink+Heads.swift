@@ -49,7 +49,7 @@ extension FillSink {
             let generation = Fill.Generation(
                 head: stored,
                 entry: place.entry,
-                received: operation.receivedResponse(head, start)
+                received: operation.receivedResponse(head, start, stored)
             )
             if case .storing(_, let old?) = mode.withLock({ $0 }) { end(old) }
             enter(.storing(generation, nil))
@@ -60,7 +60,7 @@ extension FillSink {
             endPart()
             part.withLock { $0 = kept }
             beginPassing(
-                operation.receivedResponse(head, start) ?? stored,
+                operation.receivedResponse(head, start, stored) ?? stored,
                 from: start.offset,
                 length: start.completeLength,
                 isVerbatim: start.isVerbatim,

@@ -116,4 +116,31 @@ struct FreshnessLifetimeTests {
 
 extension String {
     fileprivate static func date(_ seconds: Int64) -> String { WallTime.date(seconds) }
+
+    @Test("No lifetime is guessed for what may be one client's own")
+    func personal() {
+        let silent: HTTPFields = [.lastModified: .date(-1000), .date: .date(0)]
+        var setting = silent
+        setting[.setCookie] = "a=b"
+        for rules in [
+            CacheRules(), CacheRules(isShared: true), CacheRules(applicationLifetime: .seconds(5)),
+        ] {
+            func lifetime(_ fields: HTTPFields, _ isPersonal: Bool) -> FreshnessLifetime {
+                let facts = ResponseFacts(
+                    status: 200,
+                    fields: fields,
+                    requestTime: received,
+                    responseTime: received,
+                    isPersonal: isPersonal
+                )
+                return FreshnessLifetime(of: facts, rules: rules)
+            }
+            #expect(lifetime(silent, false).duration > .zero)
+            #expect(lifetime(silent, true).source == .none)
+            #expect(lifetime(setting, false).source == .none)
+            setting[.cacheControl] = "max-age=7"
+            #expect(lifetime(setting, true).duration == .seconds(7))
+            setting[.cacheControl] = nil
+        }
+    }
 }

@@ -11,6 +11,7 @@ struct StorabilityTests {
         method: HTTPRequest.Method = .get,
         isAuthorized: Bool = false,
         hasKey: Bool = false,
+        isSelective: Bool = false,
         canCombine: Bool = false,
         isShared: Bool = false
     ) -> Storability {
@@ -20,6 +21,7 @@ struct StorabilityTests {
             response: .make(status, [.cacheControl: control]),
             request: RequestFacts(method: method, fields: fields),
             hasExplicitKey: hasKey,
+            isSelective: isSelective,
             canCombine: canCombine,
             rules: CacheRules(isShared: isShared)
         )
@@ -45,6 +47,25 @@ struct StorabilityTests {
     @Test("Interim, 304 and impossible statuses are not", arguments: [100, 103, 304, 600, 0, -1])
     func otherStatus(status: Int) {
         #expect(decide(status, "max-age=9") == .notStorable(.status))
+    }
+
+    @Test(
+        "An error that is about the request alone is not",
+        arguments: [408, 411, 412, 413, 415, 416, 417, 421, 425, 428, 429, 431]
+    )
+    func causedByRequest(status: Int) {
+        #expect(decide(status, "public, max-age=9") == .notStorable(.causedByRequest))
+    }
+
+    @Test("To a condition or a range, an error is kept only where it is about the target alone")
+    func selective() {
+        for status in [400, 403, 406, 409, 500, 503, 599] {
+            let decision = decide(status, "max-age=9", isSelective: true)
+            #expect(decision == .notStorable(.causedByRequest), "\(status)")
+        }
+        for status in [200, 301, 404, 405, 410, 414, 501] {
+            #expect(decide(status, "max-age=9", isSelective: true) == .storable, "\(status)")
+        }
     }
 
     @Test("Without freshness, what is cacheable by default is stored, an error is not")

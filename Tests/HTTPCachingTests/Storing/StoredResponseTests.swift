@@ -1,6 +1,7 @@
-import HTTPCaching
 import HTTPTypes
 import Testing
+
+@testable import HTTPCaching
 
 @Suite("StoredResponse", .timeLimit(.minutes(10)))
 struct StoredResponseTests {
@@ -38,7 +39,7 @@ struct StoredResponseTests {
     @Test("A decision takes freshness, Vary and invalidation into account")
     func decisions() {
         let fields: HTTPFields = [.cacheControl: "max-age=60"]
-        let selecting = [SelectingField(name: "accept", value: "a")]
+        let selecting = [SelectingField("accept", of: [.accept: "a"])]
         let stored = Self.make(fields, selecting: selecting)
         #expect(reuse(stored, [.accept: "a"], after: 1).action == .use)
         #expect(reuse(stored, [.accept: "a"], after: 60).action == .validate)
@@ -69,6 +70,7 @@ struct StoredResponseTests {
             by: [.cacheControl: "max-age=90", .contentLength: "0"],
             requestTime: later,
             responseTime: later,
+            isPersonal: false,
             rules: CacheRules()
         )
         #expect(reuse(freshened, [:], after: 1000).timeToLive == .seconds(90))
@@ -88,6 +90,7 @@ struct StoredResponseTests {
             by: [.lastModified: date, .date: HTTPDate.format(later)],
             requestTime: later,
             responseTime: later,
+            isPersonal: false,
             rules: CacheRules()
         )
         #expect(freshened.validator == nil)
@@ -103,8 +106,8 @@ struct StoredResponseCodingTests {
         return StoredResponseTests.make(
             fields,
             selecting: [
-                SelectingField(name: "accept", value: "x"), SelectingField(name: "foo", value: nil),
-                SelectingField(name: "bar", value: ""),
+                SelectingField(name: "accept", digest: "x"),
+                SelectingField(name: "foo", digest: nil), SelectingField(name: "bar", digest: ""),
             ],
             flags: [.invalidated, .init(rawValue: 1 << 31)]
         )
@@ -134,7 +137,7 @@ struct StoredResponseCodingTests {
         #expect(read.encoded() == bytes)
     }
 
-    @Test("The layout of version 1 does not change")
+    @Test("The layout of version 2 does not change")
     func layout() {
         let response = StoredResponse(
             status: 200,
@@ -142,10 +145,10 @@ struct StoredResponseCodingTests {
             requestTime: WallTime(nanoseconds: 1),
             responseTime: WallTime(nanoseconds: 2),
             origin: .init(method: "G", url: "u", keyName: "k"),
-            selectingFields: [SelectingField(name: "n", value: nil)],
+            selectingFields: [SelectingField(name: "n", digest: nil)],
             flags: .invalidated
         )
-        let head: [UInt8] = [1, 200, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]
+        let head: [UInt8] = [2, 200, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]
         let origin: [UInt8] = [1, 0, 0, 0, 0x47, 1, 0, 0, 0, 0x75, 0, 1, 1, 0, 0, 0, 0x6B]
         let selecting: [UInt8] = [1, 0, 1, 0, 0, 0, 0x6E, 0]
         let fields: [UInt8] = [1, 0, 4, 0, 0, 0, 0x45, 0x54, 0x61, 0x67, 1, 0, 0, 0, 0x78]
@@ -159,7 +162,77 @@ struct StoredResponseCodingTests {
             #expect(StoredResponse(encoded: bytes.prefix(count)) == nil, "\(count)")
         }
         #expect(StoredResponse(encoded: bytes + [0]) == nil)
-        #expect(StoredResponse(encoded: [2] + bytes.dropFirst()) == nil)
+        for version: UInt8 in [0, 3, 255] {
+            #expect(StoredResponse(encoded: [version] + bytes.dropFirst()) == nil)
+        }
+    }
+
+    /// As version 1 wrote it.
+    private func old(_ selecting: [(String, String?)], _ fields: HTTPFields) -> StoredResponse? {
+        var writer = ByteWriter()
+        writer.write(UInt8(1))
+        writer.write(UInt16(200))
+        for _ in 0..<2 { writer.write(received.nanoseconds) }
+        writer.write(UInt32(0))
+        writer.write(text: "GET")
+        writer.write(text: "http://h/")
+        for _ in 0..<2 { writer.write(optionalText: nil) }
+        writer.write(UInt16(selecting.count))
+        for (name, value) in selecting {
+            writer.write(text: name)
+            writer.write(optionalText: value)
+        }
+        writer.write(UInt16(fields.count))
+        for field in fields {
+            writer.write(text: field.name.rawName)
+            writer.write(text: field.value)
+        }
+        return StoredResponse(encoded: writer.bytes)
+    }
+
+    @Test("Version 1 is read: nothing is guessed for it, and it hands no cookie on")
+    func version1() throws {
+        let fields: HTTPFields = [
+            .setCookie: "a=b", .lastModified: WallTime.date(-1_000_000),
+        ]
+        let read = try #require(old([], fields))
+        #expect(read.fields[.setCookie] == nil && read.fields[.lastModified] != nil)
+        let rules = CacheRules()
+        #expect(FreshnessLifetime(of: read.facts, rules: rules).source == .none)
+        // Until the origin has confirmed it for a request without a cookie.
+        let confirmed = read.freshened(
+            by: [:],
+            requestTime: received,
+            responseTime: received,
+            isPersonal: false,
+            rules: rules
+        )
+        #expect(FreshnessLifetime(of: confirmed.facts, rules: rules).source == .heuristic)
+        #expect(StoredResponse(encoded: read.encoded()) == read)
+    }
+
+    @Test(
+        "Of version 1 those fields match that are lists, absent, or were digests already",
+        arguments: [
+            ("accept-language", "de,en", "en, DE", true), ("accept-language", "de", "en", false),
+            ("accept", "a/b,c/d", "a/b, c/d", true), ("origin", "https://a", "https://a", false),
+            ("x-key", "k", "k", false),
+        ]
+    )
+    func selectingFieldsOfVersion1(
+        name: String,
+        stored: String,
+        presented: String,
+        expected: Bool
+    ) throws {
+        let field = try #require(HTTPField.Name(name))
+        let read = try #require(old([(name, stored), ("foo", nil)], [:]))
+        #expect(VaryMatch.matches(read.selectingFields, request: [field: presented]) == expected)
+        #expect(!VaryMatch.matches(read.selectingFields, request: [:]))
+        let digest = SHA256Digest.hex(of: "a=b")
+        let secret = try #require(old([("cookie", digest)], [:]))
+        #expect(VaryMatch.matches(secret.selectingFields, request: [.cookie: "a=b"]))
+        #expect(!VaryMatch.matches(secret.selectingFields, request: [.cookie: "a=c"]))
     }
 
     @Test("Damaged and random bytes never trap")

@@ -16,8 +16,8 @@ final class ReverseFixture: Sendable {
 
     let origin: RawOrigin
     let proxy: ReverseProxy
-    private let cache: TieredCache
-    private let files: TemporaryDirectory
+    let cache: TieredCache
+    let files: TemporaryDirectory
 
     private init(
         _ origin: RawOrigin,
