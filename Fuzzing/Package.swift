@@ -39,6 +39,15 @@ let package = Package(
             ],
             swiftSettings: [.treatAllWarnings(as: .error)]
         ),
+        .executableTarget(
+            name: "PlaylistFuzzer",
+            dependencies: [.product(name: "HTTPCaching", package: "TieredCache")],
+            swiftSettings: [
+                .treatAllWarnings(as: .error),
+                // As the sources expect, which are the proxy's.
+                .enableUpcomingFeature("InternalImportsByDefault"),
+            ]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 
 scratch=${FUZZ_SCRATCH:-.build}
 swift build --sanitize fuzzer --scratch-path "$scratch"
-for fuzzer in RecordFuzzer FieldFuzzer EngineFuzzer; do
+for fuzzer in RecordFuzzer FieldFuzzer EngineFuzzer PlaylistFuzzer; do
     mkdir -p "$scratch/corpus/$fuzzer" "$scratch/findings"
     # Larger than a record's head, so that its lengths and its table are reached.
     "$scratch/debug/$fuzzer" -max_total_time="${FUZZ_SECONDS:-60}" -max_len=1024 -print_final_stats=1 \

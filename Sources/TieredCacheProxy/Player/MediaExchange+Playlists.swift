@@ -36,6 +36,14 @@ extension MediaExchange {
         }
         guard answer.kind != nil || playlists.isKey(target) && answer.response.status.code == 200
         else { return false }
+        guard !answer.isRefused else {
+            settings.logger.warning(
+                "a playlist is refused: what it asks for is out of proportion to its length",
+                metadata: ["url": "\(target.redacted)"]
+            )
+            try await send(502, [:], .length(0))
+            return true
+        }
         try await send(answer, source)
         return true
     }
@@ -76,6 +84,9 @@ extension MediaExchange {
     }
 
     private func send(_ answer: PlaylistRelay.Answer, _ source: MediaSource) async throws {
+        guard destination.mayTake(answer.response.fields[.contentType]) else {
+            return try await refuseBrowser()
+        }
         var fields = source.fields(of: answer.response)
         fields[.acceptRanges] = "bytes"
         let outcome = conditions.outcome(

@@ -11,6 +11,8 @@ struct MediaExchange: Sendable {
     let target: TargetURI
     let writer: ResponseWriter
     let conditions: PlayerConditions
+    /// What a browser that asks does with the answer.
+    let destination: BrowserDestination
     /// What stands in front of `SCHEME/AUTHORITY/PATH` in proxied URLs.
     let prefix: String
     /// What playlists have said about other URLs.
@@ -41,10 +43,12 @@ struct MediaExchange: Sendable {
         self.target = target
         self.writer = writer
         conditions = PlayerConditions(request.fields, isHead: request.isHead)
+        destination = BrowserDestination(request)
     }
 
     /// Answers; returns without having finished where the connection is to be dropped.
     func run() async throws {
+        guard destination != .code else { return try await refuseBrowser() }
         var source = MediaSource(
             cache: cache,
             settings: settings,
@@ -83,6 +87,9 @@ struct MediaExchange: Sendable {
     // MARK: Answers
 
     private func answer(_ response: CacheResponse, _ source: MediaSource) async throws {
+        guard destination.mayTake(response.fields[.contentType]) else {
+            return try await refuseBrowser()
+        }
         guard response.status.code == 200 else { return try await relay(response) }
         if mayBePlaylist(response), try await answerPlaylist(source) { return }
         switch outcome(of: response, source) {
@@ -173,12 +180,16 @@ struct MediaExchange: Sendable {
 
     /// A final status other than 200, with its body.
     private func relay(_ response: CacheResponse) async throws {
-        let fields = PlayerFields.of(
+        var fields = PlayerFields.of(
             response.fields,
             tag: nil,
             acceptsRanges: false,
             status: response.cacheStatus
         )
+        // A browser would send what its user types to every origin behind this address.
+        if !request.isFromBrowser {
+            fields[.wwwAuthenticate] = response.fields[.wwwAuthenticate]
+        }
         let bytes = try await response.body.collect(upTo: 1 << 20)
         let head = ResponseHead(
             status: response.status.code,
@@ -187,6 +198,13 @@ struct MediaExchange: Sendable {
                 ? .none : .length(Int64(bytes.count))
         )
         try await writer.send(WholeAnswer(head: head, body: ByteBuffer(copying: bytes)))
+    }
+
+    /// Nothing that could be active is shown in a tab or a frame, or run, at the proxy's own address.
+    func refuseBrowser() async throws {
+        var answer = WholeAnswer.text(403)
+        answer.head.fields.append(contentsOf: PlayerFields.inert)
+        try await writer.send(answer)
     }
 
     func refuseRange(_ length: Int64) async throws {

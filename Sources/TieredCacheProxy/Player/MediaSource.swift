@@ -42,13 +42,18 @@ struct MediaSource: Sendable {
 
     /// Our request for a player's: only what selects a representation is taken over, since
     /// requests that differ share nothing.
+    ///
+    /// The cookies of a browser are those of other servers on this machine, since none are set from
+    /// here and ports do not tell cookies apart; no origin is to have them.
     static func request(
         for target: TargetURI,
         from request: ServerRequest
     ) -> CacheRequest {
         var result = CacheRequest(target, key: nil, method: .get)
         for name in [HTTPField.Name.authorization, .cookie] {
-            guard let value = request.value(name.rawName) else { continue }
+            guard let value = request.value(name.rawName),
+                name != .cookie || !request.isFromBrowser
+            else { continue }
             result.fields[name] = value
         }
         result.priority = .playing

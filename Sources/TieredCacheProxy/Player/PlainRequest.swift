@@ -10,6 +10,8 @@ struct PlainRequest {
     private(set) var range: ByteRangeSpec?
     /// The host asked.
     private(set) var host: String?
+    /// What a browser says that it wants it for.
+    private(set) var destination: String?
 
     /// Reads a request; nil if it is not plain, and to be answered with more care.
     ///
@@ -28,6 +30,8 @@ struct PlainRequest {
                 }
                 hasRange = true
                 range = asked.specs.first
+            } else if Self.equals(name, "sec-fetch-dest") {
+                destination = value
             } else if others.contains(name.lowercased()) {
                 return nil
             }

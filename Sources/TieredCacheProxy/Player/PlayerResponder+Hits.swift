@@ -8,13 +8,14 @@ extension PlayerResponder {
     /// Fields with which a request selects something, or asks for less than everything.
     private static let notPlain: Set<String> = [
         "authorization", "cookie", "if-match", "if-modified-since", "if-none-match", "if-range",
-        "if-unmodified-since",
+        "if-unmodified-since", "service-worker",
     ]
 
     func immediateAnswer(to request: ServerRequest) -> HeldAnswer? {
         guard let address = address.value,
             let plain = PlainRequest(request, unless: Self.notPlain),
-            let host = plain.host, address.isNamed(by: host)
+            let host = plain.host, address.isNamed(by: host),
+            BrowserDestination(plain.destination) == .data
         else { return nil }
         let known = hits.page(of: request.target)
         guard let page = known ?? newPage(request, host, address),

@@ -35,15 +35,29 @@ package struct AddressRewriter: Sendable {
     var location: TargetURI { final }
 
     /// The same for addresses that mean another place, as below a base URL of a manifest.
-    func at(_ base: TargetURI) -> AddressRewriter {
+    func at(_ base: TargetURI, _ budget: inout PlaylistBudget) -> AddressRewriter {
+        budget.spend(work: base.path.utf8.count)
         var copy = self
         copy.final = base
         copy.depth = base.path.folderDepth
         return copy
     }
 
-    /// The address that the player is to see; nil where it can stay.
-    package func rewritten(_ address: some Collection<UInt8>) -> [UInt8]? {
+    /// The address that the player is to see; nil where it can stay, or would cost too much.
+    func rewritten(
+        _ address: some Collection<UInt8>,
+        _ budget: inout PlaylistBudget
+    ) -> [UInt8]? {
+        guard !budget.isExceeded else { return nil }
+        let result = rewrittenAnyway(address, &budget)
+        budget.spend(output: result?.count ?? 0)
+        return budget.isExceeded ? nil : result
+    }
+
+    private func rewrittenAnyway(
+        _ address: some Collection<UInt8>,
+        _ budget: inout PlaylistBudget
+    ) -> [UInt8]? {
         if let (scheme, rest) = Self.splitScheme(address) {
             guard scheme == "http" || scheme == "https", rest.starts(with: "//".utf8) else {
                 return nil
@@ -59,7 +73,7 @@ package struct AddressRewriter: Sendable {
         guard !address.isEmpty, address.first != UInt8(ascii: "#"),
             isRedirected || climbsTooHigh(address)
         else { return nil }
-        return resolved(address)
+        return resolved(address, &budget)
     }
 
     /// Whether a relative address leads above the root of its host.
@@ -96,7 +110,12 @@ package struct AddressRewriter: Sendable {
         return Array((prefix + final.proxiedOrigin + final.path.folder).utf8)
     }
 
-    private func resolved(_ address: some Collection<UInt8>) -> [UInt8]? {
+    private func resolved(
+        _ address: some Collection<UInt8>,
+        _ budget: inout PlaylistBudget
+    ) -> [UInt8]? {
+        // However short the address is, and what it becomes.
+        budget.spend(work: final.path.utf8.count + address.count)
         let text = String(decoding: address, as: UTF8.self)
         do throws(TargetURIError) {
             let target = try final.resolving(reference: text)

@@ -49,6 +49,9 @@ package struct DASHManifest: Sendable {
     /// How many elements are open that are too deep to mean anything.
     private var ignored = 0
     private static let maximumDepth = 64
+    /// Of the representations, more than a day of short periods has.
+    private static let maximumCount = 20_000
+    private var count = 0
 
     /// Reads a manifest.
     package init(_ bytes: [UInt8]) {
@@ -79,8 +82,12 @@ package struct DASHManifest: Sendable {
             awaitsBase = false
             return
         }
-        var level = Level(element: element, segments: levels.last?.segments ?? DASHSegments())
-        level.hasList = levels.last?.hasList ?? false
+        var level = Level(element: element, segments: DASHSegments())
+        // The others hand nothing down. A second owner of a list would have it copied for each element.
+        if Self.heirs.contains(element), let outer = levels.last {
+            level.segments = outer.segments
+            level.hasList = outer.hasList
+        }
         switch element {
         case "MPD":
             isDynamic = values["type"] == "dynamic"
@@ -101,6 +108,7 @@ package struct DASHManifest: Sendable {
             setOuter { outer in
                 if !outer.hasList { outer.segments.list = [] }
                 outer.hasList = true
+                guard outer.segments.list.count < DASHSegments.maximumCount else { return }
                 outer.segments.list.append(address)
             }
         case "SegmentTimeline":
@@ -112,12 +120,21 @@ package struct DASHManifest: Sendable {
                 repeats: values.integer("r") ?? 0
             )
             // The timeline is inside of the template or the list.
-            if levels.count >= 2 { levels[levels.count - 2].segments.timeline.append(span) }
+            guard levels.count >= 2,
+                levels[levels.count - 2].segments.timeline.count < DASHSegments.maximumCount
+            else { break }
+            levels[levels.count - 2].segments.timeline.append(span)
         default:
             break
         }
         levels.append(level)
     }
+
+    /// The elements that take over what those around them say of segments.
+    private static let heirs: Set<String> = [
+        "AdaptationSet", "Period", "Representation", "SegmentBase", "SegmentList",
+        "SegmentTemplate", "SegmentTimeline",
+    ]
 
     private mutating func setOuter(_ change: (inout Level) -> Void) {
         guard !levels.isEmpty else { return }
@@ -152,7 +169,8 @@ package struct DASHManifest: Sendable {
                 outer.hasList = level.hasList
             }
         case "Representation":
-            guard !sets.isEmpty else { return }
+            guard !sets.isEmpty, count < Self.maximumCount else { return }
+            count += 1
             let bases = (levels + [level]).compactMap(\.base)
             sets[sets.count - 1].append(
                 Representation(

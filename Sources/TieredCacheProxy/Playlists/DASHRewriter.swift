@@ -26,13 +26,17 @@ package enum DASHRewriter {
         /// Where an element for the base of all addresses belongs.
         var insertion: Int?
         var edits: [(range: Range<Int>, replacement: [UInt8])] = []
-        /// The base URLs that hold here, each from the depth at which it was found on.
-        var bases: [(depth: Int, url: TargetURI)] = []
-        /// How much may still be put in; what follows then stays as it is.
-        var room = 64 << 20
+        /// What decides below the base URLs that hold here, each from the depth at which it was found
+        /// on.
+        var bases: [(depth: Int, rewriter: AddressRewriter)] = []
+        var budget: PlaylistBudget
 
-        /// The base for what stands at a depth; nil for the manifest's own place.
-        func base(at depth: Int) -> TargetURI? { bases.last { $0.depth <= depth }?.url }
+        init(_ budget: PlaylistBudget) { self.budget = budget }
+
+        /// What decides at a depth; nil for the manifest's own place.
+        func base(at depth: Int) -> AddressRewriter? {
+            bases.last { $0.depth <= depth }?.rewriter
+        }
     }
 
     /// Rewrites a manifest.
@@ -40,15 +44,23 @@ package enum DASHRewriter {
     /// - Parameters:
     ///   - bytes: the manifest.
     ///   - rewriter: decides about each address.
-    /// - Returns: the manifest for the player.
-    package static func rewrite(_ bytes: [UInt8], _ rewriter: AddressRewriter) -> [UInt8] {
-        var walk = Walk()
+    ///   - budget: what is left of it says what this has cost.
+    /// - Returns: the manifest for the player; nil for one that exceeds its budget.
+    static func rewrite(
+        _ bytes: [UInt8],
+        _ rewriter: AddressRewriter,
+        _ budget: inout PlaylistBudget
+    ) -> [UInt8]? {
+        var walk = Walk(budget)
+        defer { budget = walk.budget }
         for piece in XMLScanner(bytes) {
             take(piece, bytes, rewriter, &walk)
+            guard !walk.budget.isExceeded else { return nil }
         }
         if let folder = rewriter.redirectedFolder, !walk.hasRootBase, let place = walk.insertion {
             // The player knows only where it has asked; relative addresses mean who answered.
             let base = Array("<BaseURL>".utf8) + escaped(folder) + Array("</BaseURL>".utf8)
+            walk.budget.spend(output: base.count)
             walk.edits.append((place..<place, base))
             walk.edits.sort { $0.range.lowerBound < $1.range.lowerBound }
         }
@@ -78,7 +90,7 @@ package enum DASHRewriter {
             walk.awaitsAddress = texts.contains(local) && !isEmpty
             if walk.awaitsAddress, walk.isAtRoot, local == "BaseURL" { walk.hasRootBase = true }
             walk.isBase = local == "BaseURL"
-            let below = walk.base(at: walk.depth).map(rewriter.at) ?? rewriter
+            let below = walk.base(at: walk.depth) ?? rewriter
             rewriteAttributes(of: local, bytes, attributes, below, &walk)
             if !isEmpty { walk.depth += 1 }
         case .end:
@@ -91,24 +103,28 @@ package enum DASHRewriter {
             guard !text.isEmpty else { return }
             walk.awaitsAddress = false
             // A base is relative to those outside of the element that it is for.
-            let place = walk.base(at: walk.depth - 2).map(rewriter.at) ?? rewriter
+            let place = walk.base(at: walk.depth - 2) ?? rewriter
             replace(text, place, includesRelative: walk.isAtRoot, &walk)
-            if walk.isBase { takeBase(text, at: place.location, &walk) }
+            if walk.isBase { takeBase(text, at: place, &walk) }
         }
     }
 
     /// Remembers what addresses in the element around mean; of several bases the first counts.
-    private static func takeBase(_ text: ArraySlice<UInt8>, at outer: TargetURI, _ walk: inout Walk)
-    {
+    private static func takeBase(
+        _ text: ArraySlice<UInt8>,
+        at outer: AddressRewriter,
+        _ walk: inout Walk
+    ) {
         let depth = walk.depth - 1
         guard walk.bases.last.map({ $0.depth < depth }) ?? true, depth < maximumDepth,
             text.count <= maximumBase
         else { return }
         do throws(TargetURIError) {
-            let base = try outer.resolving(reference: XMLValues.decoded(text))
+            walk.budget.spend(work: outer.location.path.utf8.count)
+            let base = try outer.location.resolving(reference: XMLValues.decoded(text))
             // Each level may add to the path of the one before.
             guard base.path.utf8.count <= maximumBase else { return }
-            walk.bases.append((depth, base))
+            walk.bases.append((depth, outer.at(base, &walk.budget)))
         } catch {
             // No URL of ours, so there is nothing below it that could lead through the proxy.
         }
@@ -141,11 +157,12 @@ package enum DASHRewriter {
         _ walk: inout Walk
     ) {
         let isRelative = text.first != UInt8(ascii: "/") && !text.hasScheme
-        guard includesRelative || !isRelative, walk.room > 0,
-            let replacement = rewriter.rewritten(text)
+        guard includesRelative || !isRelative,
+            let replacement = rewriter.rewritten(text, &walk.budget)
         else { return }
-        walk.room -= replacement.count
-        walk.edits.append((text.indices, isRelative ? escaped(replacement) : replacement))
+        let whole = isRelative ? escaped(replacement) : replacement
+        walk.budget.spend(output: whole.count - replacement.count)
+        walk.edits.append((text.indices, whole))
     }
 
     private static func escaped(_ text: [UInt8]) -> [UInt8] {

@@ -7,8 +7,8 @@ struct DASHSegments: Hashable, Sendable {
         var repeats: Int64
     }
 
-    private static let maximumCount = 100_000
-    /// Of what a template makes, in bytes.
+    static let maximumCount = 100_000
+    /// Of what a template makes, or what is read of it to make nothing, in bytes.
     private static let maximumSize = 16 << 20
 
     var media: String?
@@ -54,7 +54,7 @@ struct DASHSegments: Hashable, Sendable {
             guard result.count < limit, size < Self.maximumSize,
                 let address = DASHTemplate(media).address(values)
             else { return result }
-            size += address.utf8.count
+            size += max(address.utf8.count, media.utf8.count)
             result.append(address)
         }
         return result

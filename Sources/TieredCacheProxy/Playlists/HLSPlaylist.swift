@@ -26,7 +26,11 @@ package struct HLSPlaylist: Hashable, Sendable {
     package private(set) var resources: [String] = []
     /// Those of the resources that are keys.
     package private(set) var keys: [String] = []
+    /// Whether there is more than is named here.
+    package private(set) var isCutShort = false
     private var seen: Set<String> = []
+    private var budget: PlaylistBudget
+    private let limit: Int
 
     /// Reads a playlist; lines that make no sense are left out.
     ///
@@ -34,20 +38,24 @@ package struct HLSPlaylist: Hashable, Sendable {
     ///   - bytes: the playlist.
     ///   - location: the URL that it came from; nil where its variables play no role.
     ///   - imported: the variables of the master playlist.
+    ///   - limit: how many addresses of each kind are named.
     package init(
         _ bytes: [UInt8],
         at location: TargetURI? = nil,
-        importing imported: HLSVariables = HLSVariables()
+        importing imported: HLSVariables = HLSVariables(),
+        atMost limit: Int = 100_000
     ) {
+        self.limit = limit
+        budget = PlaylistBudget(forLength: bytes.count)
         var variables = HLSVariables()
         var pending: HLSAttributes<ArraySlice<UInt8>>?
-        for line in PlaylistLines(bytes) {
+        for line in PlaylistLines(bytes) where !budget.isExceeded {
             let text = bytes[line]
             guard text.first == UInt8(ascii: "#") else {
                 let address = String(decoding: text, as: UTF8.self)
                     .trimmingSpaces
                 guard !address.isEmpty else { continue }
-                take(variables.applied(to: address), pending)
+                take(applied(variables, address), pending)
                 pending = nil
                 continue
             }
@@ -59,16 +67,37 @@ package struct HLSPlaylist: Hashable, Sendable {
             case "#EXT-X-MEDIA": takeRendition(attributes, variables)
             case "#EXT-X-I-FRAME-STREAM-INF":
                 guard let address = attributes.value("URI") else { break }
-                pictureLists.append(variables.applied(to: address))
+                add(applied(variables, address), to: \.pictureLists)
             case "#EXT-X-KEY", "#EXT-X-SESSION-KEY":
                 guard let address = attributes.value("URI") else { break }
-                add(variables.applied(to: address))
-                keys.append(variables.applied(to: address))
+                let key = applied(variables, address)
+                add(key)
+                add(key, to: \.keys)
             case "#EXT-X-MAP", "#EXT-X-SESSION-DATA", "#EXT-X-PART":
-                if let address = attributes.value("URI") { add(variables.applied(to: address)) }
+                if let address = attributes.value("URI") { add(applied(variables, address)) }
             default: break
             }
         }
+        if budget.isExceeded { isCutShort = true }
+    }
+
+    /// The address with the variables put in, which counts.
+    private mutating func applied(_ variables: HLSVariables, _ address: String) -> String {
+        guard let whole = variables.substituted(address.utf8, &budget) else { return address }
+        budget.spend(output: whole.count)
+        return String(decoding: whole, as: UTF8.self)
+    }
+
+    /// Adds to a list, unless that is full.
+    private mutating func add<Element>(
+        _ element: Element,
+        to list: WritableKeyPath<HLSPlaylist, [Element]>
+    ) {
+        guard self[keyPath: list].count < limit else {
+            isCutShort = true
+            return
+        }
+        self[keyPath: list].append(element)
     }
 
     private mutating func take(
@@ -79,12 +108,13 @@ package struct HLSPlaylist: Hashable, Sendable {
         let groups = ["AUDIO", "VIDEO", "SUBTITLES"].compactMap { name in
             attributes.value(name).map { "\(name):\($0)" }
         }
-        variants.append(
+        add(
             Variant(
                 address: address,
                 bandwidth: attributes.value("BANDWIDTH").flatMap { Int($0) } ?? 0,
                 groups: Set(groups)
-            )
+            ),
+            to: \.variants
         )
     }
 
@@ -95,15 +125,15 @@ package struct HLSPlaylist: Hashable, Sendable {
         guard let address = attributes.value("URI"), let type = attributes.value("TYPE"),
             let group = attributes.value("GROUP-ID")
         else { return }
-        renditions.append(
-            Rendition(address: variables.applied(to: address), group: "\(type):\(group)")
-        )
+        let whole = applied(variables, address)
+        add(Rendition(address: whole, group: "\(type):\(group)"), to: \.renditions)
     }
 
     private mutating func add(_ address: String) {
         // Byte ranges of one file are one resource.
-        guard seen.insert(address).inserted else { return }
-        resources.append(address)
+        guard !seen.contains(address) else { return }
+        if seen.count < limit { seen.insert(address) }
+        add(address, to: \.resources)
     }
 }
 
@@ -150,11 +180,5 @@ extension String {
     fileprivate var trimmingSpaces: String {
         let isSpace = { (character: Character) in character == " " || character == "\t" }
         return String(drop(while: isSpace).reversed().drop(while: isSpace).reversed())
-    }
-}
-
-extension HLSVariables {
-    fileprivate func applied(to address: String) -> String {
-        substituted(address.utf8).map { String(decoding: $0, as: UTF8.self) } ?? address
     }
 }

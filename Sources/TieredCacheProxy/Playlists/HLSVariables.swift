@@ -8,14 +8,22 @@ package import HTTPCaching
 /// | `IMPORT` | that of the master playlist which led here |
 /// | `QUERYPARAM` | that parameter of the playlist's URL, escapes decoded |
 ///
+/// Of all of them 256 definitions count, and 64 KiB of names and values.
+///
 /// Foreign input: a name that was not defined before its use, or a value that is no part of any
 /// address, leaves the text as it is, for the player to judge.
 package struct HLSVariables: Hashable, Sendable {
     /// Longer addresses than this are nobody's, and many variables in one could make it huge.
     private static let maximumLength = 16 << 10
+    /// Of the definitions that are looked at; of names and values together, in bytes.
+    private static let maximumCount = 256
+    private static let maximumSize = 64 << 10
     private static let definition = "#EXT-X-DEFINE:"
 
     private var values: [String: [UInt8]] = [:]
+    private var definitions = 0
+    /// What names and values take, in bytes.
+    private(set) var size = 0
 
     /// No variables.
     package init() {}
@@ -36,12 +44,18 @@ package struct HLSVariables: Hashable, Sendable {
     package var isEmpty: Bool { values.isEmpty }
 
     /// Takes in a line, if it is a definition; of several of one name the first counts.
+    ///
+    /// - Returns: the value, where the line has defined something.
+    @discardableResult
     mutating func define(
         _ line: ArraySlice<UInt8>,
         at location: TargetURI,
         importing imported: HLSVariables
-    ) {
-        guard line.starts(with: Self.definition.utf8) else { return }
+    ) -> [UInt8]? {
+        guard definitions < Self.maximumCount, line.starts(with: Self.definition.utf8) else {
+            return nil
+        }
+        definitions += 1
         let attributes = HLSAttributes(line.dropFirst(Self.definition.utf8.count))
         let name: String
         let value: [UInt8]?
@@ -55,37 +69,49 @@ package struct HLSVariables: Hashable, Sendable {
             name = parameter
             value = location.queryParameter(parameter)
         } else {
-            return
+            return nil
         }
-        guard let value, values[name] == nil, value.isPartOfAddress else { return }
+        guard let value, values[name] == nil, value.isPartOfAddress,
+            size + name.utf8.count + value.count <= Self.maximumSize
+        else { return nil }
+        size += name.utf8.count + value.count
         values[name] = value
+        return value
     }
 
-    /// The text with the values in place of the names.
+    /// The text with the values in place of the names; each byte is looked at a few times at most.
     ///
-    /// - Parameter text: an address, as it stands in the playlist.
+    /// - Parameters:
+    ///   - text: an address, as it stands in the playlist.
+    ///   - budget: of the playlist.
     /// - Returns: nil where there is nothing to replace, or not all of it is known.
-    package func substituted(_ text: some Collection<UInt8>) -> [UInt8]? {
-        guard !values.isEmpty, text.contains(UInt8(ascii: "{")) else { return nil }
+    func substituted(
+        _ text: some Collection<UInt8>,
+        _ budget: inout PlaylistBudget
+    ) -> [UInt8]? {
+        guard !values.isEmpty else { return nil }
         var result: [UInt8] = []
         var isChanged = false
-        var rest = Array(text)[...]
-        while let byte = rest.first {
-            guard rest.starts(with: "{$".utf8),
-                let end = rest.firstIndex(of: UInt8(ascii: "}"))
-            else {
-                result.append(byte)
+        var rest = text[...]
+        while let mark = rest.firstIndex(of: UInt8(ascii: "{")) {
+            result += rest[..<mark]
+            rest = rest[mark...]
+            guard rest.dropFirst().first == UInt8(ascii: "$") else {
+                result.append(UInt8(ascii: "{"))
                 rest = rest.dropFirst()
                 continue
             }
-            let name = String(decoding: rest[(rest.startIndex + 2)..<end], as: UTF8.self)
-            guard let value = values[name] else { return nil }
+            // Without an end here there is none further on either.
+            guard let end = rest.firstIndex(of: UInt8(ascii: "}")) else { break }
+            let name = String(decoding: rest[..<end].dropFirst(2), as: UTF8.self)
+            guard let value = values[name], !budget.isExceeded else { return nil }
+            budget.spend(work: value.count)
             result += value
             isChanged = true
-            rest = rest[(end + 1)...]
+            rest = rest[end...].dropFirst()
             guard result.count <= Self.maximumLength else { return nil }
         }
-        return isChanged ? result : nil
+        return isChanged ? result + rest : nil
     }
 }
 

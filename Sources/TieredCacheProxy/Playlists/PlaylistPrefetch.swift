@@ -78,13 +78,12 @@ package struct PlaylistPrefetch: Sendable {
                 try await response.body.collect(upTo: Int(PlaylistKind.maximumSize))
             )
             let location = response.finalTarget
-            let found: References
-            if PlaylistKind.hls.isBeginning(of: bytes) {
-                found = references(ofHLS: bytes, request, location, importing: imported)
-            } else if PlaylistKind.dash.isBeginning(of: bytes) {
-                found = references(ofDASH: DASHManifest(bytes), request, location)
-            } else {
-                return References()
+            let found = await PlaylistRelay.threads.run { () -> References in
+                if PlaylistKind.hls.isBeginning(of: bytes) {
+                    return references(ofHLS: bytes, request, location, importing: imported)
+                }
+                guard PlaylistKind.dash.isBeginning(of: bytes) else { return References() }
+                return references(ofDASH: DASHManifest(bytes), request, location)
             }
             if found.isCutShort {
                 outcome.failures.append((request.target.redacted, Self.tooMany))
@@ -107,14 +106,19 @@ package struct PlaylistPrefetch: Sendable {
         _ location: TargetURI,
         importing imported: HLSVariables
     ) -> References {
-        let playlist = HLSPlaylist(bytes, at: location, importing: imported)
+        let playlist = HLSPlaylist(
+            bytes,
+            at: location,
+            importing: imported,
+            atMost: Self.maximumResources
+        )
         return References(
-            resources: playlist.resources.prefix(Self.maximumResources)
+            resources: playlist.resources
                 .compactMap { self.request($0, location, like: request) },
             playlists: choice.addresses(in: playlist)
                 .compactMap { self.request($0, location, like: request) },
             variables: HLSVariables(bytes, at: location, importing: imported),
-            isCutShort: playlist.resources.count > Self.maximumResources
+            isCutShort: playlist.isCutShort
         )
     }
 
@@ -124,20 +128,27 @@ package struct PlaylistPrefetch: Sendable {
         _ location: TargetURI
     ) -> References {
         var result = References()
-        // In bytes: addresses may be as long as the manifest.
+        // In bytes: addresses may be as long as the manifest, and so may what they are relative to.
         var room = 64 << 20
-        for representation in choice.representations(in: manifest) {
+        for representation in choice.representations(in: manifest) where room > 0 {
             var base = location
             do throws(TargetURIError) {
-                for part in representation.bases { base = try base.resolving(reference: part) }
+                for part in representation.bases where room > 0 {
+                    room -= base.path.utf8.count + part.utf8.count
+                    base = try base.resolving(reference: part)
+                }
             } catch {
                 // A base that is no URL of ours has no segments of ours either.
                 continue
             }
             let rest = Self.maximumResources - result.resources.count
             let addresses = representation.addresses(atMost: room > 0 ? rest : 0)
-            room -= addresses.reduce(0) { $0 + $1.utf8.count }
-            result.resources += addresses.compactMap { self.request($0, base, like: request) }
+            for address in addresses where room > 0 {
+                room -= base.path.utf8.count + address.utf8.count
+                if let found = self.request(address, base, like: request) {
+                    result.resources.append(found)
+                }
+            }
             if room <= 0 || addresses.count >= rest { result.isCutShort = true }
         }
         return result

@@ -10,7 +10,12 @@ package struct PlaylistRelay: Sendable {
         package let bytes: [UInt8]
         /// Nil where the bytes turned out to be no playlist, and are as they came.
         package let kind: PlaylistKind?
+        /// Whether it is a playlist that exceeds its ``PlaylistBudget``; it has no bytes then.
+        package var isRefused = false
     }
+
+    /// Where playlists are read and rewritten: what takes long is not for the threads of tasks.
+    static let threads = IOExecutor(threads: 2, name: "tc-list")
 
     private let cache: TieredCache
     private let prefix: String
@@ -58,28 +63,29 @@ package struct PlaylistRelay: Sendable {
             held = try await get(request, within: limit)
         } catch {
             guard let old = try await offline(request, error) else { throw error }
-            return answer(old, request)
+            return await answer(old, request)
         }
         guard held.response.cacheStatus.isHit, request.policy == .protocolDefault,
-            let age = maximumAge(held, request), held.response.age >= age
-        else { return answer(held, request) }
+            let age = await maximumAge(held, request), held.response.age >= age
+        else { return await answer(held, request) }
         var again = request
         again.fields[.cacheControl] = "no-cache"
         do throws(CacheError) {
             let left = limit - start.duration(to: time.monotonicTime())
             let current = try await get(again, within: max(.milliseconds(1), left))
-            guard current.response.status.code < 500 else { return answer(held, request) }
-            return answer(current, request)
+            guard current.response.status.code < 500 else { return await answer(held, request) }
+            return await answer(current, request)
         } catch {
             guard error.code == .originFailed || error.code == .timedOut else { throw error }
-            return answer(held, request)
+            return await answer(held, request)
         }
     }
 
     /// The most seconds for which what is held may be used; nil for as long as HTTP allows.
-    private func maximumAge(_ held: Got, _ request: CacheRequest) -> Int? {
+    private func maximumAge(_ held: Got, _ request: CacheRequest) async -> Int? {
         if let kind = held.kind {
-            return PlaylistFacts(held.original, kind: kind).maximumAge(held.response.fields)
+            let facts = await Self.threads.run { PlaylistFacts(held.original, kind: kind) }
+            return facts.maximumAge(held.response.fields)
         }
         guard memory.isKey(request.target) else { return nil }
         return PlaylistFacts.hasExplicitFreshness(held.response.fields) ? nil : 0
@@ -140,15 +146,31 @@ package struct PlaylistRelay: Sendable {
         )
     }
 
-    private func answer(_ got: Got, _ request: CacheRequest) -> Answer {
+    private func answer(_ got: Got, _ request: CacheRequest) async -> Answer {
         guard let kind = got.kind else {
             return Answer(response: got.response, bytes: got.original, kind: nil)
         }
+        let bytes = await Self.threads.run { rewritten(got, kind, request) }
+        return Answer(
+            response: got.response,
+            bytes: bytes ?? [],
+            kind: kind,
+            isRefused: bytes == nil
+        )
+    }
+
+    /// The playlist for the player, and what it says about others is remembered.
+    private func rewritten(_ got: Got, _ kind: PlaylistKind, _ request: CacheRequest) -> [UInt8]? {
         let location = got.response.finalTarget
         let imported = memory.variables(for: request.target)
         if kind == .hls {
             let own = HLSVariables(got.original, at: location, importing: imported)
-            let playlist = HLSPlaylist(got.original, at: location, importing: imported)
+            let playlist = HLSPlaylist(
+                got.original,
+                at: location,
+                importing: imported,
+                atMost: PlaylistMemory.maximumCount
+            )
             memory.remember(playlist, own, at: location)
         }
         let rewriter = PlaylistRewriter(
@@ -158,7 +180,7 @@ package struct PlaylistRelay: Sendable {
             final: location,
             importing: imported
         )
-        return Answer(response: got.response, bytes: rewriter.rewrite(got.original), kind: kind)
+        return rewriter.rewrite(got.original)
     }
 }
 

@@ -27,11 +27,18 @@ package struct PlaylistRewriter: Sendable {
     }
 
     /// Rewrites the bytes; what does not begin as a playlist stays as it is.
-    package func rewrite(_ bytes: [UInt8]) -> [UInt8] {
+    ///
+    /// - Returns: nil for a playlist that exceeds its budget.
+    package func rewrite(_ bytes: [UInt8]) -> [UInt8]? {
+        var budget = PlaylistBudget(forLength: bytes.count)
+        return rewrite(bytes, &budget)
+    }
+
+    func rewrite(_ bytes: [UInt8], _ budget: inout PlaylistBudget) -> [UInt8]? {
         guard kind.isBeginning(of: bytes) else { return bytes }
         return switch kind {
-        case .hls: HLSRewriter.rewrite(bytes, addresses, importing: imported)
-        case .dash: DASHRewriter.rewrite(bytes, addresses)
+        case .hls: HLSRewriter.rewrite(bytes, addresses, importing: imported, &budget)
+        case .dash: DASHRewriter.rewrite(bytes, addresses, &budget)
         }
     }
 }

@@ -14,7 +14,10 @@ struct HLSVariablesTests {
     }
 
     private func put(_ variables: HLSVariables, into text: String) -> String? {
-        variables.substituted(text.utf8).map { String(decoding: $0, as: UTF8.self) }
+        var budget = PlaylistBudget(forLength: text.utf8.count)
+        return variables.substituted(text.utf8, &budget).map {
+            String(decoding: $0, as: UTF8.self)
+        }
     }
 
     @Test("Values come from the playlist, from the one that led to it, and from its URL")

@@ -78,8 +78,19 @@ final class DevTools: Sendable {
         )
         session.withLock { $0 = attached["sessionId"] as? String ?? "" }
         _ = try await call("Page.enable", [:])
-        _ = try await call("Page.navigate", ["url": url])
+        try await navigate(url)
+    }
+
+    /// Goes to another page, and waits until it has been loaded; what is saved instead leads nowhere.
+    func navigate(_ url: String) async throws {
+        let answer = try await call("Page.navigate", ["url": url])
+        guard answer["errorText"] == nil else { return }
         try await waitForLoad()
+    }
+
+    /// Asks again and again until an expression is true on a page that stays.
+    func poll(_ expression: String) async throws {
+        while try await evaluate("Boolean(\(expression))") != "true" {}
     }
 
     /// What an expression says on the page, as text.

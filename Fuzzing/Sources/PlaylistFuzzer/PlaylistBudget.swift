@@ -1,0 +1,1 @@
+../../../Sources/TieredCacheProxy/Playlists/PlaylistBudget.swift
