@@ -32,9 +32,18 @@ public struct Configuration: Sendable {
     /// stored and everything is delivered.
     public var minimumFreeDisk: Int64?
     /// How many downloads run at once; 6 by default.
+    ///
+    /// What counts is a download whose bytes may come: neither a reader that has stopped, nor a request
+    /// with content (``maximumUploads``), nor, where something plays and waits, a request that the origin
+    /// has not begun to answer.
     public var maximumDownloads = 6
-    /// How many downloads run at once for one host; 6 by default.
+    /// How many downloads run at once for one host, those included that have not been answered; 6 by
+    /// default.
+    ///
+    /// Below ``maximumDownloads`` one host can never have all of them.
     public var maximumDownloadsPerHost = 6
+    /// How many requests with content run at once (``TieredCache/relay(_:)``); 6 by default.
+    public var maximumUploads = 6
     /// Whether the rules of a shared cache apply instead of a private one's (RFC 9111 §1).
     public var isShared = false
     /// How many attempts in a row may bring nothing before a download fails; 5 by default.
@@ -66,6 +75,12 @@ public struct Configuration: Sendable {
     /// Gets the request and the status, gives an absolute URL, or nil where there is none. The
     /// bytes that are held are kept if the fresh URL leads to the same representation.
     public var urlResolver: (@Sendable (CacheRequest, Int) async -> String?)?
+    /// Whether redirects from elsewhere to this machine (loopback) or the local link are followed; false
+    /// by default.
+    ///
+    /// What listens there takes whoever can reach it for a friend, and an origin could have its answers
+    /// read to it. From an origin on this machine they are followed in any case.
+    public var followsRedirectsInside = false
     /// The request fields that speak for a user, as keys and tokens do.
     ///
     /// They are never written down, so that a download job that needs them waits for them after a
@@ -91,6 +106,11 @@ public struct Configuration: Sendable {
     /// Where time comes from.
     public var timeSource: any TimeSource = SystemTimeSource()
 
+    /// How many files of entries stay open that nothing reads; nil for the store's default.
+    package var maximumIdleFiles: Int?
+    /// What requests say in `Via` that players have made (RFC 9110 §7.6.3); nil where they are the
+    /// application's own.
+    package var via: String?
     /// Whether the directory is read through, and swept, as soon as the cache is opened; otherwise
     /// the first call that needs it does.
     package var readsDirectoryOnOpening = true
@@ -151,6 +171,7 @@ extension Configuration {
         try Self.requirePositive(diskLimit, "diskLimit")
         try Self.requirePositive(maximumDownloads, "maximumDownloads")
         try Self.requirePositive(maximumDownloadsPerHost, "maximumDownloadsPerHost")
+        try Self.requirePositive(maximumUploads, "maximumUploads")
         try Self.requirePositive(retries, "retries")
         try Self.requirePositive(timeout, "timeout")
         try Self.requirePositive(connectTimeout, "connectTimeout")

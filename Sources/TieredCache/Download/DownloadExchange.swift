@@ -38,14 +38,17 @@ struct DownloadExchange: Sendable {
             return didFail(error, &run)
         }
         watchdog.disarm()
+        watchdog.didReceiveHead()
         watchdog.didLearn(localAddress: response.localAddress)
         network.didReceiveBytes()
         defer { response.body.cancel() }
         let responseTime = time.wallTime()
         let sink = run.sink
-        let action = run.machine.didReceiveHead(response.head, at: responseTime) {
-            sink.canReplaceGeneration()
-        }
+        let action = run.machine.didReceiveHead(
+            response.head,
+            at: responseTime,
+            isFromMachine: response.isFromMachine
+        ) { sink.canReplaceGeneration() }
         let kind: DownloadHead.Kind?
         switch action {
         case .receive(let received): kind = received
@@ -96,7 +99,7 @@ struct DownloadExchange: Sendable {
         var outgoing = TransportRequest(
             head: request.head,
             body: request.body,
-            upload: plan.upload,
+            upload: plan.upload.map { watchdog.watching($0) },
             connectTimeout: plan.policy.connectTimeout
         )
         outgoing.onInterim = plan.relay?.onInterim
@@ -235,5 +238,13 @@ struct DownloadExchange: Sendable {
         case .addressLost: return run.machine.didLoseAddress()
         case nil: return run.machine.didFail(error)
         }
+    }
+}
+
+extension TransportResponse {
+    /// Whether it came over loopback, whatever the name was that it was asked under.
+    fileprivate var isFromMachine: Bool {
+        guard let localAddress else { return false }
+        return localAddress.hasPrefix("127.") || localAddress == "::1"
     }
 }

@@ -27,6 +27,8 @@ package struct DownloadPlan: Sendable {
     package var bypassesCaches = false
     /// Where permanent redirects are known to lead, so that the way need not be gone again.
     package var permanentTarget: TargetURI?
+    /// What the request says in `Via`; it selects nothing.
+    package var via: String?
     /// The fields that are for the requested origin alone.
     package var secretFields = Configuration.commonSecretFields
     /// Whether ranges carry `If-Match`: one of several requests that fetch one body at a time.
@@ -126,6 +128,8 @@ package struct DownloadPolicy: Hashable, Sendable {
     package var maximumRetryAfter: Duration = .seconds(60)
     /// Redirects followed in a row.
     package var maximumRedirects = 10
+    /// Whether redirects from elsewhere to this machine or the local link are refused.
+    package var staysOutside = true
     /// Restarts from the first byte, because the origin contradicted itself or changed.
     package var maximumRestarts = 4
     /// Whether the origin is known to answer ranges wrongly; it is then asked for all, in order.

@@ -104,6 +104,9 @@ package struct DownloadRequest: Hashable, Sendable {
         // Ranges count coded bytes, and a coded body cannot be joined to one that is not.
         fields[.acceptEncoding] = "identity"
         if bypassesCaches { fields[.cacheControl] = "no-cache" }
+        if let via = plan.via, let name = HTTPField.Name("Via") {
+            fields[name] = fields[name].map { "\($0), \(via)" } ?? via
+        }
         Self.select(kind, plan: plan, in: &fields)
         head = HTTPRequest(
             method: chain.method,

@@ -7,23 +7,19 @@ extension DownloadStateMachine {
     /// - Parameters:
     ///   - response: Status and fields.
     ///   - responseTime: When it arrived.
+    ///   - isFromMachine: Whether it came from an address of this machine.
     ///   - canReplaceGeneration: Asked only where a new generation would replace another.
     /// - Returns: What to do with the exchange.
     package mutating func didReceiveHead(
         _ response: HTTPResponse,
         at responseTime: WallTime,
+        isFromMachine: Bool = false,
         canReplaceGeneration: () -> Bool
     ) -> Action {
         guard case .awaitingHead(let request) = state else {
             preconditionFailure("a head in \(state)")
         }
-        if plan.relay == nil {
-            switch chain.follow(response, maximum: plan.policy.maximumRedirects) {
-            case .follow: return send()
-            case .refuse(let reason): return fail(.redirectRefused(reason))
-            case .none: break
-            }
-        }
+        if plan.relay == nil, let action = follow(response, isFromMachine) { return action }
         if distrustPermanentTarget(response) { return sendFromStart() }
         var context = ResponseContext(
             method: request.head.method,
@@ -39,6 +35,22 @@ extension DownloadStateMachine {
         let disposition =
             relayed ?? ResponseDisposition(of: response, to: request.kind, in: context)
         return act(on: disposition, response, responseTime, canReplaceGeneration)
+    }
+
+    /// What a redirect makes of the exchange; nil where the response is none, and may be used.
+    private mutating func follow(_ response: HTTPResponse, _ isFromMachine: Bool) -> Action? {
+        let staysOutside = plan.policy.staysOutside
+        if isFromMachine,
+            case .refuse(let reason) = chain.didReachMachine(staysOutside: staysOutside)
+        {
+            return fail(.redirectRefused(reason))
+        }
+        let maximum = plan.policy.maximumRedirects
+        switch chain.follow(response, maximum: maximum, staysOutside: staysOutside) {
+        case .follow: return send()
+        case .refuse(let reason): return fail(.redirectRefused(reason))
+        case .none: return nil
+        }
     }
 
     private mutating func act(

@@ -14,8 +14,19 @@ final class DownloadWatchdog: Sendable {
         case addressLost
     }
 
+    /// Where the request's content is.
+    private enum Upload {
+        /// There is none, or the answer has come.
+        case none
+        /// The client has to bring the next bytes; meanwhile the origin has nothing to answer.
+        case atClient
+        /// The origin has to take them, and to answer after the last ones.
+        case atOrigin
+    }
+
     private struct State {
         var armedAt: MonotonicTime?
+        var upload = Upload.none
         var verdict: Verdict?
         var localAddress: String?
     }
@@ -46,6 +57,33 @@ final class DownloadWatchdog: Sendable {
     func disarm() -> MonotonicTime {
         state.withLock { $0.armedAt = nil }
         return time.monotonicTime()
+    }
+
+    /// Content goes out, piece by piece, as fast as origin and client let it: each piece that moves
+    /// gives the origin all of its time again.
+    ///
+    /// - Parameter upload: the content.
+    /// - Returns: the same, watched until the answer's head comes.
+    func watching(_ upload: UploadBody) -> UploadBody {
+        state.withLock { $0.upload = .atOrigin }
+        return UploadBody(length: upload.length) { [self] in
+            state.withLock { if $0.upload == .atOrigin { $0.upload = .atClient } }
+            defer { didUpload(at: time.monotonicTime()) }
+            return try await upload.next()
+        }
+    }
+
+    private func didUpload(at now: MonotonicTime) {
+        state.withLock { state in
+            guard state.upload == .atClient else { return }
+            state.upload = .atOrigin
+            if state.armedAt != nil { state.armedAt = now }
+        }
+    }
+
+    /// The answer's head has come: only its own bytes count from now on.
+    func didReceiveHead() {
+        state.withLock { $0.upload = .none }
     }
 
     /// The address that the exchange goes out from, if the transport knows it.
@@ -101,7 +139,9 @@ final class DownloadWatchdog: Sendable {
             let now = time.monotonicTime()
             let remaining = state.withLock { state -> Duration? in
                 // Not armed: the next arming cannot run out before a whole timeout has passed.
-                guard let armedAt = state.armedAt else { return timeout }
+                guard let armedAt = state.armedAt, state.upload != .atClient else {
+                    return timeout
+                }
                 let remaining = timeout - armedAt.duration(to: now)
                 if remaining <= .zero { state.verdict = state.verdict ?? .silent }
                 return remaining > .zero ? remaining : nil

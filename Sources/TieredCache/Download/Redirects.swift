@@ -28,6 +28,8 @@ package struct RedirectChain: Hashable, Sendable {
     /// How many redirects were followed.
     package var count: Int { visited.count - 1 }
 
+    /// The narrowest place that the way has been to: from there it may go to places like it.
+    private var reach: TargetURI.Reach
     private var visited: [Hop]
 
     private struct Hop: Hashable {
@@ -49,6 +51,7 @@ package struct RedirectChain: Hashable, Sendable {
         self.target = target.withoutUserinfo
         self.method = method
         visited = [Hop(method: method, target: target.withoutUserinfo)]
+        reach = target.reach
         if let home, home != target.origin { dropsCredentials = true }
     }
 
@@ -65,8 +68,14 @@ package struct RedirectChain: Hashable, Sendable {
     /// - Parameters:
     ///   - response: The head that ``target`` answered with.
     ///   - maximum: How many redirects may be followed in all.
+    ///   - staysOutside: Whether the way must not lead from elsewhere to this machine or the next
+    ///     cable, where services take who can reach them for a friend.
     /// - Returns: What was decided; the chain has moved only for ``Step/follow``.
-    package mutating func follow(_ response: HTTPResponse, maximum: Int) -> Step {
+    package mutating func follow(
+        _ response: HTTPResponse,
+        maximum: Int,
+        staysOutside: Bool = true
+    ) -> Step {
         guard [301, 302, 303, 307, 308].contains(response.status.code) else { return .none }
         guard let location = response.headerFields[.location], !location.isEmpty else {
             return .refuse("without saying where to")
@@ -81,6 +90,9 @@ package struct RedirectChain: Hashable, Sendable {
         guard !(target.scheme == .https && next.scheme == .http) else {
             return .refuse("from https to http")
         }
+        guard !staysOutside || next.reach >= reach else {
+            return .refuse("to \(next.origin), an address of \(next.reach.place)")
+        }
         let hop = Hop(method: Self.rewritten(method, status: response.status.code), target: next)
         guard !visited.contains(hop) else { return .refuse("in a circle") }
         go(to: hop)
@@ -92,7 +104,20 @@ package struct RedirectChain: Hashable, Sendable {
         return .follow
     }
 
+    /// The response for ``target`` has come from an address of this machine.
+    ///
+    /// - Parameter staysOutside: as for ``follow(_:maximum:staysOutside:)``.
+    /// - Returns: ``Step/refuse(_:)`` where a redirect has led there by a name.
+    package mutating func didReachMachine(staysOutside: Bool) -> Step {
+        guard staysOutside, count > 0, reach != .machine else {
+            reach = .machine
+            return .none
+        }
+        return .refuse("to \(target.origin), a name for \(TargetURI.Reach.machine.place)")
+    }
+
     private mutating func go(to hop: Hop) {
+        reach = min(reach, hop.target.reach)
         if hop.target.origin != target.origin { dropsCredentials = true }
         if hop.method != method { keepsBody = false }
         target = hop.target
@@ -109,6 +134,17 @@ package struct RedirectChain: Hashable, Sendable {
         case (303, .head), (303, .get): method
         case (303, _), (301, .post), (302, .post): .get
         default: method
+        }
+    }
+}
+
+extension TargetURI.Reach {
+    /// In words that fit after `an address of `.
+    fileprivate var place: String {
+        switch self {
+        case .machine: "this machine"
+        case .link: "the local link"
+        case .anywhere: "another network"
         }
     }
 }

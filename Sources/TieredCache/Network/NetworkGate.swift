@@ -141,8 +141,5 @@ extension NetworkGate.State {
 
 extension TargetURI {
     /// Whether the host is this machine, which can be reached without any network.
-    var isLoopback: Bool {
-        let host = authority.lowercased()
-        return host.hasPrefix("127.") || host.hasPrefix("[::1]") || host.hasPrefix("localhost")
-    }
+    var isLoopback: Bool { reach == .machine }
 }

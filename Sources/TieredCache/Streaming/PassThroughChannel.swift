@@ -12,13 +12,52 @@ final class PassThroughChannel: Sendable {
     /// is worth the turn.
     static let lowMark = capacity / 4
 
+    /// How many chunks may wait before short ones are copied together: a chunk takes hundreds of bytes
+    /// beside its own, and keeps all of the buffer that it was read into.
+    static let maximumChunks = 8
+
     private struct State {
         var chunks = Deque<BodyChunk>()
+        /// What follows the chunks, copied together from short ones.
+        var joined: [UInt8] = []
+        /// Bytes in both.
         var bytes = 0
         var finish: Result<Int64?, CacheError>?
         var isAbandoned = false
         var isClaimed = false
         var hasDelivered = false
+
+        mutating func append(_ chunk: BodyChunk) {
+            bytes += chunk.count
+            let joins =
+                BodyChunk.isShort(chunk.count)
+                && (!joined.isEmpty || chunks.count >= PassThroughChannel.maximumChunks)
+            if !joins || joined.count >= BodyChunk.joinedLength { endJoined() }
+            if joins {
+                chunk.withUnsafeBytes { joined.append(contentsOf: $0) }
+            } else {
+                chunks.append(chunk)
+            }
+        }
+
+        mutating func popFirst() -> BodyChunk? {
+            if chunks.isEmpty { endJoined() }
+            guard let chunk = chunks.popFirst() else { return nil }
+            bytes -= chunk.count
+            return chunk
+        }
+
+        mutating func removeAll() {
+            chunks.removeAll()
+            joined = []
+            bytes = 0
+        }
+
+        private mutating func endJoined() {
+            guard !joined.isEmpty else { return }
+            chunks.append(BodyChunk(joined))
+            joined = []
+        }
     }
 
     private let state = Guarded(State())
@@ -73,8 +112,7 @@ final class PassThroughChannel: Sendable {
         guard start == self.start, completeLength == self.completeLength else { return false }
         return state.withLock { state in
             guard !state.hasDelivered else { return false }
-            state.chunks.removeAll()
-            state.bytes = 0
+            state.removeAll()
             return true
         }
     }
@@ -121,8 +159,7 @@ final class PassThroughChannel: Sendable {
             let accepted: Bool? = state.withLock { state in
                 if state.isAbandoned { return nil }
                 guard state.bytes < Self.capacity else { return false }
-                state.chunks.append(chunk)
-                state.bytes += chunk.count
+                state.append(chunk)
                 return true
             }
             guard let accepted, !Task.isCancelled else {
@@ -156,8 +193,7 @@ final class PassThroughChannel: Sendable {
     func abandon() {
         state.withLock { state in
             state.isAbandoned = true
-            state.chunks.removeAll()
-            state.bytes = 0
+            state.removeAll()
         }
         changed.bump()
     }
@@ -167,8 +203,7 @@ final class PassThroughChannel: Sendable {
         while true {
             let seen = changed.version
             let step = state.withLock { state -> Result<BodyChunk?, CacheError>? in
-                if let chunk = state.chunks.popFirst() {
-                    state.bytes -= chunk.count
+                if let chunk = state.popFirst() {
                     state.hasDelivered = true
                     return .success(chunk)
                 }

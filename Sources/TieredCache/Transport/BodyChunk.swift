@@ -10,6 +10,13 @@ public struct BodyChunk: Sendable {
     /// The number of bytes.
     public var count: Int { storage.count }
 
+    /// How long a chunk becomes to which short ones are joined.
+    static let joinedLength = 64 << 10
+
+    /// Whether what keeps a chunk of this length takes more memory than its bytes, so that it is better
+    /// copied to others where many wait.
+    static func isShort(_ count: Int) -> Bool { count < 4 << 10 }
+
     /// Lends the bytes; the pointer is valid only during the call.
     public func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result

@@ -18,6 +18,8 @@ final class RequestGate: ChannelInboundHandler {
     private var isRefused = false
     private var foreignMethod: String?
     private var timer: ConnectionTimer?
+    /// When the connection was opened, or the last answer was complete.
+    private var idleSince = NIODeadline.distantFuture
 
     init(limits: ServerLimits) {
         self.limits = limits
@@ -36,6 +38,7 @@ final class RequestGate: ChannelInboundHandler {
     }
 
     func channelActive(context: ChannelHandlerContext) {
+        idleSince = context.eventLoop.now
         timer?.start(limits.idleTimeout)
         context.fireChannelActive()
         context.read()
@@ -65,9 +68,21 @@ final class RequestGate: ChannelInboundHandler {
     /// Lets the next request through: the one before has been answered.
     func openForNext() {
         isHolding = false
+        // From here on and not from the last byte: empty lines before a request do not keep a
+        // connection open (RFC 9112 §2.2).
+        if !isRefused {
+            idleSince = context?.eventLoop.now ?? .distantFuture
+            timer?.start(limits.idleTimeout)
+        }
         guard !isPumping else { return }
         pump()
         readHead()
+    }
+
+    /// Whether the connection has been without a request, and without the beginning of one, for so long.
+    func isIdle(for time: TimeAmount) -> Bool {
+        guard let context, !isHolding, pending == nil, subject.state == .head else { return false }
+        return context.eventLoop.now - idleSince >= time
     }
 
     /// The method of the head that has been passed on last, if the parser does not know it.
@@ -105,8 +120,6 @@ final class RequestGate: ChannelInboundHandler {
                 refuse(refusal)
             }
         }
-        // A connection that waits for its next request has the longer time.
-        if !isHolding, subject.state == .head, !isRefused { timer?.start(limits.idleTimeout) }
     }
 
     @discardableResult

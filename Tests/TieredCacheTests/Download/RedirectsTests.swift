@@ -37,6 +37,49 @@ struct RedirectsTests {
         }
     }
 
+    @Test("From elsewhere no redirect leads to this machine or the local link")
+    func staysOutside() throws {
+        for (origin, location, place) in [
+            ("http://a.example/", "http://127.0.0.1:8080/x", "this machine"),
+            ("http://10.0.0.1/", "http://localhost/", "this machine"),
+            ("http://169.254.1.1/", "http://[::1]/", "this machine"),
+            ("http://a.example/", "http://169.254.169.254/latest/", "the local link"),
+        ] {
+            var chain = try chain(origin)
+            let end = try TargetURI(location).origin
+            let refusal = RedirectChain.Step.refuse("to \(end), an address of \(place)")
+            #expect(chain.follow(response(302, location), maximum: 10) == refusal)
+            #expect(chain.count == 0)
+            #expect(
+                chain.follow(response(302, location), maximum: 10, staysOutside: false) == .follow
+            )
+        }
+        for (origin, location) in [
+            ("http://127.0.0.1:1/", "http://localhost:2/"),
+            ("http://localhost/", "http://169.254.1.1/"),
+            ("http://127.0.0.1/", "http://a.example/"),
+            ("http://a.example/", "http://10.0.0.1/"),
+        ] {
+            var chain = try chain(origin)
+            #expect(chain.follow(response(302, location), maximum: 10) == .follow)
+        }
+    }
+
+    @Test("A name that turns out to be this machine's is no way around that")
+    func namesOfThisMachine() throws {
+        var direct = try chain("http://a.example/")
+        // Who asks for it by that name means it.
+        #expect(direct.didReachMachine(staysOutside: true) == .none)
+        #expect(direct.follow(response(302, "http://127.0.0.1/"), maximum: 10) == .follow)
+        var led = try chain("http://a.example/")
+        #expect(led.follow(response(302, "http://b.example/"), maximum: 10) == .follow)
+        #expect(
+            led.didReachMachine(staysOutside: true)
+                == .refuse("to http://b.example, a name for this machine")
+        )
+        #expect(led.didReachMachine(staysOutside: false) == .none)
+    }
+
     @Test("At most ten, no circle, no downgrade, no other scheme, no missing target")
     func refusals() throws {
         var long = try chain()

@@ -18,8 +18,16 @@ struct AsyncHTTPClientRequest {
     /// Under which the exchange waits for the request to be written.
     let number: String
 
+    /// Translates a request.
+    ///
+    /// - Parameters:
+    ///   - request: what is to be sent.
+    ///   - isLast: whether the connection is closed after it.
+    ///   - exchange: what its answer goes to.
+    /// - Throws: ``TransportError/Kind/invalidRequest``.
     init(
         _ request: TransportRequest,
+        isLast: Bool = false,
         for exchange: AsyncHTTPClientExchange
     ) throws(TransportError) {
         let head = request.head
@@ -36,6 +44,7 @@ struct AsyncHTTPClientRequest {
         for field in head.headerFields {
             headers.add(name: field.name.rawName, value: field.value)
         }
+        if isLast { headers.replaceOrAdd(name: "Connection", value: "close") }
         do {
             self.request = try HTTPClient.Request(
                 url: "\(origin)/",

@@ -11,8 +11,9 @@ public import SystemPackage
 /// about all three. A failed connection attempt is reported at once; the library would retry until
 /// the connect timeout and so hide a refused connection for ten seconds.
 ///
-/// Connections are kept alive for 60 s and shared by all requests of this transport, except that a
-/// request which must not be sent twice does not go over one that has been idle.
+/// Connections are kept alive for 60 s and shared by all requests of this transport. A request that
+/// must not be sent twice, and one with content, has a connection of its own, which is closed after
+/// it: an origin that leaves the content of a GET unread takes it for the next request.
 public final class AsyncHTTPClientTransport: Transport {
     private let pool: AsyncHTTPClientPool
 
@@ -43,12 +44,14 @@ public final class AsyncHTTPClientTransport: Transport {
             throw TransportError(.cancelled, "the task was cancelled")
         }
         let exchange = AsyncHTTPClientExchange(onInterim: request.onInterim)
-        let outgoing = try AsyncHTTPClientRequest(request, for: exchange)
+        let hasContent = request.upload != nil || request.body?.isEmpty == false
+        let isFresh = !request.head.method.isSafe || hasContent
+        let outgoing = try AsyncHTTPClientRequest(request, isLast: isFresh, for: exchange)
         // Of a request that was never written, the exchange is still waiting.
         defer { _ = PendingExchanges.take(outgoing.number) }
         let client = try pool.client(
             connectTimeout: request.connectTimeout,
-            isFresh: !request.head.method.isSafe
+            isFresh: isFresh
         )
         let task = client.execute(request: outgoing.request, delegate: exchange)
         exchange.didStart(cancelRequest: { task.cancel() })

@@ -30,6 +30,9 @@ struct ExchangeState {
 
     /// Bytes that may wait here before the connection stops reading.
     static let readAhead = 256 << 10
+    /// How many pieces may wait before short ones are copied together: each keeps all of the buffer
+    /// that it was read into, so that a thousand of one byte would take many times what is counted.
+    static let maximumPieces = 8
 
     private var cancelRequest: (@Sendable () -> Void)?
     private var head: HTTPResponse?
@@ -104,8 +107,8 @@ struct ExchangeState {
 
     mutating func didReceivePart(_ part: ByteBuffer) -> Action {
         guard end == nil else { return Action() }
-        parts.append(part)
         bufferedBytes += part.readableBytes
+        append(part)
         guard let waiter = partWaiter, let part = popPart() else { return Action() }
         partWaiter = nil
         return Action(part: (waiter, .success(part)), resumeReading: takeResumption())
@@ -156,6 +159,22 @@ struct ExchangeState {
         headWaiter = nil
         partWaiter = nil
         return action
+    }
+
+    private mutating func append(_ part: ByteBuffer) {
+        guard BodyChunk.isShort(part.readableBytes), parts.count >= Self.maximumPieces,
+            var last = parts.popLast()
+        else {
+            parts.append(part)
+            return
+        }
+        if last.readableBytes + part.readableBytes <= BodyChunk.joinedLength {
+            last.writeImmutableBuffer(part)
+            parts.append(last)
+        } else {
+            parts.append(last)
+            parts.append(part)
+        }
     }
 
     /// Takes at most 1 MiB, the most a chunk may have; the rest stays in front.

@@ -33,6 +33,10 @@ final class ResponseReader: ChannelDuplexHandler {
     private var isReadHeld = false
     /// Whether something went wrong below: then an end may be a cut, which the library can tell.
     private var isBroken = false
+    /// How many interim responses one request may have; what sends more means no good.
+    static let maximumInterims = 64
+
+    private var interims = 0
     /// Whether the peer has sent what is no answer; nothing that follows is one.
     private var isRefused = false
 
@@ -47,6 +51,7 @@ final class ResponseReader: ChannelDuplexHandler {
         }
         exchange = head.headers.first(name: Self.fieldName).flatMap { PendingExchanges.take($0) }
         exchange?.didConnect(from: context.localAddress?.ipAddress)
+        interims = 0
         head.headers.remove(name: Self.fieldName)
         context.write(wrapOutboundOut(.head(head)), promise: promise)
     }
@@ -60,6 +65,8 @@ final class ResponseReader: ChannelDuplexHandler {
             // 100 has a body: that body would trap.
             guard head.status.code >= 100 else { return refuse(context) }
             if (100..<200).contains(head.status.code), head.status != .switchingProtocols {
+                interims += 1
+                guard interims <= Self.maximumInterims else { return refuse(context) }
                 exchange.onInterim?(HTTPResponse(head))
             } else {
                 exchange.didReceive(HTTPResponse(head))
