@@ -10,6 +10,8 @@ final class Engine: Sendable {
     let memory: ResponseMemory
     let disk: DiskTier
     let queue: RequestQueue
+    /// Runs what brings content to an origin: a client that sends slowly keeps no download waiting.
+    let uploads: RequestQueue
     let transport: any Transport
     /// Where lookups and reads may block on the disk.
     let io: IOExecutor
@@ -78,6 +80,14 @@ final class Engine: Sendable {
             ),
             executor: writers
         )
+        uploads = RequestQueue(
+            limits: RequestQueueStateMachine.Limits(
+                maximumDownloads: configuration.maximumUploads,
+                maximumPerHost: configuration.maximumUploads
+            ),
+            firstFlight: 1 << 63,
+            executor: writers
+        )
         memory = try ResponseMemory(configuration, events: events)
         let isKept = configuration.keepsHistory && configuration.directory != nil
         history =
@@ -131,6 +141,7 @@ final class Engine: Sendable {
         let hasEnded = await finishing(within: Self.patience.ending, time) { [self] in
             await endJobs()
             await queue.shutdown()
+            await uploads.shutdown()
             network.stop()
             await transport.shutdown()
             await indexing?.value
@@ -142,6 +153,12 @@ final class Engine: Sendable {
             logger.warning("the cache was left before everything had ended")
         }
         events.finish()
+    }
+
+    /// Does something to all that runs.
+    func forEachQueue(_ body: (RequestQueue) -> Void) {
+        body(queue)
+        body(uploads)
     }
 
     // MARK: Fills
@@ -184,6 +201,7 @@ final class Engine: Sendable {
         policy.timeout = configuration.timeout
         policy.connectTimeout = configuration.connectTimeout
         policy.takesWholeAnswers = request.scope != nil
+        policy.staysOutside = !configuration.followsRedirectsInside
         var plan = DownloadPlan(
             target: request.target,
             method: request.method,
@@ -202,6 +220,7 @@ final class Engine: Sendable {
             return plan
         }
         plan.secretFields = configuration.secretFields
+        plan.via = configuration.via
         let now = time.monotonicTime()
         learn(from: request, now, into: &plan)
         if integrity.withLock({ $0.isSecondTry(request.key, now: now) }) {
@@ -272,6 +291,7 @@ final class Engine: Sendable {
         within maximumDistance: Int64? = nil
     ) -> Subscription {
         let fill = operation.fill
+        let queue = operation.plan.upload == nil ? queue : uploads
         let subscription = queue.join(
             operation.group,
             wanting: offset,
@@ -385,24 +405,5 @@ final class Engine: Sendable {
         } catch {
             didFailToLookUp(key, error)
         }
-    }
-}
-
-extension CacheRequest {
-    /// Equal exactly for requests that may share a transfer (invariant 8): method, fields, body.
-    var selector: String {
-        if method == .get, fields.isEmpty, body == nil, relay == nil { return "" }
-        var parts = [method.rawValue]
-        // What comes through as it is and what is decoded and redirected are never one transfer.
-        if relay != nil { parts.append("relayed") }
-        // A length in front of each part keeps ("a", "bc") and ("ab", "c") apart.
-        for field in fields.sorted(by: { $0.name.canonicalName < $1.name.canonicalName }) {
-            parts.append("\(field.name.canonicalName.utf8.count):\(field.name.canonicalName)")
-            parts.append("\(field.value.utf8.count):\(field.value)")
-        }
-        if let body {
-            parts.append(body.withUnsafeBytes { MD5.digest(of: $0).hexadecimal })
-        }
-        return parts.joined(separator: " ")
     }
 }

@@ -95,7 +95,8 @@ package final class FlightContext: Sendable {
         }
     }
 
-    /// The queue takes the slot for somebody who plays: the work waits for it in ``unstall()``.
+    /// The queue takes the slot for what plays: the work waits for it in ``unstall()``, before the next
+    /// bytes are taken in.
     ///
     /// Where it comes late, and the slot was given back meanwhile, the work asks once for what it has.
     func pause() {

@@ -37,12 +37,16 @@ package final class RequestQueue: Sendable {
     ///
     /// - Parameters:
     ///   - limits: how many downloads may run, in all and per host.
+    ///   - firstFlight: what the names of its flights begin at; another queue's are others.
     ///   - executor: where flights run; nil for the global executor.
     package init(
         limits: RequestQueueStateMachine.Limits = .init(),
+        firstFlight: UInt64 = 0,
         executor: (any TaskExecutor)? = nil
     ) {
-        state = Guarded(State(machine: RequestQueueStateMachine(limits: limits)))
+        state = Guarded(
+            State(machine: RequestQueueStateMachine(limits: limits, firstFlight: firstFlight))
+        )
         self.executor = executor
     }
 

@@ -8,6 +8,8 @@ package struct RequestQueueSnapshot: Sendable {
             case queued
             /// Has a slot.
             case running
+            /// Waits for its first byte; its slot was given to what plays.
+            case lent
             /// Has given its slot back because nobody reads.
             case stalled
             /// Was stalled and waits for a slot.
@@ -69,6 +71,7 @@ extension RequestQueueStateMachine.Flight.State {
         switch self {
         case .queued: .queued
         case .running: .running
+        case .lent: .lent
         case .stalled: .stalled
         case .resuming: .resuming
         case .cancelled: .cancelled

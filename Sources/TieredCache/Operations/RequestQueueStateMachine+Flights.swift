@@ -3,6 +3,7 @@ extension RequestQueueStateMachine {
     package mutating func didAdvance(_ id: FlightID, to position: Int64) {
         guard let old = flights[id]?.position, position > old else { return }
         flights[id]?.position = position
+        flights[id]?.hasBytes = true
     }
 
     /// The flight has begun anew with the byte at `offset`, which may lie before its coverage.
@@ -11,6 +12,7 @@ extension RequestQueueStateMachine {
         let lower = min(offset, coverage.lowerBound)
         flights[id]?.coverage = lower..<max(lower, coverage.upperBound)
         flights[id]?.position = offset
+        flights[id]?.hasBytes = true
     }
 
     /// The flight's subscriber has left and stays for `amount` bytes more; of no effect where there are
@@ -37,7 +39,7 @@ extension RequestQueueStateMachine {
     package mutating func didStall(_ id: FlightID) -> [Action] {
         guard let flight = flights[id], flight.state == .running else { return [] }
         flights[id]?.state = .stalled
-        releaseSlot(ofHost: flight.host)
+        release(flight.holding, ofHost: flight.host)
         return fillSlots()
     }
 
@@ -45,8 +47,9 @@ extension RequestQueueStateMachine {
     package mutating func didUnstall(_ id: FlightID) -> [Action] {
         guard let flight = flights[id] else { return [] }
         switch flight.state {
-        case .stalled:
+        case .stalled, .lent:
             flights[id]?.state = .resuming
+            release(flight.holding, ofHost: flight.host)
             waiting.insert(
                 id,
                 kind: .resuming,
@@ -71,7 +74,7 @@ extension RequestQueueStateMachine {
         removeFromGroup(id, flight.group)
         waiting.remove(id)
         flights[id] = nil
-        if flight.holdsSlot { releaseSlot(ofHost: flight.host) }
+        release(flight.holding, ofHost: flight.host)
         return completions + fillSlots() + drainedIfIdle()
     }
 

@@ -183,7 +183,7 @@ extension RequestQueueStateMachine {
             flights[id] = nil
             return [.drop(id)]
         }
-        flights[id]?.state = .cancelled(holdsSlot: flight.holdsSlot)
+        flights[id]?.state = .cancelled(flight.holding)
         return [.cancel(id)]
     }
 

@@ -46,29 +46,46 @@ package struct RequestQueueStateMachine {
     /// How many flights may run, and how patient they must be.
     package struct Limits {
         package let maximumDownloads: Int
+        /// Those that wait for a first byte without a slot count as well.
         package let maximumPerHost: Int
+        /// How many may wait for a first byte without a slot, because it was lent to what plays.
+        package let maximumLent: Int
         /// How many starts in a row may pass the flight that has waited longest.
         package let maximumOvertakes: Int
 
         package init(
             maximumDownloads: Int = 6,
             maximumPerHost: Int = 6,
+            maximumLent: Int = 64,
             maximumOvertakes: Int = 32
         ) {
             precondition(maximumDownloads > 0 && maximumPerHost > 0 && maximumOvertakes > 0)
+            precondition(maximumLent >= 0)
             self.maximumDownloads = maximumDownloads
             self.maximumPerHost = maximumPerHost
+            self.maximumLent = maximumLent
             self.maximumOvertakes = maximumOvertakes
         }
+    }
+
+    /// What a flight takes of the limits.
+    enum Holding: Equatable {
+        /// One of the downloads, and one of its host's.
+        case slot
+        /// One of its host's, so that a host that hangs does not get more and more requests.
+        case place
+        case nothing
     }
 
     struct Flight {
         enum State: Equatable {
             case queued  // → running, gone
-            case running  // → stalled, cancelled, gone
+            case running  // → stalled, lent, cancelled, gone
+            /// It waits for its first byte; its slot was given to what plays.
+            case lent  // → resuming, cancelled, gone
             case stalled  // → resuming, cancelled, gone
             case resuming  // → running, cancelled, gone
-            case cancelled(holdsSlot: Bool)  // → gone
+            case cancelled(Holding)  // → gone
         }
 
         let group: FlightGroup
@@ -79,10 +96,19 @@ package struct RequestQueueStateMachine {
         var subscribers: Set<SubscriberID> = []
         var priorities = PriorityCounts()
         var wasPreempted = false
+        /// Whether the origin has begun to answer.
+        var hasBytes = false
         /// Where it ends unless a request joins: its last subscriber has stopped reading.
         var lingeringEnd: Int64?
 
-        var holdsSlot: Bool { state == .running || state == .cancelled(holdsSlot: true) }
+        var holding: Holding {
+            switch state {
+            case .running: .slot
+            case .lent: .place
+            case .cancelled(let holding): holding
+            case .queued, .stalled, .resuming: .nothing
+            }
+        }
         var isWaiting: Bool { state == .queued || state == .resuming }
     }
 
@@ -98,15 +124,23 @@ package struct RequestQueueStateMachine {
     var groups: [FlightGroup: [FlightID]] = [:]
     var waiting: WaitingFlights
     var slotsInUse = 0
-    var slotsInUseByHost: [String: Int] = [:]
+    /// Those that are lent count as well.
+    var placesInUseByHost: [String: Int] = [:]
+    var slotsLent = 0
     var isSuspended = false
     var isShutDown = false
     private var hasDrained = false
-    private var lastFlight: UInt64 = 0
+    private var lastFlight: UInt64
     private var lastSubscriber: UInt64 = 0
 
-    package init(limits: Limits = Limits()) {
+    /// Creates a machine without flights.
+    ///
+    /// - Parameters:
+    ///   - limits: how many may run.
+    ///   - firstFlight: what the names of its flights begin at; another machine's are others.
+    package init(limits: Limits = Limits(), firstFlight: UInt64 = 0) {
         self.limits = limits
+        lastFlight = firstFlight
         waiting = WaitingFlights(maximumOvertakes: limits.maximumOvertakes)
     }
 
@@ -139,15 +173,20 @@ package struct RequestQueueStateMachine {
         }
         flights[id]?.state = .running
         slotsInUse += 1
-        let inUse = slotsInUseByHost[host, default: 0] + 1
-        slotsInUseByHost[host] = inUse
+        let inUse = placesInUseByHost[host, default: 0] + 1
+        placesInUseByHost[host] = inUse
         if inUse >= limits.maximumPerHost { waiting.setHost(host, isOpen: false) }
     }
 
-    mutating func releaseSlot(ofHost host: String) {
-        slotsInUse -= 1
-        let inUse = slotsInUseByHost[host, default: 0] - 1
-        slotsInUseByHost[host] = inUse == 0 ? nil : inUse
+    /// Gives back what a flight has held until now.
+    mutating func release(_ holding: Holding, ofHost host: String) {
+        switch holding {
+        case .slot: slotsInUse -= 1
+        case .place: slotsLent -= 1
+        case .nothing: return
+        }
+        let inUse = placesInUseByHost[host, default: 0] - 1
+        placesInUseByHost[host] = inUse == 0 ? nil : inUse
         waiting.setHost(host, isOpen: true)
     }
 

@@ -31,6 +31,7 @@ private struct Interleaving {
         let limits = RequestQueueStateMachine.Limits(
             maximumDownloads: .random(in: 1...6, using: &random),
             maximumPerHost: .random(in: 1...4, using: &random),
+            maximumLent: .random(in: 0...3, using: &random),
             maximumOvertakes: .random(in: 1...8, using: &random)
         )
         machine = RequestQueueStateMachine(limits: limits)
@@ -201,11 +202,13 @@ private struct Interleaving {
         let limits = machine.limits
         if machine.slotsInUse != model.slotsInUse { fail("slots in use: \(machine.slotsInUse)") }
         if machine.slotsInUse > limits.maximumDownloads { fail("too many downloads") }
-        if machine.slotsInUseByHost.values.contains(where: { $0 > limits.maximumPerHost }) {
+        if machine.slotsLent != model.slotsLent { fail("slots lent: \(machine.slotsLent)") }
+        if machine.slotsLent > limits.maximumLent { fail("too many wait for a first byte") }
+        if machine.placesInUseByHost.values.contains(where: { $0 > limits.maximumPerHost }) {
             fail("too many downloads for a host")
         }
-        if machine.slotsInUseByHost.values.reduce(0, +) != machine.slotsInUse {
-            fail("the hosts' slots do not add up")
+        if machine.placesInUseByHost.values.reduce(0, +) != machine.slotsInUse + machine.slotsLent {
+            fail("the hosts' places do not add up")
         }
         for (id, flight) in machine.flights where flight.subscribers.isEmpty {
             if case .cancelled = flight.state { continue }

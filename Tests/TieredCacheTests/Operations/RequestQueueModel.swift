@@ -9,9 +9,11 @@ struct RequestQueueModel {
     enum State: Equatable {
         case queued
         case running
+        case lent
         case stalled
         case resuming
         case cancelledWithSlot
+        case cancelledWithPlace
         case cancelledWithoutSlot
     }
 
@@ -25,10 +27,15 @@ struct RequestQueueModel {
         var subscribers: [SubscriberID: RequestPriority]
         var waitingSince: Int
         var wasPreempted = false
+        var hasBytes = false
 
         var priority: RequestPriority { subscribers.values.max() ?? .background }
         var hasSlot: Bool { state == .running || state == .cancelledWithSlot }
-        var isLive: Bool { state != .cancelledWithSlot && state != .cancelledWithoutSlot }
+        var hasPlace: Bool { hasSlot || isLent }
+        var isLent: Bool { state == .lent || state == .cancelledWithPlace }
+        var isLive: Bool {
+            ![.cancelledWithSlot, .cancelledWithPlace, .cancelledWithoutSlot].contains(state)
+        }
     }
 
     let limits: RequestQueueStateMachine.Limits
@@ -47,6 +54,7 @@ struct RequestQueueModel {
     func flight(_ id: FlightID) -> Flight? { flights.first { $0.id == id } }
 
     var slotsInUse: Int { flights.count { $0.hasSlot } }
+    var slotsLent: Int { flights.count { $0.isLent } }
 
     // MARK: - Inputs: each returns the actions that must follow
 
@@ -131,7 +139,10 @@ struct RequestQueueModel {
     }
 
     mutating func advance(_ id: FlightID, to position: Int64) {
-        update(id) { $0.position = max($0.position, position) }
+        update(id) { flight in
+            if position > flight.position { flight.hasBytes = true }
+            flight.position = max(flight.position, position)
+        }
     }
 
     mutating func shrink(_ id: FlightID, to end: Int64) {
@@ -146,7 +157,7 @@ struct RequestQueueModel {
 
     mutating func unstall(_ id: FlightID) -> [Action] {
         if flight(id)?.state == .running { return [.grant(id)] }
-        guard flight(id)?.state == .stalled else { return [] }
+        guard flight(id)?.state == .stalled || flight(id)?.state == .lent else { return [] }
         arrivals += 1
         let arrival = arrivals
         update(id) { flight in
@@ -182,7 +193,11 @@ struct RequestQueueModel {
             flights.removeAll { $0.id == id }
             return .drop(id)
         }
-        update(id) { $0.state = $0.hasSlot ? .cancelledWithSlot : .cancelledWithoutSlot }
+        update(id) { flight in
+            flight.state =
+                flight.hasSlot
+                ? .cancelledWithSlot : flight.isLent ? .cancelledWithPlace : .cancelledWithoutSlot
+        }
         return .cancel(id)
     }
 
@@ -205,7 +220,7 @@ struct RequestQueueModel {
         guard let flight = flight(id), flight.priority == .playing,
             flight.state == .resuming || flight.state == .queued && !isSuspended
         else { return [] }
-        let ofHost = flights.filter { $0.hasSlot && $0.host == flight.host }
+        let ofHost = flights.filter { $0.hasPlace && $0.host == flight.host }
         let isHostFull = ofHost.count >= limits.maximumPerHost
         let losers = flights.filter { other in
             other.state == .running && !other.wasPreempted && other.priority <= .prefetch
@@ -213,7 +228,9 @@ struct RequestQueueModel {
         }
         let isIdle = losers.contains { $0.priority == .background }
         let lowest = losers.filter { ($0.priority == .background) == isIdle }
-        guard let loser = lowest.map(\.id).max() else { return [] }
+        guard let loser = lowest.map(\.id).max() else {
+            return isHostFull ? [] : lend(to: flight)
+        }
         update(loser) { flight in
             flight.state = .stalled
             flight.wasPreempted = true
@@ -221,9 +238,20 @@ struct RequestQueueModel {
         return [.pause(loser)] + fill()
     }
 
+    private mutating func lend(to flight: Flight) -> [Action] {
+        let unanswered = flights.filter {
+            $0.state == .running && !$0.hasBytes && $0.host != flight.host
+        }
+        guard slotsInUse == limits.maximumDownloads, slotsLent < limits.maximumLent,
+            let lender = unanswered.map(\.id).min()
+        else { return [] }
+        update(lender) { $0.state = .lent }
+        return [.pause(lender)] + fill()
+    }
+
     private mutating func next() -> Flight? {
         let eligible = flights.filter { flight in
-            let inUse = flights.count { $0.hasSlot && $0.host == flight.host }
+            let inUse = flights.count { $0.hasPlace && $0.host == flight.host }
             return inUse < limits.maximumPerHost
                 && (flight.state == .resuming || (flight.state == .queued && !isSuspended))
         }

@@ -106,4 +106,65 @@ struct RequestQueuePreemptingTests {
         let end = machine.didFinish(try #require(second.flight))
         #expect(end.last == .start(try #require(other.flight)))
     }
+
+    /// A machine and what joins it: names are keys, each host has its own.
+    private struct Bench {
+        var machine: RequestQueueStateMachine
+
+        mutating func join(
+            _ name: String,
+            _ host: String,
+            _ priority: RequestPriority = .playing
+        ) throws -> (flight: FlightID, actions: [RequestQueueStateMachine.Action]) {
+            let join = machine.join(
+                FlightGroup(key: CacheKey(explicit: name)),
+                wanting: 0,
+                coverage: 0..<100,
+                host: host,
+                priority: priority
+            )
+            return (try #require(join.flight), join.actions)
+        }
+    }
+
+    @Test
+    func `What plays gets the slot of another host's request that has no first byte`() throws {
+        var bench = Bench(
+            machine: .init(limits: .init(maximumDownloads: 2, maximumPerHost: 2, maximumLent: 1))
+        )
+        let answered = try bench.join("a", "one").flight
+        bench.machine.didAdvance(answered, to: 1)
+        let silent = try bench.join("b", "one").flight
+        let urgent = try bench.join("c", "two", .high)
+        #expect(urgent.actions.isEmpty)
+        let player = try bench.join("d", "two")
+        #expect(player.actions == [.pause(silent), .start(player.flight)])
+        // It still counts as one of its host's, and no more are lent than the limit says.
+        let same = try bench.join("e", "one")
+        let other = try bench.join("f", "three")
+        #expect(same.actions.isEmpty && other.actions.isEmpty)
+        // The first byte has come: it waits for a slot, before those that have not started.
+        #expect(bench.machine.didUnstall(silent).isEmpty)
+        #expect(bench.machine.didFinish(answered).last == .grant(silent))
+    }
+
+    @Test(arguments: [true, false])
+    func `A request whose slot was lent ends without giving back what it has not`(
+        isCancelled: Bool
+    ) throws {
+        var bench = Bench(machine: .init(limits: .init(maximumDownloads: 1, maximumPerHost: 1)))
+        let silent = try bench.join("a", "one").flight
+        let player = try bench.join("b", "two")
+        #expect(player.actions == [.pause(silent), .start(player.flight)])
+        let waiting = try bench.join("c", "one", .high)
+        if isCancelled {
+            #expect(bench.machine.cancel(silent).last == .cancel(silent))
+        }
+        _ = bench.machine.didFinish(silent)
+        #expect(bench.machine.slotsInUse == 1)
+        #expect(bench.machine.didFinish(player.flight).last == .start(waiting.flight))
+        _ = bench.machine.didFinish(waiting.flight)
+        #expect(bench.machine.slotsInUse == 0 && bench.machine.slotsLent == 0)
+        #expect(bench.machine.placesInUseByHost.isEmpty)
+    }
 }

@@ -1,0 +1,20 @@
+import HTTPTypes
+
+extension CacheRequest {
+    /// Equal exactly for requests that may share a transfer (invariant 8): method, fields, body.
+    var selector: String {
+        if method == .get, fields.isEmpty, body == nil, relay == nil { return "" }
+        var parts = [method.rawValue]
+        // What comes through as it is and what is decoded and redirected are never one transfer.
+        if relay != nil { parts.append("relayed") }
+        // A length in front of each part keeps ("a", "bc") and ("ab", "c") apart.
+        for field in fields.sorted(by: { $0.name.canonicalName < $1.name.canonicalName }) {
+            parts.append("\(field.name.canonicalName.utf8.count):\(field.name.canonicalName)")
+            parts.append("\(field.value.utf8.count):\(field.value)")
+        }
+        if let body {
+            parts.append(body.withUnsafeBytes { MD5.digest(of: $0).hexadecimal })
+        }
+        return parts.joined(separator: " ")
+    }
+}
