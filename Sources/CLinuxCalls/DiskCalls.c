@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #endif
 
+#include "Descriptors.h"
 #include "DiskCalls.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@
 int tc_openat_plain(int directory, const char *path, int flags, unsigned mode) {
   int file;
   TC_RETRY(file, openat(directory, path, flags | O_CLOEXEC, mode));
-  return file < 0 ? -errno : file;
+  return file < 0 ? -errno : tc_keep_file(file);
 }
 
 #if defined(__linux__)
@@ -49,7 +50,7 @@ static inline int tc_openat2(int directory, const char *path, int flags,
   };
   long file;
   TC_RETRY(file, syscall(SYS_openat2, directory, path, &how, sizeof how));
-  return file < 0 ? -errno : (int)file;
+  return file < 0 ? -errno : tc_keep_file((int)file);
 }
 #endif
 
@@ -324,6 +325,30 @@ int tc_mkdirat(int directory, const char *path) {
       S_ISDIR(status.st_mode) && (status.st_mode & 0777) != 0700)
     (void)fchmodat(directory, path, 0700, 0);
   return 0;
+}
+
+int tc_claim_root(int directory) {
+  struct stat status;
+  if (fstat(directory, &status) != 0)
+    return -errno;
+  uid_t user = geteuid();
+  mode_t shared = status.st_mode & (S_IWGRP | S_IWOTH);
+  if (status.st_uid == user) {
+    if (shared == 0)
+      return 0;
+    // Where many may make files, as in /tmp, some of what has our names may be another's.
+    if ((status.st_mode & S_ISVTX) != 0)
+      return -EPERM;
+    // A file system without permissions keeps them as they are, and there they mean nothing.
+    (void)fchmod(directory, status.st_mode & 07777 & ~shared);
+    return 0;
+  }
+  if (status.st_uid != 0 && user != 0)
+    return -EPERM;
+  // Root's, for the group that a service runs as.
+  if (status.st_uid == 0 && status.st_gid == getegid())
+    shared &= ~(mode_t)S_IWGRP;
+  return shared == 0 ? 0 : -EPERM;
 }
 
 /* A time before 1970 counts as unknown, one that does not fit as the last that does. */

@@ -72,6 +72,10 @@ int tc_renameat(int from, const char *old_path, int to, const char *new_path);
 
 int tc_unlinkat(int directory, const char *path, bool is_directory);
 
+/// fstat and fchmod: takes the right to write to a directory of ours from all others, or says that it
+/// cannot be ours alone: 0, or a negative errno, EPERM for the latter.
+int tc_claim_root(int directory);
+
 int tc_mkdirat(int directory, const char *path);
 
 int tc_fstat(int file, struct tc_file_status *status);

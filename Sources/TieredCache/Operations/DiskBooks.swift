@@ -79,6 +79,7 @@ extension DiskDeparture {
 extension Configuration {
     func diskOptions(_ directory: FilePath, _ books: DiskBooks) -> DiskStoreOptions {
         var options = DiskStoreOptions(root: directory, limit: diskLimit)
+        if let maximumIdleFiles { options.maximumOpenEntries = maximumIdleFiles }
         options.minimumFree = minimumFreeDisk
         options.isReader = opensForReading
         // Whoever chose a limit gets it; the default must not fill a small volume.

@@ -25,14 +25,22 @@ package final class IOExecutor: TaskExecutor {
 
     private let place: Place
 
-    /// Starts `threads` threads, named `name-N`.
-    package init(threads: Int = 8, name: String = "tc-io") {
+    /// Starts a thread that runs `body`; false where the machine has none left.
+    typealias Starter = (_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool
+
+    /// Starts `threads` threads, named `name-N`; fewer where the machine has no more.
+    package convenience init(threads: Int = 8, name: String = "tc-io") {
+        self.init(threads: threads, name: name, start: Self.startThread)
+    }
+
+    init(threads: Int, name: String, start: Starter) {
         precondition(threads > 0)
         let shared = Shared()
         place = .threads(shared)
-        for index in 0..<threads {
-            Self.startThread("\(name)-\(index)", shared: shared)
+        let started = (0..<threads).count { index in
+            start("\(name)-\(index)") { shared.runUntilStopped() }
         }
+        precondition(started > 0, "the machine has no thread left for the disk")
     }
 
     /// Starts no thread: `runner` gets each job, so that a simulation decides when it runs.
@@ -53,31 +61,36 @@ package final class IOExecutor: TaskExecutor {
         }
     }
 
-    private static func startThread(_ name: String, shared: Shared) {
-        let context = Unmanaged.passRetained(ThreadStart(name: name, shared: shared))
+    private static func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool
+    {
+        let context = Unmanaged.passRetained(ThreadStart(name: name, body: body))
         #if canImport(Glibc)
         var thread = pthread_t()
         #else
         var thread: pthread_t?
         #endif
         let result = pthread_create(&thread, nil, threadMain, context.toOpaque())
-        precondition(result == 0, "cannot start an I/O thread: errno \(result)")
+        guard result == 0 else {
+            context.release()
+            return false
+        }
         #if canImport(Glibc)
         pthread_detach(thread)
         #else
         if let thread { pthread_detach(thread) }
         #endif
+        return true
     }
 }
 
 /// What a new thread is given.
 private final class ThreadStart {
     let name: String
-    let shared: Shared
+    let body: @Sendable () -> Void
 
-    init(name: String, shared: Shared) {
+    init(name: String, body: @escaping @Sendable () -> Void) {
         self.name = name
-        self.shared = shared
+        self.body = body
     }
 }
 
@@ -97,7 +110,7 @@ private func runThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRaw
     #if canImport(Glibc)
     tc_set_thread_name(start.name)
     #endif
-    start.shared.runUntilStopped()
+    start.body()
     return nil
 }
 

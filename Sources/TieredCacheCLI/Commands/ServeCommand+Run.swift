@@ -17,6 +17,13 @@ extension ServeCommand {
         try OpenFileLimit.require()
         var configuration = cache.configuration()
         configuration.isShared = shared
+        configuration.followsRedirectsInside = redirectsInside
+        var settings = ProxySettings()
+        if origin == nil { configuration.via = "1.1 \(settings.pseudonym.name)" }
+        let budget = DescriptorBudget(downloads: wantedDownloads)
+        budget?.apply()
+        configuration.maximumIdleFiles = budget?.maximumIdleFiles
+        limitDownloads(&configuration, budget?.maximumDownloads ?? wantedDownloads)
         configuration.timeout = min(configuration.timeout, timeout)
         let cache = try TieredCache(configuration)
         if let trouble = cache.storageTrouble {
@@ -25,7 +32,8 @@ extension ServeCommand {
         let limit = Interruption.limitingStop()
         defer { for source in limit { source.cancel() } }
         do {
-            try await serve(cache, configuration)
+            settings.maximumConnections = budget?.maximumConnections
+            try await serve(cache, configuration, settings)
             await cache.shutdown()
         } catch {
             await cache.shutdown()
@@ -33,8 +41,27 @@ extension ServeCommand {
         }
     }
 
-    private func serve(_ cache: TieredCache, _ configuration: Configuration) async throws {
-        var settings = ProxySettings()
+    /// A person plays one film or a few; a reverse proxy has hundreds of clients.
+    private var wantedDownloads: Int { maximumDownloads ?? (origin == nil ? 6 : 256) }
+
+    /// In front of one origin all downloads are its own.
+    ///
+    /// Of the many that a player may name, none ever has the last one.
+    private func limitDownloads(_ configuration: inout Configuration, _ count: Int) {
+        configuration.maximumDownloads = count
+        configuration.maximumDownloadsPerHost = origin == nil ? max(1, count - 1) : count
+        configuration.maximumUploads = max(1, count / 2)
+    }
+
+    private func serve(
+        _ cache: TieredCache,
+        _ configuration: Configuration,
+        _ defaults: ProxySettings
+    ) async throws {
+        // The runtime opens its clocks when they are first waited on, and does without where it cannot.
+        try await Task.sleep(for: .nanoseconds(1), clock: .continuous)
+        try await Task.sleep(for: .nanoseconds(1), clock: .suspending)
+        var settings = defaults
         settings.port = port
         settings.token = token
         settings.hosts = host

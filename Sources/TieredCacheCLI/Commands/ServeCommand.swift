@@ -44,7 +44,8 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "What proxied URLs begin with.",
-            discussion: "By default the token used before, or a random one.",
+            discussion:
+                "16 to 256 letters, digits or -._~; by default the one used before, or a random one.",
             valueName: "t"
         )
     )
@@ -54,6 +55,24 @@ struct ServeCommand: AsyncParsableCommand {
         help: ArgumentHelp("Seconds that the origin has for a first byte.", valueName: "seconds")
     )
     var originTimeout = 30.0
+
+    @Flag(
+        help: ArgumentHelp(
+            "Follow redirects from elsewhere to this machine or the local link.",
+            discussion: "Origins can then read what listens there."
+        )
+    )
+    var redirectsInside = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Downloads at most at once; uploads have half as many of their own.",
+            discussion:
+                "By default 6, and 256 with --origin. Fewer where too few files may be open.",
+            valueName: "n"
+        )
+    )
+    var maximumDownloads: Int?
 
     @Flag(help: "Print the address as one line of JSON.")
     var json = false
@@ -68,8 +87,14 @@ struct ServeCommand: AsyncParsableCommand {
         guard originTimeout > 0, originTimeout <= 86_400 else {
             throw ValidationError("--origin-timeout must be more than 0 and at most 86400 seconds")
         }
+        guard maximumDownloads.map({ (1...4096).contains($0) }) ?? true else {
+            throw ValidationError("--maximum-downloads must be from 1 to 4096")
+        }
         guard origin == nil || token == nil else {
             throw ValidationError("--token has no meaning with --origin")
+        }
+        guard origin == nil || !redirectsInside else {
+            throw ValidationError("--redirects-inside has no meaning with --origin")
         }
         guard origin != nil || host.isEmpty else {
             throw ValidationError("--host has no meaning without --origin")

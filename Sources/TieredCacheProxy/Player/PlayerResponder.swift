@@ -33,6 +33,8 @@ struct PlayerResponder: Responder {
     ) async {
         // A client may be that quick.
         guard let address = address.value else { return }
+        // A redirect, or a name for this machine, has led back.
+        let isLoop = settings.pseudonym.isNamed(in: request.value("via"))
         let route = PlayerRoute(
             method: request.method ?? .trace,
             target: request.target,
@@ -41,6 +43,8 @@ struct PlayerResponder: Responder {
         )
         do {
             switch route {
+            case .media where isLoop:
+                try await writer.send(.text(PlayerRoute.Refusal.loop.rawValue))
             case .media(let target):
                 await answer(request, target, writer)
             case .refused(let refusal):

@@ -27,6 +27,8 @@ enum PlayerRoute: Hashable, Sendable {
         case notFound = 404
         case methodNotAllowed = 405
         case misdirected = 421
+        /// It leads to this proxy itself.
+        case loop = 508
     }
 
     /// Decides about a request.
@@ -58,6 +60,9 @@ enum PlayerRoute: Hashable, Sendable {
         }
         let rest = Substring(path[token.endIndex...])
         self = Self.inside(method: method, rest: rest)
+        if case .media(let target) = self, address.isNamed(by: target.authority.lowercased()) {
+            self = .refused(.loop)
+        }
     }
 
     /// Decides about what follows the token.

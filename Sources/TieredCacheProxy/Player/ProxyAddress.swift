@@ -43,9 +43,12 @@ struct ProxyAddress: Hashable, Sendable {
         return difference == 0 && !left.isEmpty
     }
 
-    /// Whether a text can be a token: visible in a path, and not empty.
+    /// The fewest characters of a token: it is all that keeps other processes and pages out.
+    static let minimumTokenLength = 16
+
+    /// Whether a text can be a token: visible in a path, and too long to be tried out.
     static func isToken(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.count <= 256
+        (minimumTokenLength...256).contains(text.utf8.count)
             && text.utf8.allSatisfy { byte in
                 switch byte {
                 case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

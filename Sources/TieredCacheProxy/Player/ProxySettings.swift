@@ -26,8 +26,12 @@ public struct ProxySettings: Sendable {
     public var hosts: [String] = []
     /// How much and how long a client may ask.
     public var limits = ServerLimits()
+    /// How many clients may be connected; nil for as many as there are descriptors.
+    package var maximumConnections: Int?
     /// Where log messages go; nowhere by default.
     public var logger = Logger(label: "tieredcache.proxy") { _ in SwiftLogNoOpLogHandler() }
+    /// By which the proxy knows requests that its own have led to.
+    package var pseudonym = Intermediary.Pseudonym()
     /// Where time comes from.
     public var timeSource: any TimeSource = SystemTimeSource()
 

@@ -14,6 +14,7 @@ struct ReverseResponder: Responder {
     let logger: Logger
     var continueTimeout: Duration = .seconds(1)
     let hits = HitBook()
+    var pseudonym = Intermediary.Pseudonym()
 
     func respond(
         to request: ServerRequest,
@@ -23,6 +24,9 @@ struct ReverseResponder: Responder {
         do {
             guard hosts.allows(request.value("host")) else {
                 return try await writer.send(.text(421))
+            }
+            guard !pseudonym.isNamed(in: request.value("via")) else {
+                return try await writer.send(.text(508))
             }
             var fields = request.fields
             if let answer = LocalAnswer.to(request, &fields) {
@@ -36,7 +40,7 @@ struct ReverseResponder: Responder {
             let order = RelayRequest(
                 method: method,
                 target: target,
-                fields: Intermediary.addingVia(fields, isHTTP10: isHTTP10),
+                fields: pseudonym.addingVia(fields, isHTTP10: isHTTP10),
                 body: request.hasBody ? Self.upload(request, body, awaited) : nil
             )
             try await relay(order, request, awaited, writer)
@@ -77,6 +81,8 @@ struct ReverseResponder: Responder {
         try await writer.finish()
     }
 
+    private static let maximumWaitingInterims = 8
+
     /// Asks, and passes the origin's interim responses on before the answer comes.
     private func answer(
         _ order: RelayRequest,
@@ -84,10 +90,10 @@ struct ReverseResponder: Responder {
         _ writer: ResponseWriter
     ) async throws(CacheError) -> RelayResponse {
         var order = order
-        // An origin may send any number of them, and the client need not read.
+        // A client that does not read gets the first ones: they are not kept without bound.
         let (interim, incoming) = AsyncStream.makeStream(
             of: HTTPResponse.self,
-            bufferingPolicy: .bufferingOldest(16)
+            bufferingPolicy: .bufferingOldest(Self.maximumWaitingInterims)
         )
         order.onInterim = { response in
             guard let awaited, response.status == .continue else {

@@ -20,6 +20,12 @@ struct ReverseTarget: Hashable, Sendable {
     /// The URL that `/` stands for.
     var root: TargetURI? { target(for: "/") }
 
+    /// Whether the origin is what listens on 127.0.0.1 at this port.
+    func leads(to port: Int) -> Bool {
+        guard let origin = root?.origin else { return false }
+        return origin.port == port && ["127.0.0.1", "localhost"].contains(origin.host)
+    }
+
     /// The URL at the origin for a request target; nil for one that has none.
     ///
     /// - Parameter requestTarget: in origin form, or in absolute form, which every server must

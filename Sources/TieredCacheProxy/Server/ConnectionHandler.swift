@@ -122,6 +122,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         case is ServerStopEvent:
             isLast = true
             if exchange == nil { context.close(promise: nil) }
+        case is MakeRoomEvent:
+            makeRoom()
         case ChannelEvent.inputClosed:
             didLoseInput()
         default:
@@ -259,6 +261,15 @@ final class ConnectionHandler: ChannelInboundHandler {
         } catch {
             return 0  // It is closed.
         }
+    }
+
+    /// Others wait for a connection: an idle one ends, one whose answer has not begun ends after it.
+    private func makeRoom() {
+        guard let exchange else {
+            if gate.isIdle(for: MakeRoomEvent.patience) { context?.close(promise: nil) }
+            return
+        }
+        if exchange.answer == nil { isLast = true }
     }
 
     /// Something has reached the client's machine.

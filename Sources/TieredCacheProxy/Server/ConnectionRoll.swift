@@ -6,6 +6,8 @@ final class ConnectionRoll: Sendable {
     private struct State {
         var channels: [ObjectIdentifier: any Channel] = [:]
         var isStopping = false
+        /// When those that are there were asked to leave, the last time.
+        var madeRoomAt: NIODeadline?
     }
 
     private let state = Guarded(State())
@@ -43,6 +45,20 @@ final class ConnectionRoll: Sendable {
             state.withLock { _ = $0.channels.removeValue(forKey: id) }
         }
         if isStopping { channel.close(promise: nil) }
+    }
+
+    /// Asks connections to end, because clients wait that cannot be accepted.
+    ///
+    /// Idle ones end now, the others with their next answer. That happens once a second at most.
+    func makeRoom(now: NIODeadline = .now()) {
+        let channels = state.withLock { state -> [any Channel] in
+            if let last = state.madeRoomAt, now < last + .seconds(1) { return [] }
+            state.madeRoomAt = now
+            return Array(state.channels.values)
+        }
+        for channel in channels {
+            channel.pipeline.fireUserInboundEventTriggered(MakeRoomEvent())
+        }
     }
 
     /// Closes those without a request at once, the others after their answer, or after `time`.

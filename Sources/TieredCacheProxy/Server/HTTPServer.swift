@@ -32,6 +32,8 @@ final class HTTPServer: Sendable {
     ///   - port: 0 for one that the system chooses.
     ///   - responder: what answers.
     ///   - limits: how much and how long a client may ask.
+    ///   - maximumConnections: how many clients may be connected, others wait; nil for as many as there
+    ///     are descriptors beside six downloads.
     ///   - logger: where failures go.
     ///   - group: whose threads it runs on.
     /// - Returns: the server.
@@ -40,6 +42,7 @@ final class HTTPServer: Sendable {
         port: Int,
         responder: any Responder,
         limits: ServerLimits,
+        maximumConnections: Int? = nil,
         logger: Logger,
         group: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton
     ) async throws -> HTTPServer {
@@ -50,9 +53,18 @@ final class HTTPServer: Sendable {
             logger: logger,
             group: group
         )
+        let maximum =
+            maximumConnections ?? DescriptorBudget(downloads: 6)?.maximumConnections ?? .max
         let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 1024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(
+                        AcceptGate(connections, maximum: maximum)
+                    )
+                }
+            }
             .childChannelOption(.autoRead, value: false)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)

@@ -42,6 +42,7 @@ enum LoopbackPort {
                 port: port,
                 responder: responder,
                 limits: settings.limits,
+                maximumConnections: settings.maximumConnections,
                 logger: settings.logger
             )
         } catch {

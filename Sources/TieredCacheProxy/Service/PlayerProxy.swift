@@ -40,7 +40,8 @@ public final class PlayerProxy: Sendable {
         guard ProxyAddress.isToken(token) else {
             throw CacheError(
                 .invalidArgument,
-                "the token must have 1 to 256 letters, digits or -._~"
+                "the token must have \(ProxyAddress.minimumTokenLength) to 256 letters, digits "
+                    + "or -._~; without one a random token is made"
             )
         }
         let responder = PlayerResponder(cache: cache, settings: settings, token: token)

@@ -1,5 +1,11 @@
 import SystemPackage
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
 /// The port and the token of a proxy, kept with the cache directory, so that a player's URLs stay
 /// good when the program restarts.
 struct ProxyIdentity: Hashable, Sendable {
@@ -46,6 +52,9 @@ struct ProxyIdentity: Hashable, Sendable {
     // MARK: Files
 
     /// Reads what is kept with a directory.
+    ///
+    /// A file that others have made or may write to says nothing: they would know the token. One that
+    /// they could read until now is closed to them.
     static func read(from directory: FilePath) -> ProxyIdentity {
         do {
             // What is no file must not be waited for.
@@ -55,6 +64,7 @@ struct ProxyIdentity: Hashable, Sendable {
                 options: [.noFollow, .nonBlocking]
             )
             return try file.closeAfter {
+                guard try Self.claim(file) else { return ProxyIdentity() }
                 var bytes = [UInt8](repeating: 0, count: 4096)
                 let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
                 return ProxyIdentity(text: String(decoding: bytes[..<count], as: UTF8.self))
@@ -74,9 +84,25 @@ struct ProxyIdentity: Hashable, Sendable {
         let file = try FileDescriptor.open(
             directory.appending(Self.fileName),
             .writeOnly,
-            options: [.create, .truncate, .noFollow, .nonBlocking],
+            options: [.create, .noFollow, .nonBlocking],
             permissions: .ownerReadWrite
         )
-        try file.closeAfter { _ = try file.writeAll(text.utf8) }
+        try file.closeAfter {
+            guard try Self.claim(file) else { throw Errno.notPermitted }
+            try file.resize(to: 0)
+            _ = try file.writeAll(text.utf8)
+        }
+    }
+
+    /// Takes a file from all but its owner.
+    ///
+    /// - Returns: false where it is no file of this user, or others could write to it.
+    private static func claim(_ file: FileDescriptor) throws -> Bool {
+        var status = stat()
+        guard fstat(file.rawValue, &status) == 0 else { throw Errno(rawValue: errno) }
+        guard status.st_uid == geteuid(), status.st_mode & S_IFMT == S_IFREG else { return false }
+        guard status.st_mode & 0o077 != 0 else { return true }
+        guard fchmod(file.rawValue, 0o600) == 0 else { throw Errno(rawValue: errno) }
+        return status.st_mode & 0o022 == 0
     }
 }

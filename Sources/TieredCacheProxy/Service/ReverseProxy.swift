@@ -42,10 +42,18 @@ public final class ReverseProxy: Sendable {
                 target: target,
                 hosts: ReverseHosts(origin: target.root, others: settings.hosts),
                 logger: settings.logger,
-                continueTimeout: settings.continueTimeout
+                continueTimeout: settings.continueTimeout,
+                pseudonym: settings.pseudonym
             ),
             settings: settings
         )
+        guard !target.leads(to: server.port) else {
+            await server.stop()
+            throw CacheError(
+                .invalidArgument,
+                "the origin \(origin) is this proxy itself; name another one, or another port"
+            )
+        }
         return ReverseProxy(server)
     }
 

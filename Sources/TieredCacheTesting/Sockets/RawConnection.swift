@@ -129,6 +129,16 @@ package final class RawConnection {
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    /// Begins to connect, and waits for nothing.
+    ///
+    /// - Returns: the descriptor, which is the caller's to close.
+    package static func beginConnecting(port: Int) -> Int32 {
+        let descriptor = socket(AF_INET, Int32(streamType), 0)
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        _ = connect(descriptor, port: port)
+        return descriptor
+    }
+
     private static func setTimeouts(_ descriptor: Int32) {
         var timeout = timeval(tv_sec: 300, tv_usec: 0)
         let size = socklen_t(MemoryLayout<timeval>.size)

@@ -5,6 +5,12 @@ import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
 /// Cache directories that cannot be used, and where the directory is by default.
 @Suite("The cache directory", .timeLimit(.minutes(10)))
 struct DirectoryTests {
@@ -12,6 +18,33 @@ struct DirectoryTests {
         ["list"], ["stats", "--json"], ["clear"], ["trim", "--to", "0"], ["verify"],
         ["verify", "--repair"],
     ]
+
+    @Test(
+        "A directory that others may write to is closed to them, or not used where it is not ours"
+    )
+    func openDirectory() async throws {
+        try await Workplace.with { place in
+            place.origin.serveFresh("/a", length: 200_000)
+            try place.files.write("", to: "cache/mine")
+            let path = place.cache.string
+            try #require(chmod(path, 0o777) == 0)
+            try await place.get("/a", into: "a").expectDone()
+            var status = stat()
+            try #require(stat(path, &status) == 0)
+            #expect(status.st_mode & 0o7777 == 0o755)
+            #expect(try place.cacheFiles().count > 1)
+            // As /tmp is: some of what lies there may be another's.
+            try #require(chmod(path, 0o1777) == 0)
+            try await place.run("stats").expectFailure(74, path)
+            guard geteuid() == 0 else { return }
+            try #require(chmod(path, 0o777) == 0 && chown(path, 65_534, 65_534) == 0)
+            try await place.run("stats").expectFailure(74, path)
+            let get = try await place.get("/a", into: "b")
+            #expect(get.exitCode == 0 && get.errorLines.count == 1)
+            try #require(chmod(path, 0o755) == 0)
+            try await place.run("stats").expectDone()
+        }
+    }
 
     @Test(
         "A FORMAT that is newer or cannot be read is refused by what manages, passed through by get",

@@ -63,8 +63,8 @@ struct ServeTests {
                 try await place.serve(signal: signal) { bases.append($0.base) }
             }
             #expect(Set(bases).count == 1, "\(bases)")
-            try await place.serve("--token", "mine") { server in
-                #expect(server.base.hasSuffix("/mine/"))
+            try await place.serve("--token", "mine-and-long-enough") { server in
+                #expect(server.base.hasSuffix("/mine-and-long-enough/"))
             }
         }
     }
@@ -177,6 +177,9 @@ struct ServeTests {
         try await Workplace.with { place in
             try await place.run("serve", "--port", "65536").expectFailure(64, "--port")
             try await place.run("serve", "--token", "a/b").expectFailure(64, "token")
+            try await place.run("serve", "--token", "fifteen-letters").expectFailure(64, "16")
+            try await place.run("serve", "--maximum-downloads", "0")
+                .expectFailure(64, "--maximum-downloads")
             try await place.run("serve", "--origin", "ftp://h/").expectFailure(64, "origin")
         }
     }

@@ -80,7 +80,7 @@ struct ReverseForwardingTests {
             #expect(request.fields.filter { $0.name == "x-kept" }.map(\.value) == ["a", "b"])
             #expect(answer.fields.filter { $0.name == "set-cookie" }.count == 2)
             #expect(answer["via"] == "1.0 before, 1.1 tieredcache")
-            #expect(request["via"] == "1.0 b, 1.1 tieredcache")
+            #expect(request["via"]?.hasPrefix("1.0 b, 1.1 tieredcache-") == true)
             #expect(answer["connection"] == "close" && answer["date"] != nil)
             #expect(fixture.origin.url.hasSuffix(request["host"] ?? "-"))
         }
@@ -179,7 +179,8 @@ struct ReverseForwardingTests {
             let (text, isReset) = try await fixture.exchange("GET /a HTTP/1.0\r\n\r\n")
             #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n") && text.hasSuffix("\r\n\r\nabc"))
             #expect(!isReset && !text.contains("Transfer-Encoding"))
-            #expect(fixture.origin.requests.first?["via"] == "1.0 tieredcache")
+            let via = try #require(fixture.origin.requests.first?["via"])
+            #expect(via.hasPrefix("1.0 tieredcache-"))
         }
     }
 

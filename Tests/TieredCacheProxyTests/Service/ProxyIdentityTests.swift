@@ -1,6 +1,7 @@
 import Logging
 import SystemPackage
 import Testing
+import TieredCache
 import TieredCacheTesting
 
 @testable import TieredCacheProxy
@@ -15,8 +16,8 @@ import Darwin
 struct ProxyIdentityTests {
     @Test func textIsReadBack() {
         for identity in [
-            ProxyIdentity(), ProxyIdentity(port: 80), ProxyIdentity(token: "a"),
-            ProxyIdentity(port: 65_535, token: "a-b.c_d~"),
+            ProxyIdentity(), ProxyIdentity(port: 80), ProxyIdentity(token: "sixteen-letters-"),
+            ProxyIdentity(port: 65_535, token: "a-b.c_d~a-b.c_d~"),
         ] {
             #expect(ProxyIdentity(text: identity.text) == identity)
         }
@@ -25,6 +26,7 @@ struct ProxyIdentityTests {
     @Test(arguments: [
         "", "tieredcache-proxy 2\nport 80\ntoken a\n", "port 80\ntoken a\n", "\0\0\0",
         "tieredcache-proxy 1\nport 0\nport 65536\nport x\ntoken a/b\ntoken\nport\n",
+        "tieredcache-proxy 1\ntoken fifteen-letters\n",
     ])
     func whatIsNotOursIsIgnored(text: String) {
         #expect(ProxyIdentity(text: text) == ProxyIdentity())
@@ -68,7 +70,7 @@ struct ProxyIdentityTests {
 
     @Test func onlyTheOwnerMayReadTheFile() throws {
         let files = try TemporaryDirectory("proxy-identity")
-        let identity = ProxyIdentity(port: 1, token: "secret")
+        let identity = ProxyIdentity(port: 1, token: "secret-of-an-owner")
         try identity.write(to: files.path)
         #expect(ProxyIdentity.read(from: files.path) == identity)
         let path = files.path.appending(ProxyIdentity.fileName)
@@ -77,6 +79,39 @@ struct ProxyIdentityTests {
         try ProxyIdentity(port: 2).write(to: files.path)
         #expect(ProxyIdentity.read(from: files.path) == ProxyIdentity(port: 2))
         #expect(ProxyIdentity.read(from: files.path.appending("none")) == ProxyIdentity())
+    }
+
+    @Test func whatOthersMayHaveWrittenIsNotBelieved() throws {
+        let files = try TemporaryDirectory("proxy-identity")
+        let identity = ProxyIdentity(port: 1, token: "sixteen-letters-")
+        try identity.write(to: files.path)
+        let path = files.path.appending(ProxyIdentity.fileName)
+        // Read by others it may have been; from now on it is not.
+        try #require(chmod(path.string, 0o644) == 0)
+        #expect(ProxyIdentity.read(from: files.path) == identity)
+        #expect(try Self.permissions(of: path) & 0o777 == 0o600)
+        for mode: mode_t in [0o666, 0o620, 0o602] {
+            try #require(chmod(path.string, mode) == 0)
+            #expect(ProxyIdentity.read(from: files.path) == ProxyIdentity())
+        }
+        if geteuid() == 0 {
+            try #require(chown(path.string, 65_534, 65_534) == 0)
+            #expect(ProxyIdentity.read(from: files.path) == ProxyIdentity())
+            #expect(throws: (any Error).self) { try identity.write(to: files.path) }
+        }
+        try #require(unlink(path.string) == 0)
+        try #require(symlink("/etc/hostname", path.string) == 0)
+        #expect(ProxyIdentity.read(from: files.path) == ProxyIdentity())
+        #expect(throws: (any Error).self) { try identity.write(to: files.path) }
+    }
+
+    @Test func aTokenThatCanBeTriedOutIsRefused() async throws {
+        for token in ["x", "fifteen-letters", "a-b/c-d-e-f-g-h-i-j"] {
+            let error = await #expect(throws: CacheError.self) {
+                try await ProxyFixture.run({ $0.token = token }, { _ in })
+            }
+            #expect(error?.code == .invalidArgument && error?.message.contains("16") == true)
+        }
     }
 
     private static func permissions(of path: FilePath) throws -> mode_t {

@@ -18,18 +18,7 @@ final class SaturatedListener {
         listener = try RawListener(backlog: 0)
         // One more than the queue holds stays half open; any further one waits for its place.
         for _ in 0..<4 {
-            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            waiting.append(descriptor)
-            _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_port = in_port_t(truncatingIfNeeded: listener.port).bigEndian
-            address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-            withUnsafePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    _ = connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
-            }
+            waiting.append(RawConnection.beginConnecting(port: listener.port))
         }
     }
 

@@ -72,7 +72,7 @@ extension CacheError {
         case .readOnlyFileSystem:
             "choose a directory on a writable volume"
         case .permissionDenied, .notPermitted:
-            "make the directory belong to this user, or choose another"
+            "make the directory belong to this user and writable to no other, or choose another"
         case .tooManyOpenFiles, .tooManyOpenFilesInSystem:
             "raise the limit of open files (ulimit -n)"
         case .ioError:

@@ -26,15 +26,28 @@ public struct POSIXFileSystem: FileSystem {
     }
 
     /// `open(2)` with `O_DIRECTORY`; with `creating`, `mkdir(2)` of each missing parent first.
+    ///
+    /// A directory that others may write to is no place for a cache: they could put anything into it.
+    /// `fchmod(2)` takes that from one that is ours.
     public func openRoot(
         _ path: FilePath,
         creating: Bool
     ) throws(FileSystemError) -> OpenFile {
         let first = tc_openat_plain(AT_FDCWD, path.string, O_RDONLY | O_DIRECTORY, 0)
-        guard first == -ENOENT, creating else { return try opened(first, .open) }
+        guard first == -ENOENT, creating else { return try claimed(opened(first, .open)) }
         try makeDirectories(path)
         let second = tc_openat_plain(AT_FDCWD, path.string, O_RDONLY | O_DIRECTORY, 0)
-        return try opened(second, .open)
+        return try claimed(opened(second, .open))
+    }
+
+    private func claimed(_ root: OpenFile) throws(FileSystemError) -> OpenFile {
+        do throws(FileSystemError) {
+            try check(tc_claim_root(root.number), .open)
+        } catch {
+            close(root)
+            throw error
+        }
+        return root
     }
 
     /// `openat2(2)` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`.

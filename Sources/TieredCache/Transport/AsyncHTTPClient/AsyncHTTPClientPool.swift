@@ -1,5 +1,6 @@
 #if HTTPClient
 import AsyncHTTPClient
+import CLinuxCalls
 import HTTPCaching
 import Logging
 import NIOCore
@@ -7,6 +8,12 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 import SystemPackage
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
 
 /// The library's clients: one for each connect timeout in use, which is one in practice, and one
 /// more for requests that must not meet a connection that the origin is about to close.
@@ -117,7 +124,7 @@ final class AsyncHTTPClientPool: Sendable {
         configuration.connectionPool.retryConnectionEstablishment = false
         if isFresh { configuration.connectionPool.idleTimeout = .milliseconds(1) }
         // The request queue limits what runs; the pool must never make a request wait.
-        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 4096
         configuration.http1_1ConnectionDebugInitializer = { $0.prepareForOurRequests() }
         if !additionalTrustRoots.isEmpty {
             var tls = TLSConfiguration.makeClientConfiguration()
@@ -134,6 +141,13 @@ extension Channel {
         let channel = self
         return eventLoop.submit {
             let pipeline = channel.pipeline.syncOperations
+            // What lies above is the runtime's, which ends the process where it gets none.
+            let isKept = try pipeline.withUnsafeTransportIfAvailable(
+                of: NIOBSDSocket.Handle.self
+            ) { tc_may_keep_socket($0) }
+            guard isKept != false else {
+                throw IOError(errnoCode: EMFILE, reason: "too many open files")
+            }
             let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
             try pipeline.addHandler(RequestTargetWriter(), position: .after(encoder))
             try pipeline.addHandler(LastPartHolder(), position: .after(encoder))

@@ -42,16 +42,23 @@ extension Workplace {
     }
 
     /// The same with arguments that were put together before.
+    ///
+    /// - Parameter descriptors: how many the program may have; nil for as many as this process.
     @discardableResult
     func serve(
         _ arguments: [String],
+        descriptors: Int? = nil,
         signal: Int32 = SIGTERM,
         _ body: (ServingProgram) async throws -> Void
     ) async throws -> TerminationStatus {
         let all = ["serve", "--json", "--directory", cache.string] + arguments
+        let program = try Self.program
+        let limited = descriptors.map { limit in
+            ["-c", "ulimit -n \(limit); exec \"$0\" \"$@\"", program.string] + all
+        }
         let result = try await Subprocess.run(
-            .path(try Self.program),
-            arguments: Arguments(all),
+            .path(limited == nil ? program : "/bin/sh"),
+            arguments: Arguments(limited ?? all),
             input: .none,
             output: .sequence,
             error: .string(limit: 1 << 20)
