@@ -143,6 +143,7 @@ struct RequestQueuePreemptingTests {
         let same = try bench.join("e", "one")
         let other = try bench.join("f", "three")
         #expect(same.actions.isEmpty && other.actions.isEmpty)
+        bench.machine.didAdvance(player.flight, to: 1)
         // The first byte has come: it waits for a slot, before those that have not started.
         #expect(bench.machine.didUnstall(silent).isEmpty)
         #expect(bench.machine.didFinish(answered).last == .grant(silent))

@@ -31,11 +31,16 @@ struct RequestQueueStressTests {
         }
     }
 
-    /// With those that nobody waits for, one may run on for a moment after its slot was taken.
+    /// With those that nobody waits for, one may run on for a moment after its slot was taken, or until
+    /// its first byte after it was lent.
     @Test(arguments: [RequestPriority.background, .normal])
     func `Everybody is completed once and the limit holds`(lowest: RequestPriority) async {
         let queue = RequestQueue(
-            limits: .init(maximumDownloads: 3, maximumPerHost: 2),
+            limits: .init(
+                maximumDownloads: 3,
+                maximumPerHost: 2,
+                maximumLent: lowest < .normal ? 64 : 0
+            ),
             executor: IOExecutor(threads: 4)
         )
         let gauge = Gauge()

@@ -23,6 +23,8 @@ private struct Simulation {
     private let hosts: Int
     private var running: [FlightID] = []
     private var stalled: [FlightID] = []
+    /// Those that wait for a first byte, which comes by and by.
+    private var lent: [FlightID] = []
     private var urgent = 0
     private var arrivals: UInt64 = 0
     /// Those that were there from the start and have not run.
@@ -60,6 +62,8 @@ private struct Simulation {
                 perform(machine.didFinish(flight))
             }
         }
+        let hasFirstByte = running.isEmpty || Int.random(in: 0..<2, using: &random) == 0
+        if !lent.isEmpty, hasFirstByte { perform(machine.didUnstall(lent.removeFirst())) }
         if stalled.count > 4 { perform(machine.didUnstall(stalled.removeFirst())) }
         while urgent < 12 { join([.playing, .high]) }
     }
@@ -95,7 +99,11 @@ private struct Simulation {
                 if urgentFlights.remove(flight) != nil { urgent -= 1 }
             case .pause(let flight):
                 running.removeAll { $0 == flight }
-                stalled.append(flight)
+                if machine.flights[flight]?.state == .lent {
+                    lent.append(flight)
+                } else {
+                    stalled.append(flight)
+                }
             case .cancel, .drop, .complete, .drained:
                 break
             }
