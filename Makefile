@@ -24,7 +24,7 @@ test-repeat: ## Run the most concurrent tests RUNS times (1000), stop at the fir
 	scripts/repeat.sh $(RUNS)
 
 test-tsan: setup ## Run every test under the thread sanitizer
-	TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/tsan.supp \
+	TEST_SILENCE=1800 TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/tsan.supp \
 		scripts/test.sh $(SANITIZED)
 
 bench: setup ## Measure the hit path beside its peers, as a table of ratios

@@ -4,14 +4,9 @@
 // redirects, cuts) and the requests that meet them, before a real cache over a file system in memory.
 // Nothing traps, everything ends, and what is delivered is of one representation.
 
+import Dispatch
 import Synchronization
 import TieredCache
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
 
 /// What libFuzzer calls for each input.
 ///
@@ -28,14 +23,16 @@ public func fuzzOne(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
 
 /// Lets the thread of the fuzzer wait for a task.
 private final class Outcome: Sendable {
-    private let breach = Mutex<String??>(nil)
+    private let breach = Mutex<String?>(nil)
+    private let isKnown = DispatchSemaphore(value: 0)
 
-    func set(_ value: String?) { breach.withLock { $0 = value } }
+    func set(_ value: String?) {
+        breach.withLock { $0 = value }
+        isKnown.signal()
+    }
 
     func wait() -> String? {
-        while true {
-            if let found = breach.withLock({ $0 }) { return found }
-            usleep(50)
-        }
+        isKnown.wait()
+        return breach.withLock { $0 }
     }
 }

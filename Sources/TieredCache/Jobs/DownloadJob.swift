@@ -301,6 +301,7 @@ final class DownloadJob: Sendable {
             else { continue }
             await checkpoint(response.body.source.storageKey ?? request.key)
         }
+        try await segments.requireIntegrity()
         await note(response, &books, run)
         // Storing was the purpose.
         if let trouble = response.storageTrouble { throw trouble }

@@ -9,7 +9,9 @@ struct JobSegments: Sendable {
     /// Shorter ones would be waited for rather than fetched beside each other.
     static let minimumLength = 2 * Filler.worthWaiting
 
-    private let tasks: [Task<Void, Never>]
+    private let tasks: [Task<CacheError?, Never>]
+    /// What a part that stores the last missing block compares with a digest before it ends.
+    private let judged: DiskEntry?
 
     /// Begins what is worth it: nothing without a length, a strong validator and an entry.
     init(_ engine: Engine, _ request: CacheRequest, _ response: CacheResponse) {
@@ -18,10 +20,11 @@ struct JobSegments: Sendable {
             let beginning = response.body.source as? FollowingBody,
             let fill = beginning.filler?.fill
         else {
-            tasks = []
+            (tasks, judged) = ([], nil)
             return
         }
         let entry = beginning.entry
+        judged = beginning.filler?.awaitsVerdict == true ? entry : nil
         let count = engine.configuration.maximumSegments
         tasks = Self.ranges(length: length, count: count).map { range in
             var part = request
@@ -46,6 +49,16 @@ struct JobSegments: Sendable {
         }
     }
 
+    /// Waits for the verdict on a body that is complete now, which another request may have completed.
+    ///
+    /// - Throws: ``CacheError/Code/integrityFailed``
+    func requireIntegrity() async throws(CacheError) {
+        guard let judged, judged.isComplete else { return }
+        for task in tasks {
+            if let failure = await task.value, failure.code == .integrityFailed { throw failure }
+        }
+    }
+
     func cancel() {
         for task in tasks { task.cancel() }
     }
@@ -55,14 +68,16 @@ struct JobSegments: Sendable {
         of entry: DiskEntry,
         _ filler: Filler,
         _ engine: Engine
-    ) async {
+    ) async -> CacheError? {
         let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)
         let body = FollowingBody(entry: entry, wanted: wanted, engine: engine, filler: filler)
         do throws(CacheError) {
             while try await body.next() != nil {}
+            return nil
         } catch {
             // The job's own reader fetches what this one did not.
             engine.logger.debug("a segment was not brought: \(error)")
+            return error
         }
     }
 }

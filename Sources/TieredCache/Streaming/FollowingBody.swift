@@ -115,6 +115,7 @@ final class FollowingBody: BodySource {
             let (position, limit) = bounds()
             guard position < limit else {
                 await linger()
+                await takeName()
                 try finish(position, limit)
                 return nil
             }
@@ -193,6 +194,25 @@ final class FollowingBody: BodySource {
             guard flight.outcome == nil else { return }
             await fill.signal.wait(after: seen)
         }
+    }
+
+    /// Gives a body that follows a pinned one its name, where the flight that stored its last block has
+    /// not come to that: from this reader's end on, a lookup finds what it has read.
+    private func takeName() async {
+        guard let filler, entry.hasFollowedPinned, entry.isComplete else { return }
+        let entry = entry
+        let failure = await engine.io.run { () -> CacheError? in
+            do throws(CacheError) {
+                _ = try entry.takeNameUnlessJudged()
+                return nil
+            } catch {
+                return error
+            }
+        }
+        engine.memory.remove(entry.key)
+        guard let failure else { return }
+        engine.didFailToStore(filler.request, failure)
+        state.withLock { $0.storageTrouble = failure }
     }
 
     /// The end, or, of a body whose length was not known at first, nothing where bytes were wanted.

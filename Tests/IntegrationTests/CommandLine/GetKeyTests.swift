@@ -40,7 +40,12 @@ struct GetKeyTests {
             }
             let exchanges = place.exchanges("/a")
             #expect(exchanges.map(\.method) == ["POST", "POST"])
-            #expect(exchanges.map(\.body) == Array(repeating: Array("question=1".utf8), count: 2))
+            #expect(
+                firstDifference(
+                    exchanges.map(\.body),
+                    Array(repeating: Array("question=1".utf8), count: 2)
+                ) == nil
+            )
             #expect(exchanges.allSatisfy { $0.fields[.contentLength] == "10" })
             #expect(try await place.run("list").lines.isEmpty)
         }
@@ -80,7 +85,7 @@ struct GetKeyTests {
             try await place.run("get", url, "--method", "POST").expectDone()
             let exchanges = place.exchanges("/a")
             #expect(exchanges.map(\.method) == ["PUT", "POST"])
-            #expect(exchanges[0].body == Array("--x".utf8))
+            #expect(firstDifference(exchanges[0].body, Array("--x".utf8)) == nil)
             try await place.run("get", url, "--method", "a b").expectFailure(64, "a b")
             try await place.run("get", url, "--method", "").expectFailure(64)
         }

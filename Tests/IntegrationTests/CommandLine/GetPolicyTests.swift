@@ -45,7 +45,7 @@ struct GetPolicyTests {
                 "70000-196607"
             )
             held.expectDone()
-            #expect(held.output == body.bytes(in: 70_000..<196_608))
+            #expect(firstDifference(held.output, body.bytes(in: 70_000..<196_608)) == nil)
         }
     }
 

@@ -73,11 +73,11 @@ struct LostDirectoryTests {
                 for path in ["/small", "/large"] {
                     let expected = try #require(place.origin.resource(path)?.generatedBody)
                     let first = try await get(base + path)
-                    #expect(first.body == expected.bytes())
+                    #expect(firstDifference(first.body, expected.bytes()) == nil)
                     #expect(isStored(first.status), "\(first.status)")
                     let asked = place.exchanges(path).count
                     let second = try await get(base + path)
-                    #expect(second.body == expected.bytes())
+                    #expect(firstDifference(second.body, expected.bytes()) == nil)
                     #expect(isHit(second.status), "\(second.status)")
                     #expect(place.exchanges(path).count == asked)
                 }
@@ -135,7 +135,7 @@ struct LostDirectoryTests {
             )
             #expect(got.exitCode == 0, "\(got.error)")
             let expected = film.generatedBody?.bytes(in: start..<start + 131_072)
-            #expect(try place.files.bytes("part") == expected)
+            #expect(try firstDifference(place.files.bytes("part"), expected) == nil)
             let stats = try await place.run("stats", "--json", "--disk-limit", "64MiB")
             stats.expectDone()
             #expect(try #require(stats.json.integer("bytes")) < 100_000)

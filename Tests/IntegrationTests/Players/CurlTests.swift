@@ -32,12 +32,14 @@ struct CurlTests {
             }
             #expect(Double(stage.origin.log.bodyBytesWritten) <= Double(wanted) * 1.3)
             let tail = try await get(url, "-r", "-1000")
-            #expect(tail == body.bytes(in: length - 1000..<length))
+            #expect(firstDifference(tail, body.bytes(in: length - 1000..<length)) == nil)
             let fetched = stage.origin.log.bodyBytesWritten
             PlayerFigures.tell("curl parts", fetched: fetched, needed: wanted + 1000)
             let asked = stage.origin.log.exchanges.count
             let again = try await get(url, "-r", "\(50 << 20)-\(50 << 20 + 300_000)")
-            #expect(again == body.bytes(in: 50 << 20..<Int64(50 << 20 + 300_001)))
+            #expect(
+                firstDifference(again, body.bytes(in: 50 << 20..<Int64(50 << 20 + 300_001))) == nil
+            )
             #expect(stage.origin.log.exchanges.count == asked)
         }
     }

@@ -139,13 +139,13 @@ struct InertPageTests {
             stage.origin.serve("/top.html", .text(html, contentType: "text/html"))
             try await DevTools.with(film) { page in
                 let video = "document.querySelector('video')"
-                try await page.poll("\(video)?.readyState >= 2 || \(video)?.error")
+                try await page.askUntil("\(video)?.readyState >= 2 || \(video)?.error")
                 #expect(try await page.evaluate("\(video).videoWidth > 0") == "true")
                 try await page.navigate(stage.origin.url("/top.html"))
-                try await page.poll("window.fetched")
+                try await page.askUntil("window.fetched")
                 #expect(try await page.evaluate("fetched") == "206 10")
                 #expect(try await page.evaluate("i.naturalWidth") == "7")
-                try await page.poll("v.readyState >= 1 || v.error")
+                try await page.askUntil("v.readyState >= 1 || v.error")
                 #expect(try await page.evaluate("v.videoWidth > 0") == "true")
             }
         }

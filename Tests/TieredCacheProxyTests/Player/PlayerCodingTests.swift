@@ -23,7 +23,12 @@ struct PlayerCodingTests {
                     let answer = try await fixture.ask("/a.mp4", range)
                     #expect(answer.status == (isSeek ? 206 : 200))
                     #expect(answer["content-encoding"] == nil)
-                    #expect(answer.body == body.bytes(in: isSeek ? seek : 0..<Self.length))
+                    #expect(
+                        firstDifference(
+                            answer.body,
+                            body.bytes(in: isSeek ? seek : 0..<Self.length)
+                        ) == nil
+                    )
                 }
             }
             let exchanges = fixture.origin.log.exchanges(for: "/a.mp4")

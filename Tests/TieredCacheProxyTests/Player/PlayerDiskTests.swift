@@ -26,13 +26,13 @@ struct PlayerDiskTests {
             let whole = film.generatedBody?.bytes(in: 0..<Self.length)
             for count in 1...2 {
                 let answer = try await fixture.ask("/a.mp4")
-                #expect(answer.body == whole)
+                #expect(firstDifference(answer.body, whole) == nil)
                 #expect(fixture.requests("/a.mp4") >= count)
                 #expect(try await fixture.cache.entries().isEmpty)
             }
             disk.setCapacity(1 << 30)
             time.advance(by: .seconds(10))
-            #expect(try await fixture.ask("/a.mp4").body == whole)
+            #expect(try await firstDifference(fixture.ask("/a.mp4").body, whole) == nil)
             let asked = fixture.requests("/a.mp4")
             #expect(try await fixture.ask("/a.mp4", "Range: bytes=5-").status == 206)
             #expect(fixture.requests("/a.mp4") == asked)

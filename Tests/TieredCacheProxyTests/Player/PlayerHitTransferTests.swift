@@ -37,12 +37,12 @@ struct PlayerHitTransferTests {
                 fixture.origin.serve(path, resource)
                 let whole = try #require(resource.generatedBody).bytes(in: 0..<length)
                 let first = try await fixture.ask(path)
-                #expect(first.body == whole)
+                #expect(firstDifference(first.body, whole) == nil)
                 let asked = fixture.requests(path)
                 for _ in 0..<3 {
                     let again = try await fixture.ask(path)
                     #expect(again.status == 200 && again["etag"] == first["etag"])
-                    #expect(again.body == whole, "\(length)")
+                    #expect(firstDifference(again.body, whole) == nil, "\(length)")
                 }
                 #expect(fixture.requests(path) == asked)
             }
@@ -73,7 +73,7 @@ struct PlayerHitTransferTests {
                 for range in ranges {
                     let answer = try connection.receiveAnswer()
                     #expect(answer.status == 206)
-                    #expect(answer.body == Array(whole[range]), "\(range)")
+                    #expect(firstDifference(answer.body, Array(whole[range])) == nil, "\(range)")
                 }
             }
         }

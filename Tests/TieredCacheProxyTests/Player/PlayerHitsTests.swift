@@ -86,7 +86,7 @@ struct PlayerHitsTests {
             #expect(head.contains("\r\nContent-Type: video/mp4\r\n"))
             #expect(head.contains("\r\nCache-Status: TieredCache; hit; ttl=60; detail=memory\r\n"))
             #expect(head.components(separatedBy: "\r\nDate: ").count == 2)
-            #expect(try body(answer) == Array(Stage.bytes(5000)))
+            #expect(try firstDifference(body(answer), Array(Stage.bytes(5000))) == nil)
         }
         #expect(stage.cache.statistics.memoryHits == 3)
         #expect(stage.cache.statistics.bytesFromMemory == 15_000)
@@ -106,7 +106,7 @@ struct PlayerHitsTests {
                 )
             )
             #expect(head.contains("\r\nContent-Length: \(expected.count)\r\n"))
-            #expect(try body(answer) == Array(Stage.bytes(5000)[expected]))
+            #expect(try firstDifference(body(answer), Array(Stage.bytes(5000)[expected])) == nil)
         }
     }
 
@@ -162,7 +162,7 @@ struct PlayerHitsTests {
         try await stage.store(70)
         let head = try text(stage.answer())
         #expect(head.contains("\r\nContent-Length: 70\r\n"))
-        #expect(try body(stage.answer()) == Array(Stage.bytes(70)))
+        #expect(try firstDifference(body(stage.answer()), Array(Stage.bytes(70))) == nil)
         do throws(CacheError) {
             try await stage.cache.remove(stage.film)
         } catch {

@@ -48,7 +48,10 @@ struct PlayerRangeFormsTests {
             let (first, last) = (range.lowerBound, range.upperBound - 1)
             #expect(answer["content-range"] == "bytes \(first)-\(last)/\(Self.length)", "\(field)")
             #expect(answer["content-length"] == "\(range.count)")
-            #expect(answer.body == film.generatedBody?.bytes(in: range), "\(field)")
+            #expect(
+                firstDifference(answer.body, film.generatedBody?.bytes(in: range)) == nil,
+                "\(field)"
+            )
         }
     }
 
@@ -79,7 +82,10 @@ struct PlayerRangeFormsTests {
         try await ask(fields, isHeld: isHeld) { answer, film in
             #expect(answer.status == 200, "\(fields)")
             #expect(answer["content-range"] == nil)
-            #expect(answer.body == film.generatedBody?.bytes(in: 0..<Self.length), "\(fields)")
+            #expect(
+                firstDifference(answer.body, film.generatedBody?.bytes(in: 0..<Self.length)) == nil,
+                "\(fields)"
+            )
         }
     }
 }

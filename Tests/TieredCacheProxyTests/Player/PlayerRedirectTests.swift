@@ -23,11 +23,11 @@ struct PlayerRedirectTests {
                     "Range: bytes=\(range.lowerBound)-\(range.upperBound - 1)"
                 )
                 #expect(answer.status == 206 && answer["location"] == nil)
-                #expect(answer.body == Array(whole[range]))
+                #expect(firstDifference(answer.body, Array(whole[range])) == nil)
             }
             // Held and fresh: nobody is asked, not even for the redirect.
             let asked = fixture.requests("/a.mp4") + fixture.requests("/b.mp4")
-            #expect(try await fixture.ask("/a.mp4").body == whole)
+            #expect(try await firstDifference(fixture.ask("/a.mp4").body, whole) == nil)
             #expect(fixture.requests("/a.mp4") + fixture.requests("/b.mp4") == asked)
         }
     }
@@ -47,7 +47,7 @@ struct PlayerRedirectTests {
             fixture.origin.serve("/b.mp4", film, script.then(.faithful))
             let answer = try await fixture.ask("/a.mp4")
             #expect(answer.status == 200)
-            #expect(answer.body == film.generatedBody?.bytes(in: 0..<300_000))
+            #expect(firstDifference(answer.body, film.generatedBody?.bytes(in: 0..<300_000)) == nil)
             #expect(fixture.requests("/a.mp4") == fixture.requests("/b.mp4"))
             #expect(fixture.requests("/b.mp4") >= 3)
         }

@@ -90,7 +90,9 @@ struct PlayerTagTests {
             if answer.status < 300 {
                 #expect(answer["content-type"] == "application/octet-stream", "\(context)")
             }
-            if answer.status == 206 { #expect(answer.body == part.body, "\(context): \(asked)") }
+            if answer.status == 206 {
+                #expect(firstDifference(answer.body, part.body) == nil, "\(context): \(asked)")
+            }
         }
         return tag
     }
@@ -104,7 +106,9 @@ struct PlayerTagTests {
             let other = asked == 0 ? "If-Range: W/\(tag)" : "If-Range: \"x\""
             let answer = try await fixture.ask("/a.mp4", "Range: bytes=5-9", other)
             #expect(answer.status == 200 && answer["etag"] == tag)
-            #expect(answer.body == film.generatedBody?.bytes(in: 0..<Self.length))
+            #expect(
+                firstDifference(answer.body, film.generatedBody?.bytes(in: 0..<Self.length)) == nil
+            )
         }
     }
 }

@@ -69,10 +69,10 @@ struct PoorOriginTests {
             let seek = try await fixture.ask("/a.mp4", "Range: bytes=300000-300009")
             #expect(seek.status == 206, "\(flaw)")
             #expect(seek["content-range"] == "bytes 300000-300009/\(Self.length)", "\(flaw)")
-            #expect(seek.body == body.bytes(in: 300_000..<300_010), "\(flaw)")
+            #expect(firstDifference(seek.body, body.bytes(in: 300_000..<300_010)) == nil, "\(flaw)")
             let whole = try await fixture.ask("/a.mp4")
             #expect(whole.status == 200)
-            #expect(whole.body == body.bytes(in: 0..<Self.length), "\(flaw)")
+            #expect(firstDifference(whole.body, body.bytes(in: 0..<Self.length)) == nil, "\(flaw)")
             let asked = fixture.requests("/a.mp4")
             for (range, wanted) in [
                 ("0-", 0..<Self.length), ("-10", Self.length - 10..<Self.length),
@@ -82,7 +82,10 @@ struct PoorOriginTests {
                 #expect(answer.status == 206, "\(flaw) \(range)")
                 #expect(answer["accept-ranges"] == "bytes")
                 #expect(answer["content-range"]?.hasSuffix("/\(Self.length)") == true)
-                #expect(answer.body == body.bytes(in: wanted), "\(flaw) \(range)")
+                #expect(
+                    firstDifference(answer.body, body.bytes(in: wanted)) == nil,
+                    "\(flaw) \(range)"
+                )
             }
             #expect(fixture.requests("/a.mp4") == asked, "\(flaw)")
         }
@@ -97,7 +100,10 @@ struct PoorOriginTests {
             for field in ["X: y", "Range: bytes=0-"] {
                 let answer = try await fixture.ask("/a.mp4", field)
                 #expect(answer.status == 200 || answer.status == 206, "\(flaw)")
-                #expect(answer.body == body.bytes(in: 0..<Self.length), "\(flaw)")
+                #expect(
+                    firstDifference(answer.body, body.bytes(in: 0..<Self.length)) == nil,
+                    "\(flaw)"
+                )
             }
             let asked = fixture.requests("/a.mp4")
             #expect(try await fixture.ask("/a.mp4", "Range: bytes=5-").status == 206, "\(flaw)")
@@ -119,7 +125,12 @@ struct PoorOriginTests {
             resource.acceptsRanges = acceptsRanges
             let body = try #require(resource.generatedBody)
             fixture.origin.serve("/a.mp4", resource)
-            #expect(try await fixture.ask("/a.mp4").body == body.bytes(in: 0..<Self.length))
+            #expect(
+                try await firstDifference(
+                    fixture.ask("/a.mp4").body,
+                    body.bytes(in: 0..<Self.length)
+                ) == nil
+            )
             // A first part, which nothing can be joined to, and then the whole.
             let asked = fixture.requests("/a.mp4")
             #expect(asked == (acceptsRanges ? 2 : 1))
@@ -168,12 +179,15 @@ struct PoorOriginTests {
             let script = OriginScript.first(1, .wait(for: gate, after: 700_000))
             fixture.origin.serve("/a.mp4", resource, script)
             let part = try await fixture.ask("/a.mp4", "Range: bytes=100-199")
-            #expect(part.body == body.bytes(in: 100..<200))
+            #expect(firstDifference(part.body, body.bytes(in: 100..<200)) == nil)
             await fixture.origin.waitUntil { $0.openConnections == 0 }
             gate.open()
             let whole = try await fixture.ask("/a.mp4")
             #expect(whole.status == 200)
-            #expect(whole.body == body.bytes(in: 0..<Self.length), "\(witness) \(control)")
+            #expect(
+                firstDifference(whole.body, body.bytes(in: 0..<Self.length)) == nil,
+                "\(witness) \(control)"
+            )
             // The look, perhaps a question whether it is current, and the whole.
             #expect(fixture.requests("/a.mp4") <= 3, "\(witness) \(control)")
         }

@@ -40,15 +40,15 @@ struct ReversePartTests {
             for isHit in [false, true] {
                 let end = try await fixture.ask("/a", "Range: bytes=-70000")
                 #expect(end.status == 206 && end["content-range"] == "bytes 130000-199999/200000")
-                #expect(end.body == Self.bytes(130_000..<200_000, seed: 1))
+                #expect(firstDifference(end.body, Self.bytes(130_000..<200_000, seed: 1)) == nil)
                 #expect(end["cache-status"]?.contains("; hit;") == isHit)
                 let start = try await fixture.ask("/a", "Range: bytes=100-199")
                 #expect(start.status == 206 && start["content-range"] == "bytes 100-199/200000")
-                #expect(start.body == Self.bytes(100..<200, seed: 2))
+                #expect(firstDifference(start.body, Self.bytes(100..<200, seed: 2)) == nil)
                 #expect(start["cache-status"]?.contains("; hit;") == isHit)
             }
             let inside = try await fixture.ask("/a", "Range: bytes=150000-150009")
-            #expect(inside.body == Self.bytes(150_000..<150_010, seed: 1))
+            #expect(firstDifference(inside.body, Self.bytes(150_000..<150_010, seed: 1)) == nil)
             #expect(fixture.origin.requests.count == 2)
             // The whole comes from the origin alone.
             let whole = try await fixture.ask("/a")

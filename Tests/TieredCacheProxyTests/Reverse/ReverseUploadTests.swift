@@ -100,7 +100,7 @@ struct ReverseUploadTests {
                 return try connection.receiveAnswer()
             }
             #expect(answer["transfer-encoding"] == "chunked")
-            #expect(answer.body == body)
+            #expect(firstDifference(answer.body, body) == nil)
         }
     }
 

@@ -161,7 +161,7 @@ struct ScriptedOriginBehaviourTests: ScriptedOriginSuite {
             )
             #expect(head.hasPrefix("HTTP/1.1 100 "))
             #expect(String(decoding: rest, as: UTF8.self).hasSuffix("\r\n\r\nok"))
-            #expect(origin.log.exchanges.first?.body == Array("hello".utf8))
+            #expect(firstDifference(origin.log.exchanges.first?.body, Array("hello".utf8)) == nil)
         }
     }
 
@@ -217,7 +217,7 @@ struct ScriptedOriginBehaviourTests: ScriptedOriginSuite {
         try await origin.start()
         #expect(origin.port == port)
         origin.serve("/a", .text("back"))
-        #expect(try await exchange(origin, "/a").body == Array("back".utf8))
+        #expect(try await firstDifference(exchange(origin, "/a").body, Array("back".utf8)) == nil)
         await origin.stop()
     }
 }

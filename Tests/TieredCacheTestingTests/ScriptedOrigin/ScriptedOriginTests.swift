@@ -48,7 +48,7 @@ struct ScriptedOriginTests: ScriptedOriginSuite {
                 let (head, body) = try await exchange(origin, "/a", fields: ["Range: \(field)"])
                 #expect(head.hasPrefix("HTTP/1.1 206 Partial Content\r\n"))
                 #expect(head.contains("Content-Range: bytes \(first)-\(last)/10000\r\n"))
-                #expect(body == content.bytes(in: first..<last + 1))
+                #expect(firstDifference(body, content.bytes(in: first..<last + 1)) == nil)
             }
             let (head, body) = try await exchange(origin, "/a", fields: ["Range: bytes=10000-"])
             #expect(head.hasPrefix("HTTP/1.1 416 "))

@@ -56,8 +56,8 @@ struct DiskLosingTests {
         try second.store(bytes(300), for: key("c"))
         #expect(disk.paths(".record").count == (removal.keepsEntries ? 3 : 1))
         #expect(try disk.open().access.canWrite == false)
-        #expect(lease.read(200_000) == bytes(200_000))
-        #expect(text.read(100) == bytes(100))
+        #expect(firstDifference(lease.read(200_000), bytes(200_000)) == nil)
+        #expect(firstDifference(text.read(100), bytes(100)) == nil)
         let error = #expect(throws: CacheError.self) { try lease.setPinned(true) }
         #expect(error?.code == .localStorage)
         #expect(try second.usage().bytes == disk.allocatedBytes)
@@ -115,7 +115,10 @@ struct DiskLosingTests {
             #expect(disk.allocatedBytes <= limit, "\(number)")
         }
         #expect(try tier.store().access.canWrite == false)
-        #expect(try tier.store().entry(for: key("7"))?.read(700_000) == bytes(700_000))
+        #expect(
+            try firstDifference(tier.store().entry(for: key("7"))?.read(700_000), bytes(700_000))
+                == nil
+        )
         // Whatever the guest does at its end, the other's books are right.
         tier.close()
         other.closeIdle()

@@ -38,7 +38,8 @@ struct DiskMigrationTests {
             )
             #expect(entry.metadata == fixture.metadata, comment, sourceLocation: location)
             #expect(
-                entry.read(fixture.length) == Array(fixture.body[..<fixture.held]),
+                firstDifference(entry.read(fixture.length), Array(fixture.body[..<fixture.held]))
+                    == nil,
                 comment,
                 sourceLocation: location
             )
@@ -62,7 +63,9 @@ struct DiskMigrationTests {
         let bodies = try disk.paths(".body").map { try disk.content($0) }
         let store = try disk.open()
         try expectEntries(store)
-        #expect(try disk.paths(".body").map { try disk.content($0) } == bodies)
+        #expect(
+            try firstDifference(disk.paths(".body").map { try disk.content($0) }, bodies) == nil
+        )
     }
 
     @Test(
@@ -78,7 +81,9 @@ struct DiskMigrationTests {
             let current = DiskDirectory.formatVersion
             #expect(try recordVersions(disk) == DiskFixture.entries.map { _ in current })
             #expect(try disk.content("FORMAT") == Array("tieredcache format \(current)\n".utf8))
-            #expect(try disk.paths(".body").map { try disk.content($0) } == bodies)
+            #expect(
+                try firstDifference(disk.paths(".body").map { try disk.content($0) }, bodies) == nil
+            )
             #expect(try store.usage().entries == DiskFixture.entries.count)
             #expect(try store.usage().bytes == disk.allocatedBytes)
             #expect(try store.verify(repair: false).damaged == 0)
@@ -96,7 +101,7 @@ struct DiskMigrationTests {
         try fill.write(fixture.body[fixture.held...])
         try fill.finish()
         #expect(entry.isComplete)
-        #expect(entry.read(fixture.length) == fixture.body)
+        #expect(firstDifference(entry.read(fixture.length), fixture.body) == nil)
     }
 
     @Test("the order of use and the classes are kept")

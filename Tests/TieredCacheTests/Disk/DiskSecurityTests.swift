@@ -1,6 +1,7 @@
 import Foundation
 import SystemPackage
 import Testing
+import TieredCacheTesting
 
 @testable import TieredCache
 
@@ -139,7 +140,9 @@ struct DiskSecurityTests {
         let content = try TestFile.read(copy)
         let store = try place.disk.open()
         try store.store(bytes(100, seed: 2), for: key("a"))
-        #expect(try store.entry(for: key("a"))?.read(100) == bytes(100, seed: 2))
+        #expect(
+            try firstDifference(store.entry(for: key("a"))?.read(100), bytes(100, seed: 2)) == nil
+        )
         #expect(try TestFile.read(copy) == content)
     }
 
@@ -162,15 +165,24 @@ struct DiskSecurityTests {
                 #expect(try store.entry(for: second) == nil)
                 #expect(store.entryWithoutBlocking(for: second).isMiss)
                 #expect(try store.remove(second) == false)
-                #expect(try store.entry(for: first)?.read(size) == bytes(size, seed: 1))
+                #expect(
+                    try firstDifference(store.entry(for: first)?.read(size), bytes(size, seed: 1))
+                        == nil
+                )
                 try store.store(bytes(size, seed: 2), for: second)
                 #expect(try store.entry(for: first) == nil)
-                #expect(try store.entry(for: second)?.read(size) == bytes(size, seed: 2))
-                #expect(held.read(size) == bytes(size, seed: 1))
+                #expect(
+                    try firstDifference(store.entry(for: second)?.read(size), bytes(size, seed: 2))
+                        == nil
+                )
+                #expect(firstDifference(held.read(size), bytes(size, seed: 1)) == nil)
                 store.close()
                 let next = try disk.open()
                 #expect(try next.entry(for: first) == nil)
-                #expect(try next.entry(for: second)?.read(size) == bytes(size, seed: 2))
+                #expect(
+                    try firstDifference(next.entry(for: second)?.read(size), bytes(size, seed: 2))
+                        == nil
+                )
             }
         }
     }

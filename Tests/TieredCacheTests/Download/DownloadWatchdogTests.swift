@@ -104,7 +104,7 @@ struct DownloadWatchdogTests {
             }
             #expect(cache.engine.queue.snapshot().count(.stalled) == 1)
             bytes.append(try await reading.body.collect())
-            #expect(bytes == Self.film.allBytes)
+            #expect(firstDifference(bytes, Self.film.allBytes) == nil)
             #expect(fixture.origin.log.exchanges(for: "/film").map(\.status) == [200])
         }
     }
@@ -139,7 +139,7 @@ struct DownloadWatchdogTests {
             }
             #expect(error?.code == .timedOut)
             let whole = try await cache.data(for: fixture.request("/film"))
-            #expect(whole == Self.film.allBytes)
+            #expect(firstDifference(whole, Self.film.allBytes) == nil)
             let exchanges = fixture.origin.log.exchanges(for: "/film")
             #expect(exchanges.map(\.status) == [200, 206])
             #expect(exchanges.last?.fields[.range]?.hasPrefix("bytes=\(Self.half)-") == true)

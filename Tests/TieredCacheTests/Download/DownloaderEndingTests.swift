@@ -27,7 +27,7 @@ struct DownloaderEndingTests: DownloaderSuite {
         }
         let changedSink = RecordingSink()
         _ = try await run(plan, into: changedSink, changing)
-        #expect(changedSink.run() == bytes(0..<3000, version: 2))
+        #expect(firstDifference(changedSink.run(), bytes(0..<3000, version: 2)) == nil)
         #expect(changing.requests[1].head.headerFields[.ifNoneMatch] == nil)
         #expect(changing.requests[1].head.headerFields[.range] == "bytes=1000-2999")
     }
@@ -53,7 +53,7 @@ struct DownloaderEndingTests: DownloaderSuite {
         let sink = RecordingSink()
         let outcome = try await run(plan(), into: sink, transport)
         #expect(outcome.finalTarget.string == "https://cdn.example/b")
-        #expect(sink.run() == bytes())
+        #expect(firstDifference(sink.run(), bytes()) == nil)
         #expect(
             transport.requests.map { $0.head.authority ?? "" }
                 == Array(repeating: ["origin.example", "cdn.example"], count: 3).flatMap { $0 }
@@ -181,7 +181,7 @@ struct DownloaderEndingTests: DownloaderSuite {
             try await run(plan(), into: sink, transport)
         }
         #expect(error?.code == .originFailed)
-        #expect(sink.run() == bytes(0..<1234))
+        #expect(firstDifference(sink.run(), bytes(0..<1234)) == nil)
     }
 
     @Test("Row 25: more bytes than announced: all of it once more, then an error")

@@ -106,7 +106,7 @@ struct PartialRowsSocketTests {
             $0.version = 2
             $0.entityTag = .custom(tag)
         }
-        #expect(outcome.data == changed.allBytes)
+        #expect(firstDifference(outcome.data, changed.allBytes) == nil)
         #expect(outcome.held == RowFixture.length)
         #expect(outcome.ranges.prefix(2) == ["bytes=131072-399999", nil])
     }
@@ -147,7 +147,7 @@ struct PartialRowsSocketTests {
     @Test("Row 13: R, 200: this body is the new representation, and is not asked for again")
     func row13Changed() async throws {
         let outcome = try await fixture.resume { $0.version = 2 }
-        #expect(outcome.data == fixture.changed.allBytes)
+        #expect(firstDifference(outcome.data, fixture.changed.allBytes) == nil)
         #expect(outcome.held == RowFixture.length)
         // The reader has bytes of the old one, and leaves; the next one goes on with the answer.
         #expect(outcome.exchanges.map(\.status) == [200])

@@ -24,7 +24,7 @@ struct StatusRowsSocketTests {
             "Content-Range: bytes */131072"
         )
         let outcome = try await fixture.fetch(.cut(after: RowFixture.held, .finish), end)
-        #expect(outcome.data == film.allBytes.prefix(Int(RowFixture.held)))
+        #expect(firstDifference(outcome.data, film.allBytes.prefix(Int(RowFixture.held))) == nil)
         #expect(outcome.ranges == [nil, "bytes=131072-"])
     }
 
@@ -67,7 +67,7 @@ struct StatusRowsSocketTests {
                 try await fixture.withCache { cache in
                     for _ in 0..<2 {
                         let data = try await cache.data(for: request)
-                        #expect(data == stale.allBytes)
+                        #expect(firstDifference(data, stale.allBytes) == nil)
                     }
                 }
                 let exchanges = fixture.origin.log.exchanges
@@ -166,7 +166,7 @@ struct StatusRowsSocketTests {
             } _: { cache in
                 try await cache.data(for: request)
             }
-            #expect(data == film.allBytes)
+            #expect(firstDifference(data, film.allBytes) == nil)
             let exchanges = fixture.origin.log.exchanges
             #expect(exchanges.map(\.status) == [200, 403, 206])
             #expect(exchanges.last?.fields[.range] == "bytes=134464-399999")
@@ -187,7 +187,7 @@ struct StatusRowsSocketTests {
             bytes[70_000] ^= 1
             #expect(manager.createFile(atPath: path, contents: bytes))
             let data = try await fixture.withCache { try await $0.data(for: request) }
-            #expect(data == film.allBytes)
+            #expect(firstDifference(data, film.allBytes) == nil)
             let exchanges = fixture.origin.log.exchanges
             #expect(exchanges.map { $0.fields[.range] } == [nil, "bytes=65536-131071"])
         }

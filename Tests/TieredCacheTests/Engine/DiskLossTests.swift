@@ -47,14 +47,14 @@ struct DiskLossTests {
                 deleteDirectory(fixture)
                 let response = try await cache.response(for: try fixture.request("/b"))
                 #expect(response.cacheStatus.isStored)
-                #expect(try await response.body.collect() == film.allBytes)
+                #expect(try await firstDifference(response.body.collect(), film.allBytes) == nil)
                 #expect(response.isStored)
                 #expect(try await cache.entry(for: try fixture.request("/b"))?.isComplete == true)
                 // Twice within ten seconds: not stored, and not said to be.
                 deleteDirectory(fixture)
                 let refused = try await cache.response(for: try fixture.request("/c"))
                 #expect(!refused.cacheStatus.isStored)
-                #expect(try await refused.body.collect() == film.allBytes)
+                #expect(try await firstDifference(refused.body.collect(), film.allBytes) == nil)
                 #expect(refused.storageTrouble?.code == .localStorage)
                 time.advance(by: .seconds(10))
                 let again = try await cache.response(for: try fixture.request("/c"))
@@ -80,13 +80,13 @@ struct DiskLossTests {
                 let response = try await cache.response(for: request)
                 #expect(response.cacheStatus.forwardReason == .partial)
                 #expect(!response.cacheStatus.isStored)
-                #expect(try await response.body.collect() == film.allBytes)
+                #expect(try await firstDifference(response.body.collect(), film.allBytes) == nil)
                 #expect(response.bytesFromCache == 1 << 20)
                 #expect(!response.isStored)
                 // Whoever asks next finds a directory that stores.
                 let next = try await cache.response(for: request)
                 #expect(next.cacheStatus.isStored)
-                #expect(try await next.body.collect() == film.allBytes)
+                #expect(try await firstDifference(next.body.collect(), film.allBytes) == nil)
                 #expect(try await cache.entry(for: request)?.isComplete == true)
             }
         }
@@ -106,7 +106,7 @@ struct DiskLossTests {
                 let response = try await cache.response(for: request)
                 #expect(response.cacheStatus.forwardStatus == 304)
                 #expect(!response.cacheStatus.isStored)
-                #expect(try await response.body.collect() == film.allBytes)
+                #expect(try await firstDifference(response.body.collect(), film.allBytes) == nil)
             }
         }
     }

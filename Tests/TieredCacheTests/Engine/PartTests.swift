@@ -108,7 +108,12 @@ struct PartTests {
                     [.range: "bytes=\(suffix)", .cacheControl: "no-cache"],
                     Self.part(fixture, place, body)
                 )
-                #expect(try await fixture.ask(.get, [.range: "bytes=-2"]).body == body.suffix(2))
+                #expect(
+                    try await firstDifference(
+                        fixture.ask(.get, [.range: "bytes=-2"]).body,
+                        body.suffix(2)
+                    ) == nil
+                )
             }
         }
     }

@@ -82,7 +82,7 @@ struct RelayedConditionTests {
             ] {
                 let answer = try await fixture.ask(.get, [.range: range])
                 #expect(answer.isHit && answer.status == status, "\(range)")
-                #expect(answer.body == body, "\(range)")
+                #expect(firstDifference(answer.body, body) == nil, "\(range)")
                 #expect(answer.fields[.contentRange] == contentRange, "\(range)")
                 #expect(answer.fields[.contentLength] == String(body.utf8.count), "\(range)")
             }
@@ -106,7 +106,7 @@ struct RelayedConditionTests {
             #expect(first.status == .partialContent)
             #expect(first.fields[.contentRange] == "bytes 70000-70009/300000")
             let expected = ScriptedOriginModel.bytes(version: 1, range: 70_000..<70_010)
-            #expect(Array(try await first.body.collect()) == expected)
+            #expect(firstDifference(Array(try await first.body.collect()), expected) == nil)
             #expect(transport.requests.last?.head.headerFields[.range] == "bytes=65536-131071")
             // A suffix of what is not held is asked for as it is.
             request.fields[.range] = "bytes=-10"

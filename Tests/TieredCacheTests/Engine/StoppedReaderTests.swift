@@ -73,7 +73,7 @@ struct StoppedReaderTests {
                 #expect(try await page.count == 1000)
                 #expect(cache.engine.queue.snapshot().count(.stalled) == 1)
                 bytes.append(try await reading.body.collect())
-                #expect(bytes == film.allBytes)
+                #expect(firstDifference(bytes, film.allBytes) == nil)
             }
         }
     }

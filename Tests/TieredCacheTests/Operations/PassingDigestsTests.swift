@@ -47,7 +47,7 @@ struct PassingDigestsTests {
             try await fixture.withCache { cache in
                 let (bytes, error) = try await collect(fixture.request("/film"), from: cache)
                 #expect(error?.code == .integrityFailed)
-                #expect(bytes == film().allBytes)
+                #expect(firstDifference(bytes, film().allBytes) == nil)
             }
             #expect(fixture.origin.log.exchanges.count == 1)
         }
@@ -65,7 +65,7 @@ struct PassingDigestsTests {
             } _: { cache in
                 let (bytes, error) = try await collect(wanted, from: cache)
                 #expect(error == nil)
-                #expect(bytes == film().allBytes)
+                #expect(firstDifference(bytes, film().allBytes) == nil)
             }
         }
     }
@@ -79,7 +79,7 @@ struct PassingDigestsTests {
             try await fixture.withCache { cache in
                 let (bytes, error) = try await collect(fixture.request("/film"), from: cache)
                 #expect(error == nil)
-                #expect(bytes == film.allBytes)
+                #expect(firstDifference(bytes, film.allBytes) == nil)
             }
         }
     }

@@ -21,7 +21,7 @@ struct PrefetcherTests {
                 #expect(fixture.origin.log.bodyBytesWritten <= 3 * 1_000_000)
                 for request in requests {
                     let head = try await cache.bytes(for: request, range: 0..<800_000).collect()
-                    #expect(head == film.allBytes.prefix(800_000))
+                    #expect(firstDifference(head, film.allBytes.prefix(800_000)) == nil)
                 }
                 #expect(fixture.origin.log.exchanges.count == asked)
             }
@@ -75,7 +75,7 @@ struct PrefetcherTests {
                 prefetcher.playerHas(.duration(.seconds(5)))
                 var playing = try fixture.request("/playing")
                 playing.priority = .playing
-                #expect(try await cache.data(for: playing) == film.allBytes)
+                #expect(try await firstDifference(cache.data(for: playing), film.allBytes) == nil)
                 await fixture.origin.waitUntil { log in
                     log.exchanges(for: "/next").allSatisfy { $0.outcome == .disconnected }
                 }
@@ -184,7 +184,12 @@ struct PrefetcherTests {
                 let reader = try await cache.reader(for: request, options: options)
                 let index = try await reader.bytes(at: 5_000_024, count: 40_000)
                 #expect(index == Array(body[5_000_024...]))
-                #expect(try await reader.bytes(at: 0, count: 800_000) == Array(body[..<800_000]))
+                #expect(
+                    try await firstDifference(
+                        reader.bytes(at: 0, count: 800_000),
+                        Array(body[..<800_000])
+                    ) == nil
+                )
                 #expect(fixture.origin.log.exchanges.count == asked)
             }
         }

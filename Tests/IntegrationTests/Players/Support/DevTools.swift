@@ -22,12 +22,16 @@ final class DevTools: Sendable {
         let what: String
     }
 
+    /// In milliseconds: how long the browser may say nothing.
+    private static let patience: Int32 = 60_000
+
     private let input: FileDescriptor
     private let output: FileDescriptor
     private let io = IOExecutor(threads: 1)
     private let unread = Guarded<[UInt8]>([])
     private let lastNumber = Guarded(0)
     private let session = Guarded("")
+    private let loads = Guarded(0)
 
     private init(input: FileDescriptor, output: FileDescriptor) {
         self.input = input
@@ -57,12 +61,9 @@ final class DevTools: Sendable {
             "--user-data-dir=\(directory.appending("profile").string)", "about:blank",
         ]
         try await PlayerTool.shell.running(arguments) {
-            let opening = IOExecutor(threads: 1)
-            // Each waits for the browser's side.
-            let (input, output) = try await opening.run { () throws(any Error) in
-                let input = try FileDescriptor.open(pipes[0], .writeOnly)
-                return (input, try FileDescriptor.open(pipes[1], .readOnly))
-            }
+            // Opened so, neither waits for a browser that may never come.
+            let input = try FileDescriptor.open(pipes[0], .readWrite)
+            let output = try FileDescriptor.open(pipes[1], .readOnly, options: .nonBlocking)
             let page = DevTools(input: input, output: output)
             try await page.attach(url)
             try await body(page)
@@ -83,13 +84,14 @@ final class DevTools: Sendable {
 
     /// Goes to another page, and waits until it has been loaded; what is saved instead leads nowhere.
     func navigate(_ url: String) async throws {
+        let before = loadCount
         let answer = try await call("Page.navigate", ["url": url])
         guard answer["errorText"] == nil else { return }
-        try await waitForLoad()
+        try await waitForLoad(after: before)
     }
 
     /// Asks again and again until an expression is true on a page that stays.
-    func poll(_ expression: String) async throws {
+    func askUntil(_ expression: String) async throws {
         while try await evaluate("Boolean(\(expression))") != "true" {}
     }
 
@@ -98,8 +100,9 @@ final class DevTools: Sendable {
     /// Where the page is just being loaded anew, it is asked again when that is done.
     func evaluate(_ expression: String) async throws -> String {
         while true {
+            let before = loadCount
             if let value = try await valueNow(expression) { return value }
-            try await waitForLoad()
+            try await waitForLoad(after: before)
         }
     }
 
@@ -122,22 +125,30 @@ final class DevTools: Sendable {
     func press(_ action: String, until expression: String) async throws {
         while try await evaluate("Boolean(\(expression))") != "true" {
             let button = "document.querySelector('form[action=\(action)] button')"
+            let before = loadCount
             // Later, since the answer to this would not outlive the page.
             _ = try await evaluate("setTimeout(() => \(button)?.click(), 0)")
-            try await waitForLoad()
+            try await waitForLoad(after: before)
         }
     }
 
     /// Waits until an expression is true on the page, which loads itself anew now and then.
     func waitUntil(_ expression: String) async throws {
-        while try await evaluate("Boolean(\(expression))") != "true" {
-            try await waitForLoad()
+        while true {
+            let before = loadCount
+            if try await evaluate("Boolean(\(expression))") == "true" { return }
+            try await waitForLoad(after: before)
         }
     }
 
-    /// Waits until a page has been loaded.
-    private func waitForLoad() async throws {
-        while try await nextMessage()["method"] as? String != "Page.loadEventFired" {}
+    /// How many pages have been loaded.
+    private var loadCount: Int { loads.withLock { $0 } }
+
+    /// Waits until one more page has been loaded than before.
+    ///
+    /// The event may come before the answer of the call that led to it, so events are counted.
+    private func waitForLoad(after count: Int) async throws {
+        while loadCount == count { _ = try await nextMessage() }
     }
 
     private func call(_ method: String, _ parameters: [String: Any]) async throws -> [String: Any] {
@@ -170,10 +181,19 @@ final class DevTools: Sendable {
             }
             if let message {
                 let object = try JSONSerialization.jsonObject(with: Data(message))
-                return object as? [String: Any] ?? [:]
+                let fields = object as? [String: Any] ?? [:]
+                if fields["method"] as? String == "Page.loadEventFired" {
+                    loads.withLock { $0 += 1 }
+                }
+                return fields
             }
+            try Task.checkCancellation()
             let output = output
             let bytes = try await io.run { () throws(any Error) in
+                var event = pollfd(fd: output.rawValue, events: Int16(POLLIN), revents: 0)
+                guard poll(&event, 1, Self.patience) == 1 else {
+                    throw Failure(what: "the browser says nothing for a minute")
+                }
                 var room = [UInt8](repeating: 0, count: 65_536)
                 let count = try room.withUnsafeMutableBytes { try output.read(into: $0) }
                 return Array(room[..<count])
