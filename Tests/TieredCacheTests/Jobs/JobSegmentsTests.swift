@@ -99,7 +99,9 @@ struct JobSegmentsTests {
                 $0.maximumSegments = 2
             } _: { [request] cache in
                 let handle = try await cache.download(request)
-                await fixture.origin.waitUntil { $0.bodyBytesWritten >= length / 2 + 1 << 20 }
+                await fixture.origin.waitUntil {
+                    $0.bodyBytesWritten >= JobSegments.minimumLength + 1 << 20
+                }
                 gate.open()
                 await #expect(throws: CacheError.self) { try await handle.wait() }
                 #expect(try await cache.entry(for: request)?.isComplete != true)
