@@ -44,7 +44,7 @@ struct ProgressTerminalTests {
         try await Workplace.with { place in
             let gate = OriginGate()
             let first = OriginBehaviour.cut(after: 1 << 20)
-            let slow = OriginBehaviour.throttled(bytesPerSecond: 2 << 20)
+            let slow = OriginBehaviour.throttled(bytesPerSecond: 1 << 20)
             place.origin.serveFresh("/film.mp4", length: 3 << 20, .first(1, first).then(slow))
             gate.open()
             let text = try await watch("/film.mp4", in: place)

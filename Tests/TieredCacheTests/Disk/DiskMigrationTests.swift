@@ -161,7 +161,7 @@ struct DiskMigrationTests {
         try DiskFixture.copy(version: DiskDirectory.formatVersion, to: kept.root)
         #expect(Set(kept.files.keys) == Set(disk.files.keys).subtracting(["LOCK"]))
         for path in kept.paths(".body") {
-            #expect(try kept.content(path) == disk.content(path))
+            #expect(try firstDifference(kept.content(path), disk.content(path)) == nil)
         }
         for path in kept.paths(".record") {
             // Times differ, and with them the checksum.

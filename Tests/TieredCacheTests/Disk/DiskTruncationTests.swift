@@ -87,7 +87,7 @@ struct DiskTruncationTests {
         // What is missing is fetched again, and then all is right.
         try entry.beginFill(at: Self.left).write(Self.film[Int(Self.left)...])
         #expect(entry.isComplete)
-        #expect(entry.read(3_000_000) == Self.film)
+        #expect(firstDifference(entry.read(3_000_000), Self.film) == nil)
         #expect(try store.verify(repair: false).damaged == 0)
     }
 
@@ -121,11 +121,11 @@ struct DiskTruncationTests {
         let disk = TestDisk(kind)
         let store = try disk.open()
         let entry = try store.store(Self.film, for: key("film"))
-        #expect(entry.read(3_000_000) == Self.film)
+        #expect(firstDifference(entry.read(3_000_000), Self.film) == nil)
         try truncateBody(disk, to: 0)
         #expect(entry.read(3_000_000).isEmpty)
         #expect(entry.heldRanges.ranges.isEmpty)
         try entry.beginFill(at: 0).write(Self.film)
-        #expect(entry.read(3_000_000) == Self.film)
+        #expect(firstDifference(entry.read(3_000_000), Self.film) == nil)
     }
 }

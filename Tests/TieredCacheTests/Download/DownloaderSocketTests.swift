@@ -44,7 +44,7 @@ struct DownloaderSocketTests {
         ).run(plan, into: sink)
         await transport.shutdown()
         #expect(outcome.end == .completed(completeLength: 200_000))
-        #expect(sink.run() == bytes)
+        #expect(firstDifference(sink.run(), bytes) == nil)
         #expect(outcome.bytesRefetched == 0)
         #expect(outcome.requests == 4)
         // The redirect's body was read to its end, so each attempt needed one connection.

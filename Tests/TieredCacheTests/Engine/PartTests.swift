@@ -230,12 +230,12 @@ struct PartTests {
             while count < 70_000, let chunk = try await iterator.next() { count += chunk.count }
             request.range = .bounded(66_000..<67_000)
             let second = try await fixture.cache.data(for: request)
-            #expect([UInt8](second) == Array(body[66_000..<67_000]))
+            #expect(firstDifference([UInt8](second), Array(body[66_000..<67_000])) == nil)
             #expect(fixture.transport.requests.count == 2)
             // What is sealed stays, whatever becomes of the rest.
             request.range = .bounded(1000..<2000)
             let third = try await fixture.cache.data(for: request)
-            #expect([UInt8](third) == Array(body[1000..<2000]))
+            #expect(firstDifference([UInt8](third), Array(body[1000..<2000])) == nil)
             #expect(fixture.transport.requests.count == 2)
         }
     }

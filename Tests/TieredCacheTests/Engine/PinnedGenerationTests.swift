@@ -90,7 +90,7 @@ struct PinnedGenerationTests {
             try await fixture.withCache { cache in
                 let bytes = try await cache.response(for: asked).read().bytes
                 let new = try #require(film.bodyOfVersion(2)).bytes()
-                #expect([UInt8](bytes) == new)
+                #expect(firstDifference([UInt8](bytes), new) == nil)
                 // Who has read all of it finds it, also at once.
                 try await Self.expect(2, cache, fixture.request("/film"), film)
             }
@@ -159,7 +159,10 @@ struct PinnedGenerationTests {
             try await fixture.withCache { cache in
                 switch kind {
                 case 0:
-                    #expect(try await cache.response(for: asked).read().bytes == new)
+                    #expect(
+                        try await firstDifference(cache.response(for: asked).read().bytes, new)
+                            == nil
+                    )
                 case 1:
                     let streamed = try await cache.streamedResponse(
                         for: asked,

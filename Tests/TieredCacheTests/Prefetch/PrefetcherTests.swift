@@ -183,7 +183,7 @@ struct PrefetcherTests {
                 options.maximumReadAhead = 0
                 let reader = try await cache.reader(for: request, options: options)
                 let index = try await reader.bytes(at: 5_000_024, count: 40_000)
-                #expect(index == Array(body[5_000_024...]))
+                #expect(firstDifference(index, Array(body[5_000_024...])) == nil)
                 #expect(
                     try await firstDifference(
                         reader.bytes(at: 0, count: 800_000),

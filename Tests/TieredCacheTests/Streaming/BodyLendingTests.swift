@@ -80,7 +80,7 @@ struct BodyLendingTests {
                 #expect(response.bytesFromCache + response.bytesFromOrigin == 900_001)
                 // All of it now, but for the end, which is shorter than is worth it.
                 let again = try await read(try await open(kind, request, cache).body)
-                #expect(again.bytes == bytes)
+                #expect(firstDifference(again.bytes, bytes) == nil)
                 #expect(again.lent == 900_000 || again.lent == 900_001)
             }
             #expect(fixture.origin.log.bodyBytesWritten == 900_001)
