@@ -36,7 +36,8 @@ fuzz: setup ## Feed decoders and a whole engine with libFuzzer's inputs, a minut
 format: ## Rewrite the sources in the house style
 	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests Fuzzing
 
-lint: ## Refuse what is not in the house style
+lint: ## Refuse what is not in the house style, and references to invariants or rows that are none
+	scripts/check-references.sh
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzzing
 
 docs: setup ## Build the documentation into .build/documentation
