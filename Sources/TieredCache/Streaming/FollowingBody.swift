@@ -140,13 +140,14 @@ final class FollowingBody: BodySource {
     // MARK: Held bytes
 
     private func read(at position: Int64, _ count: Int) async -> Data {
+        guard entry.held(at: position) != nil else { return Data() }
         let entry = entry
         let buffer = ReadBuffer(capacity: count)
         switch buffer.fill({ entry.readWithoutBlocking(at: position, into: $0) }) {
         case .ready(let read) where read > 0:
             return buffer.data(count: read)
         case .ready, .wouldBlock:
-            // Nothing yet, or a disk to wait for; the blocking form also finds damaged blocks.
+            // A disk to wait for; the blocking form also finds damaged blocks.
             let read = await engine.io.run { buffer.fill { entry.read(at: position, into: $0) } }
             return buffer.data(count: read)
         }
@@ -201,7 +202,7 @@ final class FollowingBody: BodySource {
     private func takeName() async {
         guard let filler, entry.hasFollowedPinned, entry.isComplete else { return }
         let entry = entry
-        let failure = await engine.io.run { () -> CacheError? in
+        let failure = await engine.writers.run { () -> CacheError? in
             do throws(CacheError) {
                 _ = try entry.takeNameUnlessJudged()
                 return nil

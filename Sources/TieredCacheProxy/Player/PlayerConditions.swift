@@ -38,9 +38,6 @@ struct PlayerConditions: Sendable {
         ].contains { fields.contains($0) }
     }
 
-    /// Whether the range is to be left alone unless the representation is a certain one.
-    var hasIfRange: Bool { fields.contains(.ifRange) }
-
     /// Evaluates the conditions.
     ///
     /// - Parameters:

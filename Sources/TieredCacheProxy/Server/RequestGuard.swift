@@ -39,9 +39,6 @@ struct RequestGuard {
         self.limits = limits
     }
 
-    /// Whether a request has begun and is not complete.
-    func isInside(bufferedBytes: Int) -> Bool { state != .head || bufferedBytes > 0 }
-
     /// ``inspect(_:)`` as a value, for closures whose errors have no type.
     mutating func inspection(
         of bytes: UnsafeRawBufferPointer
