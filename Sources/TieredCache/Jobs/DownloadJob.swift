@@ -244,13 +244,11 @@ final class DownloadJob: Sendable {
     // MARK: Runs
 
     private func start(_ run: Int) {
-        let task = Task { await drive(run) }
-        let isLate = state.withLock { state in
-            guard state.machine.hasDriver, state.machine.run == run else { return true }
-            state.tasks[run] = task
-            return false
+        // Under the lock, so that the task, which takes it to end, finds itself on the list.
+        state.withLock { state in
+            guard state.machine.hasDriver, state.machine.run == run else { return }
+            state.tasks[run] = Task { await drive(run) }
         }
-        if isLate { task.cancel() }
     }
 
     private func drive(_ run: Int) async {
@@ -271,10 +269,11 @@ final class DownloadJob: Sendable {
 
     private func didEnd(_ run: Int, _ error: CacheError?) async {
         state.withLock { state in
-            state.tasks[run] = nil
             if state.machine.run == run { state.operation = nil }
         }
         await decide { $0.didEnd(run: run, error) }
+        // Not before its end is on disk: a cache that is closed waits for that.
+        state.withLock { $0.tasks[run] = nil }
     }
 
     private func fetch(_ run: Int) async throws(CacheError) {
