@@ -11,6 +11,8 @@ final class SimulatedFileSystem: FileSystem {
     private struct State {
         var names: [Int32: String] = [:]
         var isDead = false
+        /// What is being punched.
+        var punches: [(name: String, range: Range<Int64>)] = []
     }
 
     let base: InMemoryFileSystem
@@ -190,10 +192,21 @@ extension SimulatedFileSystem {
         to file: OpenFile,
         at offset: Int64
     ) throws(FileSystemError) {
-        let label = "write \(name(of: file))@\(offset)+\(first.count + second.count)"
+        let count = Int64(first.count + second.count)
+        let label = "write \(name(of: file))@\(offset)+\(count)"
+        checkPunches(of: name(of: file), offset..<offset + count)
         try call(.write, label) { () throws(FileSystemError) in
+            checkPunches(of: name(of: file), offset..<offset + count)
             try base.write(first, second, to: file, at: offset)
         }
+    }
+
+    /// What is written while it is being punched may be gone with that.
+    private func checkPunches(of name: String, _ range: Range<Int64>) {
+        let isPunched = state.withLock { state in
+            state.punches.contains { $0.name == name && $0.range.overlaps(range) }
+        }
+        if isPunched { scheduler.fail("\(name) \(range) is written while it is being punched") }
     }
 
     func truncate(_ file: OpenFile, to length: Int64) throws(FileSystemError) {
@@ -204,7 +217,10 @@ extension SimulatedFileSystem {
     }
 
     func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError) {
-        let label = "punch \(name(of: file))@\(range.lowerBound)+\(range.count)"
+        let name = name(of: file)
+        let label = "punch \(name)@\(range.lowerBound)+\(range.count)"
+        state.withLock { $0.punches.append((name, range)) }
+        defer { state.withLock { $0.punches.removeAll { $0.name == name && $0.range == range } } }
         try call(.resize, label) { () throws(FileSystemError) in
             try base.punch(file, range)
         }

@@ -226,7 +226,9 @@ final class SimulatedOrigin: Sendable {
         var start = range.lowerBound
         while start < cut {
             let end = min(cut, start + size)
-            if die.chance(1, of: 4) { steps.append(.delay(.milliseconds(die.roll(50)))) }
+            if die.chance(1, of: profile.chunksPerDelay) {
+                steps.append(.delay(.milliseconds(die.roll(50))))
+            }
             steps.append(.bytes(Array(found.bytes[start..<end])))
             start = end
         }

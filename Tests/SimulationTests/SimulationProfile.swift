@@ -10,6 +10,8 @@ struct SimulationProfile: Sendable {
     var lifetime = 60
     /// How many bytes the origin sends at once.
     var chunks = [4096, 16_384, 65_536, 300_000]
+    /// Of how many chunks one comes a moment after the one before.
+    var chunksPerDelay = 4
     var diskLimit: Int64 = 1 << 20
     var memoryLimit: Int64 = 256 << 10
     var maximumOpenEntries = 4
@@ -108,6 +110,8 @@ struct SimulationProfile: Sendable {
             lengths = [1_500_000, 2_000_000, 2_000_000]
             // While a large write makes room, a small one passes held blocks and comes to what goes.
             chunks = [65_536, 65_536, 700_000]
+            // A fill that passes held blocks calls no disk: only between chunks can others go first.
+            chunksPerDelay = 1
             (diskLimit, hugeBody, headLength) = (2_500_000, 128 << 10, 64 << 10)
             (ignoresRanges, rangesPerIgnored) = (true, 2)
             (freezeEvery, memoryLimit) = (20, 1 << 10)
