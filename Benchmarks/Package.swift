@@ -5,11 +5,11 @@ let package = Package(
     name: "Benchmarks",
     platforms: [.macOS(.v15)],
     dependencies: [
-        // Without the HTTP client: the hit path does not need SwiftNIO, and the build is short.
-        .package(name: "TieredCache", path: "..", traits: []),
+        .package(name: "TieredCache", path: ".."),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     ],
     targets: [
         .executableTarget(
@@ -50,6 +50,7 @@ let package = Package(
             dependencies: [
                 "CBenchCrypto",
                 "CLevelDBCache",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
                 .product(name: "TieredCache", package: "TieredCache"),

@@ -24,8 +24,12 @@ struct HitPath {
             + DiskRows.make(where: isWanted) + KeyRows.make() + RuleRows.make()
         let wanted = rows.filter { isWanted($0.name) }
         let proxies = try ProxyRows.measure(rounds: rounds, where: isWanted)
-        let table = Table(outcomes: wanted.map(Harness(rounds: rounds).measure) + proxies)
+        let misses = try MissRows.measure(rounds: rounds, where: isWanted)
+        let table = Table(
+            outcomes: wanted.map(Harness(rounds: rounds).measure) + misses.outcomes + proxies
+        )
         table.print()
+        misses.printSwitches()
         let isWithin = try ProxyFigures.report(where: isWanted)
         if isStrict, !(table.isWithinTargets && isWithin) { throw TargetMissed() }
     }

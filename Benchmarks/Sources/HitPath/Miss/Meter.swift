@@ -1,0 +1,83 @@
+import Foundation
+import Glibc
+
+/// Does an asynchronous operation, six at a time, and counts changes of thread meanwhile.
+final class Meter {
+    private static let width = 6
+
+    private let isRepeating: Bool
+    private let body: @Sendable (_ number: Int) async throws -> Void
+    private var next = 0
+    private var operations = 0
+    private var switches = 0
+
+    /// - Parameters:
+    ///   - isRepeating: whether every run has the same numbers rather than new ones.
+    ///   - body: does the operation that has a number.
+    init(isRepeating: Bool, _ body: @escaping @Sendable (_ number: Int) async throws -> Void) {
+        self.isRepeating = isRepeating
+        self.body = body
+    }
+
+    /// Context switches of the process per operation so far, the first run apart.
+    var perOperation: Double { operations == 0 ? 0 : Double(switches) / Double(operations) }
+
+    func run(_ count: Int) {
+        let isFirst = next == 0
+        let first = isRepeating ? 0 : next
+        next += count
+        let before = Self.switches()
+        do {
+            let body = body
+            try Blocking.run { try await Self.run(first..<first + count, body) }
+        } catch {
+            fatalError("an operation failed: \(error)")
+        }
+        guard !isFirst else { return }
+        operations += count
+        switches += Self.switches() - before
+    }
+
+    private static func run(
+        _ numbers: Range<Int>,
+        _ body: @escaping @Sendable (Int) async throws -> Void
+    ) async throws {
+        try await withThrowingTaskGroup { group in
+            for lane in 0..<width {
+                group.addTask {
+                    for number in stride(
+                        from: numbers.lowerBound + lane,
+                        to: numbers.upperBound,
+                        by: width
+                    ) {
+                        try await body(number)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    private static func switches() -> Int {
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        return usage.ru_nvcsw + usage.ru_nivcsw
+    }
+}
+
+/// Runs asynchronous work from the harness, which is synchronous.
+enum Blocking {
+    static func run<Value: Sendable>(
+        _ body: @escaping @Sendable () async throws -> Value
+    ) throws -> Value {
+        let done = DispatchSemaphore(value: 0)
+        nonisolated(unsafe) var result: Result<Value, any Error>?
+        Task.detached {
+            do { result = .success(try await body()) } catch { result = .failure(error) }
+            done.signal()
+        }
+        done.wait()
+        guard let result else { throw BenchFailure("a task ended without a result") }
+        return try result.get()
+    }
+}
