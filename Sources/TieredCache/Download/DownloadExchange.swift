@@ -103,6 +103,7 @@ struct DownloadExchange: Sendable {
             connectTimeout: plan.policy.connectTimeout
         )
         outgoing.onInterim = plan.relay?.onInterim
+        outgoing.onStart = { [watchdog] cancel in watchdog.attach(cancel) }
         return outgoing
     }
 

@@ -29,12 +29,16 @@ final class DownloadWatchdog: Sendable {
         var upload = Upload.none
         var verdict: Verdict?
         var localAddress: String?
+        var alarm: Alarm?
+        /// Ends the exchange, where the transport has said how.
+        var cancelExchange: (@Sendable () -> Void)?
+        var isOver = false
     }
 
     private let timeout: Duration
     private let time: any TimeSource
     private let state = Guarded(State())
-    private let lost = ProgressSignal()
+    private let verdicts = ProgressSignal()
 
     init(timeout: Duration, time: any TimeSource) {
         self.timeout = timeout
@@ -101,22 +105,38 @@ final class DownloadWatchdog: Sendable {
             state.verdict = .addressLost
             return true
         }
-        if isOurs { lost.bump() }
+        if isOurs { didDecide() }
     }
 
-    /// Runs `body` and cancels it when the time runs out or the address is lost.
+    /// Takes the transport's means to end the exchange from any thread; uses it at once if the time has
+    /// run out.
+    func attach(_ cancelExchange: @escaping @Sendable () -> Void) {
+        let isLate = state.withLock { state in
+            state.cancelExchange = cancelExchange
+            return state.verdict != nil
+        }
+        if isLate { cancelExchange() }
+    }
+
+    /// Runs `body`, whose exchange is ended by what was attached when the time runs out or the address
+    /// is lost.
+    func watchAttached<Value>(_ body: () async -> Value) async -> Value {
+        begin()
+        defer { end() }
+        return await body()
+    }
+
+    /// Runs `body` in a task of its own, and cancels that when the time runs out or the address is lost.
     func watch<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) async -> Value {
-        await withTaskGroup(of: Value?.self) { group in
+        begin()
+        defer { end() }
+        return await withTaskGroup(of: Value?.self) { group in
             group.addTask { await body() }
             group.addTask {
-                await self.waitForSilence()
+                await self.waitForVerdict()
                 return nil
             }
-            group.addTask {
-                await self.waitForLoss()
-                return nil
-            }
-            // The first to end ends the others; the value comes from the body in any case.
+            // The first to end ends the other; the value comes from the body in any case.
             var value: Value?
             for await result in group {
                 group.cancelAll()
@@ -127,36 +147,58 @@ final class DownloadWatchdog: Sendable {
         }
     }
 
-    /// Returns when the time ran out, or when cancelled.
-    private func waitForSilence() async {
-        var wait = timeout
-        while true {
-            do {
-                try await time.sleep(for: wait)
-            } catch {
-                return  // The exchange is over.
-            }
-            let now = time.monotonicTime()
-            let remaining = state.withLock { state -> Duration? in
-                // Not armed: the next arming cannot run out before a whole timeout has passed.
-                guard let armedAt = state.armedAt, state.upload != .atClient else {
-                    return timeout
-                }
-                let remaining = timeout - armedAt.duration(to: now)
-                if remaining <= .zero { state.verdict = state.verdict ?? .silent }
-                return remaining > .zero ? remaining : nil
-            }
-            guard let remaining else { return }
-            wait = remaining
+    // MARK: The alarm
+
+    private func begin() { setAlarm(after: timeout) }
+
+    private func end() {
+        let (alarm, cancelExchange) = state.withLock { state in
+            state.isOver = true
+            return (state.alarm.take(), state.cancelExchange.take())
         }
+        alarm?.cancel()
+        // What it owns is released outside the lock.
+        withExtendedLifetime(cancelExchange) {}
     }
 
-    /// Returns when the address is lost, or when cancelled.
-    private func waitForLoss() async {
+    private func setAlarm(after wait: Duration) {
+        let alarm = time.alarm(after: wait) { self.look() }
+        let isOver = state.withLock { state in
+            if !state.isOver { state.alarm = alarm }
+            return state.isOver
+        }
+        if isOver { alarm.cancel() }
+    }
+
+    /// Ends the exchange if its time has run out, else looks again when that may be.
+    private func look() {
+        let now = time.monotonicTime()
+        let remaining = state.withLock { state -> Duration? in
+            guard !state.isOver, state.verdict == nil else { return nil }
+            // Not armed: the next arming cannot run out before a whole timeout has passed.
+            guard let armedAt = state.armedAt, state.upload != .atClient else { return timeout }
+            let remaining = timeout - armedAt.duration(to: now)
+            guard remaining > .zero else {
+                state.verdict = .silent
+                return nil
+            }
+            return remaining
+        }
+        if let remaining { return setAlarm(after: remaining) }
+        if verdict != nil { didDecide() }
+    }
+
+    private func didDecide() {
+        state.withLock { $0.isOver ? nil : $0.cancelExchange }?()
+        verdicts.bump()
+    }
+
+    /// Returns when there is a verdict, or when cancelled.
+    private func waitForVerdict() async {
         while !Task.isCancelled {
-            let seen = lost.version
-            guard verdict != .addressLost else { return }
-            await lost.wait(after: seen)
+            let seen = verdicts.version
+            guard verdict == nil else { return }
+            await verdicts.wait(after: seen)
         }
     }
 }

@@ -127,7 +127,10 @@ package struct Downloader: Sendable {
         let before = run
         let handler = network.onLostAddress { watchdog.didLoseAddress($0, request.target) }
         defer { network.removeHandler(handler) }
-        let result = await watchdog.watch { await exchange.perform(before) }
+        let result =
+            transport is any CancellableTransport
+            ? await watchdog.watchAttached { await exchange.perform(before) }
+            : await watchdog.watch { await exchange.perform(before) }
         run = result.run
         return try result.action.get()
     }

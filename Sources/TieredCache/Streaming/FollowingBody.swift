@@ -177,19 +177,11 @@ final class FollowingBody: BodySource {
             flight.isFirst || filler.awaitsVerdict
         else { return }
         let fill = filler.fill
-        let time = engine.time
+        // Comparing digests takes as long as the body is long.
         let awaitsVerdict = filler.awaitsVerdict && entry.isComplete
-        let patience = Task {
-            // Comparing digests takes as long as the body is long.
-            guard !awaitsVerdict else { return }
-            do {
-                try await time.sleep(for: .seconds(2))
-                flight.cancel()
-            } catch {
-                // Cancelled: the flight has ended.
-            }
-        }
-        defer { patience.cancel() }
+        let patience =
+            awaitsVerdict ? nil : engine.time.alarm(after: .seconds(2)) { flight.cancel() }
+        defer { patience?.cancel() }
         while !Task.isCancelled, flight.outcome == nil {
             let seen = fill.signal.version
             guard flight.outcome == nil else { return }

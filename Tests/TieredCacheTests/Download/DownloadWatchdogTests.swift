@@ -61,6 +61,52 @@ struct DownloadWatchdogTests {
         #expect(watchdog.verdict == .silent)
     }
 
+    @Test(
+        "An exchange that said how it is ended is ended so, in the caller's task",
+        arguments: [true, false]
+    )
+    func attached(isAttachedInTime: Bool) async {
+        let (time, gate) = (ManualTimeSource(), OriginGate())
+        let watchdog = DownloadWatchdog(timeout: Self.timeout, time: time)
+        let exchange = Task {
+            await watchdog.watchAttached {
+                if isAttachedInTime { watchdog.attach { gate.open() } }
+                watchdog.arm()
+                if !isAttachedInTime {
+                    await time.waitForSleepers()
+                    time.advance(by: Self.timeout)
+                    while watchdog.verdict == nil { await Task.yield() }
+                    watchdog.attach { gate.open() }
+                }
+                await gate.wait()
+                return Task.isCancelled
+            }
+        }
+        if isAttachedInTime {
+            await time.waitForSleepers()
+            time.advance(by: Self.timeout)
+            while watchdog.verdict == nil {
+                await Task.yield()
+                // Armed after the first look had begun: another follows.
+                time.advance(by: Self.timeout)
+            }
+        }
+        #expect(await exchange.value == false)
+        #expect(watchdog.verdict == .silent)
+    }
+
+    @Test("After the exchange no alarm is left")
+    func over() async {
+        let time = ManualTimeSource()
+        let watchdog = DownloadWatchdog(timeout: Self.timeout, time: time)
+        let isSet = await watchdog.watchAttached {
+            await time.waitForSleepers()
+            return time.sleeperCount == 1
+        }
+        #expect(isSet)
+        #expect(time.sleeperCount == 0)
+    }
+
     // MARK: The engine
 
     private func withFilm(

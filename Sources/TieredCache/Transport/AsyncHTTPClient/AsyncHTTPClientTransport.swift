@@ -14,7 +14,7 @@ public import SystemPackage
 /// Connections are kept alive for 60 s and shared by all requests of this transport. A request that
 /// must not be sent twice, and one with content, has a connection of its own, which is closed after
 /// it: an origin that leaves the content of a GET unread takes it for the next request.
-public final class AsyncHTTPClientTransport: Transport {
+public final class AsyncHTTPClientTransport: Transport, CancellableTransport {
     private let pool: AsyncHTTPClientPool
 
     /// Creates a transport; no connection is made before the first request.
@@ -44,6 +44,7 @@ public final class AsyncHTTPClientTransport: Transport {
             throw TransportError(.cancelled, "the task was cancelled")
         }
         let exchange = AsyncHTTPClientExchange(onInterim: request.onInterim)
+        request.onStart?({ exchange.cancel() })
         let hasContent = request.upload != nil || request.body?.isEmpty == false
         let isFresh = !request.head.method.isSafe || hasContent
         let outgoing = try AsyncHTTPClientRequest(request, isLast: isFresh, for: exchange)

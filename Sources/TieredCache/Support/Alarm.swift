@@ -1,0 +1,109 @@
+/// Something that is called later, unless it is called off before.
+struct Alarm: Sendable {
+    private let callOff: @Sendable () -> Void
+
+    fileprivate init(callOff: @escaping @Sendable () -> Void) {
+        self.callOff = callOff
+    }
+
+    /// Calls it off; what has begun to ring rings.
+    func cancel() { callOff() }
+}
+
+extension TimeSource {
+    /// Calls `ring` after `duration`, on a thread that must not wait.
+    ///
+    /// Alarms of the machine's clock share one sleeping task, so that to set one and to call it off, as
+    /// each exchange does, takes a lock twice and no thread. Another time source has a task sleep for each.
+    func alarm(after duration: Duration, _ ring: @escaping @Sendable () -> Void) -> Alarm {
+        if self is SystemTimeSource {
+            let number = SharedAlarms.machine.set(after: duration, ring)
+            return Alarm { SharedAlarms.machine.cancel(number) }
+        }
+        let task = Task {
+            do {
+                try await sleep(for: duration)
+            } catch {
+                return  // Called off.
+            }
+            ring()
+        }
+        return Alarm { task.cancel() }
+    }
+}
+
+/// Alarms for which one task sleeps.
+///
+/// The task that sleeps goes on sleeping when its alarm is called off, and looks then for what has
+/// been set meanwhile: alarms are hardly ever let ring, and a task for each would cost two switches.
+final class SharedAlarms: Sendable {
+    private struct Setting {
+        var deadline: MonotonicTime
+        var ring: @Sendable () -> Void
+    }
+
+    private struct State {
+        var settings: [UInt64: Setting] = [:]
+        var lastNumber: UInt64 = 0
+        /// When the task wakes that looks after the settings; nil where there is none.
+        var wakesAt: MonotonicTime?
+
+        /// - Returns: what is due, and when to look next; nothing for a task that another has overtaken.
+        mutating func takeDue(
+            at now: MonotonicTime,
+            expectedAt deadline: MonotonicTime
+        ) -> (due: [Setting], next: MonotonicTime?) {
+            guard wakesAt == deadline else { return ([], nil) }
+            let due = settings.filter { $0.value.deadline <= now }
+            for number in due.keys { settings[number] = nil }
+            wakesAt = settings.values.lazy.map(\.deadline).min()
+            return (Array(due.values), wakesAt)
+        }
+    }
+
+    /// Those of the machine's clock.
+    static let machine = SharedAlarms(SystemTimeSource())
+
+    private let time: any TimeSource
+    private let state = Guarded(State())
+
+    init(_ time: any TimeSource) {
+        self.time = time
+    }
+
+    func set(after duration: Duration, _ ring: @escaping @Sendable () -> Void) -> UInt64 {
+        let deadline = time.monotonicTime().advanced(by: duration)
+        let (number, isFirst) = state.withLock { state in
+            state.lastNumber += 1
+            state.settings[state.lastNumber] = Setting(deadline: deadline, ring: ring)
+            let isFirst = state.wakesAt.map { deadline < $0 } ?? true
+            if isFirst { state.wakesAt = deadline }
+            return (state.lastNumber, isFirst)
+        }
+        if isFirst { Task { await look(from: deadline) } }
+        return number
+    }
+
+    func cancel(_ number: UInt64) {
+        let setting = state.withLock { $0.settings.removeValue(forKey: number) }
+        // What it owns is released outside the lock.
+        withExtendedLifetime(setting) {}
+    }
+
+    /// Rings what is due from a deadline on, until nothing is set or another task looks earlier.
+    private func look(from deadline: MonotonicTime) async {
+        var deadline = deadline
+        while true {
+            do {
+                try await time.sleep(for: time.monotonicTime().duration(to: deadline))
+            } catch {
+                preconditionFailure("the task that sleeps for all alarms is never cancelled")
+            }
+            let now = time.monotonicTime()
+            let (due, next) = state.withLock { $0.takeDue(at: now, expectedAt: deadline) }
+            for setting in due { setting.ring() }
+            guard let next else { return }
+            deadline = next
+        }
+    }
+}

@@ -1,0 +1,95 @@
+import Testing
+import TieredCacheTesting
+
+@testable import TieredCache
+
+@Suite("Alarms", .timeLimit(.minutes(10)))
+struct AlarmTests {
+    /// What has rung, in order.
+    private final class Rings: Sendable {
+        let names = Guarded<[String]>([])
+        let signal = ProgressSignal()
+
+        func ring(_ name: String) -> @Sendable () -> Void {
+            {
+                self.names.withLock { $0.append(name) }
+                self.signal.bump()
+            }
+        }
+
+        func wait(for count: Int) async -> [String] {
+            while true {
+                let seen = signal.version
+                let names = names.withLock { $0 }
+                guard names.count < count else { return names }
+                await signal.wait(after: seen)
+            }
+        }
+    }
+
+    @Test("Each rings at its time, in whatever order they were set")
+    func order() async {
+        let (time, rings) = (ManualTimeSource(), Rings())
+        let alarms = SharedAlarms(time)
+        _ = alarms.set(after: .seconds(30), rings.ring("late"))
+        await time.waitForSleepers(1)
+        _ = alarms.set(after: .seconds(2), rings.ring("early"))
+        // A task that wakes earlier takes over from the one that sleeps.
+        await time.waitForSleepers(2)
+        time.advance(by: .seconds(2))
+        #expect(await rings.wait(for: 1) == ["early"])
+        await time.waitForSleepers(2)
+        time.advance(by: .seconds(27))
+        #expect(rings.names.withLock { $0 } == ["early"])
+        time.advance(by: .seconds(1))
+        #expect(await rings.wait(for: 2) == ["early", "late"])
+    }
+
+    @Test("What was called off does not ring, and the next is set without another task")
+    func cancelled() async {
+        let (time, rings) = (ManualTimeSource(), Rings())
+        let alarms = SharedAlarms(time)
+        let first = alarms.set(after: .seconds(30), rings.ring("called off"))
+        await time.waitForSleepers(1)
+        alarms.cancel(first)
+        for _ in 0..<1000 { alarms.cancel(alarms.set(after: .seconds(30), rings.ring("other"))) }
+        time.advance(by: .seconds(10))
+        _ = alarms.set(after: .seconds(30), rings.ring("set"))
+        #expect(time.sleeperCount == 1)
+        time.advance(by: .seconds(20))
+        await time.waitForSleepers(1)
+        time.advance(by: .seconds(10))
+        #expect(await rings.wait(for: 1) == ["set"])
+        #expect(time.sleeperCount == 0)
+    }
+
+    @Test("After all have rung or were called off, a new one rings")
+    func again() async {
+        let (time, rings) = (ManualTimeSource(), Rings())
+        let alarms = SharedAlarms(time)
+        for round in 1...3 {
+            _ = alarms.set(after: .seconds(1), rings.ring("\(round)"))
+            await time.waitForSleepers(1)
+            time.advance(by: .seconds(1))
+            #expect(await rings.wait(for: round).count == round)
+        }
+    }
+
+    @Test("The machine's clock rings")
+    func machine() async {
+        await withCheckedContinuation { continuation in
+            _ = SystemTimeSource().alarm(after: .milliseconds(1)) { continuation.resume() }
+        }
+    }
+
+    @Test("A time source of a test has a task sleep for each, which wakes when it is called off")
+    func manual() async {
+        let (time, rings) = (ManualTimeSource(), Rings())
+        let first = time.alarm(after: .seconds(1), rings.ring("called off"))
+        _ = time.alarm(after: .seconds(2), rings.ring("second"))
+        await time.waitForSleepers(2)
+        first.cancel()
+        time.advance(by: .seconds(2))
+        #expect(await rings.wait(for: 1) == ["second"])
+    }
+}
