@@ -62,12 +62,27 @@ extension DiskCore {
                 let woken = try wake(resident, blocking: false)
                 guard case .ready(nil) = woken else { return woken }
             }
+            let name = name(of: key)
+            if isKnownAbsent(name) { return .ready(nil) }
             var leaving = LeavingEntries()
             defer { retire(leaving, blocking: false) }
-            return try openEntry(key, name(of: key), blocking: false, isUse: isUse, &leaving)
+            return try openEntry(key, name, blocking: false, isUse: isUse, &leaving)
         } catch {
             // The blocking form meets the same error and reports it.
             return .wouldBlock
+        }
+    }
+
+    /// Whether nothing has the name, as the owner of a directory knows that has read it through: no
+    /// other process puts anything there.
+    ///
+    /// The kernel would have to look at the disk for what it has not been asked for before, which is so of
+    /// every miss.
+    func isKnownAbsent(_ name: EntryName) -> Bool {
+        guard access.canWrite else { return false }
+        return state.withLock { state in
+            state.loaded[name.shardNumber] && state.index[name] == nil
+                && !state.damaged.contains(name)
         }
     }
 

@@ -26,7 +26,8 @@ extension DiskCore {
                 return beginSuccession(&lock, entry, succession)
             }
             giveUpSuccessor(&lock)
-            try removeFiles(&lock)
+            // What is there all the same, put there from outside, is met and replaced by the record.
+            if !isKnownAbsent(entry.name) { try removeFiles(&lock) }
             replace(&lock, with: entry, slot: nil, because: succession.cause)
         }
         if completeLength == 0 { try publishEmpty(entry) }

@@ -52,7 +52,10 @@ extension Engine {
 
     func storedHead(under key: CacheKey) -> StoredResponse? {
         do throws(CacheError) {
-            return try disk.openStore?.entry(for: key, isUse: false)
+            guard let store = disk.openStore else { return nil }
+            // What is known to be absent, as at nearly every miss, is not looked for.
+            if case .ready(nil) = store.entryWithoutBlocking(for: key, isUse: false) { return nil }
+            return try store.entry(for: key, isUse: false)
                 .flatMap { StoredResponse(encoded: $0.metadata) }
         } catch {
             didFailToLookUp(key, error)
