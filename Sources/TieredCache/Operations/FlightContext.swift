@@ -14,6 +14,11 @@ package final class FlightContext: Sendable {
         var task: Task<Void, Never>?
         var isCancelled = false
         var slot = Slot.held
+
+        /// Whether the work may go on as it is.
+        var isHeld: Bool {
+            if case .held = slot { !isCancelled } else { false }
+        }
     }
 
     package let id: FlightID
@@ -74,6 +79,8 @@ package final class FlightContext: Sendable {
     /// - Throws: ``CacheError/Code/cancelled`` if the flight was cancelled meanwhile; it has no slot
     ///   then, and the work should return.
     package func unstall() async throws(CacheError) {
+        // The usual case, at each chunk: no continuation is made.
+        if state.withLock({ $0.isHeld }) { return }
         let isGranted = await withCheckedContinuation { askForSlot($0) }
         guard isGranted else { throw CacheError(.cancelled, "the download was cancelled") }
     }

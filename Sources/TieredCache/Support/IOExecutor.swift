@@ -115,9 +115,13 @@ private func runThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRaw
 }
 
 /// The queue that threads and executor share; it outlives the executor until the threads leave.
+///
+/// One thread at a time is on its way from sleep to the queue; when it has got there and finds more
+/// than it takes, it wakes the next. So jobs that come faster than a thread wakes, and of which the
+/// threads that are awake may do some, wake no more threads than there is work for.
 private final class Shared: @unchecked Sendable {
-    // Unchecked: `queue` and `stopped` are only touched while `mutex` is held. A condition variable
-    // is needed, which `Synchronization` does not have.
+    // Unchecked: all that changes is only touched while `mutex` is held. A condition variable is
+    // needed, which `Synchronization` does not have.
     private struct Work {
         let job: UnownedJob
         let executor: UnownedTaskExecutor
@@ -127,6 +131,10 @@ private final class Shared: @unchecked Sendable {
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var queue = Deque<Work>()
     private var stopped = false
+    /// How many threads sleep, or are on their way from there.
+    private var sleeping = 0
+    /// Whether one of them was woken and has not got to the queue.
+    private var isWaking = false
 
     init() {
         mutex.initialize(to: pthread_mutex_t())
@@ -145,8 +153,16 @@ private final class Shared: @unchecked Sendable {
     func push(_ job: UnownedJob, executor: UnownedTaskExecutor) {
         pthread_mutex_lock(mutex)
         queue.append(Work(job: job, executor: executor))
+        let wakes = takeWaking()
         pthread_mutex_unlock(mutex)
-        pthread_cond_signal(condition)
+        if wakes { pthread_cond_signal(condition) }
+    }
+
+    /// Whether the caller is to wake a thread.
+    private func takeWaking() -> Bool {
+        guard sleeping > 0, !isWaking else { return false }
+        isWaking = true
+        return true
     }
 
     func stop() {
@@ -164,12 +180,21 @@ private final class Shared: @unchecked Sendable {
 
     private func next() -> Work? {
         pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
         while queue.isEmpty {
-            if stopped { return nil }
+            if stopped {
+                pthread_mutex_unlock(mutex)
+                return nil
+            }
+            sleeping += 1
             pthread_cond_wait(condition, mutex)
+            sleeping -= 1
+            isWaking = false
         }
-        return queue.removeFirst()
+        let work = queue.removeFirst()
+        let wakes = !queue.isEmpty && takeWaking()
+        pthread_mutex_unlock(mutex)
+        if wakes { pthread_cond_signal(condition) }
+        return work
     }
 }
 
