@@ -9,6 +9,16 @@ extension Engine {
     func response(for request: CacheRequest) async throws(CacheError) -> CacheResponse {
         // What is to be pinned must be asked of the disk as well.
         if !request.isPinned, let answer = memoryAnswer(request) { return answer }
+        // Nothing is waited for but the origin, which a cancel ends: no task is made for it.
+        if !Task.isCancelled,
+            let remainder = LookupOperation(engine: self, request: request).plainMiss()
+        {
+            return try await fetch(
+                request,
+                remainder,
+                OperationContext(priority: request.priority)
+            )
+        }
         return try await operation(for: request).value()
     }
 

@@ -310,6 +310,15 @@ final class Engine: Sendable {
         }
     }
 
+    /// Whether it is known without the disk that nothing is held under a key.
+    func isKnownAbsent(_ key: CacheKey) -> Bool {
+        guard configuration.directory != nil else { return true }
+        guard let store = disk.openStore,
+            case .ready(nil) = store.entryWithoutBlocking(for: key, isUse: false)
+        else { return false }
+        return true
+    }
+
     /// Sets an entry aside whose body is not what was promised, or drops it where that cannot be.
     func quarantine(_ entry: DiskEntry, of key: CacheKey) {
         memory.remove(key)

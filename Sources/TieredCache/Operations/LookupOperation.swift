@@ -82,6 +82,16 @@ struct LookupOperation: Sendable {
         return try await decide(about: held)
     }
 
+    /// What ``perform()`` would leave over of a plain request, where it takes no wait to see that nothing
+    /// is held; nil where it does, or something is.
+    func plainMiss() -> Remainder? {
+        guard request.isPlainGet, engine.memory.entry(forKey: request.key) == nil,
+            engine.isKnownAbsent(request.key)
+        else { return nil }
+        engine.didMiss(request, .absent)
+        return Remainder(task: .fetch, reason: .uriMiss)
+    }
+
     /// Whether ``perform()`` would answer in full; counts nothing, reads no body.
     func wouldAnswer() async -> Bool {
         guard request.isCacheable else { return false }
