@@ -22,19 +22,28 @@ public struct CacheRequest: Sendable {
     /// connection fields, `Host` and `Accept-Encoding` are the engine's own and are not taken from
     /// here.
     public var fields: HTTPFields {
-        didSet { updateFacts() }
+        get { ownFields }
+        set {
+            ownFields = newValue
+            updateFacts()
+        }
     }
     /// The request's body; nil for none.
     public var body: [UInt8]?
     /// How the cache may answer, by default as the protocol says.
-    public var policy: CachePolicy = .protocolDefault {
-        didSet { updateFacts() }
+    public var policy: CachePolicy {
+        get { ownPolicy }
+        set {
+            ownPolicy = newValue
+            updateFacts()
+        }
     }
     /// The bytes wanted, or nil for the whole representation.
     ///
     /// Offsets are kept as far as a body may be long; see `ByteOffset`.
     public var range: ByteRangeSpec? {
-        didSet { range = range?.clamped }
+        get { ownRange }
+        set { ownRange = newValue?.clamped }
     }
     /// How urgent it is, by default normal.
     public var priority: RequestPriority = .normal
@@ -63,6 +72,10 @@ public struct CacheRequest: Sendable {
     public var metered = MeteredPolicy.allowed
     /// Whether its ranges are some of several that fetch one body at the same time.
     var isSegment = false
+    // Not observed properties: an initializer in an extension would set them without their observers.
+    private var ownFields: HTTPFields = [:]
+    private var ownPolicy = CachePolicy.protocolDefault
+    private var ownRange: ByteRangeSpec?
     /// What the fields and the policy say about caching, parsed when they are set.
     private(set) var facts: RequestFacts
     /// Whether method, fields and policy are what they are by default.
@@ -124,12 +137,10 @@ public struct CacheRequest: Sendable {
         self.method = method
         // What a HEAD brings is no body, whatever it is called.
         isCacheable = method == .get || (key != nil && method != .head)
-        fields = [:]
         facts = RequestFacts(method: method)
         isPlain = method == .get
         if let authorization = target.basicAuthorization {
             fields[.authorization] = authorization
-            updateFacts()
         }
     }
 
