@@ -54,9 +54,15 @@ struct JobSegments: Sendable {
     /// - Throws: ``CacheError/Code/integrityFailed``
     func requireIntegrity() async throws(CacheError) {
         guard let judged, judged.isComplete else { return }
-        for task in tasks {
-            if let failure = await task.value, failure.code == .integrityFailed { throw failure }
+        // A job that is paused must not wait for an origin.
+        let failures = await withTaskCancellationHandler {
+            var failures: [CacheError] = []
+            for task in tasks { if let failure = await task.value { failures.append(failure) } }
+            return failures
+        } onCancel: {
+            cancel()
         }
+        if let failure = failures.first(where: { $0.code == .integrityFailed }) { throw failure }
     }
 
     func cancel() {

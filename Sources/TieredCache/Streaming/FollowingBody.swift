@@ -30,6 +30,8 @@ final class FollowingBody: BodySource {
     private let number: UInt64?
     /// Whether the origin may be asked anew for what turns out to be missing, though not joined to it.
     private let mayStartAgain: Bool
+    /// Whether a complete pinned body had the entry's name when this was opened.
+    private let followsPinned: Bool
 
     /// Opens a body.
     ///
@@ -51,6 +53,7 @@ final class FollowingBody: BodySource {
         mayStartAgain: Bool = false
     ) {
         self.mayStartAgain = mayStartAgain
+        followsPinned = entry.isSuccessor
         self.entry = entry
         self.engine = engine
         self.filler = filler
@@ -192,7 +195,7 @@ final class FollowingBody: BodySource {
     /// Gives a body that follows a pinned one its name, where the flight that stored its last block has
     /// not come to that: from this reader's end on, a lookup finds what it has read.
     private func takeName() async {
-        guard let filler, entry.hasFollowedPinned, entry.isComplete else { return }
+        guard let filler, followsPinned, entry.isComplete else { return }
         let entry = entry
         let failure = await engine.writers.run { () -> CacheError? in
             do throws(CacheError) {
