@@ -4,7 +4,12 @@
 # The test bundle runs by itself, not below `swift test`, which hands its output on in blocks: the
 # last lines of a run that is ended from outside would be missing. One test runs after the other:
 # many of them keep both cores of a small machine busy, and tests that all begin at once pass their
-# time limits. A test that fails now and then has a defect, in itself or in what it tests: repeat.sh.
+# time limits.
+#
+# Where at most three suites failed they run once more, by themselves; what fails twice fails, and
+# what failed is printed last in any case. A suite that fails now and then has a defect, in itself or
+# in what it tests: see repeat.sh.
+#
 # A run that prints nothing for TEST_SILENCE seconds (300) hangs: it ends, and the stacks of its
 # threads are printed, and last of all the test that was running.
 set -euo pipefail
@@ -15,22 +20,57 @@ silence=${TEST_SILENCE:-300}
 "$swift" build --build-tests "$@"
 bundle=$("$swift" build --build-tests --show-bin-path "$@")/TieredCachePackageTests.xctest
 
-log=$(mktemp "${TMPDIR:-/tmp}/tieredcache-tests-XXXXXX")
-"$bundle" --testing-library swift-testing --no-parallel </dev/null > >(tee "$log") 2>&1 &
-tests=$!
-trap 'kill $tests 2>/dev/null || true; rm -f "$log"' EXIT
-(
-    while sleep 5 && kill -0 $tests 2>/dev/null; do
-        [ $(($(date +%s) - $(stat -c %Y "$log"))) -ge "$silence" ] || continue
-        running=$(tail -n 3 "$log")
+output=$(mktemp -d "${TMPDIR:-/tmp}/tieredcache-tests-XXXXXX")
+tests=
+trap '[ -z "$tests" ] || kill $tests 2>/dev/null || true; rm -rf "$output"' EXIT
+
+# Ends the process PID when LOG has not grown for as long as a test may be silent.
+end_if_silent() { # PID LOG
+    while sleep 5 && kill -0 "$1" 2>/dev/null; do
+        [ $(($(date +%s) - $(stat -c %Y "$2"))) -ge "$silence" ] || continue
+        running=$(tail -n 3 "$2")
         echo "test.sh: the tests hang; these are the stacks of their threads:" >&2
-        scripts/stacks.sh $tests >&2
+        scripts/stacks.sh "$1" >&2
         echo "test.sh: this was printed last, $silence seconds ago:" >&2
         echo "$running" >&2
-        kill -KILL $tests
-        exit
+        kill -KILL "$1"
+        return
     done
-) &
-wait $tests && status=0 || status=$?
-trap 'rm -f "$log"' EXIT
-[ $status -eq 0 ] || { echo "test.sh: the tests ended with status $status" >&2; exit 1; }
+}
+
+# Runs the tests, writes NAME.log and NAME.xml, and says whether all passed.
+run() { # NAME [ARGUMENT...]
+    local log=$output/$1.log report=$output/$1.xml status=0
+    shift
+    : >"$log"
+    "$bundle" --testing-library swift-testing --no-parallel --xunit-output "$report" "$@" \
+        </dev/null > >(tee "$log") 2>&1 &
+    tests=$!
+    end_if_silent $tests "$log" &
+    wait $tests || status=$?
+    tests=
+    [ $status -eq 0 ] || echo "test.sh: the tests ended with status $status" >&2
+    return $status
+}
+
+# Prints what LOG says of tests that failed.
+print_failures() { # LOG
+    echo "test.sh: this failed:" >&2
+    grep -E '✘ |Fatal error' "$1" | head -n 40 >&2 || true
+}
+
+if run all; then exit 0; fi
+failed=
+[ ! -s "$output/all.xml" ] || failed=$(scripts/failed-suites.sh "$output/all.xml")
+if [ -n "$failed" ] && [ "$(wc -l <<<"$failed")" -le 3 ]; then
+    echo "test.sh: these suites run once more:" $failed >&2
+    if run again --filter "$(paste -sd '|' <<<"$failed")"; then
+        print_failures "$output/all.log"
+        echo "test.sh: it passed when it ran once more" >&2
+        exit 0
+    fi
+    print_failures "$output/again.log"
+    exit 1
+fi
+print_failures "$output/all.log"
+exit 1
