@@ -44,11 +44,7 @@ extension DiskCore {
                 result.isExhausted = cold <= 0
             }
         }
-        for gone in result.gone {
-            didLose(gone)
-            guard let key = gone.key, case .evicted(let reason) = gone.cause else { continue }
-            options.didEvict?(key, reason, gone.bytes)
-        }
+        for gone in result.gone { didLose(gone) }
         return result
     }
 
@@ -103,7 +99,7 @@ extension DiskCore {
         _ reason: DiskEvictionReason?,
         _ result: inout Eviction
     ) -> Bool {
-        let isReported = options.didEvict != nil || options.didLeave != nil
+        let isReported = options.didLeave != nil
         let key = isReported ? record(of: victim.name)?.record.key : nil
         var gone = DiskDeparture(cause: .evicted(.coldBlocks), name: victim.name, key: key)
         if victim.queue == .used, victim.bodyBytes >= options.hugeBody,

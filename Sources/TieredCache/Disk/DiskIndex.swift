@@ -153,13 +153,6 @@ struct DiskIndex: Sendable {
         }
     }
 
-    /// Gives all entries their places.
-    mutating func orderByUse() {
-        guard var entries = unplaced(in: 0..<slots.end) else { return }
-        Self.sort(&entries)
-        placeAsOlder(entries)
-    }
-
     // MARK: Changing
 
     /// Adds an entry as the one used last, or replaces what is known of the name.

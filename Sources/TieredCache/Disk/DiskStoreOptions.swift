@@ -32,9 +32,6 @@ public struct DiskStoreOptions: Sendable {
     /// A hit on one of them opens its file and reads no record. Default 4 MiB, a few thousand entries;
     /// 0 keeps none.
     public var maximumHeadMemory: Int = 4 << 20
-    /// Called with each entry that had to leave, on the thread whose write needed the room, while no
-    /// lock is held.
-    public var didEvict: (@Sendable (CacheKey, DiskEvictionReason, Int64) -> Void)?
 
     /// Whether nothing is to be changed: the directory is not owned, although it may have no owner.
     var isReader = false

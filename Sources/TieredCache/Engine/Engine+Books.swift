@@ -39,9 +39,9 @@ extension Engine {
         )
     }
 
-    func didServeStale(_ request: CacheRequest) {
+    func didServeStale(_ request: CacheRequest, from tier: CacheEvent.Tier) {
         counters.add(to: .staleServed)
-        events.post(CacheEvent(key: request.key, .hit(.disk, isStale: true)))
+        events.post(CacheEvent(key: request.key, .hit(tier, isStale: true)))
     }
 
     func didRevalidate(_ request: CacheRequest, isUnchanged: Bool) {

@@ -194,7 +194,7 @@ extension Engine {
         case .httpStatus where request.relay != nil && remainder.mayReplaceError(rules): break
         default: return nil
         }
-        didServeStale(request)
+        didServeStale(request, from: held.tier)
         return try await heldAnswer(
             request,
             held,

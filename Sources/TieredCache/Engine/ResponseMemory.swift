@@ -10,7 +10,11 @@ final class ResponseMemory: Sendable {
     private let responses: TypedMemoryView<MemoryEntry>
     private let monitor: MemoryPressureMonitor?
 
-    init(_ configuration: Configuration, events: EventHub) throws(CacheError) {
+    init(
+        _ configuration: Configuration,
+        events: EventHub,
+        pressure: (any MemoryPressureSource)? = nil
+    ) throws(CacheError) {
         let limits = try MemoryLimits(maximumCost: Int(clamping: configuration.memoryLimit))
         let tier = MemoryTier(limits: limits, time: configuration.timeSource) { key, cause in
             guard let reason = cause.evictionReason else { return }
@@ -21,8 +25,10 @@ final class ResponseMemory: Sendable {
         // The head counts as well, so a little less than what one value may cost.
         promotionLimit = Int64(limits.maximumEntryCost)
         monitor =
-            configuration.memoryPressureSource.map { source in
-                MemoryPressureMonitor(source: source, cache: tier.cache)
+            (pressure ?? configuration.memoryPressureSource).map { source in
+                MemoryPressureMonitor(source: source) { [weak cache = tier.cache] fraction in
+                    cache?.limit(toFraction: fraction, telling: events)
+                }
             }
     }
 
@@ -48,6 +54,17 @@ final class ResponseMemory: Sendable {
 
     func removeAll() {
         tier.cache.removeAll()
+    }
+}
+
+extension MemoryCache {
+    /// Takes in how much may be used, and tells if that is less than before.
+    fileprivate func limit(toFraction fraction: Double, telling events: EventHub) {
+        let before = statistics.costLimit
+        limit(toFraction: fraction)
+        let limit = statistics.costLimit
+        guard limit < before else { return }
+        events.post(CacheEvent(key: nil, .memoryPressure(limit: Int64(limit))))
     }
 }
 

@@ -8,14 +8,14 @@ import Logging
 /// after all others. Letting go of it cancels what is under way; what arrived stays. May be used
 /// from any thread.
 public final class Prefetcher: Sendable {
-    private struct State {
+    struct State {
         var planner: PrefetchPlanner
         var requests: [CacheKey: CacheRequest] = [:]
         var tasks: [CacheKey: Task<Void, Never>] = [:]
     }
 
     private let engine: Engine
-    private let state: Guarded<State>
+    let state: Guarded<State>
 
     init(_ engine: Engine, options: PrefetchOptions) {
         self.engine = engine
@@ -115,13 +115,6 @@ public final class Prefetcher: Sendable {
             case .fetched(let bytes): return state.planner.didFinish(key, bytes: bytes)
             case .failed(let held): return state.planner.didFail(key, bytes: held)
             }
-        }
-    }
-
-    /// Waits until nothing runs that was started before.
-    package func waitUntilIdle() async {
-        while let task = state.withLock({ $0.tasks.values.first }) {
-            await task.value
         }
     }
 }

@@ -57,7 +57,7 @@ struct DiskIndexTests {
     }
 
     @Test("building puts entries in the order of their use")
-    func built() {
+    func built() throws {
         var index = DiskIndex()
         for (number, use) in [(1, 30), (2, 10), (3, 20), (4, 5)] {
             var new = slot(number, number == 3 ? .prefetched : .used)
@@ -65,7 +65,9 @@ struct DiskIndexTests {
             index.append(new)
             index.append(new)
         }
-        index.orderByUse()
+        var entries = try #require(index.unplaced(in: 0..<Int32.max))
+        DiskIndex.sort(&entries)
+        index.placeAsOlder(entries)
         #expect(order(index) == [3, 4, 2, 1])
         #expect(index.count == 4)
         #expect(index.numbersByShard.map(\.count).reduce(0, +) == 4)

@@ -89,7 +89,7 @@ struct DiskLosingTests {
         let disk = TestDisk(.posix)
         let limit: Int64 = 4 << 20
         var options = disk.options(limit: limit)
-        options.didEvict = { _, _, _ in }
+        options.didLeave = { _ in }
         let time = disk.time
         let tier = DiskTier(time: time) { [options] () throws(CacheError) in
             try DiskStore(options, timeSource: time)

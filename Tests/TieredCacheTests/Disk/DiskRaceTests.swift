@@ -64,13 +64,13 @@ struct DiskRaceTests {
         _ intruder: Intruder,
         limit: Int64 = 64 << 20,
         waiter: NotingWaiter? = nil,
-        didEvict: (@Sendable (CacheKey, DiskEvictionReason, Int64) -> Void)? = nil
+        didLeave: (@Sendable (DiskDeparture) -> Void)? = nil
     ) throws -> DiskStore {
         var options = disk.options(limit: limit)
         options.hugeBody = 1 << 20
         options.headLength = 131_072
         options.lockWaiter = waiter
-        options.didEvict = didEvict
+        options.didLeave = didLeave
         let fileSystem = WatchedFileSystem(disk.fileSystem) { intruder.didCall($0, $1) }
         return try DiskStore(options, fileSystem: fileSystem, timeSource: disk.time)
     }
@@ -249,7 +249,7 @@ struct DiskRaceTests {
     func pinAndEvict(size: Int) throws {
         let disk = TestDisk(.memory)
         let intruder = Intruder()
-        let store = try open(disk, intruder) { _, _, _ in }
+        let store = try open(disk, intruder) { _ in }
         let body = bytes(size)
         try store.store(body, for: key("film"))
         store.closeIdle()

@@ -15,7 +15,10 @@ struct DiskSpaceTests {
         let disk = TestDisk(kind)
         let evicted = Mutex<[String]>([])
         var options = disk.options(limit: 1 << 20)
-        options.didEvict = { key, _, _ in evicted.withLock { $0.append(key.string) } }
+        options.didLeave = { gone in
+            guard case .evicted = gone.cause, let key = gone.key else { return }
+            evicted.withLock { $0.append(key.string) }
+        }
         let store = try disk.open(options)
         try store.store(bytes(60_000), for: key("pinned"), class: .pinned)
         let leased = try store.store(bytes(60_000), for: key("leased"))

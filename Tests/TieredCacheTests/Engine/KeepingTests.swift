@@ -143,6 +143,33 @@ struct KeepingTests {
         }
     }
 
+    @Test(
+        "What stands in for an origin that is gone is told with its tier",
+        arguments: [true, false]
+    )
+    func tierOfWhatIsStale(isInMemory: Bool) async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/page", .generated(length: 1000, cacheControl: "max-age=0"))
+            let request = try fixture.request("/page")
+            func serveStale(_ cache: TieredCache) async throws {
+                await fixture.origin.stop()
+                let events = cache.events()
+                #expect(try await cache.response(for: request).source == .stale)
+                for await event in events {
+                    guard case .hit(let tier, let isStale) = event.kind else { continue }
+                    #expect(tier == (isInMemory ? .memory : .disk) && isStale)
+                    break
+                }
+            }
+            try await fixture.withCache({ $0.retries = 1 }) { cache in
+                _ = try await cache.data(for: request)
+                if isInMemory { try await serveStale(cache) }
+            }
+            if isInMemory { return }
+            try await fixture.withCache({ $0.retries = 1 }) { try await serveStale($0) }
+        }
+    }
+
     @Test("What is less than a block when a download fails is not counted as stored")
     func unsealedEndIsNotStored() async throws {
         try await CacheFixture.run { fixture in

@@ -60,4 +60,26 @@ struct MemoryPressureTests {
         #expect(cache.statistics.costLimit == 45)
         withExtendedLifetime(monitor) {}
     }
+
+    @Test
+    func `The engine tells of each step down and of none up`() async throws {
+        let source = ScriptedPressureSource()
+        let hub = EventHub()
+        var configuration = Configuration(directory: nil)
+        configuration.memoryLimit = 1 << 20
+        let memory = try ResponseMemory(configuration, events: hub, pressure: source)
+        var events = hub.events().makeAsyncIterator()
+        func nextLimit() async -> Int64? {
+            guard case .memoryPressure(let limit)? = await events.next()?.kind else { return nil }
+            return limit
+        }
+        source.press(.warning)
+        #expect(await nextLimit() == Int64(Double(1 << 20) * 0.8))
+        for _ in 0..<10 { source.press(.normal) }
+        source.press(.critical)
+        // From 0.85, to which it has grown back.
+        let limit = Double(try #require(await nextLimit()))
+        #expect(abs(limit - Double(1 << 20) * 0.425) < 2)
+        withExtendedLifetime(memory) {}
+    }
 }

@@ -196,6 +196,15 @@ struct PrefetcherTests {
     }
 }
 
+extension Prefetcher {
+    /// Waits until nothing runs that was started before.
+    fileprivate func waitUntilIdle() async {
+        while let task = state.withLock({ $0.tasks.values.first }) {
+            await task.value
+        }
+    }
+}
+
 extension CacheRequest {
     fileprivate func with(range: Range<Int64>) -> CacheRequest {
         var copy = self
