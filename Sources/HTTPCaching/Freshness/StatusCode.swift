@@ -37,6 +37,23 @@ public enum StatusCode {
         }
     }
 
+    /// Whether the same request may be answered otherwise within moments, and is sent again (row 22).
+    ///
+    /// 522 and 524 are what gateways answer for an origin that does not. Other errors of a server, such as
+    /// 501 and 505, are its answer for now.
+    public static func isTransient(_ status: Int) -> Bool {
+        switch status {
+        case 408, 425, 429, 500, 502, 503, 504, 522, 524: true
+        default: false
+        }
+    }
+
+    /// Whether the same request may be answered otherwise later, be it in hours: any error of a server
+    /// may be mended there.
+    public static func mayPass(_ status: Int) -> Bool {
+        status >= 500 || isTransient(status)
+    }
+
     /// Whether an answer to validation counts as an error behind which a stale response may be
     /// served (RFC 5861 §4).
     public static func isStaleIfErrorStatus(_ status: Int) -> Bool {

@@ -2,10 +2,6 @@ import HTTPCaching
 package import HTTPTypes
 
 extension ResponseDisposition {
-    /// Statuses that pass with time (row 22); 522 and 524 are what gateways answer for an origin
-    /// that does not.
-    private static let transientStatuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504, 522, 524]
-
     /// Decides what `response` means to a request of `kind`.
     ///
     /// - Parameters:
@@ -34,7 +30,7 @@ extension ResponseDisposition {
         case 300..<400 where kind.range == nil:
             // A redirect that is to be followed was followed before; 300 has a body of its own.
             self = Self.whole(response, to: kind, in: context)
-        case let code where Self.transientStatuses.contains(code):
+        case let code where StatusCode.isTransient(code):
             // Row 22: what is held stays; the body of an error is nobody's representation.
             self = .retry(
                 after: RetryAfter.delay(

@@ -189,7 +189,7 @@ extension Engine {
     ) async throws(CacheError) -> CacheResponse? {
         guard let held = remainder.held, remainder.staleOnError != .never else { return nil }
         switch error.code {
-        case .originFailed, .timedOut: break
+        case _ where error.isWithoutAnswer: break
         case .httpStatus where remainder.staleOnError == .error: break
         case .httpStatus where request.relay != nil && remainder.mayReplaceError(rules): break
         default: return nil

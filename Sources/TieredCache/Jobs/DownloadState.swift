@@ -75,11 +75,5 @@ public struct DownloadProblem: Hashable, Sendable {
     public var error: CacheError { CacheError(code, message, status: status) }
 
     /// Whether trying again later may help without anybody changing anything.
-    public var isTransient: Bool {
-        switch code {
-        case .originFailed, .timedOut, .localStorage, .notOwner, .representationChanged: true
-        case .httpStatus: status.map { $0 >= 500 || [408, 425, 429].contains($0) } ?? false
-        default: false
-        }
-    }
+    public var isTransient: Bool { error.mayPass }
 }

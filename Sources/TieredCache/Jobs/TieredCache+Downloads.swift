@@ -82,7 +82,7 @@ extension TieredCache {
 extension DownloadHandle {
     /// The run that ``TieredCache/noteUnfinished(_:)`` stands for has given up.
     package func noteFailure(_ error: CacheError) async {
-        guard error.code == .originFailed || error.code == .timedOut else {
+        guard error.isWithoutAnswer else {
             // Of no use to anybody who would only meet the same again.
             return await job.remove()
         }

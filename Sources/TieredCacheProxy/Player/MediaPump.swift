@@ -88,10 +88,8 @@ enum PumpFailure: Error {
 }
 
 extension CacheError {
-    /// Whether the rest may still be had.
-    fileprivate var isWorthAnotherTry: Bool {
-        code == .originFailed || code == .timedOut || code == .httpStatus
-    }
+    /// Whether the rest may still be had; of a status, asking for the rest tells.
+    fileprivate var isWorthAnotherTry: Bool { isWithoutAnswer || code == .httpStatus }
 }
 
 extension ByteRangeSpec {

@@ -101,13 +101,10 @@ struct MediaSource: Sendable {
     /// - Returns: nil for an error that it is told all the same: what it may do something about, and
     ///   any with which a play would begin.
     private static func isPassing(_ status: Int, _ range: ByteRangeSpec?) -> Bool? {
-        switch status {
-        case 500...: return true
-        case 401, 407: return nil
-        default:
-            guard range?.goesOn == true else { return nil }
-            return [408, 425, 429].contains(status)
+        guard status != 401, status != 407, status >= 500 || range?.goesOn == true else {
+            return nil
         }
+        return StatusCode.mayPass(status)
     }
 
     /// Notes that a player is given bytes of it.

@@ -76,7 +76,7 @@ package struct PlaylistRelay: Sendable {
             guard current.response.status.code < 500 else { return await answer(held, request) }
             return await answer(current, request)
         } catch {
-            guard error.code == .originFailed || error.code == .timedOut else { throw error }
+            guard error.isWithoutAnswer else { throw error }
             return await answer(held, request)
         }
     }
@@ -96,7 +96,7 @@ package struct PlaylistRelay: Sendable {
         _ request: CacheRequest,
         _ error: CacheError
     ) async throws(CacheError) -> Got? {
-        guard error.code == .originFailed || error.code == .timedOut else { return nil }
+        guard error.isWithoutAnswer else { return nil }
         var request = request
         request.policy = .cacheOnly
         do throws(CacheError) {

@@ -23,7 +23,7 @@ struct Patience {
         _ control: ReadControl,
         _ time: any TimeSource
     ) async throws(CacheError) {
-        guard error.mayPass, time.monotonicTime() < deadline else { throw error }
+        guard error.isTransient, time.monotonicTime() < deadline else { throw error }
         lastError = error
         failures += 1
         fruitless = 0
@@ -38,17 +38,6 @@ struct Patience {
             let seen = control.signal.version
             guard time.monotonicTime() < end else { return }
             await control.wait(after: seen, until: end, time: time)
-        }
-    }
-}
-
-extension CacheError {
-    /// Whether asking again later may help.
-    fileprivate var mayPass: Bool {
-        switch code {
-        case .originFailed, .timedOut: true
-        case .httpStatus: [408, 425, 429, 500, 502, 503, 504].contains(status ?? 0)
-        default: false
         }
     }
 }

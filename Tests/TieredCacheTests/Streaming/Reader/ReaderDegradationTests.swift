@@ -155,6 +155,25 @@ struct ReaderDegradationTests {
         }
     }
 
+    @Test("A status that passes for a download passes for a reader", arguments: [503, 522, 524])
+    func passingStatus(_ status: Int) async throws {
+        let film = Self.film()
+        try await CacheFixture.run { fixture in
+            let script = OriginScript.first(1, .cut(after: 100_000)).then(1, .status(status))
+            fixture.origin.serve("/film", film, script)
+            // The download gives up at the status; the reader does not.
+            try await fixture.withCache({ $0.retries = 1 }) { cache in
+                let reader = try await cache.reader(for: fixture.request("/film"))
+                let bytes = try await reader.bytes(
+                    at: 0,
+                    count: 500_000,
+                    deadline: .seconds(200)
+                )
+                #expect(firstDifference(bytes, film.bytes(0..<500_000)) == nil)
+            }
+        }
+    }
+
     @Test("Every byte comes when the disk fails at any write", arguments: 0..<8)
     func diskFails(_ skipping: Int) async throws {
         let film = Self.film()
