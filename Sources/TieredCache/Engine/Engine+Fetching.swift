@@ -171,11 +171,6 @@ extension Engine {
             fill: fill,
             group: isAlone ? soleGroup(fill.group) : fill.group,
             request: request,
-            facts: RequestFacts(
-                method: request.method,
-                fields: request.fields,
-                policy: request.policy
-            ),
             plan: plan,
             base: nil,
             held: held

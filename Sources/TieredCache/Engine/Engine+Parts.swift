@@ -135,7 +135,7 @@ extension LookupOperation {
             guard entry.isComplete else { return nil }
         }
         let decision = head.reuse(
-            for: facts,
+            for: request.facts,
             requestFields: request.fields,
             rules: engine.rules,
             now: engine.time.wallTime()

@@ -15,7 +15,7 @@ extension DownloadOperation {
         )
         let storability = Storability.decide(
             response: stored.facts,
-            request: facts,
+            request: request.facts,
             hasExplicitKey: request.hasExplicitKey,
             isSelective: request.isSelective,
             rules: engine.rules

@@ -16,7 +16,7 @@ extension DownloadOperation {
             start.coding == .identity, engine.configuration.directory != nil,
             let length = partLength(head.response, start),
             let stored = storedPart(head, length: length),
-            LonePart.isStorable(stored.facts, request: facts, rules: engine.rules)
+            LonePart.isStorable(stored.facts, request: request.facts, rules: engine.rules)
         else { return nil }
         do throws(CacheError) {
             let key = engine.partKey(for: stored, of: request.key)

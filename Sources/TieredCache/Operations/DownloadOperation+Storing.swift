@@ -189,7 +189,7 @@ extension DownloadOperation {
                 responseTime: head.responseTime,
                 isPersonal: stored.facts.isPersonal
             ),
-            request: facts,
+            request: request.facts,
             hasExplicitKey: request.hasExplicitKey,
             isBypassed: request.relay?.upload != nil && request.method == .get,
             isSelective: request.isSelective,

@@ -16,7 +16,6 @@ struct DownloadOperation: Sendable {
     /// The queue's group of this flight; not always that of the fill.
     let group: FlightGroup
     let request: CacheRequest
-    let facts: RequestFacts
     let plan: DownloadPlan
     /// What the bytes are joined to if the origin still has it.
     let base: Fill.Generation?

@@ -55,17 +55,6 @@ struct LookupOperation: Sendable {
 
     let engine: Engine
     let request: CacheRequest
-    let facts: RequestFacts
-
-    init(engine: Engine, request: CacheRequest) {
-        self.engine = engine
-        self.request = request
-        facts = RequestFacts(
-            method: request.method,
-            fields: request.fields,
-            policy: request.policy
-        )
-    }
 
     /// Looks up without blocking the calling thread on the disk.
     func perform() async throws(CacheError) -> Answer {
@@ -115,7 +104,7 @@ struct LookupOperation: Sendable {
 
     func decision(about held: HeldResponse) -> ReuseDecision {
         held.head.reuse(
-            for: facts,
+            for: request.facts,
             requestFields: request.fields,
             rules: engine.rules,
             now: engine.time.wallTime()
@@ -164,7 +153,7 @@ struct LookupOperation: Sendable {
         lacking held: HeldResponse? = nil
     ) throws(CacheError) -> Answer {
         engine.didMiss(request, cause)
-        guard request.policy != .cacheOnly, !facts.cacheControl.onlyIfCached else {
+        guard request.policy != .cacheOnly, !request.facts.cacheControl.onlyIfCached else {
             throw notCached()
         }
         var remainder = Remainder(task: .fetch, reason: reason)
@@ -219,7 +208,7 @@ struct LookupOperation: Sendable {
         let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
         guard let wanted else { return try partialOfUnknownLength(held) }
         if !held.holds(wanted) {
-            guard request.policy != .cacheOnly, !facts.cacheControl.onlyIfCached else {
+            guard request.policy != .cacheOnly, !request.facts.cacheControl.onlyIfCached else {
                 engine.didMiss(request, .partial)
                 throw notCached("it is held only in part")
             }
@@ -227,7 +216,8 @@ struct LookupOperation: Sendable {
                 return answer
             }
         } else if request.endsInMiddle(of: held), request.policy != .cacheOnly,
-            !facts.cacheControl.onlyIfCached, let answer = try await incomplete(held, wanted)
+            !request.facts.cacheControl.onlyIfCached,
+            let answer = try await incomplete(held, wanted)
         {
             return answer
         }

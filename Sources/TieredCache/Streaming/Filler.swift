@@ -12,7 +12,6 @@ final class Filler: Sendable {
     let engine: Engine
     let fill: Fill
     let request: CacheRequest
-    let facts: RequestFacts
     let head: StoredResponse
 
     init(engine: Engine, fill: Fill, request: CacheRequest, head: StoredResponse) {
@@ -20,7 +19,6 @@ final class Filler: Sendable {
         self.fill = fill
         self.request = request
         self.head = head
-        facts = RequestFacts(method: request.method, fields: request.fields)
     }
 
     /// Whether a flight that completes the body compares it with a digest before it ends.
@@ -153,7 +151,6 @@ final class Filler: Sendable {
             fill: fill,
             group: group,
             request: request,
-            facts: facts,
             plan: plan,
             base: base,
             held: held
