@@ -106,7 +106,7 @@ extension MediaExchange {
                 return try await refuseRange(length)
             }
             fields[.contentRange] =
-                "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)"
+                ContentRange.bytes(range, completeLength: length).fieldValue
             let part = answer.bytes[Int(range.lowerBound)..<Int(range.upperBound)]
             return try await send(206, fields, Array(part))
         case .answerWhole:

@@ -158,7 +158,7 @@ struct MediaExchange: Sendable {
         let range = response.range.lowerBound..<(response.range.upperBound ?? length)
         if isPartial {
             fields[.contentRange] =
-                "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)"
+                ContentRange.bytes(range, completeLength: length).fieldValue
         }
         let head = ResponseHead(
             status: isPartial ? 206 : 200,
@@ -209,7 +209,7 @@ struct MediaExchange: Sendable {
 
     func refuseRange(_ length: Int64) async throws {
         var fields = HTTPFields()
-        fields[.contentRange] = "bytes */\(length)"
+        fields[.contentRange] = ContentRange.unsatisfied(completeLength: length).fieldValue
         fields[.acceptRanges] = "bytes"
         try await send(416, fields, .length(0))
     }

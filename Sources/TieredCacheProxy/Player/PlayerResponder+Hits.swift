@@ -78,7 +78,7 @@ extension PlayerResponder {
         head.lines = lines
         if plain.range != nil {
             head.fields[.contentRange] =
-                "bytes \(hit.range.lowerBound)-\(hit.range.upperBound - 1)/\(hit.completeLength)"
+                ContentRange.bytes(hit.range, completeLength: hit.completeLength).fieldValue
         }
         let generation = hit.head.generation
         return HeldAnswer(head: head, bytes: hit.bytes, range: hit.range) { offset, writer in
