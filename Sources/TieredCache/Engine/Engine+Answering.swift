@@ -80,22 +80,6 @@ extension Engine {
         )
     }
 
-    /// Pins an entry that was stored without a pin.
-    ///
-    /// - Returns: why it cannot be pinned.
-    func keepPin(_ entry: DiskEntry, _ request: CacheRequest) async -> CacheError? {
-        guard request.isPinned, !entry.isPinned else { return nil }
-        return await writers.run { [self] in
-            do throws(CacheError) {
-                try entry.setPinned(true)
-                return nil
-            } catch {
-                didFailToStore(request, error)
-                return error
-            }
-        }
-    }
-
     /// Reads a small whole body at once, which also promotes it; follows a large one.
     func diskBody(
         _ entry: DiskEntry,

@@ -29,14 +29,10 @@ extension Engine {
         let lookup = LookupOperation(engine: self, request: request)
         return CombinedOperation(
             priority: request.priority,
-            lookup: { [self] () async throws(CacheError) in
-                let answer = try await lookup.perform()
-                if case .complete = answer { await pinIfAsked(request) }
-                return answer
-            },
+            lookup: { () async throws(CacheError) in try await lookup.perform() },
             download: { [self] (remainder, context) async throws(CacheError) in
                 let response = try await fetch(request, remainder, context)
-                await pinIfAsked(request)
+                if response.body.source.storageKey == nil { await keepPin(nil, request) }
                 return response
             }
         )

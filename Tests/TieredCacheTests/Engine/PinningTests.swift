@@ -29,6 +29,39 @@ struct PinningTests {
         }
     }
 
+    @Test("A pin on what is held that cannot be kept is tried, counted and told once")
+    func failsOnce() async throws {
+        try await CacheFixture.run { fixture in
+            let resource = OriginResource.generated(length: 5000, cacheControl: "max-age=60")
+            fixture.origin.serve("/a", resource)
+            var request = try fixture.request("/a")
+            let disk = InMemoryFileSystem()
+            func withCache(_ body: (TieredCache) async throws -> Void) async throws {
+                let cache = try TieredCache(fixture.configuration(), fileSystem: disk)
+                defer { disk.heal() }
+                do {
+                    try await body(cache)
+                } catch {
+                    await cache.shutdown()
+                    throw error
+                }
+                await cache.shutdown()
+            }
+            try await withCache { _ = try await $0.data(for: request) }
+            request.isPinned = true
+            try await withCache { cache in
+                disk.fail(.rename, with: .ioError, times: .max)
+                let response = try await cache.response(for: request)
+                #expect(response.storageTrouble?.code == .localStorage)
+                #expect(
+                    try await firstDifference(response.body.collect(), resource.allBytes) == nil
+                )
+                #expect(cache.statistics.storageFailures == 1)
+                #expect(try await cache.entry(for: request)?.isPinned == false)
+            }
+        }
+    }
+
     @Test("A prefetch that the disk does not take fails")
     func prefetch() async throws {
         try await CacheFixture.run { fixture in
