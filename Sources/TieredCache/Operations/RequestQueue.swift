@@ -151,6 +151,13 @@ package final class RequestQueue: Sendable {
         _ = await drained.wait()
     }
 
+    /// The next byte behind `offset` that a flight of a key is about to bring; nil where none is.
+    ///
+    /// - Complexity: O(n) in the number of flights.
+    package func nextPosition(after offset: Int64, of key: CacheKey) -> Int64? {
+        state.withLock { $0.machine.nextPosition(after: offset, of: key) }
+    }
+
     /// What the queue is doing at this instant.
     package func snapshot() -> RequestQueueSnapshot {
         state.withLock { $0.machine.snapshot() }

@@ -15,6 +15,19 @@ extension RequestQueueStateMachine {
         flights[id]?.hasBytes = true
     }
 
+    /// The next byte behind `offset` that a flight of a key is about to bring, whatever selects it.
+    package func nextPosition(after offset: Int64, of key: CacheKey) -> Int64? {
+        var next: Int64?
+        for flight in flights.values where flight.group.key == key {
+            if case .cancelled = flight.state { continue }
+            guard flight.position > offset, flight.position < flight.coverage.upperBound else {
+                continue
+            }
+            next = min(next ?? .max, flight.position)
+        }
+        return next
+    }
+
     /// The flight's subscriber has left and stays for `amount` bytes more; of no effect where there are
     /// others.
     package mutating func linger(_ id: FlightID, for amount: Int64) {

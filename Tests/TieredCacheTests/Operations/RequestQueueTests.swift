@@ -51,6 +51,30 @@ struct RequestQueueTests {
     }
 
     @Test
+    func `The next position is that of the nearest flight of the key that still brings bytes`()
+        async throws
+    {
+        let works = (0..<5).map { _ in ControlledWork() }
+        let near = queue.join("a", works[0], at: 100, coverage: 100..<200)
+        let far = queue.join("a", works[1], at: 500, coverage: 500..<600)
+        let other = queue.join("b", works[2], at: 60, coverage: 60..<70)
+        let left = queue.join("a", works[3], at: 70, coverage: 70..<80)
+        let done = queue.join("a", works[4], at: 80, coverage: 80..<90)
+        let key = CacheKey(explicit: "a")
+        _ = try await works[3].context()
+        left.cancel()
+        try await works[4].context().didAdvance(to: 90)
+        #expect(queue.nextPosition(after: 0, of: key) == 100)
+        try await works[0].context().didAdvance(to: 150)
+        #expect(queue.nextPosition(after: 100, of: key) == 150)
+        #expect(queue.nextPosition(after: 150, of: key) == 500)
+        #expect(queue.nextPosition(after: 500, of: key) == nil)
+        #expect(queue.nextPosition(after: 0, of: CacheKey(explicit: "c")) == nil)
+        withExtendedLifetime((near, far, other, done)) {}
+        queue.cancelAll()
+    }
+
+    @Test
     func `Requests that differ in selecting fields never join`() {
         let key = CacheKey(explicit: "a")
         let subscriptions = ["alice", "bob"].map { user in

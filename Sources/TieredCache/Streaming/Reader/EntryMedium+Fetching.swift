@@ -117,7 +117,11 @@ extension EntryMedium {
     private func fetch(_ order: ReadAheadPlanner.Order, _ filler: Filler, isAlone: Bool) {
         let first = order.range.lowerBound
         var limit = isSequential ? .max : order.range.upperBound
-        if !isSequential, !isAlone { limit = min(limit, startOfOthers(after: first)) }
+        if !isSequential, !isAlone {
+            // What lies behind the start of another transfer is brought by that.
+            let key = filler.request.key
+            limit = min(limit, engine.queue.nextPosition(after: first, of: key) ?? .max)
+        }
         let flight = filler.join(entry, at: first, limit: limit, isAlone: isAlone)
         let ride = Ride(window: order.window, range: first..<limit, flight: flight)
         let abandoned = state.withLock { state in
@@ -134,16 +138,6 @@ extension EntryMedium {
             ride.flight.cancel()
         }
         if isSequential, let number { filler.fill.didJoin(flight.flight, reader: number) }
-    }
-
-    /// Where the next transfer of somebody else begins, which will bring what lies there.
-    private func startOfOthers(after offset: Int64) -> Int64 {
-        let key = filler?.request.key ?? entry.key
-        let starts = engine.queue.snapshot().flights.compactMap { flight in
-            flight.key == key && flight.state != .cancelled && flight.position > offset
-                && flight.position < flight.coverage.upperBound ? flight.position : nil
-        }
-        return starts.min() ?? .max
     }
 }
 
