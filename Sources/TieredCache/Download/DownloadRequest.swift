@@ -167,12 +167,3 @@ package struct DownloadRequest: Hashable, Sendable {
         }
     }
 }
-
-extension CacheRequest {
-    /// Whether a field is the engine's to set, so that a request cannot bring it.
-    package static func isOwnField(_ field: HTTPField) -> Bool {
-        guard DownloadRequest.ownFields.contains(field.name) else { return false }
-        // What is sent in any case does no harm.
-        return field.name != .acceptEncoding || field.value.lowercased() != "identity"
-    }
-}

@@ -1,4 +1,4 @@
-import HTTPTypes
+package import HTTPTypes
 
 extension CacheRequest {
     /// Equal exactly for requests that may share a transfer (invariant 8): method, fields, body.
@@ -16,5 +16,14 @@ extension CacheRequest {
             parts.append(body.withUnsafeBytes { MD5.digest(of: $0).hexadecimal })
         }
         return parts.joined(separator: " ")
+    }
+}
+
+extension CacheRequest {
+    /// Whether a field is the engine's to set, so that a request cannot bring it.
+    package static func isOwnField(_ field: HTTPField) -> Bool {
+        guard DownloadRequest.ownFields.contains(field.name) else { return false }
+        // What is sent in any case does no harm.
+        return field.name != .acceptEncoding || field.value.lowercased() != "identity"
     }
 }
