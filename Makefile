@@ -38,6 +38,7 @@ format: ## Rewrite the sources in the house style
 
 lint: ## Refuse what is not in the house style, and references to invariants or rows that are none
 	scripts/check-references.sh
+	@! grep -rnE --include='*.swift' '(^|[^A-Za-z])try\?' Sources # handle an error, or say why not
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzzing
 
 docs: setup ## Build the documentation into .build/documentation

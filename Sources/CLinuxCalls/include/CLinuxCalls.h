@@ -1,4 +1,6 @@
-/// The Linux calls that Swift's overlay lacks. Header only.
+/// The Linux calls that Swift's overlay lacks, and the hash of the memory tier's keys.
+///
+/// Short ones are `static inline`; the rest is defined in the C files with the headers' names.
 #ifndef TIEREDCACHE_CLINUXCALLS_H
 #define TIEREDCACHE_CLINUXCALLS_H
 

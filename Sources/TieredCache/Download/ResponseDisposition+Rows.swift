@@ -95,6 +95,18 @@ extension ResponseDisposition {
         return .newGeneration(start)
     }
 
+    /// The complete length that a 416 tells.
+    private static func completeLength(of response: HTTPResponse) -> Int64? {
+        do throws(FieldSyntaxError) {
+            guard case .unsatisfied(let length)? = try ContentRange.parse(in: response.headerFields)
+            else { return nil }
+            return length
+        } catch {
+            // A field that cannot be read says as much as none.
+            return nil
+        }
+    }
+
     /// Rows 15 and 16: nothing at the offset asked for.
     private static func unsatisfied(
         _ response: HTTPResponse,
@@ -102,10 +114,8 @@ extension ResponseDisposition {
         in context: ResponseContext
     ) -> ResponseDisposition {
         guard let asked = kind.range else { return .unsuccessful }
-        guard let content = try? ContentRange.parse(in: response.headerFields),
-            case .unsatisfied(let length) = content
-        else {
-            // Row 16. A field that cannot be read says as much as none.
+        guard let length = completeLength(of: response) else {
+            // Row 16.
             return .restart(.rangesUntrusted("answered 416 without the complete length"))
         }
         // Row 28: there is nothing to compare.

@@ -77,14 +77,16 @@ public struct LinuxMemoryPressureSource: MemoryPressureSource {
 
     /// The text of a small file, or `nil` if there is none: any of them may be missing.
     private func text(of path: FilePath) -> String? {
-        guard let file = try? FileDescriptor.open(path, .readOnly, options: .closeOnExec) else {
-            return nil
-        }
-        defer { try? file.close() }
         var bytes = [UInt8](repeating: 0, count: 16_384)
-        guard let count = try? bytes.withUnsafeMutableBytes({ try file.read(into: $0) }) else {
+        do {
+            let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+            let count = try file.closeAfter {
+                try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
+            }
+            return String(decoding: bytes[..<count], as: UTF8.self)
+        } catch {
+            // A kernel without it, or a group that has gone meanwhile: it says nothing about memory.
             return nil
         }
-        return String(decoding: bytes[..<count], as: UTF8.self)
     }
 }

@@ -16,7 +16,7 @@ public struct RouteMonitor: NetworkMonitor {
     public func events() -> AsyncStream<NetworkEvent> {
         #if os(Linux)
         AsyncStream(bufferingPolicy: .bufferingNewest(256)) { continuation in
-            let executor = IOExecutor(threads: 1)
+            let executor = IOExecutor(threads: 1, name: "tc-route")
             let task = Task(executorPreference: executor) {
                 RouteWatch(continuation).run()
                 continuation.finish()

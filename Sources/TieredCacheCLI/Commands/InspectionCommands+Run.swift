@@ -140,8 +140,12 @@ extension VerifyCommand {
         // What is swept could not be told of any more.
         let found = try await cache.withCache(isReading: !repair, isSwept: false) { cache in
             try await cache.verify(repair: repair) { finding in
-                // A closed pipe shows when the sum is written.
-                if !isSilent { try? StandardOutput.writeLine(finding.line) }
+                guard !isSilent else { return }
+                do throws(CommandFailure) {
+                    try StandardOutput.writeLine(finding.line)
+                } catch {
+                    // A closed pipe shows when the sum is written.
+                }
             }
         }
         let report = VerifyReport(

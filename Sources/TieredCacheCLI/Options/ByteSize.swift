@@ -10,8 +10,11 @@ struct ByteSize: ExpressibleByArgument, Hashable {
     }
 
     init?(argument: String) {
-        // The parser's own message names the option and the value.
-        guard let bytes = try? ByteCountFormat.parse(argument) else { return nil }
-        self.bytes = bytes
+        do throws(CacheError) {
+            bytes = try ByteCountFormat.parse(argument)
+        } catch {
+            // The parser's own message names the option and the value.
+            return nil
+        }
     }
 }

@@ -70,8 +70,11 @@ final class OutputFile {
     deinit {
         guard !isClosed else { return }
         if case .temporary(let path) = kind { Self.remove(path) }
-        // Nothing was promised about these bytes.
-        try? descriptor.close()
+        do {
+            try descriptor.close()
+        } catch {
+            // Nothing was promised about these bytes.
+        }
     }
 
     /// Appends bytes.

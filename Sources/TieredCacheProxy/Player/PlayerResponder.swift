@@ -123,8 +123,11 @@ struct PlayerResponder: Responder {
         } onCancel: {
             Task {
                 if !start.hasBegun {
-                    // Cancelled only where the server stops: then at once.
-                    try? await settings.timeSource.sleep(for: settings.lingerTime)
+                    do {
+                        try await settings.timeSource.sleep(for: settings.lingerTime)
+                    } catch {
+                        // Cancelled only where the server stops: then at once.
+                    }
                 }
                 work.cancel()
             }

@@ -114,11 +114,14 @@ extension ConnectionHandler {
     /// The descriptor of the socket, which is found out once; nil if the channel has none.
     private func socket(of context: ChannelHandlerContext) -> CInt? {
         if let descriptor { return descriptor }
-        // A channel that is no socket is written to as usual.
-        let found = try? context.channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(
-            of: NIOBSDSocket.Handle.self
-        ) { $0 }
-        descriptor = found ?? nil
+        do {
+            descriptor = try context.channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(
+                of: NIOBSDSocket.Handle.self
+            ) { $0 }
+        } catch {
+            // A channel that is closed has none any more: it is written to as usual, and that fails.
+            descriptor = nil
+        }
         return descriptor
     }
 

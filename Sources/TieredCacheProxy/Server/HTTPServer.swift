@@ -79,11 +79,14 @@ final class HTTPServer: Sendable {
             )
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    // A kernel without it does the same more slowly.
-                    try? channel.syncOptions?.setOption(
-                        .tcpOption(.unsentMark),
-                        value: .init(unsentMark)
-                    )
+                    do {
+                        try channel.syncOptions?.setOption(
+                            .tcpOption(.unsentMark),
+                            value: .init(unsentMark)
+                        )
+                    } catch {
+                        // A kernel without it does the same more slowly.
+                    }
                     connections.enter(channel)
                     try channel.pipeline.syncOperations.addRequestHandlers(server)
                 }

@@ -145,10 +145,13 @@ struct OriginConnection: Sendable {
     private func drain(_ options: any SocketOptionProvider) async {
         #if os(Linux)
         for _ in 0..<200 {
-            guard let info = try? await options.getTCPInfo().get(), info.tcpi_unacked > 0 else {
-                return  // Nothing is under way, or the socket is gone.
+            do {
+                guard try await options.getTCPInfo().get().tcpi_unacked > 0 else { return }
+                try await Task.sleep(for: .milliseconds(5))
+            } catch {
+                // The socket is gone, or the test is over: nothing to wait for.
+                return
             }
-            do { try await Task.sleep(for: .milliseconds(5)) } catch { return }
         }
         #endif
     }

@@ -240,7 +240,7 @@ public final class BlockingReader: Sendable {
     private func end(
         _ result: Result<CacheReader, CacheError>
     ) throws(CacheError) -> CacheReader {
-        let reader = try? result.get()
+        let reader: CacheReader? = if case .success(let opened) = result { opened } else { nil }
         let (isCancelled, isInterrupted) = state.withLock { state in
             state.stopOpening = nil
             state.reader = reader
