@@ -174,7 +174,7 @@ final class FollowingBody: BodySource {
     /// Lets the flight of this reader come to its own end, which is at most a block away.
     ///
     /// So that the block is held and the connection can be used again. An origin that does not
-    /// come to an end is waited for no longer than two seconds.
+    /// come to an end is waited for as long as for a reader that has left.
     private func linger() async {
         guard let filler, let flight = state.withLock({ $0.flight }), flight.outcome == nil,
             flight.isFirst || filler.awaitsVerdict
@@ -183,7 +183,7 @@ final class FollowingBody: BodySource {
         // Comparing digests takes as long as the body is long.
         let awaitsVerdict = filler.awaitsVerdict && entry.isComplete
         let patience =
-            awaitsVerdict ? nil : engine.time.alarm(after: .seconds(2)) { flight.cancel() }
+            awaitsVerdict ? nil : engine.time.alarm(after: Lingering.patience) { flight.cancel() }
         defer { patience?.cancel() }
         while !Task.isCancelled, flight.outcome == nil {
             let seen = fill.signal.version

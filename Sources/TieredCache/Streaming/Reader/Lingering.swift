@@ -5,7 +5,10 @@ import HTTPCaching
 /// A player that seeks or reconnects often comes back at the next byte; it then continues the
 /// transfer instead of making a new one. At most two seconds, and at most 1 MiB more.
 enum Lingering {
+    /// How long a transfer goes on that no reader waits for: ``FollowingBody`` has no more patience with an
+    /// origin that does not come to the end of what the reader has got.
     static let patience = Duration.seconds(2)
+    /// How many bytes it brings meanwhile; what is under way by then is the rest of the 1 MiB.
     static let amount: Int64 = 768 << 10
 
     /// Keeps the shares in the flights, from outside of any task of the caller's.
