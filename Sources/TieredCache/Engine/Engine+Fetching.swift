@@ -101,13 +101,7 @@ extension Engine {
         guard request.relay != nil, flight.base == nil, !flight.subscription.isFirst else {
             return true
         }
-        let decision = generation.head.reuse(
-            for: request.facts,
-            requestFields: request.fields,
-            rules: rules,
-            now: time.wallTime()
-        )
-        return decision.action == .use || decision.action == .useAndRevalidate
+        return reuse(of: generation.head, for: request).isUse
     }
 
     /// The bytes that a request wants of a body that is not stored.

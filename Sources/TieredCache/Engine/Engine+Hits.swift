@@ -8,7 +8,7 @@ extension Engine {
     /// What answers a request at once; nil, whatever the reason, where it takes more than a look.
     func hit(_ repeated: RepeatedRequest, _ spec: ByteRangeSpec?) -> ImmediateHit? {
         let request = repeated.request
-        guard request.isCacheable, request.policy != .reload, !request.isPinned else { return nil }
+        guard request.mayBeAnsweredAtOnce else { return nil }
         if let entry = memory.entry(forKey: request.key) {
             guard entry.head.mayAnswer(request) else { return nil }
             let head = repeated.head(of: entry)
@@ -38,12 +38,7 @@ extension Engine {
         _ bytes: (Range<Int64>) -> HeldBytes?
     ) -> ImmediateHit? {
         let request = repeated.request
-        let decision = head.stored.reuse(
-            for: request.facts,
-            requestFields: request.fields,
-            rules: rules,
-            now: time.wallTime()
-        )
+        let decision = reuse(of: head.stored, for: request)
         guard decision.action == .use, !decision.isStale,
             // Another client's own fields are not looked at here.
             request.relay == nil || head.stored.selectingFields.isEmpty,

@@ -134,12 +134,7 @@ extension LookupOperation {
             // Its selecting fields have the range, so that only the same request matches.
             guard entry.isComplete else { return nil }
         }
-        let decision = head.reuse(
-            for: request.facts,
-            requestFields: request.fields,
-            rules: engine.rules,
-            now: engine.time.wallTime()
-        )
+        let decision = engine.reuse(of: head, for: request)
         guard decision.action == .use else { return nil }
         return HeldPart(
             head: head,

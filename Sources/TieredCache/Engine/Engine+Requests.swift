@@ -96,7 +96,7 @@ extension Engine {
     /// What memory holds for a request that it may answer.
     @inline(__always)
     private func memoryEntry(_ request: CacheRequest) -> MemoryEntry? {
-        guard request.isCacheable, request.policy != .reload, !request.isPinned,
+        guard request.mayBeAnsweredAtOnce,
             let entry = memory.entry(forKey: request.key), !entry.isForClientsOnly
         else { return nil }
         return entry
@@ -108,12 +108,7 @@ extension Engine {
         _ request: CacheRequest,
         _ now: WallTime
     ) -> ReuseDecision? {
-        let decision = entry.head.reuse(
-            for: request.facts,
-            requestFields: request.fields,
-            rules: rules,
-            now: now
-        )
+        let decision = reuse(of: entry.head, for: request, at: now)
         return decision.action == .use ? decision : nil
     }
 

@@ -73,15 +73,4 @@ extension StoredResponse {
 
     /// The fields that select, in the order in which they are kept: by name.
     fileprivate var selectingNames: [String] { selectingFields.map(\.name) }
-
-    /// Whether the response has the form that a request needs.
-    ///
-    /// What came through as it is may be a redirect or a coded body, which the application never
-    /// sees; what was fetched for the application may lie behind a redirect, which another client
-    /// would have to see.
-    func mayAnswer(_ request: CacheRequest) -> Bool {
-        guard request.relay == nil else { return origin.finalURL == nil }
-        guard flags.contains(.relayed) else { return true }
-        return !(300...399).contains(status) && ContentCoding(in: fields) == .identity
-    }
 }

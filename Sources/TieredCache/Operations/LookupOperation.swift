@@ -88,8 +88,7 @@ struct LookupOperation: Sendable {
             let held = try await held()
             guard try await part(insteadOf: held) == nil else { return true }
             guard let held else { return false }
-            let decision = decision(about: held)
-            guard decision.action == .use || decision.action == .useAndRevalidate,
+            guard decision(about: held).isUse,
                 let wanted = try WantedRange.resolve(
                     request,
                     completeLength: held.completeLength
@@ -103,12 +102,7 @@ struct LookupOperation: Sendable {
     }
 
     func decision(about held: HeldResponse) -> ReuseDecision {
-        held.head.reuse(
-            for: request.facts,
-            requestFields: request.fields,
-            rules: engine.rules,
-            now: engine.time.wallTime()
-        )
+        engine.reuse(of: held.head, for: request)
     }
 
     /// What is held for the request: of several variants the one that it selects, else any.

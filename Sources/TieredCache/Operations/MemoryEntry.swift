@@ -13,8 +13,7 @@ final class MemoryEntry: Sendable {
     let varies: Bool
     /// The number of the body on disk that this is a copy of; nil where there is none.
     let generation: UInt64?
-    /// Whether the response came through for another client in a form that the application never
-    /// sees; looked at by every hit.
+    /// ``StoredResponse/isForClientsOnly``, looked at by every hit.
     let isForClientsOnly: Bool
 
     /// Tells entries apart, also those that are no more.
@@ -33,9 +32,7 @@ final class MemoryEntry: Sendable {
         self.head = head
         self.body = body
         varies = !head.selectingFields.isEmpty
-        isForClientsOnly =
-            head.flags.contains(.relayed)
-            && ((300...399).contains(head.status) || ContentCoding(in: head.fields) != .identity)
+        isForClientsOnly = head.isForClientsOnly
     }
 
     /// Whether a request that has no word about caching may use the entry without a further look.

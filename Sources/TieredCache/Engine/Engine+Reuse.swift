@@ -1,0 +1,52 @@
+import HTTPCaching
+
+// Whether what is stored may answer a request without the origin.
+extension Engine {
+    /// What the rules say; the one place that asks them.
+    @inline(__always)
+    func reuse(
+        of stored: StoredResponse,
+        for request: CacheRequest,
+        at now: WallTime
+    ) -> ReuseDecision {
+        stored.reuse(
+            for: request.facts,
+            requestFields: request.fields,
+            rules: rules,
+            now: now
+        )
+    }
+
+    /// The same now.
+    func reuse(of stored: StoredResponse, for request: CacheRequest) -> ReuseDecision {
+        reuse(of: stored, for: request, at: time.wallTime())
+    }
+}
+
+extension CacheRequest {
+    /// Whether a look at what is stored may answer it: nothing has to be asked or changed first.
+    @inline(__always)
+    var mayBeAnsweredAtOnce: Bool { isCacheable && policy != .reload && !isPinned }
+}
+
+extension ReuseDecision {
+    /// Whether the stored response answers, whatever is done besides.
+    var isUse: Bool { action == .use || action == .useAndRevalidate }
+}
+
+extension StoredResponse {
+    /// Whether the response came through for another client in a form that the application never sees:
+    /// a redirect, or a coded body.
+    var isForClientsOnly: Bool {
+        flags.contains(.relayed)
+            && ((300...399).contains(status) || ContentCoding(in: fields) != .identity)
+    }
+
+    /// Whether the response has the form that a request needs.
+    ///
+    /// What was fetched for the application may lie behind a redirect, which another client would have to
+    /// see.
+    func mayAnswer(_ request: CacheRequest) -> Bool {
+        request.relay == nil ? !isForClientsOnly : origin.finalURL == nil
+    }
+}
