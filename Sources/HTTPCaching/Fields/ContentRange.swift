@@ -66,9 +66,10 @@ public enum ContentRange: Hashable, Sendable {
     /// The value as it is sent.
     public var fieldValue: String {
         switch self {
-        case .bytes(let range, let length):
-            "bytes \(range.lowerBound)-\(range.upperBound - 1)/"
-                + (length.map(String.init) ?? "*")
+        case .bytes(let range, let length?):
+            "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)"
+        case .bytes(let range, nil):
+            "bytes \(range.lowerBound)-\(range.upperBound - 1)/*"
         case .unsatisfied(let length):
             "bytes */\(length)"
         }
