@@ -21,18 +21,28 @@ extension RequestQueueStateMachine {
         let subscriber = makeSubscriberID()
         guard !isShutDown else {
             let actions = [Action.complete(subscriber, .shutDown)]
-            return Join(subscriber: subscriber, flight: nil, isNew: false, actions: actions)
+            return Join(
+                subscriber: subscriber,
+                flight: nil,
+                isNew: false,
+                end: coverage.upperBound,
+                actions: actions
+            )
         }
         if let id = joinableFlight(group, wanting: offset, maximumDistance: maximumDistance) {
-            add(subscriber, priority: priority, to: id)
-            let actions = makeRoom(for: id)
-            return Join(subscriber: subscriber, flight: id, isNew: false, actions: actions)
+            return join(id, subscriber, priority: priority)
         }
         let id = makeFlight(group, coverage: coverage, host: host)
         add(subscriber, priority: priority, to: id)
         waiting.insert(id, kind: .queued, host: host, priority: priority)
         let actions = fillSlots() + makeRoom(for: id)
-        return Join(subscriber: subscriber, flight: id, isNew: true, actions: actions)
+        return Join(
+            subscriber: subscriber,
+            flight: id,
+            isNew: true,
+            end: coverage.upperBound,
+            actions: actions
+        )
     }
 
     /// Subscribes to the flight that will bring the byte at `offset`, if there is one.
@@ -50,10 +60,23 @@ extension RequestQueueStateMachine {
         guard !isShutDown,
             let id = joinableFlight(group, wanting: offset, maximumDistance: nil)
         else { return nil }
-        let subscriber = makeSubscriberID()
+        return join(id, makeSubscriberID(), priority: priority)
+    }
+
+    private mutating func join(
+        _ id: FlightID,
+        _ subscriber: SubscriberID,
+        priority: RequestPriority
+    ) -> Join {
         add(subscriber, priority: priority, to: id)
         let actions = makeRoom(for: id)
-        return Join(subscriber: subscriber, flight: id, isNew: false, actions: actions)
+        return Join(
+            subscriber: subscriber,
+            flight: id,
+            isNew: false,
+            end: flights[id]?.coverage.upperBound ?? .max,
+            actions: actions
+        )
     }
 
     /// A subscriber is no longer interested; the last one to leave cancels the flight.

@@ -40,6 +40,8 @@ package struct RequestQueueStateMachine {
         package let flight: FlightID?
         /// Whether the flight was made for this subscriber.
         package let isNew: Bool
+        /// Where what the flight brings ends, as far as that is known.
+        package let end: Int64
         package let actions: [Action]
     }
 

@@ -6,6 +6,9 @@ package final class Subscription: Sendable {
     package let flight: FlightID?
     /// Whether the flight was made for this subscription; otherwise it joined one under way.
     package let isFirst: Bool
+    /// Where what the flight brings ended when this subscription was made; `.max` where that was not
+    /// known.
+    package let end: Int64
     private let id: SubscriberID
     private let queue: RequestQueue
     private let latch: Latch<Void>
@@ -19,6 +22,7 @@ package final class Subscription: Sendable {
     ) {
         flight = join.flight
         isFirst = join.isNew
+        end = join.end
         id = join.subscriber
         lastPriority = Guarded(priority)
         self.queue = queue

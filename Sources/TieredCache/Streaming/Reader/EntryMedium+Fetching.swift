@@ -116,6 +116,7 @@ extension EntryMedium {
 
     private func fetch(_ order: ReadAheadPlanner.Order, _ filler: Filler, isAlone: Bool) {
         let first = order.range.lowerBound
+        let isSequential = isSequential
         var limit = isSequential ? .max : order.range.upperBound
         if !isSequential, !isAlone {
             // What lies behind the start of another transfer is brought by that.
@@ -123,9 +124,11 @@ extension EntryMedium {
             limit = min(limit, engine.queue.nextPosition(after: first, of: key) ?? .max)
         }
         let flight = filler.join(entry, at: first, limit: limit, isAlone: isAlone)
-        let ride = Ride(window: order.window, range: first..<limit, flight: flight)
+        let blocksEnd = BlockTable.extent(around: limit - 1).upperBound
+        let end = isSequential ? limit : max(first, min(flight.end, blocksEnd))
+        let ride = Ride(window: order.window, range: first..<end, flight: flight)
         let abandoned = state.withLock { state in
-            if limit < order.range.upperBound { state.planner.didShorten(order, to: limit) }
+            if !isSequential { state.planner.didOrder(order, to: end) }
             let windows = state.planner.numbers
             let before = state.rides
             state.rides.removeAll { ride in

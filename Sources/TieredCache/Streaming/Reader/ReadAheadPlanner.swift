@@ -143,8 +143,10 @@ struct ReadAheadPlanner {
         return Order(window: window.number, range: planned..<upper)
     }
 
-    /// An order could not be carried out as far as it went; the rest is asked for when it is missed.
-    mutating func didShorten(_ order: Order, to end: Int64) {
+    /// What brings an order's bytes goes to another end: whole blocks, or another reader's transfer.
+    ///
+    /// The next order begins there, so that no byte between two orders is left out.
+    mutating func didOrder(_ order: Order, to end: Int64) {
         guard let index = windows.firstIndex(where: { $0.number == order.window }),
             windows[index].planned == order.range.upperBound
         else { return }

@@ -115,9 +115,15 @@ struct PlayerStage: Sendable {
         PlayerFigures.tell(player, fetched: fetched, needed: needed)
         #expect(
             needed > 0 && fetched <= limit(needed),
-            "\(fetched) fetched of \(needed)",
+            "\(fetched) fetched of \(needed): \(asked.map(Self.account))",
             sourceLocation: sourceLocation
         )
+    }
+
+    /// What was asked for and how much of it was sent, for a message.
+    private static func account(of exchange: OriginExchange) -> String {
+        "\(exchange.target) \(exchange.fields[.range] ?? "whole"):"
+            + " \(exchange.bodyBytesWritten) \(exchange.outcome)"
     }
 
     /// Does `body`, during which the origin is asked for no film and no part of one.

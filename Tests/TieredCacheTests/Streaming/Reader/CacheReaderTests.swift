@@ -57,6 +57,34 @@ struct CacheReaderTests {
         }
     }
 
+    @Test("What is ordered while the last order is under way begins where that ends")
+    func ordersMeet() async throws {
+        try await CacheFixture.run { fixture in
+            let late = OriginBehaviour.faithful.with { $0.delay = .milliseconds(20) }
+            fixture.origin.serve("/film", Self.film, OriginScript(late))
+            try await fixture.withCache { cache in
+                let reader = try await cache.reader(for: fixture.request("/film"))
+                // So that orders end within blocks, which are asked for as a whole.
+                let step = 30_000
+                for offset in stride(from: 0, to: Self.length, by: step) {
+                    let bytes = try await reader.bytes(at: offset, count: step)
+                    let range = offset..<min(offset + Int64(step), Self.length)
+                    #expect(firstDifference(bytes, Self.film.bytes(range)) == nil)
+                }
+            }
+            let asked = fixture.origin.log.exchanges.compactMap { exchange in
+                exchange.fields[.range]?.dropFirst("bytes=".count).split(separator: "-")
+                    .compactMap { Int64($0) }
+            }
+            .sorted { $0[0] < $1[0] }
+            #expect(asked.first?[0] == 0)
+            for (before, after) in zip(asked, asked.dropFirst()) {
+                #expect(after[0] == before[1] + 1)
+            }
+            #expect(fixture.origin.log.bodyBytesWritten == Self.length)
+        }
+    }
+
     @Test("A size that nobody knows yet is nil, by URL and by key, and never waited for")
     func unknownSize() async throws {
         try await CacheFixture.run { fixture in
