@@ -59,10 +59,11 @@ final class SimulatedFileSystem: FileSystem {
     private func call<Value>(
         _ call: FileSystemError.Call,
         _ label: String,
+        at place: SimulationScheduler.Place? = nil,
         _ body: () throws(FileSystemError) -> Value
     ) throws(FileSystemError) -> Value {
         let isChange = [.create, .write, .resize, .rename, .remove].contains(call)
-        scheduler.handOver(label, isChange: isChange)
+        scheduler.handOver(label, place ?? (isChange ? .change : .anywhere))
         guard !state.withLock({ $0.isDead }) else { throw FileSystemError(call, .ioError) }
         defer {
             didCall()
@@ -221,7 +222,7 @@ extension SimulatedFileSystem {
         let label = "punch \(name)@\(range.lowerBound)+\(range.count)"
         state.withLock { $0.punches.append((name, range)) }
         defer { state.withLock { $0.punches.removeAll { $0.name == name && $0.range == range } } }
-        try call(.resize, label) { () throws(FileSystemError) in
+        try call(.resize, label, at: .punch) { () throws(FileSystemError) in
             try base.punch(file, range)
         }
     }

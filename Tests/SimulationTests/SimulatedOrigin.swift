@@ -55,7 +55,7 @@ final class SimulatedOrigin: Sendable {
         var state = State(die: die)
         for url in 0..<profile.urls {
             let isRedirecting = profile.redirects && state.die.chance(1, of: 2)
-            let length = state.die.pick(profile.lengths)
+            let length = profile.length(of: url, &state.die)
             let path = isRedirecting ? "/u\(url)/t0" : "/u\(url)"
             let first = Self.make(url, path, length, profile, &state)
             state.sites.append(Site(isRedirecting: isRedirecting, current: first))
@@ -104,7 +104,7 @@ final class SimulatedOrigin: Sendable {
             let keepsLength = state.die.chance(1, of: 2)
             let length =
                 keepsLength
-                ? state.sites[url].current.bytes.count : state.die.pick(profile.lengths)
+                ? state.sites[url].current.bytes.count : profile.length(of: url, &state.die)
             let path = state.sites[url].current.path
             let next = Self.make(url, path, length, profile, &state)
             state.sites[url].current = next
@@ -219,7 +219,7 @@ final class SimulatedOrigin: Sendable {
         _ die: inout Die
     ) -> ([ScriptedResponse.Step], isCut: Bool) {
         var steps: [ScriptedResponse.Step] = []
-        let size = die.pick(profile.chunks)
+        let size = profile.isFilm(found.url) ? 65_536 : die.pick(profile.chunks)
         let cut =
             profile.cuts && die.chance(1, of: 4)
             ? range.lowerBound + die.roll(range.count + 1) : range.upperBound

@@ -49,12 +49,30 @@ struct SimulationPlan {
         }
     }
 
-    private let profile: SimulationProfile
-    private var die: Die
+    /// What a client is there for.
+    enum Role {
+        /// Does anything.
+        case user
+        /// Watches the film, from here or there on.
+        case viewer
+        /// Brings what takes room, and reads it for a while.
+        case bringer
+        /// Verifies and repairs.
+        case mender
+        /// Sees resources change and brings what they are now.
+        case changer
+    }
 
-    init(_ profile: SimulationProfile, die: Die) {
+    private let profile: SimulationProfile
+    private let role: Role
+    private var die: Die
+    /// Where a viewer is.
+    private var position = 0
+
+    init(_ profile: SimulationProfile, client: Int, die: Die) {
         self.profile = profile
         self.die = die
+        role = client < profile.roles.count ? profile.roles[client] : .user
     }
 
     private mutating func get() -> Get {
@@ -81,6 +99,55 @@ struct SimulationPlan {
 
     /// Lets a client do the next thing.
     mutating func act(_ client: SimulatedClient) async {
+        switch role {
+        case .user: await use(client)
+        case .viewer: await watch(client)
+        case .bringer: await bring(client)
+        case .mender: await mend(client)
+        case .changer: await renew(client)
+        }
+    }
+
+    private mutating func mend(_ client: SimulatedClient) async {
+        await client.attempt("verifies") { (process) throws(CacheError) in
+            _ = try await process.cache.verify(repair: true)
+        }
+        await client.sleep(.milliseconds(die.roll(300)))
+    }
+
+    private mutating func renew(_ client: SimulatedClient) async {
+        let url = die.roll(profile.urls)
+        client.world.origin.change(url)
+        await client.get(url, Get(policy: .reload))
+        if die.chance(1, of: 4) {
+            await client.pin(url)
+        } else {
+            await client.checkPromise(url)
+        }
+        await client.sleep(.milliseconds(die.roll(300)))
+    }
+
+    private mutating func watch(_ client: SimulatedClient) async {
+        let length = profile.film ?? 1
+        if position == 0 || position >= length || die.chance(1, of: 8) {
+            position = length / 4 + die.roll(length * 3 / 4)
+        }
+        let end = position + 65_536 + die.roll(300_000)
+        var get = Get(range: .bounded(Int64(position)..<Int64(end)))
+        get.lends = die.chance(1, of: 3)
+        get.pause = die.pick([0, 0, 20])
+        await client.get(0, get)
+        position = end
+    }
+
+    private mutating func bring(_ client: SimulatedClient) async {
+        var get = Get(policy: die.pick([.protocolDefault, .reload]))
+        get.pause = die.pick([0, 20, 100])
+        await client.get(1 + die.roll(profile.urls - 1), get)
+        await client.sleep(.milliseconds(die.roll(1000)))
+    }
+
+    private mutating func use(_ client: SimulatedClient) async {
         let url = die.roll(profile.urls)
         let number = die.roll(1 << 20)
         switch kind() {

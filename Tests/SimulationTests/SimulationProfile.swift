@@ -7,6 +7,10 @@ struct SimulationProfile: Sendable {
     var operations = 60
     var urls = 4
     var lengths = [700, 5000, 65_536, 65_537, 200_000, 400_000]
+    /// The first URL is a film of so many bytes, which comes in small chunks; nil for none.
+    var film: Int?
+    /// What the first clients are there for; the others are users.
+    var roles: [SimulationPlan.Role] = []
     var lifetime = 60
     /// How many bytes the origin sends at once.
     var chunks = [4096, 16_384, 65_536, 300_000]
@@ -53,6 +57,14 @@ struct SimulationProfile: Sendable {
     var isOriginSteady: Bool { !changes && !redirects && !noStore && !faults && !cuts }
     /// Whether all that is on disk must be as it was written.
     var isDiskSound: Bool { !crashes && !diskFaults && !damage }
+
+    func isFilm(_ url: Int) -> Bool { film != nil && url == 0 }
+
+    /// How long a body of a URL is.
+    func length(of url: Int, _ die: inout Die) -> Int {
+        if let film, url == 0 { return film }
+        return die.pick(lengths)
+    }
 
     init() {}
 
@@ -106,26 +118,27 @@ struct SimulationProfile: Sendable {
         case .anything:
             return
         case .holes:
-            (clients, urls, lifetime, tags) = (5, 2, 3600, true)
-            lengths = [1_500_000, 2_000_000, 2_000_000]
+            (clients, urls, lifetime, tags) = (6, 4, 3600, true)
             // While a large write makes room, a small one passes held blocks and comes to what goes.
-            chunks = [65_536, 65_536, 700_000]
+            (film, roles) = (3_300_000, [.viewer, .viewer, .viewer, .bringer, .bringer])
+            (lengths, chunks) = ([700_000], [700_000])
             // A fill that passes held blocks calls no disk: only between chunks can others go first.
             chunksPerDelay = 1
-            (diskLimit, hugeBody, headLength) = (2_500_000, 128 << 10, 64 << 10)
+            (diskLimit, hugeBody, headLength) = (3_500_000, 1 << 20, 64 << 10)
             (ignoresRanges, rangesPerIgnored) = (true, 2)
             (freezeEvery, memoryLimit) = (20, 1 << 10)
             (damage, diskFaults, crashes, noStore) = (false, false, false, false)
             (removes, limitChanges, trims, operations) = (false, false, false, 80)
         case .repairs:
-            (urls, freezeEvery, lifetime, memoryLimit) = (1, 20, 3600, 1 << 10)
+            (urls, freezeEvery, lifetime, memoryLimit) = (2, 20, 3600, 1 << 10)
+            (roles, maximumOpenEntries) = ([.mender, .changer], 1)
             (chunks, cuts, faults) = ([300_000], false, false)
             // One in a file of its own and one in its record take turns.
             lengths = [60_000, 400_000]
             inlineLimit = 65_536
             (verifies, changes, noStore) = (true, true, false)
             (pins, restarts) = (true, true)
-            (clients, operations, diskLimit) = (4, 80, 4 << 20)
+            (clients, operations, diskLimit) = (4, 60, 4 << 20)
             (crashes, diskFaults, damage) = (false, false, false)
             weights[SimulationPlan.Kind.maintain.rawValue] = 30
             weights[SimulationPlan.Kind.change.rawValue] = 16

@@ -43,7 +43,9 @@ struct SimulationRun {
         let scheduler = SimulationScheduler(seed: die.next(), pace: pace, time: time)
         scheduler.trace.capacity = toldSteps
         let world = SimulatedWorld(scheduler, profile, die: &die)
-        let plans = (0..<profile.clients).map { _ in SimulationPlan(profile, die: die.split()) }
+        let plans = (0..<profile.clients).map { client in
+            SimulationPlan(profile, client: client, die: die.split())
+        }
         let remains = Remains()
         scheduler.run {
             world.open()

@@ -18,6 +18,26 @@ struct SimulationPace {
 }
 
 extension SimulationScheduler {
+    /// What a thread is about to do.
+    ///
+    /// Threads are stopped more often before they change the disk: what is decided and not done yet is
+    /// what others must not contradict.
+    enum Place {
+        case anywhere
+        case change
+        /// A part of a file is about to go, and others may want to write it again.
+        case punch
+
+        /// How often a thread is stopped there, in about as many times as are one elsewhere.
+        var weight: Int {
+            switch self {
+            case .anywhere: 1
+            case .change: 6
+            case .punch: 15
+            }
+        }
+    }
+
     enum Choice {
         /// A thread that stands in the middle of its job.
         case goOn(SimulationThread)
@@ -106,10 +126,13 @@ extension SimulationScheduler {
     private func thaw() -> SimulationThread? {
         let frozen = frozen
         guard !frozen.isEmpty else { return nil }
-        if let wait = time.timeToNextDeadline, wait < .milliseconds(200), die.chance(19, of: 20) {
+        let thread = die.pick(frozen)
+        let odds = thread.isFrozenHard ? 100 : 20
+        if let wait = time.timeToNextDeadline, wait < .milliseconds(200),
+            die.chance(odds - 1, of: odds)
+        {
             return nil
         }
-        let thread = die.pick(frozen)
         thread.frozenUntil = 0
         return thread
     }

@@ -128,17 +128,23 @@ final class SimulationScheduler: @unchecked Sendable {
 
     /// A point at which another thread may go on before this one does.
     ///
-    /// - Parameter isChange: whether the disk is about to be changed: threads are stopped there more
-    ///   often, since what is decided and not done yet is what others must not contradict.
-    func handOver(_ label: String, isChange: Bool = false) {
+    /// - Parameter place: what the thread is about to do.
+    func handOver(_ label: String, _ place: Place = .anywhere) {
         guard let thread = SimulationThread.current else { return }
         note(thread, label)
-        if pace.freezes, die.chance(isChange ? 6 : 1, of: pace.freezeEvery) {
-            thread.frozenUntil = stepCount + die.pick([10, 100, 1000, 3000])
+        if let steps = stop(at: place) {
+            thread.frozenUntil = stepCount + steps
+            thread.isFrozenHard = place == .punch
         } else if !die.chance(pace.switches, of: 100) {
             return
         }
         passOn(from: thread)
+    }
+
+    /// For how many steps a thread is stopped; nil for not at all.
+    private func stop(at place: Place) -> Int? {
+        guard pace.freezes, die.chance(place.weight, of: pace.freezeEvery) else { return nil }
+        return die.pick(place == .punch ? [300, 1000, 3000] : [10, 100, 1000, 3000])
     }
 
     /// Whether a thread stands before or behind a call about a file.

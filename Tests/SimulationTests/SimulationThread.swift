@@ -24,6 +24,8 @@ final class SimulationThread: @unchecked Sendable {
     var failedAt = -1
     /// Does not run before this step, as on a slow disk.
     var frozenUntil = 0
+    /// Goes on before that step only where others have had much time.
+    var isFrozenHard = false
     private let semaphore: UnsafeMutablePointer<sem_t>
     private var handle = pthread_t()
 
