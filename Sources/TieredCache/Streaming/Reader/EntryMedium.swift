@@ -70,7 +70,13 @@ final class EntryMedium: ReaderMedium {
 
     var storageTrouble: CacheError? { state.withLock { $0.storageTrouble } }
 
-    var isSeekable: Bool { entry.isComplete || !isSequential }
+    var isSeekable: Bool { !isSequential || holdsAll }
+
+    /// Whether every byte can be read, the end included that a flight has not sealed yet.
+    private var holdsAll: Bool {
+        guard let length = entry.completeLength else { return false }
+        return length == 0 || entry.held(at: 0).map { $0.upperBound >= length } ?? false
+    }
 
     /// Whether the origin sends the body only as a whole, so that its bytes are waited for.
     var isSequential: Bool {
