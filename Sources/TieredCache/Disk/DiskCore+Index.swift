@@ -96,8 +96,12 @@ extension DiskCore {
                 }
             }
             sweep(scan)
-            state.withLock { $0.add(scan.slots, of: shard) }
-            return scan.slots.count
+            let slots = scan.slots + scan.withheld
+            state.withLock { state in
+                state.add(slots, of: shard)
+                if !scan.withheld.isEmpty { state.isGuessed[shard] = true }
+            }
+            return slots.count
         }
     }
 

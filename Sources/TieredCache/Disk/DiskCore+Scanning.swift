@@ -5,6 +5,8 @@ extension DiskCore {
     /// What a look at directories found.
     struct Scan {
         var slots: [DiskIndex.Slot] = []
+        /// Entries whose records the disk did not give.
+        var withheld: [DiskIndex.Slot] = []
         /// Record files that are no records.
         var damaged: [EntryName] = []
         /// Bodies that no record speaks of.
@@ -68,8 +70,17 @@ extension DiskCore {
     ) throws(FileSystemError) {
         var claimed: Set<EntryBody> = []
         for name in files.records {
-            guard let found = self.record(of: name) else {
-                result.damaged.append(name)
+            let found: RecordReader.Found
+            do throws(CacheError) {
+                guard let record = try readRecord(of: name) else {
+                    result.damaged.append(name)
+                    continue
+                }
+                found = record
+            } catch {
+                let bodies = files.bodies.filter { $0.name == name }
+                claimed.formUnion(bodies)
+                result.withheld.append(try withheld(name, bodies))
                 continue
             }
             if upgrading, found.record.version < DiskDirectory.formatVersion {
@@ -93,6 +104,27 @@ extension DiskCore {
             )
         }
         result.orphans.append(contentsOf: files.bodies.subtracting(claimed))
+    }
+
+    /// The place of an entry whose record the disk does not give, for whatever reason: a cable, a lack of
+    /// memory or of descriptors.
+    ///
+    /// It keeps its files. It may be pinned, so that it counts as pinned until the directory is read again.
+    private func withheld(
+        _ name: EntryName,
+        _ bodies: Set<EntryBody>
+    ) throws(FileSystemError) -> DiskIndex.Slot {
+        var bodyBytes: Int64 = 0
+        for body in bodies { bodyBytes += try allocated(body.path, 0) }
+        return DiskIndex.Slot(
+            name: name,
+            generation: bodies.map(\.generation).max() ?? 0,
+            recordBytes: try allocated(name.record, 0),
+            bodyBytes: bodyBytes,
+            hasBody: !bodies.isEmpty,
+            lastUse: useTime(),
+            queue: .pinned
+        )
     }
 
     /// An entry never used counts as used when it was made; a date in the future as used now.

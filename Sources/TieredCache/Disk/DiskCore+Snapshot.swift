@@ -132,7 +132,8 @@ extension DiskCore {
     private func writeSections(of known: State, to file: OpenFile) throws(FileSystemError) {
         var offset: Int64 = 0
         var before = snapshotReader()
-        for (shard, numbers) in known.index.numbersByShard.enumerated() {
+        for (shard, numbers) in known.index.numbersByShard.enumerated()
+        where !known.isGuessed[shard] {
             let slots =
                 known.loaded[shard]
                 ? numbers.map { known.index.slot($0) }

@@ -29,9 +29,14 @@ extension DiskCore {
         for name in scan.damaged {
             try verifyDamaged(name, repair, &result, report)
         }
+        for slot in scan.withheld {
+            // The disk may give it the next time.
+            result.damaged += 1
+            report(finding(.damagedRecord, slot.name.record, isRepaired: false))
+        }
         for body in scan.orphans {
             let isOrphan = try withLock(of: body.name) { (_) throws(CacheError) in
-                guard isStillOrphan(body) else { return false }
+                guard try isStillOrphan(body) else { return false }
                 if repair { try removeOrphan(body) }
                 return true
             }
@@ -59,7 +64,7 @@ extension DiskCore {
         defer { report(finding(.damagedRecord, name.record, isRepaired: repair)) }
         guard repair else { return }
         try withLock(of: name) { (lock) throws(CacheError) in
-            guard record(of: name) == nil else { return }  // Stored anew meanwhile.
+            guard try readRecord(of: name) == nil else { return }  // Stored anew meanwhile.
             try removeFiles(&lock)
             replace(&lock, with: nil, slot: nil, because: .corrupted)
         }
@@ -68,14 +73,14 @@ extension DiskCore {
 
     /// Whether a body that had no record when the directory was listed is there, and still has none:
     /// it may be one that is just being made, or that was replaced since.
-    private func isStillOrphan(_ body: EntryBody) -> Bool {
+    private func isStillOrphan(_ body: EntryBody) throws(CacheError) -> Bool {
         let isKnown = state.withLock { state in
             state.index[body.name]?.generation == body.generation
                 || state.residents[body.name]?.generation == body.generation
                 || state.successors.isWaiting(body.name, body.generation)
         }
         guard let entries, !isKnown else { return false }
-        if let record = record(of: body.name)?.record, record.generation == body.generation,
+        if let record = try readRecord(of: body.name)?.record, record.generation == body.generation,
             !record.flags.contains(.inline)
         {
             return false
@@ -88,7 +93,7 @@ extension DiskCore {
     }
 
     private func removeOrphan(_ body: EntryBody) throws(CacheError) {
-        let isPinned = record(of: body.name)?.record.flags.contains(.pinned) ?? false
+        let isPinned = try readRecord(of: body.name)?.record.flags.contains(.pinned) ?? false
         do throws(FileSystemError) {
             try sweep(body, isPinned: isPinned)
         } catch {

@@ -25,6 +25,8 @@ final class DiskCore: Sendable {
         var damaged: Set<EntryName> = []
         /// Which of the 256 directories are in the index.
         var loaded = [Bool](repeating: false, count: 256)
+        /// Which of them have entries of which nothing but the files is known.
+        var isGuessed = [Bool](repeating: false, count: 256)
         /// Whether all are, in the order of their use.
         var isIndexLoaded = false
         /// What is booked for what may be in directories that are not in the index yet.

@@ -48,6 +48,40 @@ struct DiskFailureTests {
         #expect(store.bookedBytes == disk.memory.allocatedBytes)
     }
 
+    @Test("what the disk does not give at the start keeps its files and pins", arguments: errors)
+    func withheld(_ errno: Errno) throws {
+        let disk = TestDisk(.memory)
+        let (film, text) = (bytes(200_000, seed: 1), bytes(100, seed: 2))
+        do {
+            let store = try disk.open()
+            try store.store(film, for: key("film"), class: .pinned)
+            try store.store(text, for: key("text"))
+        }
+        let allocated = disk.memory.allocatedBytes
+        do {
+            let store = try disk.open()
+            disk.memory.fail(.read, with: errno, times: .max)
+            let usage = try store.usage()
+            #expect(usage.entries == 2)
+            var found: [DiskFinding] = []
+            _ = try store.verify(repair: true) { found.append($0) }
+            #expect(found.map(\.kind) == [.damagedRecord, .damagedRecord])
+            #expect(found.allSatisfy { !$0.isRepaired })
+            disk.memory.heal()
+            #expect(store.bookedBytes >= disk.memory.allocatedBytes)
+            #expect(
+                try firstDifference(store.entry(for: key("film"))?.read(200_000), film) == nil
+            )
+        }
+        #expect(disk.memory.allocatedBytes >= allocated)
+        let store = try disk.open()
+        #expect(try store.verify(repair: false).damaged == 0)
+        #expect(try store.entry(for: key("film"))?.isPinned == true)
+        #expect(try store.entry(for: key("text"))?.isPinned == false)
+        #expect(try firstDifference(store.entry(for: key("film"))?.read(200_000), film) == nil)
+        #expect(try firstDifference(store.entry(for: key("text"))?.read(100), text) == nil)
+    }
+
     private func run(
         _ errno: Errno,
         _ hasClaim: Bool,
