@@ -41,7 +41,7 @@ public enum StatusCode {
     ///
     /// 522 and 524 are what gateways answer for an origin that does not. Other errors of a server, such as
     /// 501 and 505, are its answer for now.
-    public static func isTransient(_ status: Int) -> Bool {
+    package static func isTransient(_ status: Int) -> Bool {
         switch status {
         case 408, 425, 429, 500, 502, 503, 504, 522, 524: true
         default: false
@@ -50,7 +50,7 @@ public enum StatusCode {
 
     /// Whether the same request may be answered otherwise later, be it in hours: any error of a server
     /// may be mended there.
-    public static func mayPass(_ status: Int) -> Bool {
+    package static func mayPass(_ status: Int) -> Bool {
         status >= 500 || isTransient(status)
     }
 

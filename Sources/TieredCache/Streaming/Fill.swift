@@ -199,8 +199,8 @@ final class Fill: Sendable {
     }
 
     func didJoin(_ flight: FlightID?, reader: UInt64) {
-        state.withLock { $0.roll.didJoin(flight, reader: reader) }
-        signal.bump()
+        // Only for a change, or a reader that waits for the signal would wake itself.
+        if state.withLock({ $0.roll.didJoin(flight, reader: reader) }) { signal.bump() }
     }
 
     /// A reader wants bytes; a flight that has paused for it goes on.

@@ -25,9 +25,13 @@ struct ReaderRoll {
         return lastReader
     }
 
-    /// The reader is in another flight now, or in none.
-    mutating func didJoin(_ flight: FlightID?, reader: UInt64) {
+    /// The reader is in a flight now, or in none.
+    ///
+    /// - Returns: whether it was in another one before.
+    mutating func didJoin(_ flight: FlightID?, reader: UInt64) -> Bool {
+        guard let before = readers[reader], before.flight != flight else { return false }
         readers[reader]?.flight = flight
+        return true
     }
 
     /// The reader wants the bytes from `position` on.

@@ -77,4 +77,36 @@ struct StoppedReaderTests {
             }
         }
     }
+
+    @Test("A reader in need of what a stopped reader's transfer brings has it go on")
+    func othersGoOn() async throws {
+        try await CacheFixture.run { fixture in
+            let film = OriginResource.generated(length: 48 << 20, cacheControl: "max-age=60")
+            let gate = OriginGate()
+            fixture.origin.serve("/film", film, .first(1, .wait(for: gate, after: 24 << 20)))
+            fixture.origin.serve("/page", .generated(length: 1000))
+            let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
+            let change = { (configuration: inout Configuration) in
+                configuration.maximumDownloads = 1
+                configuration.timeSource = time
+            }
+            try await fixture.withCache(change) { cache in
+                let request = try fixture.request("/film")
+                let stopped = try await cache.response(for: request)
+                _ = try await stopped.body.source.next()
+                async let page = cache.data(for: fixture.request("/page"))
+                time.advance(by: .seconds(3))
+                gate.open()
+                #expect(try await page.count == 1000)
+                let flights = cache.engine.queue.snapshot().flights
+                #expect(flights.map(\.state) == [.stalled])
+                let offset = try #require(flights.first).position
+                let reader = try await cache.reader(for: request)
+                let bytes = try await reader.bytes(at: offset, count: 100_000)
+                #expect(firstDifference(bytes, film.bytes(offset..<offset + 100_000)) == nil)
+                #expect(fixture.origin.log.exchanges.map(\.path) == ["/film", "/page"])
+                withExtendedLifetime(stopped) {}
+            }
+        }
+    }
 }

@@ -42,6 +42,8 @@ extension EntryMedium {
             drop(ride)
             return try outcome.get()
         }
+        // A flight that has paused for its other readers goes on.
+        if let number { filler.fill.didJoin(ride.flight.flight, reader: number) }
         state.withLock { $0.planner.didWait(for: read.offset) }
         await control.wait(after: seen, until: patience.deadline, time: engine.time)
     }
