@@ -294,7 +294,8 @@ struct PlayerProxyTests {
         let files = try TemporaryDirectory("tieredcache-proxy")
         origin.serve("/a.mp4", .fresh(length))
         let first = try await ProxyFixture(origin: origin, files: files)
-        #expect(try await first.ask("/a.mp4", "Range: bytes=0-9").status == 206)
+        // More than a block: its end is read from memory, and a restart knows only what is sealed.
+        #expect(try await first.ask("/a.mp4", "Range: bytes=0-70000").status == 206)
         await first.stop()
         origin.serve("/a.mp4", .fresh(length), OriginScript(behaviour))
         let second = try await ProxyFixture(origin: origin, files: files) {
