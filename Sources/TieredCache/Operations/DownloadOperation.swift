@@ -29,6 +29,9 @@ struct DownloadOperation: Sendable {
     var lacking: UInt64?
     /// The byte of `base` that was missing when the flight was asked for.
     var firstMissing: Int64?
+    /// Whether others must not join: what the disk refuses goes to one reader, and this flight was
+    /// made for one that has been left out before.
+    var isForOneReader = false
 
     /// Runs on a thread that may block on the disk.
     func run(_ context: FlightContext) async -> Result<Void, CacheError> {

@@ -131,6 +131,7 @@ extension FillSink {
     }
 
     private func publish(_ answer: Fill.Answer) {
-        operation.fill.didReceiveHead(answer, flight: context.id, group: operation.group)
+        let group = operation.isForOneReader ? nil : operation.group
+        operation.fill.didReceiveHead(answer, flight: context.id, group: group)
     }
 }

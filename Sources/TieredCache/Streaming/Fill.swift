@@ -88,14 +88,17 @@ final class Fill: Sendable {
         state.withLock { $0.writers[entry.generation] } ?? group
     }
 
-    func didReceiveHead(_ answer: Answer, flight: FlightID, group: FlightGroup) {
+    /// A flight's head has arrived, and this is what it means.
+    ///
+    /// `group` is what others may join for the same bytes; nil for a flight that is for one reader.
+    func didReceiveHead(_ answer: Answer, flight: FlightID, group: FlightGroup?) {
         let before = state.withLock { state -> (Answer?, Bypass?, Generation?) in
             let before = (state.answers[flight], state.bypasses[flight], state.generation)
             state.answers[flight] = answer
             state.bypasses[flight] = nil
             guard case .storing(let generation) = answer else { return before }
             state.generation = generation
-            state.writers[generation.entry.generation] = group
+            if let group { state.writers[generation.entry.generation] = group }
             return before
         }
         // They may own entries and channels, so they are let go of outside the lock.

@@ -156,6 +156,7 @@ final class Filler: Sendable {
             held: held
         )
         operation.firstMissing = position
+        operation.isForOneReader = isAlone
         // Without ranges everything comes in sequence, and is waited for however far it is.
         return engine.join(
             operation,
