@@ -20,8 +20,7 @@ extension DiskCore {
         }
         let kept = state.withLock { state in
             let kept = keepsRecord ? state.index[entry.name]?.recordBytes ?? 0 : 0
-            // From now on the slot has what was detached, and the entry what the slot had.
-            state.ledger.book(kept - detached)
+            state.ledger.book(kept)
             return kept
         }
         entry.state.withLock { $0.retiredBytes += kept }
@@ -35,6 +34,9 @@ extension DiskCore {
             queue: flags.queue
         )
         replace(&lock, with: entry, slot: slot, keepsOldBody: keepsOldBody)
+        // The slot has what was detached, and the entry what the slot had. Only now: what had the name
+        // may have taken long to remove, and what is there is booked all the while.
+        state.withLock { $0.ledger.book(-detached) }
     }
 
     func bodyBytes(of entry: DiskEntry) throws(FileSystemError) -> Int64 {

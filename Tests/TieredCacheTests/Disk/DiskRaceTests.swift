@@ -101,6 +101,30 @@ struct DiskRaceTests {
         }
     }
 
+    @Test("what takes a name is booked while what had it goes", arguments: DiskKind.allCases)
+    func succession(kind: DiskKind) throws {
+        let disk = TestDisk(kind)
+        let intruder = Intruder()
+        let store = try open(disk, intruder)
+        try store.store(bytes(200_000, seed: 1), for: key("a"), metadata: [1], class: .pinned)
+        let old = try #require(try store.entry(for: key("a")).map { $0.name.body($0.generation) })
+        let entry = try store.makeEntry(
+            for: key("a"),
+            metadata: [2],
+            completeLength: 200_000,
+            class: []
+        )
+        let seen = Guarded<[Int64]>([])
+        intruder.arm(at: .remove, of: old) {
+            let booked = store.core.state.withLock { $0.ledger.bytes }
+            seen.withLock { $0 = [booked, disk.allocatedBytes] }
+        }
+        try entry.beginFill(at: 0).write(bytes(200_000, seed: 2))
+        let sizes = seen.withLock { $0 }
+        try #require(sizes.count == 2)
+        #expect(sizes[0] >= sizes[1])
+    }
+
     @Test(
         "a fill that writes what is being given back keeps no hole",
         arguments: DiskKind.allCases
