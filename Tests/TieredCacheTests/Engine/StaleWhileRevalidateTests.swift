@@ -41,7 +41,9 @@ struct StaleWhileRevalidateTests {
                 }
                 for try await body in group { #expect(body == "old") }
             }
-            await fixture.time.waitForSleepers()
+            await fixture.transport.waitForRequests(2)
+            await fixture.time.waitForSleeper(within: .seconds(3))
+            #expect(fixture.transport.requests.count == 2)
             #expect(fixture.transport.requests.count == 2)
             let tag = fixture.transport.requests.last?.head.headerFields[.ifNoneMatch]
             #expect(tag == "\"old\"")
@@ -84,7 +86,7 @@ struct StaleWhileRevalidateTests {
         let target = try TargetURI("http://origin.example/a")
         let response = try await fixture.cache.relay(RelayRequest(target: target))
         #expect(String(decoding: try await response.body.collect(), as: UTF8.self) == "old")
-        await fixture.time.waitForSleepers()
+        await fixture.transport.waitForRequests(2)
         await fixture.cache.shutdown()
         #expect(fixture.transport.requests.count == 2)
     }

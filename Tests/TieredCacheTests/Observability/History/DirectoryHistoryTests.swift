@@ -232,11 +232,11 @@ struct DirectoryHistoryTests {
     func killed() async throws {
         try await withCache { cache in
             try await miss(cache, "a")
-            await time.waitForSleepers()
+            await time.waitForSleeper(within: DirectoryHistory.interval)
             #expect(disk.content(of: "/cache/STATS") == nil)
             time.advance(by: DirectoryHistory.interval)
             // It sleeps again when it has written.
-            await time.waitForSleepers()
+            await time.waitForSleeper(within: DirectoryHistory.interval)
             let found = disk.content(of: "/cache/STATS").flatMap(StatisticsRecord.decode)
             #expect(found?.statistics.misses == 1)
             #expect(disk.content(of: "/cache/EVENTS") != nil)

@@ -186,8 +186,7 @@ struct BlockingReaderTests {
                     }
                 }
                 await fixture.origin.waitUntil { $0.exchanges.count == 1 }
-                // The flight's watchdog and the opening's alarm.
-                await time.waitForSleepers(2)
+                await time.waitForSleeper(within: .seconds(3))
                 time.advance(by: .seconds(3))
                 let error = await #expect(throws: CacheError.self) { try await opening.value }
                 #expect(error?.code == .timedOut)
@@ -202,7 +201,7 @@ struct BlockingReaderTests {
                     try await read(reader, at: 2 << 20, count: 10, deadline: .seconds(5))
                 }
                 await fixture.origin.waitUntil { $0.exchanges.count == 3 }
-                await time.waitForSleepers(2)
+                await time.waitForSleeper(within: .seconds(5))
                 time.advance(by: .seconds(5))
                 let late = await #expect(throws: CacheError.self) { _ = try await waiting.value }
                 #expect(late?.code == .timedOut)

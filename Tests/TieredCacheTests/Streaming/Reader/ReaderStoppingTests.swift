@@ -69,8 +69,7 @@ struct ReaderStoppingTests {
             let waiting = Task {
                 try await reader.bytes(at: 2 << 20, count: 10, deadline: .seconds(5))
             }
-            // The flight's watchdog and the read's alarm.
-            await time.waitForSleepers(2)
+            await time.waitForSleeper(within: .seconds(5))
             time.advance(by: .seconds(5))
             let error = await #expect(throws: CacheError.self) { _ = try await waiting.value }
             #expect(error?.code == .timedOut)
@@ -117,8 +116,7 @@ struct ReaderStoppingTests {
                     let reader = try await cache.reader(for: fixture.request("/film"))
                     _ = try await reader.bytes(at: 0, count: 1000)
                 }
-                // The watchdog's sleep and the lingering one.
-                await time.waitForSleepers(2)
+                await time.waitForSleeper(within: .seconds(2))
                 time.advance(by: .seconds(2))
                 await fixture.origin.waitUntil { $0.openResponses == 0 }
             }
