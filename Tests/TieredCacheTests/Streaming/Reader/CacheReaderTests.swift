@@ -60,8 +60,8 @@ struct CacheReaderTests {
     @Test("What is ordered while the last order is under way begins where that ends")
     func ordersMeet() async throws {
         try await CacheFixture.run { fixture in
-            let late = OriginBehaviour.faithful.with { $0.delay = .milliseconds(20) }
-            fixture.origin.serve("/film", Self.film, OriginScript(late))
+            let slow = OriginBehaviour.faithful.with { $0.bytesPerSecond = 4 << 20 }
+            fixture.origin.serve("/film", Self.film, OriginScript(slow))
             try await fixture.withCache { cache in
                 let reader = try await cache.reader(for: fixture.request("/film"))
                 // So that orders end within blocks, which are asked for as a whole.
