@@ -69,16 +69,26 @@ public struct DownloadBatch: Sendable {
         return AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             continuation.yield(Status(downloads.map(\.status)))
             let task = Task {
+                let (changes, changed) = AsyncStream.makeStream(
+                    of: Void.self,
+                    bufferingPolicy: .bufferingNewest(1)
+                )
+                // One task looks and tells, so that no status comes after a later one.
+                async let told: Void = {
+                    for await _ in changes { continuation.yield(Status(downloads.map(\.status))) }
+                }()
                 await withTaskGroup { group in
                     for download in downloads {
                         group.addTask {
                             for await status in download.progress {
-                                continuation.yield(Status(downloads.map(\.status)))
+                                changed.yield()
                                 if status.state.isEnd { return }
                             }
                         }
                     }
                 }
+                changed.finish()
+                await told
                 continuation.yield(Status(downloads.map(\.status)))
                 continuation.finish()
             }
