@@ -56,7 +56,7 @@ run() { # NAME [ARGUMENT...]
 # Prints what LOG says of tests that failed.
 print_failures() { # LOG
     echo "test.sh: this failed:" >&2
-    grep -E '✘ |Fatal error' "$1" | head -n 40 >&2 || true
+    grep -E '✘|Fatal error' "$1" | head -n 40 >&2 || true
 }
 
 if run all; then exit 0; fi
