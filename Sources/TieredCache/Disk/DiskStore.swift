@@ -252,7 +252,8 @@ public final class DiskStore: Sendable {
     /// Reads everything that is held and compares it with its checksums.
     ///
     /// - Parameters:
-    ///   - repair: makes damaged blocks gaps, on disk too, and removes what cannot be read.
+    ///   - repair: makes damaged blocks gaps, on disk too, and removes damaged records and bodies without
+    ///     one. What the disk fails to give stays.
     ///   - report: gets each finding as it is made, on the calling thread; also files that are not
     ///     the cache's, which are left alone and not counted.
     /// - Returns: what was found and done.
