@@ -80,8 +80,12 @@ extension DiskCore {
         let file = try openFile(entry.name.record, in: entries, .readWrite)
         defer { fileSystem.close(file) }
         try writeLastUse(use, to: file)
+        try didChangeRecord(file, of: entry)
+    }
+
+    /// The record was changed in place: what was verified of a body in the same file stays so.
+    func didChangeRecord(_ file: OpenFile, of entry: DiskEntry) throws(FileSystemError) {
         guard entry.state.withLock({ $0.isInline }) else { return }
-        // The body's own file was changed by us: what was verified stays so.
         let verification = try fileSystem.status(of: file).verification
         entry.state.withLock { $0.verification = verification }
         state.withLock { state in

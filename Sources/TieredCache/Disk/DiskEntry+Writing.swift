@@ -39,6 +39,11 @@ extension DiskEntry {
         completeLength: Int64? = nil
     ) throws(CacheError) {
         try core.checkSizes(metadata: metadata.count, completeLength: completeLength)
+        if completeLength == nil || completeLength == self.completeLength,
+            try core.overwriteMetadata(of: self, with: metadata)
+        {
+            return
+        }
         try core.replaceRecord(of: self) { state in
             state.metadata = metadata
             if let completeLength, state.table.completeLength == nil {

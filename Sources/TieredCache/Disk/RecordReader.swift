@@ -52,14 +52,11 @@ struct RecordReader {
         guard let opened else { return .ready(nil) }
         status = try fileSystem.requireFile(opened)
         file = opened
-        let result = try withTemporary(Self.firstRead) { (buffer) throws(FileSystemError) in
-            try parse(name, key, buffer)
-        }
-        guard case .needs(let count) = result else { return found(result) }
-        let second = try withTemporary(count) { (buffer) throws(FileSystemError) in
-            try parse(name, key, buffer)
-        }
-        return found(second)
+        let parsed = try parse(name, key)
+        // The owner may have been changing the head in place.
+        guard case .damaged = parsed else { return found(parsed) }
+        status = nil
+        return found(try parse(name, key))
     }
 
     /// Opens a body file; `nil` if there is none.
@@ -112,6 +109,19 @@ struct RecordReader {
             return .ready(try fileSystem.open(path, in: entries, .read))
         } catch  where error.isAbsence {
             return .ready(nil)
+        }
+    }
+
+    private mutating func parse(
+        _ name: EntryName,
+        _ key: CacheKey?
+    ) throws(FileSystemError) -> Parsed {
+        let result = try withTemporary(Self.firstRead) { (buffer) throws(FileSystemError) in
+            try parse(name, key, buffer)
+        }
+        guard case .needs(let count) = result else { return result }
+        return try withTemporary(count) { (buffer) throws(FileSystemError) in
+            try parse(name, key, buffer)
         }
     }
 

@@ -113,7 +113,7 @@ struct DiskRestingTests {
 }
 
 extension DiskStore {
-    fileprivate func isResting(_ key: CacheKey) -> Bool {
+    func isResting(_ key: CacheKey) -> Bool {
         core.state.withLock { $0.residents.find(key)?.isResting ?? false }
     }
 }
