@@ -126,9 +126,7 @@ extension Engine {
         guard !answer.isForOrigin else { return try await forward(request, .request) }
         let asked = request.asking(for: answer)
         let lookup = LookupOperation(engine: self, request: asked)
-        guard case .incomplete(let remainder) = try lookup.validate(held, decision) else {
-            return try await forward(request, .stale)
-        }
+        let remainder = try lookup.remainder(validating: held, decision)
         return try await fetch(request, asked, remainder)
     }
 

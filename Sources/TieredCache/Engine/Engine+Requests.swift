@@ -11,7 +11,8 @@ extension Engine {
         if !request.isPinned, let answer = memoryAnswer(request) { return answer }
         // Nothing is waited for but the origin, which a cancel ends: no task is made for it.
         if !Task.isCancelled,
-            let remainder = LookupOperation(engine: self, request: request).plainMiss()
+            let remainder = try LookupOperation(engine: self, request: request)
+                .immediateRemainder()
         {
             return try await fetch(
                 request,

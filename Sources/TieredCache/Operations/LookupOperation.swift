@@ -72,13 +72,19 @@ struct LookupOperation: Sendable {
     }
 
     /// What ``perform()`` would leave over of a plain request, where it takes no wait to see that nothing
-    /// is held; nil where it does, or something is.
-    func plainMiss() -> Remainder? {
-        guard request.isPlainGet, engine.memory.entry(forKey: request.key) == nil,
-            engine.isKnownAbsent(request.key)
-        else { return nil }
-        engine.didMiss(request, .absent)
-        return Remainder(task: .fetch, reason: .uriMiss)
+    /// is stored, or that memory has what the origin must confirm; nil otherwise.
+    func immediateRemainder() throws(CacheError) -> Remainder? {
+        guard request.isPlainGet else { return nil }
+        guard let entry = engine.memory.entry(forKey: request.key) else {
+            guard engine.isKnownAbsent(request.key) else { return nil }
+            engine.didMiss(request, .absent)
+            return Remainder(task: .fetch, reason: .uriMiss)
+        }
+        let held = HeldResponse(entry, key: request.key)
+        guard entry.head.mayAnswer(request), isSelected(held) else { return nil }
+        let decision = decision(about: held)
+        guard decision.action == .validate, next(after: held) == nil else { return nil }
+        return try remainder(validating: held, decision)
     }
 
     /// Whether ``perform()`` would answer in full; counts nothing, reads no body.
@@ -164,7 +170,7 @@ struct LookupOperation: Sendable {
             if let next = next(after: held) {
                 return try await use(next, self.decision(about: next))
             }
-            return try validate(held, decision)
+            return .incomplete(try remainder(validating: held, decision))
         case .forward:
             return try await forward(decision)
         case .refuse:
@@ -222,10 +228,10 @@ struct LookupOperation: Sendable {
     }
 
     /// What is to be asked about what is held but must not be used as it is.
-    func validate(
-        _ held: HeldResponse,
+    func remainder(
+        validating held: HeldResponse,
         _ decision: ReuseDecision
-    ) throws(CacheError) -> Answer {
+    ) throws(CacheError) -> Remainder {
         let reason = decision.forwardReason ?? .stale
         let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
         // In this order: what a transfer has brought that ends between the two looks is seen by the
@@ -233,19 +239,19 @@ struct LookupOperation: Sendable {
         let isUnderWay = wanted.map { self.isUnderWay(held, $0) } ?? false
         engine.didMiss(request, decision.reason == .request ? .bypassed : .stale)
         var remainder = Remainder(task: .fetch, reason: reason, held: held)
-        guard let wanted else { return .incomplete(remainder) }
+        guard let wanted else { return remainder }
         if held.holds(wanted) {
             // Without a validator it is fetched anew, and served only if the origin fails.
             remainder.task = held.head.facts.hasValidator ? .validate : .fetch
             remainder.staleOnError = decision.staleOnError
-            return .incomplete(remainder)
+            return remainder
         }
         if held.head.validator != nil {
             remainder.task = .complete
         } else if isUnderWay {
             remainder.task = .validate
         }
-        return .incomplete(remainder)
+        return remainder
     }
 
     /// Whether a flight is about to bring the rest of a part that no other can be joined to, and which
