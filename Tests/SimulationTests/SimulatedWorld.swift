@@ -204,8 +204,8 @@ final class SimulatedWorld: Sendable {
     private func account(of disk: InMemoryFileSystem) -> String {
         let store = state.withLock { $0.process }?.cache.engine.disk.openStore
         let booked = store?.core.state.withLock { state in
-            "booked \(state.ledger.bytes), reserved \(state.ledger.reserved), "
-                + "in limbo \(state.limbo.reduce(0, +))"
+            "booked \(state.space.bytes), reserved \(state.space.reserved), "
+                + "removed and open \(state.space.pendingRelease)"
         }
         let files = disk.files.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
         let views = state.withLock { $0.earlier + [$0.process?.files].compactMap { $0 } }

@@ -8,43 +8,13 @@ import SystemPackage
 /// outlives the store. Neither `state` nor an entry's state is held over a system call; the locks of
 /// files are ordered by ``LockOrder``.
 final class DiskCore: Sendable {
+    /// All that is decided under the one lock: what stands in one field agrees with the others at every
+    /// instant (invariant 4).
     struct State {
-        var residents = ResidentTable()
-        var successors = SuccessorTable()
-        var index = DiskIndex()
-        var ledger: SpaceLedger
+        var entries = EntryIndex()
+        var space: SpaceLedger
+        var open = OpenEntries()
         var counters = DiskCounters()
-        /// Counts, per directory, what made a lookup's file an old one.
-        var changes = [UInt32](repeating: 0, count: 256)
-        /// Lookups per directory that may have a file open which is being removed, and what such files
-        /// were booked with: it is free when those lookups have ended.
-        var openings = [Int](repeating: 0, count: 256)
-        var limbo = [Int64](repeating: 0, count: 256)
-        var hasShard = [Bool](repeating: false, count: 256)
-        /// Whose records were met and found damaged; they have to go, whatever comes in their place.
-        var damaged: Set<EntryName> = []
-        /// Which of the 256 directories are in the index.
-        var loaded = [Bool](repeating: false, count: 256)
-        /// Which of them have entries of which nothing but the files is known.
-        var isGuessed = [Bool](repeating: false, count: 256)
-        /// Whether all are, in the order of their use.
-        var isIndexLoaded = false
-        /// What is booked for what may be in directories that are not in the index yet.
-        var surplus: Int64 = 0
-        /// What everything here may be allocated at most, as LOCK says; `nil` where it says nothing.
-        var claim: Int64?
-        var snapshot = IndexSnapshot.State()
-        /// When entries were used whose directories are not in the index yet; so many at most that it
-        /// does not matter.
-        var earlyUses: [EntryName: UInt64] = [:]
-        var isClosed = false
-        /// What is allocated in `quarantine`.
-        var quarantined: Int64 = 0
-        var generation: UInt64
-        var lastFold: Int64 = 0
-        /// Until when, and for how many bytes, the volume need not be asked for its room.
-        var roomCheckedUntil: Int64 = .min
-        var roomLeft: Int64 = 0
     }
 
     let options: DiskStoreOptions
@@ -66,6 +36,7 @@ final class DiskCore: Sendable {
     let claims: KeyedLock
     let jobs: KeyedLock
     let state: Guarded<State>
+    private let lastGeneration: Atomic<UInt64>
     private let lastWrite = Atomic<UInt64>(0)
 
     init(_ opened: DiskDirectory, _ options: DiskStoreOptions, timeSource: any TimeSource) {
@@ -87,21 +58,23 @@ final class DiskCore: Sendable {
         shardLoads = KeyedLock(.shards, waiter: options.lockWaiter)
         claims = KeyedLock(.claims, waiter: options.lockWaiter)
         jobs = KeyedLock(.jobs, waiter: options.lockWaiter)
-        var ledger = SpaceLedger(limit: options.limit)
-        ledger.book(opened.fixedBytes)
-        ledger.book(opened.claim ?? 0)
-        let seed = options.generationSeed ?? UInt64.random(in: .min ... .max)
-        var state = State(ledger: ledger, generation: seed)
-        if let seed = options.generationSeed { state.index = DiskIndex(seed: seed) }
-        state.claim = opened.claim
-        state.surplus = opened.claim ?? 0
-        state.quarantined = opened.quarantinedBytes
+        var state = State(
+            space: SpaceLedger(
+                limit: options.limit,
+                fixed: opened.fixedBytes,
+                quarantined: opened.quarantinedBytes,
+                claim: opened.claim
+            )
+        )
+        let seed = options.generationSeed
+        if let seed { state.entries.index = DiskIndex(seed: seed) }
+        lastGeneration = Atomic(seed ?? UInt64.random(in: .min ... .max))
         self.state = Guarded(state)
     }
 
     deinit {
         if let file = lock.close() { giveUp(file) }
-        let snapshot = state.withLock { $0.snapshot.file }
+        let snapshot = state.withLock { $0.entries.snapshot.file }
         for file in [root, entries, staging, snapshot].compactMap({ $0 }) {
             fileSystem.close(file)
         }
@@ -113,12 +86,7 @@ final class DiskCore: Sendable {
         persistUses(isLast: true)
         options.willClose?(self)
         giveUpSuccessors()
-        let residents = state.withLock { state in
-            state.isClosed = true
-            let residents = state.residents
-            state.residents = ResidentTable()
-            return residents
-        }
+        let residents = state.withLock { $0.open.close() }
         // From here on another store may own the directory, and give up blocks.
         for entry in residents.all { entry.distrust() }
         withExtendedLifetime(residents) {}  // Closes files, so outside the lock.
@@ -195,10 +163,8 @@ final class DiskCore: Sendable {
 
     /// A number that was not used before: a mixed counter with a random start (SplitMix64).
     func nextGeneration() -> UInt64 {
-        let counter = state.withLock { state in
-            state.generation &+= 0x9E37_79B9_7F4A_7C15
-            return state.generation
-        }
+        let step: UInt64 = 0x9E37_79B9_7F4A_7C15
+        let counter = lastGeneration.wrappingAdd(step, ordering: .relaxed).newValue
         var mixed = (counter ^ counter >> 30) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
         return mixed ^ mixed >> 31

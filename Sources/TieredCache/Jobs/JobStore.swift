@@ -115,7 +115,7 @@ struct JobStore: Sendable {
     }
 
     private func book(_ delta: Int64) {
-        core.state.withLock { $0.ledger.book(delta) }
+        core.state.withLock { $0.space.book(delta) }
     }
 
     private func allocated(_ name: String, in jobs: OpenFile) -> Int64 {

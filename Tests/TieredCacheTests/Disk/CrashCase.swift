@@ -74,7 +74,7 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
         try again.store(other, for: key("c"), metadata: [1])
         try again.store(small, for: key("a"), metadata: [2])
         try again.remove(key("b"))
-        #expect(!again.core.state.withLock { $0.isIndexLoaded })
+        #expect(!again.core.state.withLock { $0.entries.isLoaded })
         again.close()
         let last = try reopen(again)
         try last.store(small, for: key("d"), metadata: [1])

@@ -116,7 +116,7 @@ struct DiskRaceTests {
         )
         let seen = Guarded<[Int64]>([])
         intruder.arm(at: .remove, of: old) {
-            let booked = store.core.state.withLock { $0.ledger.bytes }
+            let booked = store.core.state.withLock { $0.space.bytes }
             seen.withLock { $0 = [booked, disk.allocatedBytes] }
         }
         try entry.beginFill(at: 0).write(bytes(200_000, seed: 2))
@@ -167,7 +167,7 @@ struct DiskRaceTests {
         let slot = try #require(
             store.core.state.withLock { state in
                 let name = store.core.name(of: key("film"))
-                return state.index.remove(name)
+                return state.entries.index.remove(name)
             }
         )
         let entry = try #require(try store.entry(for: key("film")))

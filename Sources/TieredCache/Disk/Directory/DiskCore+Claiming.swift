@@ -12,8 +12,8 @@ extension DiskCore {
         let least = options.minimumSnapshotEntries
         guard state.withLock({ $0.lacksClaim(from: least) }) else { return }
         try claims.withLock { () throws(CacheError) in
-            let (isNeeded, claim) = state.withLock { ($0.lacksClaim(from: least), $0.wantedClaim) }
-            guard isNeeded else { return }
+            let wanted = state.withLock { $0.lacksClaim(from: least) ? $0.space.wantedClaim : nil }
+            guard let claim = wanted else { return }
             do throws(FileSystemError) {
                 try lock.withFile { (file) throws(FileSystemError) in
                     try LockFile(claim: claim).write(to: file, fileSystem)
@@ -22,7 +22,7 @@ extension DiskCore {
             } catch {
                 throw self.error(error, "LOCK")
             }
-            state.withLock { $0.claim = claim }
+            state.withLock { $0.space.didClaim(claim) }
         }
     }
 
@@ -39,8 +39,8 @@ extension DiskCore {
         claims.withLock {
             // Nobody may exceed the lower one from here on, although the higher one still stands there.
             let claim = state.withLock { state in
-                guard let claim = state.excessiveClaim else { return nil as Int64? }
-                state.claim = claim
+                let claim = state.excessiveClaim
+                if let claim { state.space.didClaim(claim) }
                 return claim
             }
             guard let claim else { return }
@@ -56,24 +56,11 @@ extension DiskCore {
 }
 
 extension DiskCore.State {
-    private var total: Int64 { ledger.bytes + ledger.reserved }
-
-    private var claimStep: Int64 { max(ledger.limit / 64, 4096) }
-
-    /// With some room above what is there, but for the limit: nothing may exceed that.
-    fileprivate var wantedClaim: Int64 {
-        max(total, min((total / claimStep + 1) * claimStep, ledger.limit))
-    }
-
     /// Whether one is to be raised, or made where at least so many entries make it worth while.
     fileprivate func lacksClaim(from least: Int) -> Bool {
-        guard let claim else { return isIndexLoaded && index.count >= least }
-        return total > claim
+        space.lacksClaim(isWorthIt: entries.isLoaded && entries.index.count >= least)
     }
 
     /// What to lower the claim to.
-    fileprivate var excessiveClaim: Int64? {
-        guard isIndexLoaded, let claim, claim - wantedClaim >= 2 * claimStep else { return nil }
-        return wantedClaim
-    }
+    fileprivate var excessiveClaim: Int64? { entries.isLoaded ? space.excessiveClaim : nil }
 }

@@ -10,9 +10,9 @@ extension DiskCore {
     /// - Throws: ``CacheError/Code/localStorage`` if the directory cannot be listed; tried again at
     ///   the next call.
     func loadIndex(isCancelled: () -> Bool = { false }) throws(CacheError) {
-        if state.withLock({ $0.isIndexLoaded }) { return }
+        if state.withLock({ $0.entries.isLoaded }) { return }
         try loading.withLock { () throws(CacheError) in
-            if state.withLock({ $0.isIndexLoaded }) { return }
+            if state.withLock({ $0.entries.isLoaded }) { return }
             openSnapshot()
             try loadShards(isCancelled)
             placeByUse()
@@ -30,10 +30,10 @@ extension DiskCore {
     /// - Throws: as ``loadIndex(isCancelled:)`` does.
     func prepareIndex(for name: EntryName?) throws(CacheError) {
         let (isReady, isBounded) = state.withLock { state in
-            let isKnown = name.map { state.loaded[$0.shardNumber] } ?? true
-            let isBounded = state.claim != nil
-            let isReady = isBounded && isKnown && (name == nil || state.snapshot.isConsumed)
-            return (state.isIndexLoaded || isReady, isBounded)
+            let isKnown = name.map { state.entries.hasLoaded($0.shardNumber) } ?? true
+            let isBounded = state.space.claim != nil
+            let isReady = isBounded && isKnown && (name == nil || state.entries.snapshot.isConsumed)
+            return (state.entries.isLoaded || isReady, isBounded)
         }
         if isReady { return }
         guard isBounded, let name else { return try loadIndex() }
@@ -46,11 +46,11 @@ extension DiskCore {
 
     /// A directory may hold more than a limit that was lowered since.
     private func trimToLimit() {
-        guard access.canWrite, state.withLock({ $0.ledger.bytes > $0.ledger.limit }),
+        guard access.canWrite, state.withLock({ $0.space.bytes > $0.space.limit }),
             lock.beginWrite()
         else { return }
         defer { endWriting() }
-        evict { _ in state.withLock { $0.ledger.excess(with: 0) } }
+        evict { _ in state.withLock { $0.space.excess(with: 0) } }
     }
 
     private func loadShards(_ isCancelled: () -> Bool) throws(CacheError) {
@@ -66,7 +66,7 @@ extension DiskCore {
                 isFirst = false
                 // Names are spread evenly, so one directory tells how many there are in all; growing
                 // by and by would keep hits waiting.
-                state.withLock { $0.index.reserve(count * present.count / 20 * 21) }
+                state.withLock { $0.entries.index.reserve(count * present.count / 20 * 21) }
             }
         }
     }
@@ -86,7 +86,7 @@ extension DiskCore {
         _ snapshot: inout SnapshotReader?
     ) throws(CacheError) -> Int {
         try shardLoads.withLock(of: UInt64(shard)) { () throws(CacheError) in
-            if state.withLock({ $0.loaded[shard] }) { return 0 }
+            if state.withLock({ $0.entries.hasLoaded(shard) }) { return 0 }
             var scan = Scan()
             if mayExist {
                 if let known = snapshot?.slots(of: shard, at: stamp(of: shard)) {
@@ -98,8 +98,8 @@ extension DiskCore {
             sweep(scan)
             let slots = scan.slots + scan.withheld
             state.withLock { state in
-                state.add(slots, of: shard)
-                if !scan.withheld.isEmpty { state.isGuessed[shard] = true }
+                state.entries.add(scan.slots, withheld: scan.withheld, of: shard)
+                state.space.didRead(slots.reduce(0) { $0 + $1.bytes })
             }
             return slots.count
         }
@@ -109,25 +109,24 @@ extension DiskCore {
     private func placeByUse() {
         var entries: [DiskIndex.Unplaced] = []
         var start: Int32 = 0
-        while let some = state.withLock({ $0.index.unplaced(in: start..<(start + 16_384)) }) {
+        while let some = state.withLock({ $0.entries.index.unplaced(in: start..<(start + 16_384)) })
+        {
             entries += some
             start += 16_384
         }
         DiskIndex.sort(&entries)
         for first in stride(from: 0, to: entries.count, by: 4096) {
             let some = entries[first..<min(first + 4096, entries.count)]
-            state.withLock { $0.index.placeAsOlder(some) }
+            state.withLock { $0.entries.index.placeAsOlder(some) }
         }
     }
 
     /// Nothing is unknown any more: what was claimed for it is given back.
     private func didLoadIndex() {
         let file = state.withLock { state in
-            state.ledger.book(-state.surplus - state.snapshot.size)
-            state.surplus = 0
-            state.isIndexLoaded = true
-            state.earlyUses = [:]
-            return state.snapshot.close()
+            state.space.didReadAll()
+            state.space.book(-state.entries.snapshot.size)
+            return state.entries.didLoadAll()
         }
         if let file { fileSystem.close(file) }
     }
@@ -167,39 +166,5 @@ extension DiskCore {
         } catch {
             count(\.housekeepingErrors)
         }
-    }
-}
-
-extension DiskCore.State {
-    /// Enters what a directory holds; its bytes are part of what was booked for what was not known.
-    fileprivate mutating func add(_ slots: [DiskIndex.Slot], of shard: Int) {
-        for slot in slots {
-            index.append(used(slot))
-            surplus -= slot.bytes
-        }
-        if surplus < 0 {
-            // More than was claimed, or nothing was: a file system that forgets may bring it back.
-            ledger.book(-surplus)
-            surplus = 0
-        }
-        loaded[shard] = true
-    }
-
-    /// Notes that an entry was used.
-    mutating func touch(_ name: EntryName, at time: UInt64) {
-        if loaded[name.shardNumber] {
-            index.touch(name, at: time)
-        } else if earlyUses.count < 1 << 16 {
-            earlyUses[name] = time
-        }
-    }
-
-    /// An entry that is not in the index yet, with what was noted of its use.
-    func used(_ slot: DiskIndex.Slot) -> DiskIndex.Slot {
-        guard let use = earlyUses[slot.name], use > slot.lastUse else { return slot }
-        var slot = slot
-        slot.lastUse = use
-        if slot.queue == .prefetched || slot.queue == .heads { slot.queue = .used }
-        return slot
     }
 }

@@ -36,12 +36,12 @@ extension DiskCore {
         guard access.canWrite else { return try scan().slots }
         try loadIndex()
         foldUses()
-        return state.withLock { $0.index.all }
+        return state.withLock { $0.entries.index.all }
     }
 
     private func summary(_ slot: DiskIndex.Slot) -> DiskEntrySummary? {
         guard let found = record(of: slot.name) else { return nil }
-        let open = state.withLock { $0.residents[slot.name] }
+        let open = state.withLock { $0.open.residents[slot.name] }
         let table =
             open?.state.withLock { $0.table }
             ?? BlockTable(

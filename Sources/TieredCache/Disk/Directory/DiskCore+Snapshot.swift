@@ -6,7 +6,7 @@ extension DiskCore {
     /// Opens the snapshot that the last owner left, once; it is read on after its name has gone.
     func openSnapshot() {
         claims.withLock {
-            if state.withLock({ $0.snapshot.isOpened }) { return }
+            if state.withLock({ $0.entries.snapshot.isOpened }) { return }
             var file: OpenFile?
             do throws(FileSystemError) {
                 file = try openFile(IndexSnapshot.name, in: root, .read)
@@ -14,13 +14,13 @@ extension DiskCore {
                 // Without it, everything is read.
                 if !error.isAbsence { count(\.readErrors) }
             }
-            state.withLock { $0.snapshot.didOpen(file) }
+            state.withLock { $0.entries.snapshot.didOpen(file) }
         }
     }
 
     /// Reads the snapshot from its beginning; before the index is complete.
     func snapshotReader() -> SnapshotReader? {
-        guard let file = state.withLock({ $0.snapshot.file }) else { return nil }
+        guard let file = state.withLock({ $0.entries.snapshot.file }) else { return nil }
         do throws(FileSystemError) {
             return try SnapshotReader(file, fileSystem)
         } catch {
@@ -46,13 +46,15 @@ extension DiskCore {
     /// Who has it open reads on: what it says of directories that nobody has written to stays true.
     func consumeSnapshot() throws(CacheError) {
         try claims.withLock { () throws(CacheError) in
-            guard access.canWrite, !state.withLock({ $0.snapshot.isConsumed }) else { return }
+            guard access.canWrite, !state.withLock({ $0.entries.snapshot.isConsumed }) else {
+                return
+            }
             do throws(FileSystemError) {
                 try removeSnapshot()
             } catch {
                 throw self.error(error, IndexSnapshot.name)
             }
-            state.withLock { $0.snapshot.isConsumed = true }
+            state.withLock { $0.entries.snapshot.isConsumed = true }
         }
     }
 
@@ -68,10 +70,10 @@ extension DiskCore {
         }
         try unlinkIfPresent(IndexSnapshot.name, in: root)
         state.withLock { state in
-            if state.snapshot.file != nil {
-                state.snapshot.size = bytes
+            if state.entries.snapshot.file != nil {
+                state.entries.snapshot.size = bytes
             } else {
-                state.ledger.book(-bytes)
+                state.space.book(-bytes)
             }
         }
         do throws(FileSystemError) {
@@ -88,16 +90,16 @@ extension DiskCore {
     /// are not in the index it says what the snapshot before said, if there was one.
     func writeSnapshot() {
         guard access.canWrite, let staging else { return }
-        let (known, size) = state.withLock { state -> (State?, Int64) in
-            let isNeeded = state.isIndexLoaded || state.snapshot.isConsumed
-            let isWorthIt = state.index.count >= options.minimumSnapshotEntries
-            guard isNeeded, isWorthIt || state.snapshot.file != nil else { return (nil, 0) }
-            return (state, state.snapshot.size)
+        let (known, size) = state.withLock { state -> (EntryIndex?, Int64) in
+            let isNeeded = state.entries.isLoaded || state.entries.snapshot.isConsumed
+            let isWorthIt = state.entries.index.count >= options.minimumSnapshotEntries
+            guard isNeeded, isWorthIt || state.entries.snapshot.file != nil else { return (nil, 0) }
+            return (state.entries, state.entries.snapshot.size)
         }
         guard let known else { return }
         let bytes = known.index.count * IndexSnapshot.entryLength + 256 * 4096
         let cost = Self.cost(bytes) + size
-        guard state.withLock({ $0.ledger.admit(cost, isLastTry: true) }) == .granted else { return }
+        guard state.withLock({ $0.space.admit(cost, isLastTry: true) }) == .granted else { return }
         defer { endReservation(cost) }
         do throws(FileSystemError) {
             try unlinkIfPresent(IndexSnapshot.name, in: staging)
@@ -109,7 +111,7 @@ extension DiskCore {
     }
 
     private func writeSnapshot(
-        of known: State,
+        of known: EntryIndex,
         in staging: OpenFile
     ) throws(FileSystemError) {
         let file = try open(IndexSnapshot.name, in: staging, .createNew)
@@ -129,13 +131,13 @@ extension DiskCore {
         }
     }
 
-    private func writeSections(of known: State, to file: OpenFile) throws(FileSystemError) {
+    private func writeSections(of known: EntryIndex, to file: OpenFile) throws(FileSystemError) {
         var offset: Int64 = 0
         var before = snapshotReader()
         for (shard, numbers) in known.index.numbersByShard.enumerated()
-        where !known.isGuessed[shard] {
+        where known.isCertain(shard) {
             let slots =
-                known.loaded[shard]
+                known.hasLoaded(shard)
                 ? numbers.map { known.index.slot($0) }
                 : before?.slots(of: shard, at: stamp(of: shard))?.map(known.used)
             guard let slots, let section = section(of: shard, slots) else { continue }

@@ -75,9 +75,9 @@ extension DiskCore {
     /// it may be one that is just being made, or that was replaced since.
     private func isStillOrphan(_ body: EntryBody) throws(CacheError) -> Bool {
         let isKnown = state.withLock { state in
-            state.index[body.name]?.generation == body.generation
-                || state.residents[body.name]?.generation == body.generation
-                || state.successors.isWaiting(body.name, body.generation)
+            state.entries.index[body.name]?.generation == body.generation
+                || state.open.residents[body.name]?.generation == body.generation
+                || state.open.successors.isWaiting(body.name, body.generation)
         }
         guard let entries, !isKnown else { return false }
         if let record = try readRecord(of: body.name)?.record, record.generation == body.generation,
@@ -232,7 +232,7 @@ extension DiskCore {
     ) throws(CacheError) {
         guard let entries else { return }
         let blocks = blocks.filter { found.isUnchanged($0, in: now) }
-        if let open = state.withLock({ $0.residents[found.name] }),
+        if let open = state.withLock({ $0.open.residents[found.name] }),
             open.generation == found.record.generation
         {
             for block in blocks {

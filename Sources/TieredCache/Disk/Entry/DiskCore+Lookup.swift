@@ -5,7 +5,7 @@ extension DiskCore {
     /// An entry that is open already: no disk, no digest.
     @inline(__always)
     func resident(_ key: CacheKey, isUse: Bool = true) -> ResidentTable.Found? {
-        guard let found = state.withLock({ $0.residents.find(key) }) else { return nil }
+        guard let found = state.withLock({ $0.open.residents.find(key) }) else { return nil }
         if isUse { found.entry.markUsed() }
         return found
     }
@@ -80,10 +80,7 @@ extension DiskCore {
     /// every miss.
     func isKnownAbsent(_ name: EntryName) -> Bool {
         guard access.canWrite else { return false }
-        return state.withLock { state in
-            state.loaded[name.shardNumber] && state.index[name] == nil
-                && !state.damaged.contains(name)
-        }
+        return state.withLock { $0.entries.isKnownAbsent(name) }
     }
 
     /// `leaving` gets what the entry takes the place of, for ``retire(_:blocking:)``.
@@ -98,8 +95,8 @@ extension DiskCore {
     ) throws(FileSystemError) -> NonBlocking<DiskEntry?> {
         guard let entries else { return .ready(nil) }
         let changes = state.withLock { state in
-            state.openings[name.shardNumber] += 1
-            return state.changes[name.shardNumber]
+            state.space.beginOpening(in: name.shardNumber)
+            return state.entries.changes[name.shardNumber]
         }
         defer { endOpening(name) }
         var reader = RecordReader(fileSystem: fileSystem, entries: entries, blocking: blocking)
@@ -166,7 +163,7 @@ extension DiskCore {
     }
 
     private func isVerified(_ name: EntryName, _ generation: UInt64, _ state: UInt64) -> Bool {
-        guard let slot = self.state.withLock({ $0.index[name] }) else { return false }
+        guard let slot = self.state.withLock({ $0.entries.index[name] }) else { return false }
         return slot.generation == generation && slot.verification == state
     }
 
@@ -180,24 +177,24 @@ extension DiskCore {
         guard access.canWrite else { return .ready(entry) }
         let (result, left) = state.withLock {
             state -> (NonBlocking<DiskEntry?>, LeavingEntries) in
-            guard !state.isClosed else {
+            guard !state.open.isClosed else {
                 entry.distrust()
                 return (.ready(entry), .init())
             }
-            guard state.changes[entry.name.shardNumber] == changes else {
+            guard state.entries.changes[entry.name.shardNumber] == changes else {
                 return (.wouldBlock, .init())
             }
             var leaving = LeavingEntries()
-            if let rested = state.residents.find(entry.key),
-                let removed = state.residents.removeResting(rested)
+            if let rested = state.open.residents.find(entry.key),
+                let removed = state.open.residents.removeResting(rested)
             {
                 leaving.entries.append(removed)
             }
-            if let other = state.residents[entry.name] {
+            if let other = state.open.residents[entry.name] {
                 // Opened by two threads at once; the first one counts.
                 return (.ready(other.key == entry.key ? other : entry), leaving)
             }
-            state.residents.insert(entry)
+            state.open.residents.insert(entry)
             leaving.append(shrink(&state))
             return (.ready(entry), leaving)
         }
@@ -218,12 +215,12 @@ extension DiskCore {
         to maximum: Int? = nil,
         maximumRestingCost maximumCost: Int? = nil
     ) -> LeavingEntries {
-        let leaving = state.residents.shrink(
+        let leaving = state.open.residents.shrink(
             to: maximum ?? options.maximumOpenEntries,
             maximumRestingCost: maximumCost ?? options.maximumHeadMemory
         )
-        leaving.forEachFile { state.openings[$1.shardNumber] += 1 }
-        for entry in leaving.unused { state.openings[entry.name.shardNumber] += 1 }
+        leaving.forEachFile { state.space.beginOpening(in: $1.shardNumber) }
+        for entry in leaving.unused { state.space.beginOpening(in: entry.name.shardNumber) }
         return leaving
     }
 
@@ -251,8 +248,8 @@ extension DiskCore {
         let isUsed = entry.isUsed.exchange(false, ordering: .relaxed)
         let now = isUsed ? useTime() : 0
         state.withLock { state in
-            if isUsed { state.touch(entry.name, at: now) }
-            state.index.update(entry.name, generation: entry.generation) { slot in
+            if isUsed { state.entries.touch(entry.name, at: now) }
+            state.entries.index.update(entry.name, generation: entry.generation) { slot in
                 slot.verification = isVerified ? verification : 0
             }
         }

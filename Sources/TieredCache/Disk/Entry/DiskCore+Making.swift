@@ -194,7 +194,7 @@ extension DiskCore {
         _ body: UnsafeRawBufferPointer
     ) throws(FileSystemError) -> (file: OpenFile, result: FileStatus) {
         guard let entries else { throw FileSystemError(.create, .noSuchFileOrDirectory) }
-        let isKnown = state.withLock { $0.index[entry.name] != nil }
+        let isKnown = state.withLock { $0.entries.index[entry.name] != nil }
         if !isKnown {
             do throws(FileSystemError) {
                 return try create(entry.name.record, in: entries, entry.name) {
@@ -279,14 +279,16 @@ extension DiskCore {
                 throw error
             }
             // The directory was removed from outside.
-            state.withLock { $0.hasShard[name.shardNumber] = false }
+            state.withLock { $0.entries.hasShard[name.shardNumber] = false }
             try ensureShard(name)
             return try open(path, in: directory, .createNew)
         }
     }
 
     private func ensureShard(_ name: EntryName) throws(FileSystemError) {
-        guard let entries, !state.withLock({ $0.hasShard[name.shardNumber] }) else { return }
+        guard let entries, !state.withLock({ $0.entries.hasShard[name.shardNumber] }) else {
+            return
+        }
         do throws(FileSystemError) {
             try fileSystem.makeDirectory(name.shard, in: entries)
         } catch {
@@ -303,7 +305,7 @@ extension DiskCore {
                 throw error
             }
         }
-        state.withLock { $0.hasShard[name.shardNumber] = true }
+        state.withLock { $0.entries.hasShard[name.shardNumber] = true }
     }
 
     /// Removes what has the name, record first.
@@ -311,7 +313,7 @@ extension DiskCore {
         guard let entries else { return }
         let name = lock.name
         do throws(FileSystemError) {
-            let slot = state.withLock { $0.index[name] }
+            let slot = state.withLock { $0.entries.index[name] }
             let generation = slot?.generation ?? record(of: name)?.record.generation
             try unlinkIfPresent(name.record, in: entries)
             if let generation, slot?.hasBody != false {
@@ -338,10 +340,10 @@ extension DiskCore {
         keepsOldBody: Bool = false
     ) -> DiskIndex.Slot? {
         let name = lock.name
-        let known = state.withLock { $0.index[name] }
+        let known = state.withLock { $0.entries.index[name] }
         if let known, let slot, known.hasBody, known.generation != slot.generation {
             if keepsOldBody {
-                state.withLock { $0.ledger.book(known.bodyBytes) }
+                state.withLock { $0.space.book(known.bodyBytes) }
             } else {
                 // Before it is booked as free.
                 discardBody(name, known.generation)
@@ -350,19 +352,19 @@ extension DiskCore {
         var isDamaged = false
         let (oldSlot, old, leaving) = state.withLock {
             state -> (DiskIndex.Slot?, DiskEntry?, LeavingEntries) in
-            isDamaged = state.damaged.remove(name) != nil
-            state.changes[name.shardNumber] &+= 1
-            let oldSlot = state.index.remove(name)
-            let old = state.residents[name] === entry ? nil : state.residents.remove(name)
+            isDamaged = state.entries.forgetDamaged(name)
+            state.entries.didChange(name)
+            let oldSlot = state.entries.index.remove(name)
+            let old = state.open.residents[name] === entry ? nil : state.open.residents.remove(name)
             if let slot {
-                state.index.insert(slot)
-                state.ledger.book(slot.bytes)
+                state.entries.index.insert(slot)
+                state.space.book(slot.bytes)
             }
-            if old == nil { state.free(oldSlot?.bytes ?? 0, of: name) }
-            guard let entry, !state.isClosed, state.residents[name] == nil else {
+            if old == nil { state.space.free(oldSlot?.bytes ?? 0, in: name.shardNumber) }
+            guard let entry, !state.open.isClosed, state.open.residents[name] == nil else {
                 return (oldSlot, old, .init())
             }
-            state.residents.insert(entry)
+            state.open.residents.insert(entry)
             return (oldSlot, old, shrink(&state))
         }
         // Its body was created and nothing of it recorded: no slot knows of the file.

@@ -23,7 +23,9 @@ extension DiskCore {
         defer { endWriting() }
         return withLock(of: entry.name) { _ in
             // A scan of its directory takes a head that is half written for damage.
-            guard state.withLock({ $0.loaded[entry.name.shardNumber] }) else { return false }
+            guard state.withLock({ $0.entries.hasLoaded(entry.name.shardNumber) }) else {
+                return false
+            }
             let before = entry.state.withLock { $0 }
             guard before.isPublished, !before.isDetached, !before.flags.contains(.pinned),
                 metadata.count == before.metadata.count,

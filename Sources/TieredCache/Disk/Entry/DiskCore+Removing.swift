@@ -19,7 +19,7 @@ extension DiskCore {
         let name = name(of: key)
         try prepareIndex(for: name)
         return try withLock(of: name) { (lock) throws(CacheError) in
-            let open = state.withLock { $0.residents[name] }
+            let open = state.withLock { $0.open.residents[name] }
             // What cannot be read just now may be pinned.
             let onDisk = try sparesPinned ? readRecord(of: name) : record(of: name)
             let isKeys = (open?.key ?? onDisk?.record.key) == key
@@ -43,8 +43,8 @@ extension DiskCore {
         defer { endWriting() }
         try loadIndex()
         let names = state.withLock { state in
-            Set(state.index.all.map(\.name)).union(state.residents.all.map(\.name))
-                .union(state.successors.names)
+            Set(state.entries.index.all.map(\.name)).union(state.open.residents.all.map(\.name))
+                .union(state.open.successors.names)
         }
         var failure: CacheError?
         var departure = DiskDeparture(cause: .removed, entries: 0)
@@ -77,17 +77,17 @@ extension DiskCore {
             throw CacheError(.invalidArgument, "cannot trim to \(bytes) bytes")
         }
         try loadIndex()
-        evict(.trimmed) { _ in state.withLock { $0.ledger.bytes - bytes } }
-        return state.withLock { $0.ledger.bytes }
+        evict(.trimmed) { _ in state.withLock { $0.space.bytes - bytes } }
+        return state.withLock { $0.space.bytes }
     }
 
     func usage() throws(CacheError) -> DiskUsage {
         try loadIndex()
         return state.withLock { state in
             DiskUsage(
-                entries: state.index.count,
-                bytes: state.ledger.bytes,
-                limit: state.ledger.limit
+                entries: state.entries.index.count,
+                bytes: state.space.bytes,
+                limit: state.space.limit
             )
         }
     }

@@ -106,13 +106,14 @@ extension DiskCore {
         let isPinned = entry.isPinned
         let kept = state.withLock { state -> Int64 in
             // Where it is about to be evicted nothing says how long the old one was: about as this one.
-            let old = state.index[entry.name]?.recordBytes ?? recordBytes
-            let delta = state.index.update(entry.name, generation: entry.generation) { slot in
+            let old = state.entries.index[entry.name]?.recordBytes ?? recordBytes
+            let delta = state.entries.index.update(entry.name, generation: entry.generation) {
+                slot in
                 slot.recordBytes = recordBytes
             }
-            state.ledger.book((delta ?? 0) + (keepsOld ? old : 0))
-            if let slot = state.index[entry.name], isPinned != (slot.queue == .pinned) {
-                state.index.move(entry.name, to: isPinned ? .pinned : .used)
+            state.space.book((delta ?? 0) + (keepsOld ? old : 0))
+            if let slot = state.entries.index[entry.name], isPinned != (slot.queue == .pinned) {
+                state.entries.index.move(entry.name, to: isPinned ? .pinned : .used)
             }
             return keepsOld ? old : 0
         }

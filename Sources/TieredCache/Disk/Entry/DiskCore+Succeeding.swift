@@ -6,9 +6,9 @@ import SystemPackage
 extension DiskCore {
     /// The next generation of a key's entry, as long as somebody brings or reads it.
     func successor(of key: CacheKey) -> DiskEntry? {
-        guard !state.withLock({ $0.successors.isEmpty }) else { return nil }
+        guard !state.withLock({ $0.open.successors.isEmpty }) else { return nil }
         let name = name(of: key)
-        let entry = state.withLock { $0.successors[name] }
+        let entry = state.withLock { $0.open.successors[name] }
         return entry?.key == key ? entry : nil
     }
 
@@ -117,7 +117,7 @@ extension DiskCore {
         _ entry: DiskEntry
     ) throws(CacheError) -> Bool? {
         let (open, isPinned) = state.withLock { state in
-            (state.residents[name], state.index[name]?.queue == .pinned)
+            (state.open.residents[name], state.entries.index[name]?.queue == .pinned)
         }
         if let open {
             guard open !== entry, open.key == entry.key, open.isPinned else { return nil }
@@ -138,7 +138,7 @@ extension DiskCore {
     ) {
         giveUpSuccessor(&lock)
         entry.state.withLock { $0.succession = .waiting(forVerdict: succession.awaitsVerdict) }
-        state.withLock { $0.successors.insert(entry) }
+        state.withLock { $0.open.successors.insert(entry) }
     }
 
     func didTakeName(_ lock: inout NameLock, _ entry: DiskEntry) {
@@ -147,7 +147,7 @@ extension DiskCore {
             return
         }
         entry.state.withLock { $0.succession = .done }
-        _ = state.withLock { $0.successors.remove(entry.name) }
+        _ = state.withLock { $0.open.successors.remove(entry.name) }
     }
 
     /// Throws away what waits for the name; who reads it reads on.
@@ -156,7 +156,7 @@ extension DiskCore {
     @discardableResult
     func giveUpSuccessor(_ lock: inout NameLock) -> Bool {
         let name = lock.name
-        guard let entry = state.withLock({ $0.successors.remove(name) }) else { return false }
+        guard let entry = state.withLock({ $0.open.successors.remove(name) }) else { return false }
         if entry.isUnrecorded { discardBody(name, entry.generation) }
         entry.detach(booked: nil)
         return true
@@ -166,7 +166,7 @@ extension DiskCore {
     func giveUpSuccessors() {
         guard lock.beginWrite() else { return }
         defer { endWriting() }
-        for name in state.withLock({ $0.successors.names }) {
+        for name in state.withLock({ $0.open.successors.names }) {
             withLock(of: name) { _ = giveUpSuccessor(&$0) }
         }
     }

@@ -23,7 +23,7 @@ extension DiskCore {
             return .ready(entry.isSuperseded ? nil : entry)
         }
         let leaving = state.withLock { state in
-            state.residents.didWake(resting)
+            state.open.residents.didWake(resting)
             return shrink(&state)
         }
         retire(leaving, blocking: blocking)
@@ -60,7 +60,7 @@ extension DiskCore {
 
     /// Lets go of what is known about a file that somebody else changed or removed.
     private func forget(_ resting: ResidentTable.Found) -> NonBlocking<DiskEntry?> {
-        let removed = state.withLock { $0.residents.removeResting(resting) }
+        let removed = state.withLock { $0.open.residents.removeResting(resting) }
         withExtendedLifetime(removed) {}
         return .ready(nil)
     }

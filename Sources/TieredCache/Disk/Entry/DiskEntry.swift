@@ -59,7 +59,7 @@ public final class DiskEntry: Sendable {
             return (state.allFiles, bytes, isOrphan, state.succession)
         }
         if case .waiting = succession {
-            core.state.withLock { $0.successors.sweep(name, generation) }
+            core.state.withLock { $0.open.successors.sweep(name, generation) }
         }
         for file in files {
             core.fileSystem.close(file)

@@ -19,8 +19,8 @@ extension DiskCore {
             return (state.flags, state.detachedBytes, state.hasRetiredRecord)
         }
         let kept = state.withLock { state in
-            let kept = keepsRecord ? state.index[entry.name]?.recordBytes ?? 0 : 0
-            state.ledger.book(kept)
+            let kept = keepsRecord ? state.entries.index[entry.name]?.recordBytes ?? 0 : 0
+            state.space.book(kept)
             return kept
         }
         entry.state.withLock { $0.retiredBytes += kept }
@@ -36,7 +36,7 @@ extension DiskCore {
         replace(&lock, with: entry, slot: slot, keepsOldBody: keepsOldBody)
         // The slot has what was detached, and the entry what the slot had. Only now: what had the name
         // may have taken long to remove, and what is there is booked all the while.
-        state.withLock { $0.ledger.book(-detached) }
+        state.withLock { $0.space.book(-detached) }
     }
 
     func bodyBytes(of entry: DiskEntry) throws(FileSystemError) -> Int64 {
@@ -57,12 +57,13 @@ extension DiskCore {
     func book(_ entry: DiskEntry, recordBytes: Int64, bodyBytes: Int64) {
         let isInline = entry.state.withLock { $0.isInline }
         state.withLock { state in
-            let delta = state.index.update(entry.name, generation: entry.generation) { slot in
+            let delta = state.entries.index.update(entry.name, generation: entry.generation) {
+                slot in
                 slot.recordBytes = recordBytes
                 slot.bodyBytes = bodyBytes
                 slot.hasBody = slot.hasBody || !isInline
             }
-            state.ledger.book(delta ?? 0)
+            state.space.book(delta ?? 0)
         }
     }
 
@@ -86,7 +87,7 @@ extension DiskCore {
             let (record, isPublished) = entry.state.withLock {
                 ($0.record, $0.isPublished && !$0.isDetached)
             }
-            guard isPublished, let slot = state.withLock({ $0.index[entry.name] }) else {
+            guard isPublished, let slot = state.withLock({ $0.entries.index[entry.name] }) else {
                 let known = entry.state.withLock { $0.detachedBytes }
                 return bookDetached(entry, bytes: bodyBytes(of: entry, atMost: count, above: known))
             }

@@ -51,8 +51,8 @@ extension DiskCore {
     /// What evicting could free: neither pinned nor in use.
     func evictableBytes() -> Int64 {
         state.withLock { state in
-            let leased = Set(state.residents.leasedNames())
-            return state.index.all.reduce(state.quarantined) { sum, slot in
+            let leased = Set(state.open.residents.leasedNames())
+            return state.entries.index.all.reduce(state.space.quarantined) { sum, slot in
                 slot.queue == .pinned || leased.contains(slot.name) ? sum : sum + slot.bytes
             }
         }
@@ -77,17 +77,17 @@ extension DiskCore {
             var victims: [DiskIndex.Slot] = []
             var leaving: [DiskEntry] = []
             var bytes: Int64 = 0
-            let leased = Set(state.residents.leasedNames())
+            let leased = Set(state.open.residents.leasedNames())
             // Heads go last, but old ones must not take the place of all that is new.
-            let hasManyHeads = state.index.bytes(in: .heads) > state.ledger.limit / 4
-            let candidates = state.index.oldest(64, headsFirst: hasManyHeads) { slot in
+            let hasManyHeads = state.entries.index.bytes(in: .heads) > state.space.limit / 4
+            let candidates = state.entries.index.oldest(64, headsFirst: hasManyHeads) { slot in
                 !leased.contains(slot.name) && !failed.contains(slot.name)
             }
             for slot in candidates where bytes < count {
                 bytes += slot.bytes
                 victims.append(slot)
-                state.index.remove(slot.name)
-                if let entry = state.residents.remove(slot.name) { leaving.append(entry) }
+                state.entries.index.remove(slot.name)
+                if let entry = state.open.residents.remove(slot.name) { leaving.append(entry) }
             }
             return (victims, leaving)
         }
@@ -125,7 +125,7 @@ extension DiskCore {
     private func remove(_ victim: DiskIndex.Slot) -> Bool {
         withLock(of: victim.name) { _ -> Bool in
             // The name may have been stored anew since the victim was chosen, or pinned.
-            let isTaken = state.withLock { $0.index[victim.name] != nil }
+            let isTaken = state.withLock { $0.entries.index[victim.name] != nil }
             if !isTaken, let kept = pinnedMeanwhile(victim) {
                 didSpare(kept, chosenAs: victim)
                 return false
@@ -153,28 +153,29 @@ extension DiskCore {
 
     private func didSpare(_ kept: DiskIndex.Slot, chosenAs victim: DiskIndex.Slot) {
         state.withLock { state in
-            state.ledger.book(kept.bytes - victim.bytes)
-            state.index.insert(kept)
+            state.space.book(kept.bytes - victim.bytes)
+            state.entries.index.insert(kept)
         }
     }
 
     /// `left` is what is still there, after a failure.
     private func finishRemoval(of victim: DiskIndex.Slot, left: DiskIndex.Slot?, isTaken: Bool) {
         let late = state.withLock { state -> DiskEntry? in
-            state.changes[victim.name.shardNumber] &+= 1
+            state.entries.didChange(victim.name)
             if let left {
                 state.counters.housekeepingErrors += 1
-                state.ledger.book(left.bytes - victim.bytes)
-                if !isTaken { state.index.insert(left) }
+                state.space.book(left.bytes - victim.bytes)
+                if !isTaken { state.entries.index.insert(left) }
                 return nil
             }
             state.counters.evictions += 1
-            guard let entry = state.residents[victim.name], entry.generation == victim.generation
+            guard let entry = state.open.residents[victim.name],
+                entry.generation == victim.generation
             else {
-                state.free(victim.bytes, of: victim.name)
+                state.space.free(victim.bytes, in: victim.name.shardNumber)
                 return nil
             }
-            return state.residents.remove(victim.name)
+            return state.open.residents.remove(victim.name)
         }
         // Opened between choice and removal: lives on without a name until its lease ends.
         late?.detach(booked: victim)

@@ -8,7 +8,7 @@ extension DiskCore {
     /// - Returns: the bytes freed; `nil` if it has to go as a whole.
     func shorten(_ victim: DiskIndex.Slot) -> Int64? {
         withLock(of: victim.name) { _ -> Int64? in
-            guard state.withLock({ $0.index[victim.name] == nil }),
+            guard state.withLock({ $0.entries.index[victim.name] == nil }),
                 let found = record(of: victim.name),
                 found.record.generation == victim.generation, found.record.canBePunched
             else { return nil }
@@ -18,8 +18,8 @@ extension DiskCore {
                 left.queue = .heads
                 left.verification = 0
                 state.withLock { state in
-                    state.index.insert(left)
-                    state.ledger.book(left.bytes - victim.bytes)
+                    state.entries.index.insert(left)
+                    state.space.book(left.bytes - victim.bytes)
                     state.counters.shortened += 1
                 }
                 return victim.bytes - left.bytes
@@ -45,8 +45,8 @@ extension DiskCore {
         try fileSystem.truncate(record, to: found.record.tableOffset + 8 * Int64(head))
         // Opened between choice and now: whoever looks from here on sees the short table.
         let late = state.withLock { state in
-            state.changes[found.name.shardNumber] &+= 1
-            return state.residents[found.name]
+            state.entries.didChange(found.name)
+            return state.open.residents[found.name]
         }
         let size = try fileSystem.status(of: body).size
         let isSame = late?.generation == slot.generation
@@ -146,8 +146,8 @@ extension DiskCore {
 extension DiskCore.State {
     /// Huge entries that are open and not pinned.
     fileprivate func hugeResidents(_ minimum: Int64) -> [DiskEntry] {
-        residents.all.filter { entry in
-            guard let slot = index[entry.name], slot.generation == entry.generation else {
+        open.residents.all.filter { entry in
+            guard let slot = entries.index[entry.name], slot.generation == entry.generation else {
                 return false
             }
             return slot.queue != .pinned && slot.bodyBytes >= minimum

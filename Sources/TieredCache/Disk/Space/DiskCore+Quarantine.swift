@@ -21,7 +21,7 @@ extension DiskCore {
         try prepareIndex(for: name)
         return try withLock(of: name) { (lock) throws(CacheError) in
             if entry.isSuccessor { return giveUpSuccessor(&lock) }
-            let (slot, limit) = state.withLock { ($0.index[name], $0.ledger.limit) }
+            let (slot, limit) = state.withLock { ($0.entries.index[name], $0.space.limit) }
             guard let slot, slot.generation == entry.generation else { return false }
             let isAside = slot.bytes <= limit / 4 && setAsideQuietly(slot, limit)
             if !isAside { try removeFiles(&lock) }
@@ -42,7 +42,7 @@ extension DiskCore {
 
     /// Removes what is set aside under a key: the right bytes have come.
     func releaseQuarantine(of key: CacheKey) {
-        guard state.withLock({ $0.quarantined > 0 }), lock.beginWrite() else { return }
+        guard state.withLock({ $0.space.quarantined > 0 }), lock.beginWrite() else { return }
         defer { endWriting() }
         emptyQuarantine(of: name(of: key))
     }
@@ -53,7 +53,7 @@ extension DiskCore {
     /// - Returns: the bytes freed.
     @discardableResult
     func emptyQuarantine(of name: EntryName? = nil) -> Int64 {
-        guard state.withLock({ $0.quarantined > 0 }) else { return 0 }
+        guard state.withLock({ $0.space.quarantined > 0 }) else { return 0 }
         var freed: Int64 = 0
         do throws(FileSystemError) {
             let directory = try open(DiskDirectory.quarantine, in: root, .directory)
@@ -68,10 +68,7 @@ extension DiskCore {
             // Gone meanwhile, or a disk that refuses: it costs space, not correctness.
             count(\.housekeepingErrors)
         }
-        state.withLock { state in
-            state.quarantined -= freed
-            state.ledger.book(-freed)
-        }
+        state.withLock { $0.space.bookQuarantined(-freed) }
         return freed
     }
 
@@ -124,17 +121,14 @@ extension DiskCore {
             let status = try fileSystem.status(of: file, in: directory)
             let bytes = self.booked(status, atLeast: booked)
             // Booked once more with the entry, as long as somebody has that open.
-            state.withLock { state in
-                state.quarantined += bytes
-                state.ledger.book(bytes)
-            }
+            state.withLock { $0.space.bookQuarantined(bytes) }
         }
     }
 
     /// An earlier body of the same name goes; so do all where there are many.
     private func makeRoomAside(for slot: DiskIndex.Slot, _ limit: Int64, files: Int) {
         emptyQuarantine(of: slot.name)
-        let bytes = state.withLock { $0.quarantined }
+        let bytes = state.withLock { $0.space.quarantined }
         // An entry is a record and perhaps a body.
         guard bytes + slot.bytes > limit / 4 || files > 2 * (Self.maximumQuarantined - 1) else {
             return

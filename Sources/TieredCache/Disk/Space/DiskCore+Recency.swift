@@ -8,9 +8,9 @@ extension DiskCore {
     func foldUses() {
         let now = useTime()
         state.withLock { state in
-            for entry in state.residents.all
+            for entry in state.open.residents.all
             where entry.isUsed.exchange(false, ordering: .relaxed) {
-                state.touch(entry.name, at: now)
+                state.entries.touch(entry.name, at: now)
                 entry.pendingUse.store(now, ordering: .relaxed)
             }
         }
@@ -20,12 +20,7 @@ extension DiskCore {
     func foldUsesIfDue() {
         guard access.canWrite else { return }
         let now = timeSource.monotonicTime().nanoseconds
-        let isDue = state.withLock { state in
-            guard now - state.lastFold >= 60_000_000_000 else { return false }
-            state.lastFold = now
-            return true
-        }
-        if isDue { persistUses() }
+        if state.withLock({ $0.entries.beginFold(at: now) }) { persistUses() }
     }
 
     /// Writes down when the entries in memory were last used.
@@ -35,7 +30,7 @@ extension DiskCore {
         guard access.canWrite, lock.beginWrite() else { return }
         defer { endWriting() }
         foldUses()
-        for entry in state.withLock({ $0.residents.all }) {
+        for entry in state.withLock({ $0.open.residents.all }) {
             let use = entry.pendingUse.load(ordering: .relaxed)
             guard use > 0, persistUse(of: entry, use, isLast: isLast) else { continue }
             // A use meanwhile stays pending.
@@ -54,7 +49,8 @@ extension DiskCore {
         defer { endWriting() }
         return withLock(of: entry.name) { _ in
             let (isPublished, isDetached) = entry.state.withLock { ($0.isPublished, $0.isDetached) }
-            guard isPublished, !isDetached, isCurrent(entry) else { return true }
+            let isCurrent = state.withLock { $0.entries.isCurrent(entry.name, entry.generation) }
+            guard isPublished, !isDetached, isCurrent else { return true }
             do throws(FileSystemError) {
                 try writeLastUse(use, entry)
                 entry.persistedUse.store(use, ordering: .relaxed)
@@ -63,15 +59,6 @@ extension DiskCore {
                 count(\.housekeepingErrors)
             }
             return true
-        }
-    }
-
-    /// Whether the record on disk is this entry's: before its directory is in the index, nobody has
-    /// written to that.
-    private func isCurrent(_ entry: DiskEntry) -> Bool {
-        state.withLock { state in
-            guard state.loaded[entry.name.shardNumber] else { return true }
-            return state.index[entry.name]?.generation == entry.generation
         }
     }
 
@@ -89,7 +76,7 @@ extension DiskCore {
         let verification = try fileSystem.status(of: file).verification
         entry.state.withLock { $0.verification = verification }
         state.withLock { state in
-            _ = state.index.update(entry.name, generation: entry.generation) { slot in
+            _ = state.entries.index.update(entry.name, generation: entry.generation) { slot in
                 if slot.verification != 0 { slot.verification = verification }
             }
         }

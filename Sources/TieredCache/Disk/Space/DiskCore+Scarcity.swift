@@ -44,9 +44,9 @@ extension DiskCore {
     /// - Returns: whether there were any.
     private func closeIdle() -> Bool {
         let (leaving, isFewer) = state.withLock { state in
-            let before = state.residents.openCount
+            let before = state.open.residents.openCount
             let leaving = shrink(&state, to: 0)
-            return (leaving, state.residents.openCount < before)
+            return (leaving, state.open.residents.openCount < before)
         }
         // May be called while a name's lock is held, so uses are not written down.
         retire(leaving, blocking: false)
@@ -63,8 +63,7 @@ extension DiskCore {
         do throws(CacheError) {
             return try body()
         } catch  where error.isVolumeFull {
-            // What was known of the volume's room is wrong.
-            state.withLock { $0.roomCheckedUntil = .min }
+            state.withLock { $0.space.forgetVolume() }
             try loadIndex()
             guard evict(until: { count - $0 }).freed > 0 else { throw error }
             return try body()

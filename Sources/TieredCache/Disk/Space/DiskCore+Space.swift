@@ -5,7 +5,7 @@ import SystemPackage
 // space on the volume.
 extension DiskCore {
     /// The most that files may be allocated.
-    var limit: Int64 { state.withLock { $0.ledger.limit } }
+    var limit: Int64 { state.withLock { $0.space.limit } }
 
     /// Reserves room before a write, evicting for it if need be.
     ///
@@ -27,15 +27,15 @@ extension DiskCore {
     }
 
     private func reserveBelowLimit(_ count: Int64) throws(CacheError) {
-        if !state.withLock({ $0.isIndexLoaded }) {
+        if !state.withLock({ $0.entries.isLoaded }) {
             // What is to leave is only known once everything is: until then the limit itself counts.
-            let admission = state.withLock { $0.ledger.admit(count, isLastTry: true) }
+            let admission = state.withLock { $0.space.admit(count, isLastTry: true) }
             if admission == .granted { return }
             try loadIndex()
         }
         var isLastTry = false
         while true {
-            switch state.withLock({ $0.ledger.admit(count, isLastTry: isLastTry) }) {
+            switch state.withLock({ $0.space.admit(count, isLastTry: isLastTry) }) {
             case .granted:
                 return
             case .tooLarge:
@@ -49,7 +49,7 @@ extension DiskCore {
                 }
                 // Others may take what becomes free: try again until there is nothing to evict.
                 isLastTry =
-                    evict { _ in state.withLock { $0.ledger.excess(with: count) } }.isExhausted
+                    evict { _ in state.withLock { $0.space.excess(with: count) } }.isExhausted
             }
         }
     }
@@ -58,7 +58,9 @@ extension DiskCore {
     ///
     /// - Throws: ``CacheError/Code/localStorage``.
     func checkRoom(besidePins count: Int64) throws(CacheError) {
-        let (pinned, limit) = state.withLock { ($0.index.bytes(in: .pinned), $0.ledger.limit) }
+        let (pinned, limit) = state.withLock {
+            ($0.entries.index.bytes(in: .pinned), $0.space.limit)
+        }
         guard count > limit - pinned else { return }
         throw CacheError(
             .localStorage,
@@ -68,29 +70,23 @@ extension DiskCore {
     }
 
     func endReservation(_ count: Int64) {
-        state.withLock { $0.ledger.release(count) }
+        state.withLock { $0.space.release(count) }
     }
 
     /// Frees what an entry that had no name any more was booked with.
     func releaseDetached(_ bytes: Int64, of name: EntryName) {
         guard bytes != 0 else { return }
-        state.withLock { $0.free(bytes, of: name) }
+        state.withLock { $0.space.free(bytes, in: name.shardNumber) }
     }
 
     /// Says that a file of a name is about to be opened without the lock of the name.
     func beginOpening(_ name: EntryName) {
-        state.withLock { $0.openings[name.shardNumber] += 1 }
+        state.withLock { $0.space.beginOpening(in: name.shardNumber) }
     }
 
     /// The file is closed, or belongs to an entry that everybody knows.
     func endOpening(_ name: EntryName) {
-        state.withLock { state in
-            let shard = name.shardNumber
-            state.openings[shard] -= 1
-            guard state.openings[shard] == 0, state.limbo[shard] != 0 else { return }
-            state.ledger.book(-state.limbo[shard])
-            state.limbo[shard] = 0
-        }
+        state.withLock { $0.space.endOpening(in: name.shardNumber) }
     }
 
     /// What a body of so many bytes takes with its record, metadata apart.
@@ -110,8 +106,8 @@ extension DiskCore {
         try beginWriting()
         defer { endWriting() }
         try loadIndex()
-        state.withLock { $0.ledger.limit = bytes }
-        evict { _ in state.withLock { $0.ledger.excess(with: 0) } }
+        state.withLock { $0.space.limit = bytes }
+        evict { _ in state.withLock { $0.space.excess(with: 0) } }
     }
 
     // MARK: The volume
@@ -121,18 +117,13 @@ extension DiskCore {
     /// Where evicting cannot, because others took the room, nothing is evicted for nothing.
     private func checkVolume(_ count: Int64) throws(CacheError) {
         let now = timeSource.monotonicTime().nanoseconds
-        let isKnown = state.withLock { state in
-            guard now < state.roomCheckedUntil, state.roomLeft >= count else { return false }
-            state.roomLeft -= count
-            return true
-        }
-        if isKnown { return }
+        if state.withLock({ $0.space.takeCheckedRoom(count, at: now) }) { return }
         let (missing, available) = try volumeShortage(now)
         guard missing > 0 else { return }
         try loadIndex()
         guard missing <= evictableBytes() else { throw belowFloor(available) }
         // A few more, so that the next write need not evict again.
-        let slack = state.withLock { $0.ledger.bytes } / 20
+        let slack = state.withLock { $0.space.bytes } / 20
         evict(.volumeFloor) { freed in freed < missing ? missing + slack - freed : 0 }
         let (stillMissing, nowAvailable) = try volumeShortage(now)
         guard stillMissing <= 0 else { throw belowFloor(nowAvailable) }
@@ -144,7 +135,7 @@ extension DiskCore {
     private func volumeShortage(
         _ now: Int64
     ) throws(CacheError) -> (missing: Int64, available: Int64) {
-        let reserved = state.withLock { $0.ledger.reserved }
+        let reserved = state.withLock { $0.space.reserved }
         let available: Int64
         do throws(FileSystemError) {
             available = try fileSystem.volume(of: root).available
@@ -152,10 +143,7 @@ extension DiskCore {
             throw CacheError(error, options.root)
         }
         let room = available - minimumFree - reserved
-        state.withLock { state in
-            state.roomCheckedUntil = room >= 0 ? now + 100_000_000 : .min
-            state.roomLeft = max(room, 0) / 4
-        }
+        state.withLock { $0.space.didCheckVolume(room, at: now) }
         return (-room, available)
     }
 
@@ -165,16 +153,5 @@ extension DiskCore {
             "the volume of \(options.root) has \(available) bytes free, "
                 + "less than must stay free; free disk space"
         )
-    }
-}
-
-extension DiskCore.State {
-    /// Books that files of a name were removed; they take room as long as a lookup has them open.
-    mutating func free(_ bytes: Int64, of name: EntryName) {
-        if bytes > 0, openings[name.shardNumber] > 0 {
-            limbo[name.shardNumber] += bytes
-        } else {
-            ledger.book(-bytes)
-        }
     }
 }

@@ -49,8 +49,7 @@ extension DiskCore {
     func didMeetDamagedRecord(_ name: EntryName, of key: CacheKey) {
         state.withLock { state in
             state.counters.damagedRecords += 1
-            // A few are enough, for the books.
-            if state.damaged.count < 1024 { state.damaged.insert(name) }
+            state.entries.didMeetDamaged(name)
         }
         didLose(DiskDeparture(cause: .corrupted, name: name, key: key, isPartial: true))
     }

@@ -33,7 +33,7 @@ struct HistoryFiles: Sendable {
         // Both parts of the log, and the sums twice while they are replaced.
         let most = 2 * (maximumEventLength + 4096) + 2 * 8192
         let present = Self.names.reduce(0) { $0 + allocated($1) }
-        core.state.withLock { $0.ledger.setAside(max(0, most - present)) }
+        core.state.withLock { $0.space.setAside(max(0, most - present)) }
     }
 
     // MARK: Sums
@@ -189,8 +189,8 @@ struct HistoryFiles: Sendable {
     /// What grows was set aside before.
     private func book(_ delta: Int64) {
         core.state.withLock { state in
-            state.ledger.book(delta)
-            state.ledger.setAside(-delta)
+            state.space.book(delta)
+            state.space.setAside(-delta)
         }
     }
 }

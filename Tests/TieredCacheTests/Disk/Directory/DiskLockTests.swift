@@ -40,9 +40,10 @@ struct DiskLockTests {
         let name = Guarded<(store: DiskStore, key: CacheKey)?>(nil)
         // A writer of the same directory gets in between each of the first three tries.
         let fileSystem = WatchedFileSystem(disk.memory) { call, path in
-            guard call == .open, path.hasSuffix(".record") else { return }
-            let target = name.withLock { $0 }
-            target?.store.core.state.withLock { $0.changes = $0.changes.map { $0 &+ 1 } }
+            guard call == .open, path.hasSuffix(".record"), let (store, key) = name.withLock({ $0 })
+            else { return }
+            let changed = store.core.name(of: key)
+            store.core.state.withLock { $0.entries.didChange(changed) }
         }
         var options = disk.options()
         options.maximumOpenEntries = 1

@@ -99,7 +99,9 @@ struct DiskStartTests {
         try age()
         let order = { (store: DiskStore) in
             try store.loadIndex()
-            return store.core.state.withLock { $0.index.oldest(100) { _ in true }.map(\.name) }
+            return store.core.state.withLock {
+                $0.entries.index.oldest(100) { _ in true }.map(\.name)
+            }
         }
         let read = try order(DiskStore(options))
         try FileManager.default.removeItem(atPath: snapshot.string)

@@ -87,7 +87,7 @@ struct DiskRestingTests {
             try store.store(bytes(100), for: key("\(number)"))
         }
         let (open, cost, count) = store.core.state.withLock {
-            ($0.residents.openCount, $0.residents.restingCost, $0.residents.count)
+            ($0.open.residents.openCount, $0.open.residents.restingCost, $0.open.residents.count)
         }
         #expect(open == 2)
         #expect(cost <= limit)
@@ -114,7 +114,7 @@ struct DiskRestingTests {
 
 extension DiskStore {
     func isResting(_ key: CacheKey) -> Bool {
-        core.state.withLock { $0.residents.find(key)?.isResting ?? false }
+        core.state.withLock { $0.open.residents.find(key)?.isResting ?? false }
     }
 }
 

@@ -195,8 +195,8 @@ extension DiskStore {
         }
     }
 
-    var reservedBytes: Int64 { core.state.withLock { $0.ledger.reserved } }
+    var reservedBytes: Int64 { core.state.withLock { $0.space.reserved } }
 
     /// What the ledger says without a look at the disk.
-    var bookedBytes: Int64 { core.state.withLock { $0.ledger.bytes } }
+    var bookedBytes: Int64 { core.state.withLock { $0.space.bytes } }
 }

@@ -1,0 +1,109 @@
+/// What is known of the entries of the directory, and how far that goes: hints (invariant 6).
+///
+/// A value of ``DiskCore``, under its lock; the files are read and written elsewhere.
+struct EntryIndex: Sendable {
+    var index = DiskIndex()
+    /// What the last owner wrote down.
+    var snapshot = IndexSnapshot.State()
+    /// Counts, per directory, what made a lookup's file an old one.
+    private(set) var changes = [UInt32](repeating: 0, count: 256)
+    /// Which directories are there, as far as this store has seen.
+    var hasShard = [Bool](repeating: false, count: 256)
+    /// Entries whose records were met and found damaged; they go, whatever comes in their place.
+    private var damaged: Set<EntryName> = []
+    /// Which of the 256 directories are in the index.
+    private var loaded = [Bool](repeating: false, count: 256)
+    /// Which of them have entries of which nothing but the files is known.
+    private var isGuessed = [Bool](repeating: false, count: 256)
+    /// Whether all are in the index, in the order of their use.
+    private(set) var isLoaded = false
+    /// When entries were used whose directories are not in the index yet; so many at most that it
+    /// does not matter.
+    private var earlyUses: [EntryName: UInt64] = [:]
+    private var lastFold: Int64 = 0
+
+    /// Whether the directory is in the index.
+    func hasLoaded(_ shard: Int) -> Bool { loaded[shard] }
+
+    /// Whether all of a directory is known that a snapshot says: not where records were withheld.
+    func isCertain(_ shard: Int) -> Bool { !isGuessed[shard] }
+
+    /// Whether nothing has the name, for an owner.
+    func isKnownAbsent(_ name: EntryName) -> Bool {
+        loaded[name.shardNumber] && index[name] == nil && !damaged.contains(name)
+    }
+
+    /// Whether the record on disk is of this generation: a directory that is not in the index yet was not
+    /// written to.
+    func isCurrent(_ name: EntryName, _ generation: UInt64) -> Bool {
+        guard loaded[name.shardNumber] else { return true }
+        return index[name]?.generation == generation
+    }
+
+    /// Files of the name are not what a lookup may have opened.
+    mutating func didChange(_ name: EntryName) {
+        changes[name.shardNumber] &+= 1
+    }
+
+    /// Notes a damaged record; a few are enough, for the statistics.
+    mutating func didMeetDamaged(_ name: EntryName) {
+        if damaged.count < 1024 { damaged.insert(name) }
+    }
+
+    /// - Returns: whether the name was noted as damaged.
+    mutating func forgetDamaged(_ name: EntryName) -> Bool {
+        damaged.remove(name) != nil
+    }
+
+    // MARK: Loading
+
+    /// Enters what a directory holds.
+    ///
+    /// - Parameters:
+    ///   - slots: what its records say.
+    ///   - withheld: entries of which nothing but the files is known.
+    ///   - shard: its number.
+    mutating func add(_ slots: [DiskIndex.Slot], withheld: [DiskIndex.Slot], of shard: Int) {
+        for slot in slots + withheld {
+            index.append(used(slot))
+        }
+        if !withheld.isEmpty { isGuessed[shard] = true }
+        loaded[shard] = true
+    }
+
+    /// Everything is in the index.
+    ///
+    /// - Returns: the file of the snapshot, which is needed no longer.
+    mutating func didLoadAll() -> OpenFile? {
+        isLoaded = true
+        earlyUses = [:]
+        return snapshot.close()
+    }
+
+    // MARK: Use
+
+    /// Notes that an entry was used.
+    mutating func touch(_ name: EntryName, at time: UInt64) {
+        if loaded[name.shardNumber] {
+            index.touch(name, at: time)
+        } else if earlyUses.count < 1 << 16 {
+            earlyUses[name] = time
+        }
+    }
+
+    /// An entry that is not in the index yet, with what was noted of its use.
+    func used(_ slot: DiskIndex.Slot) -> DiskIndex.Slot {
+        guard let use = earlyUses[slot.name], use > slot.lastUse else { return slot }
+        var slot = slot
+        slot.lastUse = use
+        if slot.queue == .prefetched || slot.queue == .heads { slot.queue = .used }
+        return slot
+    }
+
+    /// Whether a minute has passed since uses were last written down; counts as doing it.
+    mutating func beginFold(at now: Int64) -> Bool {
+        guard now - lastFold >= 60_000_000_000 else { return false }
+        lastFold = now
+        return true
+    }
+}
