@@ -91,3 +91,14 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
         cause.map { "\(message) (\($0))" } ?? message
     }
 }
+
+extension CacheError {
+    /// The origin's final status is an error.
+    static func status(_ status: Int, for target: TargetURI) -> CacheError {
+        CacheError(
+            .httpStatus,
+            "\(target.redacted) answered with status \(status)",
+            status: status
+        )
+    }
+}

@@ -57,12 +57,12 @@ public final class TieredCache: Sendable {
     public var storageTrouble: CacheError? { engine.storageTrouble }
 
     /// What the cache has done since it was opened.
-    public var statistics: Statistics { engine.counters.statistics }
+    public var statistics: Statistics { engine.recorder.counters.statistics }
 
     /// A stream of what happens from now on, for one consumer.
     ///
     /// A consumer that does not keep up loses the oldest of 1,024 waiting events.
-    public func events() -> AsyncStream<CacheEvent> { engine.events.events() }
+    public func events() -> AsyncStream<CacheEvent> { engine.recorder.events.events() }
 
     /// Values that the application has decoded from entries, in the memory tier, under its limit.
     ///

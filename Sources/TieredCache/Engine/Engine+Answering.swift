@@ -11,21 +11,21 @@ extension Engine {
         _ request: CacheRequest
     ) async throws(CacheError) -> CacheResponse {
         let isHit = held.holds(wanted)
-        if !isHit { didMiss(request, .partial) }
+        if !isHit { recorder.didMiss(request.key, .partial) }
         let body: any BodySource
         var source = ResponseSource.disk
         var trouble: CacheError?
         switch held.body {
         case .memory(let entry):
             let counted = request.countedInMemory(wanted, completeLength: held.completeLength)
-            if isHit { didHit(request, .memory, decision, bytes: counted) }
+            if isHit { recorder.didHit(request.key, .memory, decision, bytes: counted) }
             source = .memory
             body = MemoryBody(entry.body.part(wanted), generation: entry.generation)
         case .disk(let entry):
             trouble = await keepPin(entry, request)
             body = await diskBody(entry, held.head, wanted, request)
             let counted = request.countedOnDisk(wanted, body)
-            if isHit { didHit(request, .disk, decision, bytes: counted) }
+            if isHit { recorder.didHit(request.key, .disk, decision, bytes: counted) }
         }
         let isStale = decision.isStale && request.policy == .protocolDefault
         let isStored = isHit ? false : await takesBytes(held)

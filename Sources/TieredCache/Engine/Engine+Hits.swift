@@ -45,7 +45,7 @@ extension Engine {
             let range = spec.map({ $0.resolved(completeLength: length) }) ?? 0..<length,
             let bytes = bytes(range)
         else { return nil }
-        didHit(request, tier, decision, bytes: range.count)
+        recorder.didHit(request.key, tier, decision, bytes: range.count)
         return ImmediateHit(
             head: head,
             range: range,

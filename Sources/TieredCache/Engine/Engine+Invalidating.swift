@@ -34,7 +34,7 @@ extension Engine {
             head.flags.insert(.invalidated)
             try entry.updateMetadata(head.encoded())
         } catch {
-            didFailToLookUp(key, error)
+            recorder.didFailToLookUp(key, error)
         }
     }
 }

@@ -22,7 +22,7 @@ extension Engine {
         if subscription.isFirst {
             operation.request.onNotice?(.queued)
         } else {
-            counters.add(to: .downloadsShared)
+            recorder.didShareDownload()
         }
         return subscription
     }
@@ -47,7 +47,7 @@ extension Engine {
             case .storing(let generation) = fill.answer(of: flight),
             generation.entry.generation == entry.generation
         else { return nil }
-        counters.add(to: .downloadsShared)
+        recorder.didShareDownload()
         return subscription
     }
 

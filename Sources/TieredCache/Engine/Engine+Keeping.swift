@@ -1,7 +1,6 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
-import Logging
 import SystemPackage
 
 // What the application does with entries without the origin.
@@ -46,7 +45,7 @@ extension Engine {
                 )
             }
         }
-        didStore(request.key, .disk, bytes: Int64(data.count))
+        recorder.didStore(request.key, .disk, bytes: Int64(data.count))
     }
 
     func remove(_ key: CacheKey) async throws(CacheError) -> Bool {
@@ -59,8 +58,7 @@ extension Engine {
         for further in furtherKeys(of: key) { memory.remove(further) }
         memory.remove(key)
         if wasInMemory || wasOnDisk {
-            events.post(CacheEvent(key: key, .removed))
-            logger.debug("entry removed", metadata: [LogKeys.key: "\(key.redacted)"])
+            recorder.didRemove(key)
         }
         return wasInMemory || wasOnDisk
     }
@@ -82,7 +80,7 @@ extension Engine {
         guard configuration.directory != nil else { return }
         try await withStore { (store) throws(CacheError) in try store.removeAll() }
         memory.removeAll()
-        events.post(CacheEvent(key: nil, .removed))
+        recorder.didRemoveAll()
     }
 
     func trim(to bytes: Int64) async throws(CacheError) -> Int64 {
@@ -137,7 +135,7 @@ extension Engine {
     func withHistory<Value: Sendable>(
         _ body: @Sendable (DirectoryHistory, DiskCore) throws(CacheError) -> Value
     ) async throws(CacheError) -> Value? {
-        guard let history else { return nil }
+        guard let history = recorder.history else { return nil }
         return try await withStore { (store) throws(CacheError) in try body(history, store.core) }
     }
 

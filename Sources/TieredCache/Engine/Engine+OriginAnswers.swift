@@ -134,12 +134,12 @@ extension Engine {
         switch held.body {
         case .memory(let entry):
             let counted = request.countedInMemory(wanted, completeLength: length)
-            counters.add(Int64(counted), to: .bytesFromMemory)
+            recorder.didRead(Int64(counted), from: .memory)
             body = MemoryBody(entry.body.part(wanted), generation: entry.generation)
         case .disk(let entry):
             trouble = await keepPin(entry, request)
             body = await diskBody(entry, head, wanted, request)
-            counters.add(Int64(request.countedOnDisk(wanted, body)), to: .bytesFromDisk)
+            recorder.didRead(Int64(request.countedOnDisk(wanted, body)), from: .disk)
         }
         return CacheResponse(
             head,
@@ -194,7 +194,7 @@ extension Engine {
         case .httpStatus where request.relay != nil && remainder.mayReplaceError(rules): break
         default: return nil
         }
-        didServeStale(request, from: held.tier)
+        recorder.didServeStale(request.key, from: held.tier)
         return try await heldAnswer(
             request,
             held,

@@ -49,7 +49,7 @@ extension Engine {
         let length = part.entry.completeLength ?? 0
         let bytes = part.bytes ?? 0..<length
         let offset = part.content.range?.lowerBound ?? 0
-        didHit(request, .disk, part.decision, bytes: bytes.count)
+        recorder.didHit(request.key, .disk, part.decision, bytes: bytes.count)
         let source = ResponseSource.disk
         return CacheResponse(
             part.bytes == nil ? part.head : part.head.ofRepresentation(part.content, rules),

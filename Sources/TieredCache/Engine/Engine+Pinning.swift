@@ -25,7 +25,7 @@ extension Engine {
                 _ = try disk.store().setPinned(true, request.key)
                 return nil
             } catch {
-                didFailToStore(request, error)
+                recorder.didFailToStore(request.key, request.target, error)
                 return error
             }
         }

@@ -120,7 +120,7 @@ extension Engine {
                 else { return }
                 update(entry, head)
             } catch {
-                didFailToLookUp(held.key, error)
+                recorder.didFailToLookUp(held.key, error)
             }
         }
     }
@@ -129,7 +129,7 @@ extension Engine {
         do throws(CacheError) {
             try entry.updateMetadata(head.encoded())
         } catch {
-            didFailToLookUp(entry.key, error)
+            recorder.didFailToLookUp(entry.key, error)
         }
     }
 }

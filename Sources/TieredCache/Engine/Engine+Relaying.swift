@@ -25,7 +25,7 @@ extension Engine {
         let held = try await lookup.held()
         if let part = try await lookup.part(insteadOf: held) { return relayed(part, request) }
         guard let held else {
-            didMiss(lookup.request, .absent)
+            recorder.didMiss(lookup.request.key, .absent)
             return try await forward(request, .uriMiss)
         }
         let decision = lookup.decision(about: held)
@@ -35,12 +35,15 @@ extension Engine {
         case .validate:
             return try await validate(held, decision, request)
         case .forward:
-            didMiss(lookup.request, decision.reason == .varyMiss ? .variant : .bypassed)
+            recorder.didMiss(
+                lookup.request.key,
+                decision.reason == .varyMiss ? .variant : .bypassed
+            )
             let isVariant = decision.reason == .varyMiss && !request.hasSelection
             let variants = isVariant ? try await lookup.variantsToOffer() : []
             return try await forward(request, decision.forwardReason ?? .request, variants)
         case .refuse:
-            didMiss(lookup.request, .stale)
+            recorder.didMiss(lookup.request.key, .stale)
             return gatewayTimeout(request, decision.reason)
         }
     }
@@ -65,12 +68,12 @@ extension Engine {
             request.method == .head || answer.hasNoContent || held.holds(wanted)
                 || held.head.validator != nil && !request.isOnlyIfCached
         else {
-            didMiss(asked, .partial)
+            recorder.didMiss(asked.key, .partial)
             return try await forward(request, .partial)
         }
         if decision.action == .useAndRevalidate { revalidateInBackground(asked, held) }
         guard request.method == .get, !answer.hasNoContent else {
-            didHit(asked, held.tier, decision, bytes: 0)
+            recorder.didHit(asked.key, held.tier, decision, bytes: 0)
             return relayed(held, decision, answer, request)
         }
         let response = try await response(from: held, wanted, decision, asked)

@@ -48,7 +48,7 @@ extension Engine {
     func memoryHit(_ request: CacheRequest) -> Data? {
         guard let entry = memoryEntry(request) else { return nil }
         if request.isPlainGet, entry.isFresh(at: time.coarseWallTime()) {
-            didHitMemory(request.key, bytes: entry.body.count, isStale: false)
+            recorder.didHitMemory(request.key, bytes: entry.body.count, isStale: false)
             return entry.body
         }
         return memoryHit(entry, request)
@@ -58,12 +58,12 @@ extension Engine {
         let now = time.wallTime()
         guard entry.head.status < 400, let decision = reuse(entry, request, now) else { return nil }
         guard let spec = request.range else {
-            didHit(request, .memory, decision, bytes: entry.body.count)
+            recorder.didHit(request.key, .memory, decision, bytes: entry.body.count)
             if request.isPlainGet { entry.noteFresh(at: now, for: decision.timeToLive) }
             return entry.body
         }
         guard let range = spec.resolved(completeLength: Int64(entry.body.count)) else { return nil }
-        didHit(request, .memory, decision, bytes: range.count)
+        recorder.didHit(request.key, .memory, decision, bytes: range.count)
         return entry.body.part(WantedRange(start: range.lowerBound, end: range.upperBound))
     }
 
@@ -74,7 +74,7 @@ extension Engine {
         guard let range else { return nil }
         let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)
         let counted = request.countedInMemory(wanted, completeLength: length)
-        didHit(request, .memory, decision, bytes: counted)
+        recorder.didHit(request.key, .memory, decision, bytes: counted)
         return CacheResponse(
             entry.head,
             request: request,
@@ -212,7 +212,10 @@ extension Engine {
                 while try await response.body.source.next() != nil {}
             } catch {
                 // The stale answer stays; the next request tries again.
-                logger.debug("background validation failed", metadata: [LogKeys.error: "\(error)"])
+                recorder.logger.debug(
+                    "background validation failed",
+                    metadata: [LogKeys.error: "\(error)"]
+                )
             }
         }
     }

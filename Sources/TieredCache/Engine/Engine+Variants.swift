@@ -58,7 +58,7 @@ extension Engine {
             return try store.entry(for: key, isUse: false)
                 .flatMap { StoredResponse(encoded: $0.metadata) }
         } catch {
-            didFailToLookUp(key, error)
+            recorder.didFailToLookUp(key, error)
             return nil
         }
     }

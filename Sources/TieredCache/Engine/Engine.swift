@@ -3,7 +3,7 @@ import HTTPTypes
 import Logging
 import Synchronization
 
-/// What the operations of one cache share: the tiers, the queue, the transport, the books.
+/// What the operations of one cache share: the tiers, the queue, the transport, the recorder.
 final class Engine: Sendable {
     let configuration: Configuration
     let rules: CacheRules
@@ -21,11 +21,7 @@ final class Engine: Sendable {
     /// Draws the numbers that place waits between attempts.
     let jitter: @Sendable () -> Double
     let time: any TimeSource
-    let events = EventHub()
-    let counters = StatisticsCounters()
-    /// What is kept with the directory of what happens; nil where nothing is.
-    let history: DirectoryHistory?
-    let logger: Logger
+    let recorder: Recorder
 
     /// The keys whose responses are being validated in the background.
     let revalidations = Guarded<Set<CacheKey>>([])
@@ -62,7 +58,6 @@ final class Engine: Sendable {
         try configuration.validate()
         self.configuration = configuration
         time = configuration.timeSource
-        logger = configuration.logger
         rules = CacheRules(
             isShared: configuration.isShared,
             applicationLifetime: configuration.applicationLifetime
@@ -88,22 +83,10 @@ final class Engine: Sendable {
             firstFlight: 1 << 63,
             executor: writers
         )
-        memory = try ResponseMemory(configuration, events: events)
-        let isKept = configuration.keepsHistory && configuration.directory != nil
-        history =
-            isKept
-            ? DirectoryHistory(counters: counters, time: time, io: writers, logger: logger) : nil
-        disk = DiskTier(
-            configuration,
-            parts: parts,
-            books: DiskBooks(
-                logger: logger,
-                events: events,
-                counters: counters,
-                history: history
-            )
-        )
-        recording = history.map { [writers, time] history in
+        recorder = Recorder(configuration, writers: writers)
+        memory = try ResponseMemory(configuration, events: recorder.events)
+        disk = DiskTier(configuration, parts: parts, recorder: recorder)
+        recording = recorder.history.map { [writers, time] history in
             Task { await history.writeNowAndThen(writers, time) }
         }
         let reads = configuration.readsDirectoryOnOpening
@@ -117,7 +100,7 @@ final class Engine: Sendable {
             }
         }
         if configuration.directory != nil, let trouble = disk.trouble {
-            didFailToOpen(trouble)
+            recorder.didFailToOpen(trouble)
         }
     }
 
@@ -150,9 +133,9 @@ final class Engine: Sendable {
             await writers.run { disk.close() }
         }
         if !hasEnded || !hasClosed {
-            logger.warning("the cache was left before everything had ended")
+            recorder.logger.warning("the cache was left before everything had ended")
         }
-        events.finish()
+        recorder.events.finish()
     }
 
     /// Does something to all that runs.
@@ -250,7 +233,7 @@ final class Engine: Sendable {
             plan.permanentTarget = redirects.withLock { $0.target(of: request.target, now: now) }
         }
         guard let resolver = configuration.urlResolver else { return }
-        let logger = logger
+        let logger = recorder.logger
         plan.resolve = { status in
             guard let url = await resolver(request, status) else { return nil }
             do throws(TargetURIError) {
@@ -304,7 +287,7 @@ final class Engine: Sendable {
             do throws(CacheError) {
                 return try disk.store().entry(for: key, isUse: isUse)
             } catch {
-                didFailToLookUp(key, error)
+                recorder.didFailToLookUp(key, error)
                 return nil
             }
         }
@@ -325,7 +308,7 @@ final class Engine: Sendable {
         do throws(CacheError) {
             _ = try disk.openStore?.quarantine(entry)
         } catch {
-            didFailToLookUp(entry.key, error)
+            recorder.didFailToLookUp(entry.key, error)
         }
         memory.remove(key)
         memory.remove(entry.key)
@@ -348,7 +331,7 @@ final class Engine: Sendable {
         do throws(CacheError) {
             _ = try store.remove(key, because: cause, sparesPinned: sparesPinned)
         } catch {
-            didFailToLookUp(key, error)
+            recorder.didFailToLookUp(key, error)
         }
     }
 }

@@ -87,7 +87,7 @@ final class DownloadCenter: Sendable {
                 found.append((DownloadJob(record, request: request, engine: engine), request.key))
             } catch {
                 // Made by hand, or by a version that knew more: left alone on disk.
-                engine.logger.warning("job \(record.id) cannot be read: \(error)")
+                engine.recorder.logger.warning("job \(record.id) cannot be read: \(error)")
             }
         }
         state.withLock { state in

@@ -119,7 +119,7 @@ final class DownloadJob: Sendable {
                 state.status.total = entry.length
             }
         } catch {
-            engine.didFailToLookUp(key, error)
+            engine.recorder.didFailToLookUp(key, error)
         }
     }
 
@@ -228,7 +228,7 @@ final class DownloadJob: Sendable {
                     state.withLock { $0.machine.isForgotten ? nil : $0.record }
                 }
             } catch {
-                engine.didFailToStore(request, error)
+                engine.recorder.didFailToStore(request.key, request.target, error)
             }
         }
     }
@@ -237,7 +237,7 @@ final class DownloadJob: Sendable {
         do throws(CacheError) {
             _ = try await engine.remove(request.key)
         } catch {
-            engine.didFailToStore(request, error)
+            engine.recorder.didFailToStore(request.key, request.target, error)
         }
     }
 
@@ -329,7 +329,7 @@ final class DownloadJob: Sendable {
                 try engine.disk.openStore?.entry(for: key, isUse: false)?.checkpoint()
             } catch {
                 // The bytes are there all the same; only a power cut could take them.
-                engine.didFailToStore(request, error)
+                engine.recorder.didFailToStore(request.key, request.target, error)
             }
         }
     }

@@ -82,7 +82,7 @@ struct JobSegments: Sendable {
             return nil
         } catch {
             // The job's own reader fetches what this one did not.
-            engine.logger.debug("a segment was not brought: \(error)")
+            engine.recorder.logger.debug("a segment was not brought: \(error)")
             return error
         }
     }

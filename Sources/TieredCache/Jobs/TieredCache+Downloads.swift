@@ -73,7 +73,7 @@ extension TieredCache {
             await job.note()
             return DownloadHandle(job)
         } catch {
-            engine.didFailToStore(request, error)
+            engine.recorder.didFailToStore(request.key, request.target, error)
             return nil
         }
     }

@@ -24,7 +24,7 @@ final class DiskTier: Sendable {
     convenience init(
         _ configuration: Configuration,
         parts: EngineParts,
-        books: DiskBooks
+        recorder: Recorder
     ) {
         self.init(time: configuration.timeSource) { () throws(CacheError) in
             guard let directory = configuration.directory else {
@@ -33,14 +33,14 @@ final class DiskTier: Sendable {
                     "this cache has no directory; name one, or set XDG_CACHE_HOME or HOME"
                 )
             }
-            var options = configuration.diskOptions(directory, books)
+            var options = configuration.diskOptions(directory, recorder)
             parts.adjustDisk(&options)
             let store = try DiskStore(
                 options,
                 fileSystem: parts.fileSystem,
                 timeSource: configuration.timeSource
             )
-            books.history?.begin(store.core)
+            recorder.history?.begin(store.core)
             return store
         }
     }
@@ -185,4 +185,18 @@ extension DiskTier.State {
 extension DiskStore {
     /// Whether it is worth to open the directory again.
     fileprivate var wantsAnother: Bool { !access.canWrite || isLost }
+}
+
+extension Configuration {
+    fileprivate func diskOptions(_ directory: FilePath, _ recorder: Recorder) -> DiskStoreOptions {
+        var options = DiskStoreOptions(root: directory, limit: diskLimit)
+        if let maximumIdleFiles { options.maximumOpenEntries = maximumIdleFiles }
+        options.minimumFree = minimumFreeDisk
+        options.isReader = opensForReading
+        // Whoever chose a limit gets it; the default must not fill a small volume.
+        if chosenDiskLimit == nil { options.maximumVolumePercentage = 10 }
+        options.didLeave = { recorder.didLeave($0) }
+        options.willClose = { recorder.history?.end($0) }
+        return options
+    }
 }

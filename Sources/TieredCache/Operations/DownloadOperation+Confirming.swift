@@ -11,7 +11,7 @@ extension DownloadOperation {
     ) -> StoredResponse {
         let isNews = completeLength != nil && base.entry.completeLength == nil
         guard held != nil || isNews else { return base.head }
-        if held != nil { engine.didRevalidate(request, isUnchanged: true) }
+        if held != nil { engine.recorder.didRevalidate(request.key, isUnchanged: true) }
         let freshened = base.head.freshened(
             by: head.response.headerFields,
             requestTime: head.requestTime,
@@ -45,7 +45,7 @@ extension DownloadOperation {
         guard let held = known, Freshening.identifies(fields, storedFields: held.head.fields),
             isAbout(held.head, head)
         else {
-            engine.didRevalidate(request, isUnchanged: false)
+            engine.recorder.didRevalidate(request.key, isUnchanged: false)
             fill.didReceiveHead(.notModified(nil), flight: flight, group: group)
             return
         }
@@ -56,7 +56,7 @@ extension DownloadOperation {
             isPersonal: hasCookie,
             rules: engine.rules
         )
-        engine.didRevalidate(request, isUnchanged: true)
+        engine.recorder.didRevalidate(request.key, isUnchanged: true)
         switch held.body {
         case .disk(let entry):
             update(entry, freshened)
@@ -101,7 +101,7 @@ extension DownloadOperation {
             else { return }
             update(entry, new)
         } catch {
-            engine.didFailToStore(request, error)
+            engine.recorder.didFailToStore(request.key, request.target, error)
         }
     }
 
@@ -113,7 +113,7 @@ extension DownloadOperation {
         do throws(CacheError) {
             try entry.updateMetadata(head.encoded(), completeLength: completeLength)
         } catch {
-            engine.didFailToStore(request, error)
+            engine.recorder.didFailToStore(request.key, request.target, error)
         }
     }
 }

@@ -45,7 +45,7 @@ extension DownloadOperation {
         } catch  where error.code == .notStorable {
             return false
         } catch {
-            engine.didFailToStore(request, error)
+            engine.recorder.didFailToStore(request.key, request.target, error)
             return false
         }
     }

@@ -32,7 +32,7 @@ extension DownloadOperation {
             let (expected, found) = sink.passingDigests?.mismatch(completeLength: length)
         else { return nil }
         let words = "\(request.target.redacted) has \(found) instead of \(expected)"
-        engine.logger.warning("a body that was not stored: \(words)")
+        engine.recorder.logger.warning("a body that was not stored: \(words)")
         return CacheError(.integrityFailed, "\(words); its bytes have been delivered")
     }
 
@@ -53,7 +53,7 @@ extension DownloadOperation {
         let now = engine.time.monotonicTime()
         let verdict = engine.integrity.withLock { $0.didMismatch(request.key, now: now) }
         let words = "\(request.target.redacted) has \(found) instead of \(expected)"
-        engine.logger.warning("a body was set aside: \(words)")
+        engine.recorder.logger.warning("a body was set aside: \(words)")
         switch verdict {
         case .refetch:
             request.onNotice?(.restarted)

@@ -29,7 +29,7 @@ extension DownloadOperation {
             )
             return PartFill(fill: try entry.beginFill(at: 0), start: start.offset)
         } catch {
-            engine.didFailToStore(request, error)
+            engine.recorder.didFailToStore(request.key, request.target, error)
             return nil
         }
     }
@@ -82,7 +82,13 @@ extension FillSink {
             stored.withLock { $0 += Int64(chunk.count) }
         } catch {
             dropPart()
-            if error.code != .invalidArgument { engine.didFailToStore(operation.request, error) }
+            if error.code != .invalidArgument {
+                engine.recorder.didFailToStore(
+                    operation.request.key,
+                    operation.request.target,
+                    error
+                )
+            }
         }
     }
 

@@ -124,7 +124,7 @@ extension DownloadOperation {
     ) -> Result<Place, NotStored> {
         let storability = storability(stored, head, start)
         if case .notStorable(let reason) = storability {
-            engine.history?.note(.refused, reason.rawValue, key: request.key)
+            engine.recorder.didRefuse(request.key, reason)
             if reason.isAboutRepresentation, request.relay == nil {
                 // What was pinned is wanted whatever the origin says now.
                 engine.forgetUnlessPinned(
@@ -156,7 +156,9 @@ extension DownloadOperation {
         } catch  where error.code == .notStorable {
             return .failure(.forbidden(.status))
         } catch {
-            if engine.configuration.directory != nil { engine.didFailToStore(request, error) }
+            if engine.configuration.directory != nil {
+                engine.recorder.didFailToStore(request.key, request.target, error)
+            }
             return .failure(.disk(error))
         }
     }

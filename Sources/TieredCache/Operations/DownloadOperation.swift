@@ -45,7 +45,8 @@ struct DownloadOperation: Sendable {
         }
         let sink = FillSink(self, context: context)
         defer { fill.didEnd(context.id) }
-        engine.didStart(self)
+        engine.recorder.didStart(request.key, request.target, at: plan.range.lowerBound)
+        request.onNotice?(.started(offset: plan.range.lowerBound))
         var result = await download(into: sink)
         if case .success(let outcome) = result, let failure = mismatchInPassing(sink, outcome) {
             result = .failure(failure)
@@ -55,12 +56,13 @@ struct DownloadOperation: Sendable {
         do throws(CacheError) {
             try sink.finish(result)
         } catch {
-            engine.didFailToStore(request, error)
+            engine.recorder.didFailToStore(request.key, request.target, error)
         }
         if let failure = judge(sink.generation, result) { result = .failure(failure) }
         didEnd(result, sink, flight: context.id)
-        engine.didFinish(
-            self,
+        engine.recorder.didFinish(
+            request.key,
+            request.target,
             result,
             received: sink.bytesReceived,
             stored: sink.bytesStored,
@@ -86,7 +88,7 @@ struct DownloadOperation: Sendable {
         do throws(CacheError) {
             try generation.entry.takeName()
         } catch {
-            engine.didFailToStore(request, error)
+            engine.recorder.didFailToStore(request.key, request.target, error)
         }
         // A hit may have promoted the old one meanwhile.
         engine.memory.remove(generation.entry.key)

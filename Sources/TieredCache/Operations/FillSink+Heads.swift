@@ -39,7 +39,9 @@ extension FillSink {
             beginDigests(of: stored, start)
             return
         }
-        if operation.held != nil { engine.didRevalidate(operation.request, isUnchanged: false) }
+        if operation.held != nil {
+            engine.recorder.didRevalidate(operation.request.key, isUnchanged: false)
+        }
         try await operation.fill.takeTurnToMakeEntry()
         defer { operation.fill.endTurnToMakeEntry() }
         setPromise(nil)

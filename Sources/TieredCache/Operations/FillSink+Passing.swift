@@ -65,7 +65,7 @@ extension FillSink {
         _ error: CacheError
     ) async throws(CacheError) {
         guard case .storing(_, let fill) = mode.withLock({ $0 }) else { throw error }
-        engine.didFailToStore(operation.request, error)
+        engine.recorder.didFailToStore(operation.request.key, operation.request.target, error)
         setPromise(nil)
         let entry = generation.entry
         let position = max(offset, min(fill?.position ?? offset, offset + Int64(chunk.count)))

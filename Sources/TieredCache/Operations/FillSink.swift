@@ -163,11 +163,14 @@ final class FillSink: DownloadSink {
     }
 
     func didProgress(_ progress: DownloadProgress) {
-        engine.didProgress(progress, of: operation.request)
+        operation.request.onProgress?(progress)
+        engine.recorder.didProgress(progress, of: operation.request.key)
     }
 
     func willRetry(_ retry: DownloadRetry) {
-        engine.willRetry(retry, of: operation.request)
+        let request = operation.request
+        request.onNotice?(retry.isForNetwork ? .waitingForNetwork : .retrying(retry))
+        engine.recorder.willRetry(retry, request.key, request.target)
     }
 
     /// Ends the flight's part in entry and channel.

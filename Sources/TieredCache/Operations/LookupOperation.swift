@@ -59,7 +59,7 @@ struct LookupOperation: Sendable {
     /// Looks up without blocking the calling thread on the disk.
     func perform() async throws(CacheError) -> Answer {
         guard request.isCacheable else {
-            engine.didMiss(request, .bypassed)
+            engine.recorder.didMiss(request.key, .bypassed)
             guard request.policy != .cacheOnly else { throw notCached() }
             return .incomplete(Remainder(task: .fetch, reason: .method))
         }
@@ -77,7 +77,7 @@ struct LookupOperation: Sendable {
         guard request.isPlainGet else { return nil }
         guard let entry = engine.memory.entry(forKey: request.key) else {
             guard engine.isKnownAbsent(request.key) else { return nil }
-            engine.didMiss(request, .absent)
+            engine.recorder.didMiss(request.key, .absent)
             return Remainder(task: .fetch, reason: .uriMiss)
         }
         let held = HeldResponse(entry, key: request.key)
@@ -152,7 +152,7 @@ struct LookupOperation: Sendable {
         _ cause: CacheEvent.MissReason,
         lacking held: HeldResponse? = nil
     ) throws(CacheError) -> Answer {
-        engine.didMiss(request, cause)
+        engine.recorder.didMiss(request.key, cause)
         guard request.policy != .cacheOnly, !request.facts.cacheControl.onlyIfCached else {
             throw notCached()
         }
@@ -174,7 +174,7 @@ struct LookupOperation: Sendable {
         case .forward:
             return try await forward(decision)
         case .refuse:
-            engine.didMiss(request, decision.reason == .varyMiss ? .variant : .stale)
+            engine.recorder.didMiss(request.key, decision.reason == .varyMiss ? .variant : .stale)
             throw notCached()
         }
     }
@@ -209,7 +209,7 @@ struct LookupOperation: Sendable {
         guard let wanted else { return try partialOfUnknownLength(held) }
         if !held.holds(wanted) {
             guard request.policy != .cacheOnly, !request.facts.cacheControl.onlyIfCached else {
-                engine.didMiss(request, .partial)
+                engine.recorder.didMiss(request.key, .partial)
                 throw notCached("it is held only in part")
             }
             if held.head.validator == nil, let answer = try await incomplete(held, wanted) {
@@ -237,7 +237,7 @@ struct LookupOperation: Sendable {
         // In this order: what a transfer has brought that ends between the two looks is seen by the
         // second one.
         let isUnderWay = wanted.map { self.isUnderWay(held, $0) } ?? false
-        engine.didMiss(request, decision.reason == .request ? .bypassed : .stale)
+        engine.recorder.didMiss(request.key, decision.reason == .request ? .bypassed : .stale)
         var remainder = Remainder(task: .fetch, reason: reason, held: held)
         guard let wanted else { return remainder }
         if held.holds(wanted) {
@@ -284,7 +284,7 @@ struct LookupOperation: Sendable {
             guard !held.holds(wanted) || request.endsInMiddle(of: held) else { return nil }
             return try miss(.partial, .partial, lacking: held)
         }
-        engine.didMiss(request, .partial)
+        engine.recorder.didMiss(request.key, .partial)
         return .complete(
             await engine.response(from: held, entry, wanted, sharing: flight, request)
         )

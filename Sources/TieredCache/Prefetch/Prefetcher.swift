@@ -78,7 +78,7 @@ public final class Prefetcher: Sendable {
                 }
                 end = .fetched(result.bytesFromCache + result.bytesFromOrigin)
             } catch {
-                engine.logger.debug(
+                engine.recorder.logger.debug(
                     "not prefetched",
                     metadata: [
                         LogKeys.url: "\(request.target.redacted)",

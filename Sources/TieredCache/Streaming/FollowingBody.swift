@@ -207,7 +207,7 @@ final class FollowingBody: BodySource {
         }
         engine.memory.remove(entry.key)
         guard let failure else { return }
-        engine.didFailToStore(filler.request, failure)
+        engine.recorder.didFailToStore(filler.request.key, filler.request.target, failure)
         state.withLock { $0.storageTrouble = failure }
     }
 

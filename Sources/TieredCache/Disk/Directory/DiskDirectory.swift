@@ -234,7 +234,7 @@ struct DiskDirectory {
 
     private static let directories: Set = ["entries", "staging", "jobs", quarantine]
     private static let files: Set<String> = Set(
-        ["FORMAT", "LOCK", IndexSnapshot.name, "PROXY"] + HistoryFiles.names
+        ["FORMAT", "LOCK", IndexSnapshot.name, "PROXY"] + HistoryFile.names
     )
 
     /// Where bodies lie that were not what they should be.
@@ -242,7 +242,7 @@ struct DiskDirectory {
 
     /// Whether a name in `staging` is one that we give.
     static func isOurs(_ staged: String) -> Bool {
-        staged == "FORMAT" || staged == IndexSnapshot.name || staged == HistoryFiles.statistics
+        staged == "FORMAT" || staged == IndexSnapshot.name || staged == HistoryFile.statistics
             || EntryFileName(staged) != nil
     }
 
@@ -263,19 +263,19 @@ struct DiskDirectory {
 
     /// What STATS and the events are allocated; a file with two names is one.
     private func allocatedByHistory() -> Int64 {
-        let (events, older) = (status(HistoryFiles.events), status(HistoryFiles.olderEvents))
+        let (events, older) = (status(HistoryFile.events), status(HistoryFile.olderEvents))
         let isOneFile = older?.identity == events?.identity
-        let files = [status(HistoryFiles.statistics), events, isOneFile ? nil : older]
-        return files.compactMap { $0 }.reduce(0) { $0 + HistoryFiles.bookedBytes($1) }
+        let files = [status(HistoryFile.statistics), events, isOneFile ? nil : older]
+        return files.compactMap { $0 }.reduce(0) { $0 + HistoryFile.bookedBytes($1) }
     }
 
     /// A power cut can leave half of a renaming: one file with both names, which would be told twice.
     private func sweepHistory() {
-        guard let older = status(HistoryFiles.olderEvents),
-            older.identity == status(HistoryFiles.events)?.identity
+        guard let older = status(HistoryFile.olderEvents),
+            older.identity == status(HistoryFile.events)?.identity
         else { return }
         do throws(FileSystemError) {
-            try fileSystem.unlink(HistoryFiles.olderEvents, in: root)
+            try fileSystem.unlink(HistoryFile.olderEvents, in: root)
         } catch {
             return  // Then events are told twice.
         }

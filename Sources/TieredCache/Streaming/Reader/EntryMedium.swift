@@ -172,7 +172,7 @@ final class EntryMedium: ReaderMedium {
         let missing = state.withLock { $0.heldAtStart.gaps(in: range).count }
         counts.add(fromOrigin: missing)
         counts.add(fromCache: Int64(range.count) - missing)
-        engine.counters.add(Int64(range.count) - missing, to: .bytesFromDisk)
+        engine.recorder.didRead(Int64(range.count) - missing, from: .disk)
         guard let filler, !entry.isComplete else { return }
         readAhead(of: range, certainTo: end, filler)
     }

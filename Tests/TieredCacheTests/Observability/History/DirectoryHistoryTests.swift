@@ -172,7 +172,7 @@ struct DirectoryHistoryTests {
 
     @Test("deleting any of the files costs what was in it")
     func deleted() async throws {
-        for name in HistoryFiles.names {
+        for name in HistoryFile.names {
             try await withCache { cache in try await miss(cache, "a") }
             disk.delete("/cache/\(name)")
             try await withCache { cache in
@@ -190,7 +190,7 @@ struct DirectoryHistoryTests {
             try await withCache { cache in
                 for number in 0..<300 { try await miss(cache, "page\(round)-\(number)") }
             }
-            for name in [HistoryFiles.events, HistoryFiles.olderEvents] {
+            for name in [HistoryFile.events, HistoryFile.olderEvents] {
                 #expect(disk.content(of: "/cache/\(name)")?.count ?? 0 <= most)
             }
         }

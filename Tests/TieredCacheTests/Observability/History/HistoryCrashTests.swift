@@ -88,7 +88,7 @@ struct HistoryCrashTests {
         try goOn(files, after: events, context)
         store.closeIdle()
         // A page that was lost counts as long as its file is there.
-        let lost = HistoryFiles.names.reduce(Int64(0)) { sum, name in
+        let lost = HistoryFile.names.reduce(Int64(0)) { sum, name in
             let path = "/cache/\(name)"
             let size = FileStatus.wholePages(Int64(disk.content(of: path)?.count ?? 0))
             return sum + max(0, size - (disk.files[path] ?? 0))

@@ -1,14 +1,7 @@
 import Logging
-import SystemPackage
 
-/// Who is told of what leaves the disk: counts, listeners, log and history.
-struct DiskBooks: Sendable {
-    let logger: Logger
-    let events: EventHub
-    let counters: StatisticsCounters
-    /// Nil where none is kept.
-    let history: DirectoryHistory?
-
+// What leaves the disk: counts, listeners, log and history.
+extension Recorder {
     func didLeave(_ departure: DiskDeparture) {
         count(departure)
         history?.note(
@@ -73,19 +66,5 @@ extension DiskDeparture {
         case .removed where name == nil: return "everything"
         case .corrupted, .expired, .replaced, .removed: return nil
         }
-    }
-}
-
-extension Configuration {
-    func diskOptions(_ directory: FilePath, _ books: DiskBooks) -> DiskStoreOptions {
-        var options = DiskStoreOptions(root: directory, limit: diskLimit)
-        if let maximumIdleFiles { options.maximumOpenEntries = maximumIdleFiles }
-        options.minimumFree = minimumFreeDisk
-        options.isReader = opensForReading
-        // Whoever chose a limit gets it; the default must not fill a small volume.
-        if chosenDiskLimit == nil { options.maximumVolumePercentage = 10 }
-        options.didLeave = { books.didLeave($0) }
-        options.willClose = { books.history?.end($0) }
-        return options
     }
 }

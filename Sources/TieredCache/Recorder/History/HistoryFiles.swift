@@ -7,11 +7,6 @@ import SystemPackage
 /// time may write. Room for them is set aside as long as the directory is owned, so that writing needs
 /// none: see ``setAside()``.
 struct HistoryFiles: Sendable {
-    static let statistics = "STATS"
-    static let events = "EVENTS"
-    static let olderEvents = "EVENTS.1"
-    static let names = [statistics, events, olderEvents]
-
     let core: DiskCore
 
     /// How long EVENTS may become.
@@ -32,7 +27,7 @@ struct HistoryFiles: Sendable {
     func setAside() {
         // Both parts of the log, and the sums twice while they are replaced.
         let most = 2 * (maximumEventLength + 4096) + 2 * 8192
-        let present = Self.names.reduce(0) { $0 + allocated($1) }
+        let present = HistoryFile.names.reduce(0) { $0 + allocated($1) }
         core.state.withLock { $0.space.setAside(max(0, most - present)) }
     }
 
@@ -44,11 +39,15 @@ struct HistoryFiles: Sendable {
     /// - Throws: `.localStorage` if it cannot be read, or is not as it was written.
     func loadStatistics() throws(CacheError) -> LifetimeStatistics? {
         do throws(FileSystemError) {
-            guard let bytes = try read(Self.statistics, atMost: StatisticsRecord.maximumLength + 1)
+            guard
+                let bytes = try read(
+                    HistoryFile.statistics,
+                    atMost: StatisticsRecord.maximumLength + 1
+                )
             else { return nil }
             if let found = StatisticsRecord.decode(bytes) { return found }
         } catch {
-            throw core.error(error, Self.statistics)
+            throw core.error(error, HistoryFile.statistics)
         }
         core.count(\.damagedRecords)
         throw CacheError(.localStorage, "the statistics of \(core.options.root) are damaged")
@@ -60,21 +59,21 @@ struct HistoryFiles: Sendable {
         defer { core.endWriting() }
         guard let staging = core.staging else { return }
         do throws(FileSystemError) {
-            let before = allocated(Self.statistics)
-            let file = try core.open(Self.statistics, in: staging, .openOrCreate)
+            let before = allocated(HistoryFile.statistics)
+            let file = try core.open(HistoryFile.statistics, in: staging, .openOrCreate)
             defer { core.fileSystem.close(file) }
             try core.fileSystem.truncate(file, to: 0)
             try core.fileSystem.write(StatisticsRecord.encode(lifetime), to: file, at: 0)
-            let bytes = Self.bookedBytes(try core.fileSystem.status(of: file))
+            let bytes = HistoryFile.bookedBytes(try core.fileSystem.status(of: file))
             try core.fileSystem.rename(
-                Self.statistics,
+                HistoryFile.statistics,
                 in: staging,
-                to: Self.statistics,
+                to: HistoryFile.statistics,
                 in: core.root
             )
             book(bytes - before)
         } catch {
-            throw core.error(error, Self.statistics)
+            throw core.error(error, HistoryFile.statistics)
         }
     }
 
@@ -86,29 +85,29 @@ struct HistoryFiles: Sendable {
         try core.beginWriting()
         defer { core.endWriting() }
         do throws(FileSystemError) {
-            var file = try core.open(Self.events, in: core.root, .openOrCreate)
+            var file = try core.open(HistoryFile.events, in: core.root, .openOrCreate)
             defer { core.fileSystem.close(file) }
             var status = try core.fileSystem.status(of: file)
             guard status.kind == .file else { throw FileSystemError(.write, .notSupported) }
             if status.size + Int64(lines.count) > maximumEventLength, status.size > 0 {
-                let older = allocated(Self.olderEvents)
+                let older = allocated(HistoryFile.olderEvents)
                 try core.fileSystem.rename(
-                    Self.events,
+                    HistoryFile.events,
                     in: core.root,
-                    to: Self.olderEvents,
+                    to: HistoryFile.olderEvents,
                     in: core.root
                 )
                 book(-older)
-                let next = try core.open(Self.events, in: core.root, .createNew)
+                let next = try core.open(HistoryFile.events, in: core.root, .createNew)
                 core.fileSystem.close(file)
                 file = next
                 status = try core.fileSystem.status(of: file)
             }
             let start = try isTorn(file, status.size) ? Self.endOfTorn + lines : lines
-            defer { bookGrowth(of: file, since: Self.bookedBytes(status)) }
+            defer { bookGrowth(of: file, since: HistoryFile.bookedBytes(status)) }
             try core.fileSystem.write(start, to: file, at: status.size)
         } catch {
-            throw core.error(error, Self.events)
+            throw core.error(error, HistoryFile.events)
         }
     }
 
@@ -128,7 +127,7 @@ struct HistoryFiles: Sendable {
     /// Every event that can be read, in the order of the file: oldest first.
     func loadEvents() throws(CacheError) -> [RecordedEvent] {
         var result: [RecordedEvent] = []
-        for name in [Self.olderEvents, Self.events] {
+        for name in [HistoryFile.olderEvents, HistoryFile.events] {
             do throws(FileSystemError) {
                 let bytes = try read(name, atMost: 2 << 20) ?? []
                 // What has no end was torn.
@@ -167,20 +166,15 @@ struct HistoryFiles: Sendable {
     private func allocated(_ name: String) -> Int64 {
         do throws(FileSystemError) {
             let status = try core.fileSystem.status(of: name, in: core.root)
-            return status.kind == .file ? Self.bookedBytes(status) : 0
+            return status.kind == .file ? HistoryFile.bookedBytes(status) : 0
         } catch {
             return 0  // There is none.
         }
     }
 
-    /// What one of the files counts as: the same at each look, so that what is booked stays true.
-    static func bookedBytes(_ status: FileStatus) -> Int64 {
-        status.denseBytes(atMost: (1 << 20) + 4096)
-    }
-
     private func bookGrowth(of file: OpenFile, since before: Int64) {
         do throws(FileSystemError) {
-            book(Self.bookedBytes(try core.fileSystem.status(of: file)) - before)
+            book(HistoryFile.bookedBytes(try core.fileSystem.status(of: file)) - before)
         } catch {
             core.count(\.housekeepingErrors)
         }

@@ -2,23 +2,47 @@ import HTTPCaching
 import Logging
 import SystemPackage
 
-// What happened, for statistics, events and logs. Nothing here decides anything.
-extension Engine {
+/// Tells what happened: statistics, events, log, and the history of the directory.
+///
+/// Nothing here decides anything.
+final class Recorder: Sendable {
+    let counters = StatisticsCounters()
+    let events = EventHub()
+    let logger: Logger
+    /// What is kept with the directory of what happens; nil where nothing is.
+    let history: DirectoryHistory?
+
+    /// - Parameters:
+    ///   - configuration: says whether a history is kept, and where logs go.
+    ///   - writers: where the history is written.
+    init(_ configuration: Configuration, writers: IOExecutor) {
+        logger = configuration.logger
+        let isKept = configuration.keepsHistory && configuration.directory != nil
+        history =
+            isKept
+            ? DirectoryHistory(
+                counters: counters,
+                time: configuration.timeSource,
+                io: writers,
+                logger: logger
+            ) : nil
+    }
+
     // MARK: Lookups
 
     func didHit(
-        _ request: CacheRequest,
+        _ key: CacheKey,
         _ tier: CacheEvent.Tier,
         _ decision: ReuseDecision,
         bytes: Int
     ) {
         guard tier == .disk else {
-            return didHitMemory(request.key, bytes: bytes, isStale: decision.isStale)
+            return didHitMemory(key, bytes: bytes, isStale: decision.isStale)
         }
         counters.add(to: .diskHits)
         counters.add(Int64(bytes), to: .bytesFromDisk)
         if decision.isStale { counters.add(to: .staleServed) }
-        events.post(CacheEvent(key: request.key, .hit(.disk, isStale: decision.isStale)))
+        events.post(CacheEvent(key: key, .hit(.disk, isStale: decision.isStale)))
     }
 
     @inline(__always)
@@ -28,26 +52,26 @@ extension Engine {
         events.post(CacheEvent(key: key, .hit(.memory, isStale: isStale)))
     }
 
-    func didMiss(_ request: CacheRequest, _ reason: CacheEvent.MissReason) {
+    func didMiss(_ key: CacheKey, _ reason: CacheEvent.MissReason) {
         counters.add(to: .misses)
         counters.add(to: reason.counter)
-        history?.note(.missed, reason.rawValue, key: request.key)
-        events.post(CacheEvent(key: request.key, .missed(reason)))
+        history?.note(.missed, reason.rawValue, key: key)
+        events.post(CacheEvent(key: key, .missed(reason)))
         logger.debug(
             "lookup missed",
-            metadata: [LogKeys.key: "\(request.key.redacted)", LogKeys.reason: "\(reason)"]
+            metadata: [LogKeys.key: "\(key.redacted)", LogKeys.reason: "\(reason)"]
         )
     }
 
-    func didServeStale(_ request: CacheRequest, from tier: CacheEvent.Tier) {
+    func didServeStale(_ key: CacheKey, from tier: CacheEvent.Tier) {
         counters.add(to: .staleServed)
-        events.post(CacheEvent(key: request.key, .hit(tier, isStale: true)))
+        events.post(CacheEvent(key: key, .hit(tier, isStale: true)))
     }
 
-    func didRevalidate(_ request: CacheRequest, isUnchanged: Bool) {
+    func didRevalidate(_ key: CacheKey, isUnchanged: Bool) {
         counters.add(to: .revalidations)
         if isUnchanged { counters.add(to: .revalidationsUnchanged) }
-        events.post(CacheEvent(key: request.key, .revalidated(isUnchanged: isUnchanged)))
+        events.post(CacheEvent(key: key, .revalidated(isUnchanged: isUnchanged)))
     }
 
     func didFailToLookUp(_ key: CacheKey, _ error: CacheError) {
@@ -59,27 +83,34 @@ extension Engine {
         )
     }
 
+    /// Bytes of what is held that no hit has counted.
+    func didRead(_ count: Int64, from tier: CacheEvent.Tier) {
+        counters.add(count, to: tier == .memory ? .bytesFromMemory : .bytesFromDisk)
+    }
+
     // MARK: Downloads
 
-    func didStart(_ operation: DownloadOperation) {
+    func didStart(_ key: CacheKey, _ target: TargetURI, at offset: Int64) {
         counters.add(to: .downloadsStarted)
-        let offset = operation.plan.range.lowerBound
-        operation.request.onNotice?(.started(offset: offset))
-        events.post(CacheEvent(key: operation.request.key, .downloadStarted(offset: offset)))
+        events.post(CacheEvent(key: key, .downloadStarted(offset: offset)))
         logger.debug(
             "download started",
             metadata: [
-                LogKeys.url: "\(operation.request.target.redacted)",
+                LogKeys.url: "\(target.redacted)",
                 LogKeys.offset: "\(offset)",
             ]
         )
     }
 
-    func didProgress(_ progress: DownloadProgress, of request: CacheRequest) {
-        request.onProgress?(progress)
+    /// A request has joined a download that was under way.
+    func didShareDownload() {
+        counters.add(to: .downloadsShared)
+    }
+
+    func didProgress(_ progress: DownloadProgress, of key: CacheKey) {
         events.post(
             CacheEvent(
-                key: request.key,
+                key: key,
                 .downloadProgressed(
                     offset: progress.offset,
                     completeLength: progress.completeLength
@@ -88,19 +119,18 @@ extension Engine {
         )
     }
 
-    func willRetry(_ retry: DownloadRetry, of request: CacheRequest) {
-        request.onNotice?(retry.isForNetwork ? .waitingForNetwork : .retrying(retry))
-        let error = CacheError(.originFailed, "\(request.target.redacted): \(retry.reason)")
+    func willRetry(_ retry: DownloadRetry, _ key: CacheKey, _ target: TargetURI) {
+        let error = CacheError(.originFailed, "\(target.redacted): \(retry.reason)")
         events.post(
             CacheEvent(
-                key: request.key,
+                key: key,
                 .downloadRetrying(attempt: retry.attempts, delay: retry.delay, error)
             )
         )
         logger.info(
             "download will be tried again",
             metadata: [
-                LogKeys.url: "\(request.target.redacted)",
+                LogKeys.url: "\(target.redacted)",
                 LogKeys.attempt: "\(retry.attempts)",
                 LogKeys.delay: "\(retry.delay)",
                 LogKeys.reason: "\(retry.reason)",
@@ -109,13 +139,13 @@ extension Engine {
     }
 
     func didFinish(
-        _ operation: DownloadOperation,
+        _ key: CacheKey,
+        _ target: TargetURI,
         _ result: Result<DownloadOutcome, CacheError>,
         received: Int64,
         stored: Int64,
         isComplete: Bool
     ) {
-        let key = operation.request.key
         // What a download that was cancelled or failed has brought stays, and was paid for.
         counters.add(received, to: .bytesFromOrigin)
         if stored > 0 { didStore(key, .disk, bytes: stored) }
@@ -135,7 +165,7 @@ extension Engine {
             logger.info(
                 "download failed",
                 metadata: [
-                    LogKeys.url: "\(operation.request.target.redacted)",
+                    LogKeys.url: "\(target.redacted)",
                     LogKeys.error: "\(error)",
                 ]
             )
@@ -152,52 +182,39 @@ extension Engine {
         events.post(CacheEvent(key: key, .stored(tier, bytes: bytes)))
     }
 
+    /// The rules of HTTP refused.
+    func didRefuse(_ key: CacheKey, _ reason: Storability.Reason) {
+        history?.note(.refused, reason.rawValue, key: key)
+    }
+
     /// The disk refused; the bytes are delivered all the same (invariant 9).
-    func didFailToStore(_ request: CacheRequest, _ error: CacheError) {
+    func didFailToStore(_ key: CacheKey, _ target: TargetURI, _ error: CacheError) {
         guard error.code != .shutDown else { return }
         counters.add(to: .storageFailures)
-        history?.note(.refused, error.word, key: request.key)
-        events.post(CacheEvent(key: request.key, .storageFailed(error)))
+        history?.note(.refused, error.word, key: key)
+        events.post(CacheEvent(key: key, .storageFailed(error)))
         logger.warning(
             "not stored",
             metadata: [
-                LogKeys.url: "\(request.target.redacted)",
+                LogKeys.url: "\(target.redacted)",
                 LogKeys.error: "\(error)",
             ]
         )
+    }
+
+    func didRemove(_ key: CacheKey) {
+        events.post(CacheEvent(key: key, .removed))
+        logger.debug("entry removed", metadata: [LogKeys.key: "\(key.redacted)"])
+    }
+
+    func didRemoveAll() {
+        events.post(CacheEvent(key: nil, .removed))
     }
 
     func didFailToOpen(_ error: CacheError) {
         counters.add(to: .storageFailures)
         events.post(CacheEvent(key: nil, .storageFailed(error)))
         logger.warning("the disk tier is not in use", metadata: [LogKeys.error: "\(error)"])
-    }
-}
-
-extension DownloadOperation.NotStored {
-    /// For people, as the detail of `Cache-Status`.
-    var detail: String {
-        switch self {
-        case .forbidden(let reason): reason.rawValue
-        case .disk(let error): error.code == .notOwner ? "guest" : "disk"
-        }
-    }
-
-    /// Whether the rules would have allowed to store.
-    var isOfDisk: Bool {
-        if case .disk = self { true } else { false }
-    }
-
-    /// What fails where storing was the purpose.
-    func error(for request: CacheRequest) -> CacheError {
-        switch self {
-        case .disk(let error): error
-        case .forbidden(let reason):
-            CacheError(
-                .notStorable,
-                "\(request.target.redacted) may not be stored: \(reason.rawValue)"
-            )
-        }
     }
 }
 
@@ -219,14 +236,5 @@ extension CacheError {
     fileprivate var word: String {
         guard let cause = cause as? FileSystemError else { return "\(code)" }
         return "\(cause.call.rawValue)-errno-\(cause.errno.rawValue)"
-    }
-
-    /// The origin's final status is an error.
-    static func status(_ status: Int, for target: TargetURI) -> CacheError {
-        CacheError(
-            .httpStatus,
-            "\(target.redacted) answered with status \(status)",
-            status: status
-        )
     }
 }

@@ -1,0 +1,28 @@
+import HTTPCaching
+
+extension DownloadOperation.NotStored {
+    /// For people, as the detail of `Cache-Status`.
+    var detail: String {
+        switch self {
+        case .forbidden(let reason): reason.rawValue
+        case .disk(let error): error.code == .notOwner ? "guest" : "disk"
+        }
+    }
+
+    /// Whether the rules would have allowed to store.
+    var isOfDisk: Bool {
+        if case .disk = self { true } else { false }
+    }
+
+    /// What fails where storing was the purpose.
+    func error(for request: CacheRequest) -> CacheError {
+        switch self {
+        case .disk(let error): error
+        case .forbidden(let reason):
+            CacheError(
+                .notStorable,
+                "\(request.target.redacted) may not be stored: \(reason.rawValue)"
+            )
+        }
+    }
+}
