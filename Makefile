@@ -36,8 +36,9 @@ fuzz: setup ## Feed decoders and a whole engine with libFuzzer's inputs, a minut
 format: ## Rewrite the sources in the house style
 	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests Fuzzing
 
-lint: ## Refuse what is not in the house style, and references to invariants or rows that are none
+lint: ## Refuse what is not in the house style, and references and arrows between folders that docs/architecture.md does not know
 	scripts/check-references.sh
+	scripts/check-arrows.sh
 	@! grep -rnE --include='*.swift' '(^|[^A-Za-z])try\?' Sources # handle an error, or say why not
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzzing
 
