@@ -12,34 +12,65 @@ extension Engine {
     ) async throws(CacheError) -> CacheResponse {
         let isHit = held.holds(wanted)
         if !isHit { recorder.didMiss(request.key, .partial) }
+        let found = await content(of: held, held.head, wanted, request)
+        let source = decision.source(of: held.tier, for: request)
+        guard isHit else {
+            let isStored = await takesBytes(held)
+            return responses.response(
+                to: request,
+                found.content,
+                as: source,
+                .forwarded(.partial, isStored: isStored, timeToLive: decision.timeToLive),
+                trouble: found.trouble
+            )
+        }
+        return responses.hit(
+            request,
+            found.content,
+            from: held.tier,
+            as: source,
+            decision,
+            counted: found.counted,
+            trouble: found.trouble
+        )
+    }
+
+    /// What is held, as it is delivered.
+    struct HeldContent {
+        let content: ResponseFactory.Content
+        /// How many of its bytes count as delivered by now.
+        let counted: Int
+        /// Why it cannot be pinned.
+        var trouble: CacheError?
+    }
+
+    /// Opens the body of what is held, with the head that goes with it.
+    func content(
+        of held: HeldResponse,
+        _ head: StoredResponse,
+        _ wanted: WantedRange,
+        _ request: CacheRequest
+    ) async -> HeldContent {
         let body: any BodySource
-        var source = ResponseSource.disk
+        let counted: Int
         var trouble: CacheError?
         switch held.body {
         case .memory(let entry):
-            let counted = request.countedInMemory(wanted, completeLength: held.completeLength)
-            if isHit { recorder.didHit(request.key, .memory, decision, bytes: counted) }
-            source = .memory
+            counted = request.countedInMemory(wanted, completeLength: held.completeLength)
             body = MemoryBody(entry.body.part(wanted), generation: entry.generation)
         case .disk(let entry):
             trouble = await keepPin(entry, request)
-            body = await diskBody(entry, held.head, wanted, request)
-            let counted = request.countedOnDisk(wanted, body)
-            if isHit { recorder.didHit(request.key, .disk, decision, bytes: counted) }
+            body = await diskBody(entry, head, wanted, request)
+            counted = request.countedOnDisk(wanted, body)
         }
-        let isStale = decision.isStale && request.policy == .protocolDefault
-        let isStored = isHit ? false : await takesBytes(held)
-        return CacheResponse(
-            held.head,
-            request: request,
-            source: isStale ? .stale : source,
-            cacheStatus: isHit
-                ? .hit(timeToLive: decision.timeToLive, detail: source.rawValue)
-                : .forwarded(.partial, isStored: isStored, timeToLive: decision.timeToLive),
-            completeLength: held.completeLength,
-            wanted: wanted,
-            body: body,
-            now: time.wallTime(),
+        return HeldContent(
+            content: ResponseFactory.Content(
+                head: head,
+                completeLength: held.completeLength,
+                wanted: wanted,
+                body: body
+            ),
+            counted: counted,
             trouble: trouble
         )
     }
@@ -67,17 +98,14 @@ extension Engine {
             filler: Filler(engine: self, fill: fill, request: request, head: held.head),
             flight: flight
         )
-        return CacheResponse(
-            held.head,
-            request: request,
-            source: .disk,
-            cacheStatus: status,
+        let content = ResponseFactory.Content(
+            head: held.head,
             completeLength: entry.completeLength,
             wanted: wanted,
-            body: body,
-            now: time.wallTime(),
-            trouble: await keepPin(entry, request)
+            body: body
         )
+        let trouble = await keepPin(entry, request)
+        return responses.response(to: request, content, as: .disk, status, trouble: trouble)
     }
 
     /// Reads a small whole body at once, which also promotes it; follows a large one.

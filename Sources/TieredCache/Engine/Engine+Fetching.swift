@@ -146,7 +146,7 @@ extension Engine {
         {
             return flight
         }
-        var plan = plan(request, range: Self.firstRange(of: request))
+        var plan = plan(request, range: FirstRange.ofFlight(for: request.range))
         var held: HeldResponse?
         if case .validate = remainder.task, let found = remainder.held {
             held = found
@@ -205,24 +205,6 @@ extension Engine {
             base: entry,
             heldBefore: heldBefore
         )
-    }
-
-    /// The bytes that a first request asks for: whole blocks, because only they can be held.
-    static func firstRange(of request: CacheRequest) -> Range<Int64> {
-        let blockSize: Int64 = 65_536
-        switch request.range {
-        case nil:
-            return 0..<Int64.max
-        case .bounded(let range):
-            let first = range.lowerBound / blockSize * blockSize
-            let (end, overflow) = range.upperBound.addingReportingOverflow(blockSize - 1)
-            return first..<(overflow ? .max : end / blockSize * blockSize)
-        case .openEnded(let start):
-            return (start / blockSize * blockSize)..<Int64.max
-        case .suffix:
-            // Where the suffix begins is known once the first block has told the length.
-            return 0..<blockSize
-        }
     }
 
     // MARK: Waiting

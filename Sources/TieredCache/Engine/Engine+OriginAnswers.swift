@@ -34,19 +34,22 @@ extension Engine {
         )
         // What must not be stored is for the client alone whose request began the exchange.
         let isOwn = heldBefore.isEmpty && flight.subscription.isFirst
-        return CacheResponse(
-            isOwn ? generation.received ?? generation.head : generation.head,
-            request: request,
-            source: heldBefore.isEmpty ? .origin : .revalidated,
-            cacheStatus: .forwarded(
-                remainder.reason,
-                isStored: entry.isFillable,
-                isCollapsed: !flight.subscription.isFirst
-            ),
+        let content = ResponseFactory.Content(
+            head: isOwn ? generation.received ?? generation.head : generation.head,
             completeLength: entry.completeLength,
             wanted: wanted,
-            body: body,
-            now: time.wallTime(),
+            body: body
+        )
+        let status = CacheStatus.forwarded(
+            remainder.reason,
+            isStored: entry.isFillable,
+            isCollapsed: !flight.subscription.isFirst
+        )
+        return responses.response(
+            to: request,
+            content,
+            as: heldBefore.isEmpty ? .origin : .revalidated,
+            status,
             trouble: await keepPin(entry, request)
         )
     }
@@ -80,21 +83,18 @@ extension Engine {
             range: wanted.start..<(wanted.end ?? .max),
             subscription: flight.subscription
         )
-        return CacheResponse(
-            head,
-            request: request,
-            source: .origin,
-            cacheStatus: .forwarded(
-                remainder.reason,
-                isStored: channel.isKept,
-                detail: channel.isKept ? nil : reason.detail
-            ),
+        let content = ResponseFactory.Content(
+            head: head,
             completeLength: channel.completeLength,
             wanted: wanted,
-            body: body,
-            now: time.wallTime(),
-            notStored: reason
+            body: body
         )
+        let status = CacheStatus.forwarded(
+            remainder.reason,
+            isStored: channel.isKept,
+            detail: channel.isKept ? nil : reason.detail
+        )
+        return responses.response(to: request, content, as: .origin, status, notStored: reason)
     }
 
     /// A 304: what is held is delivered; nil where a reader would not come to its end with it.
@@ -126,31 +126,17 @@ extension Engine {
         _ source: ResponseSource,
         _ status: CacheStatus
     ) async throws(CacheError) -> CacheResponse {
-        let length = held.completeLength
-        let wanted = try WantedRange.resolve(request, completeLength: length)
+        let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
         guard let wanted else { throw lengthUnknown(request) }
-        let body: any BodySource
-        var trouble: CacheError?
-        switch held.body {
-        case .memory(let entry):
-            let counted = request.countedInMemory(wanted, completeLength: length)
-            recorder.didRead(Int64(counted), from: .memory)
-            body = MemoryBody(entry.body.part(wanted), generation: entry.generation)
-        case .disk(let entry):
-            trouble = await keepPin(entry, request)
-            body = await diskBody(entry, head, wanted, request)
-            recorder.didRead(Int64(request.countedOnDisk(wanted, body)), from: .disk)
-        }
-        return CacheResponse(
-            head,
-            request: request,
-            source: source,
-            cacheStatus: status,
-            completeLength: length,
-            wanted: wanted,
-            body: body,
-            now: time.wallTime(),
-            trouble: trouble
+        let found = await content(of: held, head, wanted, request)
+        return responses.held(
+            request,
+            found.content,
+            from: held.tier,
+            as: source,
+            status,
+            counted: found.counted,
+            trouble: found.trouble
         )
     }
 
@@ -168,17 +154,14 @@ extension Engine {
         {
             throw CacheError.status(head.status, for: request.target)
         }
-        return CacheResponse(
-            head,
-            request: request,
-            source: .origin,
-            cacheStatus: .forwarded(remainder.reason, isStored: isStored),
+        let content = ResponseFactory.Content(
+            head: head,
             completeLength: 0,
             wanted: WantedRange(start: 0, end: 0),
-            body: MemoryBody(Data()),
-            now: time.wallTime(),
-            isStored: isStored
+            body: MemoryBody(Data())
         )
+        let status = CacheStatus.forwarded(remainder.reason, isStored: isStored)
+        return responses.response(to: request, content, as: .origin, status, isStored: isStored)
     }
 
     /// What is held, marked as stale, if the rules allow it for this failure.

@@ -49,26 +49,29 @@ extension Engine {
         let length = part.entry.completeLength ?? 0
         let bytes = part.bytes ?? 0..<length
         let offset = part.content.range?.lowerBound ?? 0
-        recorder.didHit(request.key, .disk, part.decision, bytes: bytes.count)
-        let source = ResponseSource.disk
-        return CacheResponse(
-            part.bytes == nil ? part.head : part.head.ofRepresentation(part.content, rules),
-            request: request,
-            source: source,
-            cacheStatus: .hit(timeToLive: part.decision.timeToLive, detail: source.rawValue),
+        let body = FollowingBody(
+            entry: part.entry,
+            wanted: WantedRange(
+                start: bytes.lowerBound - offset,
+                end: bytes.upperBound - offset
+            ),
+            engine: self,
+            filler: nil,
+            mayStartAgain: request.policy != .cacheOnly
+        )
+        let content = ResponseFactory.Content(
+            head: part.bytes == nil ? part.head : part.head.ofRepresentation(part.content, rules),
             completeLength: part.bytes == nil ? length : part.content.completeLength,
             wanted: WantedRange(start: bytes.lowerBound, end: bytes.upperBound),
-            body: FollowingBody(
-                entry: part.entry,
-                wanted: WantedRange(
-                    start: bytes.lowerBound - offset,
-                    end: bytes.upperBound - offset
-                ),
-                engine: self,
-                filler: nil,
-                mayStartAgain: request.policy != .cacheOnly
-            ),
-            now: time.wallTime()
+            body: body
+        )
+        return responses.hit(
+            request,
+            content,
+            from: .disk,
+            as: .disk,
+            part.decision,
+            counted: bytes.count
         )
     }
 }

@@ -19,7 +19,7 @@ extension Engine {
         if let response = wholeInMemory(request), let reader = reader(response, request, options) {
             return reader
         }
-        let opening = opening(at: offset, certainTo: end)
+        let opening = FirstRange.ofReader(at: offset, certainTo: end)
         do throws(CacheError) {
             let response = try await open(request, opening)
             if let reader = reader(response, request, options, opening) { return reader }
@@ -36,13 +36,6 @@ extension Engine {
             )
         }
         return reader
-    }
-
-    private func opening(at offset: Int64, certainTo end: Int64?) -> Range<Int64> {
-        let options = ReadAheadPlanner.Options()
-        let least = offset < options.head ? options.head - offset : options.minimum
-        let size = end.map { min(max(offset + 1, $0) - offset, options.maximumRequest) } ?? least
-        return offset..<offset.clampedSum(size)
     }
 
     private func open(

@@ -74,16 +74,19 @@ extension Engine {
         guard let range else { return nil }
         let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)
         let counted = request.countedInMemory(wanted, completeLength: length)
-        recorder.didHit(request.key, .memory, decision, bytes: counted)
-        return CacheResponse(
-            entry.head,
-            request: request,
-            source: decision.isStale && request.policy == .protocolDefault ? .stale : .memory,
-            cacheStatus: .hit(timeToLive: decision.timeToLive, detail: "memory"),
+        let content = ResponseFactory.Content(
+            head: entry.head,
             completeLength: length,
             wanted: wanted,
-            body: MemoryBody(entry.body.part(wanted), generation: entry.generation),
-            now: time.wallTime()
+            body: MemoryBody(entry.body.part(wanted), generation: entry.generation)
+        )
+        return responses.hit(
+            request,
+            content,
+            from: .memory,
+            as: decision.source(of: .memory, for: request),
+            decision,
+            counted: counted
         )
     }
 

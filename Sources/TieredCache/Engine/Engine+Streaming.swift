@@ -10,7 +10,7 @@ extension Engine {
         for request: CacheRequest,
         deadline: Duration
     ) async throws(CacheError) -> CacheResponse {
-        guard let opening = Self.opening(of: request.range), request.method == .get else {
+        guard let opening = FirstRange.ofReader(for: request.range), request.method == .get else {
             return try await response(for: request)
         }
         var first = request
@@ -35,49 +35,7 @@ extension Engine {
         var options = ReaderOptions()
         options.deadline = deadline
         let medium = EntryMedium(body, opening: opening, options: options.planner)
-        return response.reading(
-            ReaderBody(medium, wanted, certainTo: certainEnd, options),
-            wanted,
-            of: request,
-            now: time.wallTime()
-        )
-    }
-
-    /// The bytes to ask for first; nil for the last bytes of something of unknown length.
-    private static func opening(of spec: ByteRangeSpec?) -> Range<Int64>? {
-        let options = ReadAheadPlanner.Options()
-        switch spec {
-        case nil:
-            return 0..<options.head
-        case .openEnded(let start):
-            return start..<start.clampedSum(max(options.head - start, options.minimum))
-        case .bounded(let range):
-            let end = range.lowerBound.clampedSum(options.maximumRequest)
-            return range.lowerBound..<min(range.upperBound, end)
-        case .suffix:
-            return nil
-        }
-    }
-}
-
-extension CacheResponse {
-    /// The same answer with more of the body.
-    fileprivate func reading(
-        _ body: ReaderBody,
-        _ wanted: WantedRange,
-        of request: CacheRequest,
-        now: WallTime
-    ) -> CacheResponse {
-        CacheResponse(
-            head,
-            request: request,
-            source: headSource,
-            cacheStatus: cacheStatus,
-            completeLength: completeLength,
-            wanted: wanted,
-            body: body,
-            now: now,
-            trouble: storageTrouble
-        )
+        let rest = ReaderBody(medium, wanted, certainTo: certainEnd, options)
+        return responses.continuing(response, to: request, wanted, rest)
     }
 }

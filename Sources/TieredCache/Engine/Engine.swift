@@ -22,6 +22,7 @@ final class Engine: Sendable {
     let jitter: @Sendable () -> Double
     let time: any TimeSource
     let recorder: Recorder
+    let responses: ResponseFactory
 
     /// The keys whose responses are being validated in the background.
     let revalidations = Guarded<Set<CacheKey>>([])
@@ -84,6 +85,7 @@ final class Engine: Sendable {
             executor: writers
         )
         recorder = Recorder(configuration, writers: writers)
+        responses = ResponseFactory(time: configuration.timeSource, recorder: recorder)
         memory = try ResponseMemory(configuration, events: recorder.events)
         disk = DiskTier(configuration, parts: parts, recorder: recorder)
         recording = recorder.history.map { [writers, time] history in
