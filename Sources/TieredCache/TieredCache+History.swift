@@ -9,7 +9,7 @@ extension TieredCache {
     /// - Returns: the sums, or nil where none are kept or nothing was counted yet.
     /// - Throws: `.localStorage`, also where the sums are damaged; the owner then starts afresh.
     public func lifetimeStatistics() async throws(CacheError) -> LifetimeStatistics? {
-        try await engine.withHistory { (history, core) throws(CacheError) in
+        try await engine.storage.withHistory { (history, core) throws(CacheError) in
             try history.lifetime(of: core)
         } ?? nil
     }
@@ -27,9 +27,9 @@ extension TieredCache {
         for request: CacheRequest? = nil,
         since start: WallTime? = nil
     ) async throws(CacheError) -> [RecordedEvent] {
-        let keys = request.map { [$0.key] + engine.furtherKeys(of: $0.key) }
+        let keys = request.map { [$0.key] + $0.key.further }
         let names = keys.map { Set($0.map(\.digest.hexadecimal)) }
-        let events = try await engine.withHistory { (history, core) throws(CacheError) in
+        let events = try await engine.storage.withHistory { (history, core) throws(CacheError) in
             try history.events(of: core)
         }
         return (events ?? []).filter { event in

@@ -54,7 +54,7 @@ public final class TieredCache: Sendable {
     /// Why the disk tier cannot be used or written at present; nil if it can.
     ///
     /// `.notOwner`: another process owns the directory, so hits are read and nothing is stored.
-    public var storageTrouble: CacheError? { engine.storageTrouble }
+    public var storageTrouble: CacheError? { engine.storage.trouble }
 
     /// What the cache has done since it was opened.
     public var statistics: Statistics { engine.recorder.counters.statistics }
@@ -79,7 +79,7 @@ public final class TieredCache: Sendable {
         named name: String,
         cost: @escaping @Sendable (Decoded) -> Int
     ) -> TypedMemoryView<Decoded> {
-        engine.memory.tier.view(of: type, named: "application \(name)", cost: cost)
+        engine.storage.memory.tier.view(of: type, named: "application \(name)", cost: cost)
     }
 
     /// Ends all downloads, keeping what arrived, and closes directory and connections.
@@ -268,7 +268,7 @@ extension TieredCache {
     /// - Throws: `.localStorage`, `.notOwner`.
     @discardableResult
     public func remove(_ request: CacheRequest) async throws(CacheError) -> Bool {
-        try await engine.remove(request.key)
+        try await engine.storage.remove(request.key)
     }
 
     /// Protects an entry that is held from eviction, or ends that.
@@ -283,13 +283,13 @@ extension TieredCache {
         _ isPinned: Bool,
         for request: CacheRequest
     ) async throws(CacheError) -> Bool {
-        try await engine.setPinned(isPinned, request.key)
+        try await engine.storage.setPinned(isPinned, request.key)
     }
 
     /// Removes all entries, pinned ones too; files that are not the cache's stay.
     ///
     /// - Throws: `.localStorage`, `.notOwner`.
-    public func removeAll() async throws(CacheError) { try await engine.removeAll() }
+    public func removeAll() async throws(CacheError) { try await engine.storage.removeAll() }
 
     /// Evicts until the disk tier occupies at most `bytes`; pinned entries and those in use stay.
     ///
@@ -298,7 +298,7 @@ extension TieredCache {
     /// - Throws: `.localStorage`, `.notOwner`.
     @discardableResult
     public func trim(to bytes: Int64) async throws(CacheError) -> Int64 {
-        try await engine.trim(to: bytes)
+        try await engine.storage.trim(to: bytes)
     }
 
     /// All entries of the disk tier, in no order.
@@ -306,7 +306,9 @@ extension TieredCache {
     /// - Complexity: reads every record.
     /// - Returns: the entries.
     /// - Throws: `.localStorage`.
-    public func entries() async throws(CacheError) -> [EntrySummary] { try await engine.entries() }
+    public func entries() async throws(CacheError) -> [EntrySummary] {
+        try await engine.storage.entries().map(EntrySummary.init)
+    }
 
     /// One entry of the disk tier.
     ///
@@ -325,14 +327,14 @@ extension TieredCache {
     /// - Parameter bytes: the most that files may be allocated; greater than 0.
     /// - Throws: `.invalidArgument`, `.localStorage`, or `.notOwner`.
     public func setDiskLimit(_ bytes: Int64) async throws(CacheError) {
-        try await engine.setDiskLimit(bytes)
+        try await engine.storage.setDiskLimit(bytes)
     }
 
     /// What the disk tier holds.
     ///
     /// - Returns: entries, bytes as the disk allocates them for files, and the limit.
     /// - Throws: `.localStorage`.
-    public func usage() async throws(CacheError) -> DiskUsage { try await engine.usage() }
+    public func usage() async throws(CacheError) -> DiskUsage { try await engine.storage.usage() }
 
     /// Reads every block that is held and compares it with its checksum.
     ///
@@ -346,6 +348,6 @@ extension TieredCache {
         repair: Bool = false,
         report: @Sendable (DiskFinding) -> Void = { _ in }
     ) async throws(CacheError) -> DiskVerification {
-        try await engine.verify(repair: repair, report: report)
+        try await engine.storage.verify(repair: repair, report: report)
     }
 }

@@ -116,11 +116,11 @@ extension Engine {
         _ request: CacheRequest
     ) async -> any BodySource {
         if entry.isComplete, let length = entry.completeLength,
-            wanted == WantedRange(start: 0, end: length), length <= memory.promotionLimit,
+            wanted == WantedRange(start: 0, end: length), length <= storage.memory.promotionLimit,
             let bytes = await readWhole(entry, length: length)
         {
             if !request.isPrefetch {
-                promote(bytes, head, entry.key, entry.generation) { entry.isSuperseded }
+                storage.promote(bytes, head, entry.key, entry.generation) { entry.isSuperseded }
             }
             return MemoryBody(bytes, storageKey: entry.key, generation: entry.generation)
         }
@@ -144,11 +144,6 @@ extension Engine {
         }
         return read == length ? buffer.data(count: read) : nil
     }
-}
-
-extension WantedRange {
-    /// How many bytes there are, as far as the end is known.
-    var count: Int { Int((end ?? start) - start) }
 }
 
 extension Data {

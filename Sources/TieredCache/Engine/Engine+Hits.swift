@@ -9,7 +9,7 @@ extension Engine {
     func hit(_ repeated: RepeatedRequest, _ spec: ByteRangeSpec?) -> ImmediateHit? {
         let request = repeated.request
         guard request.mayBeAnsweredAtOnce else { return nil }
-        if let entry = memory.entry(forKey: request.key) {
+        if let entry = storage.memory.entry(forKey: request.key) {
             guard entry.head.mayAnswer(request) else { return nil }
             let head = repeated.head(of: entry)
             let length = Int64(entry.body.count)
@@ -17,7 +17,7 @@ extension Engine {
                 file(of: entry, request, range).map { .disk($0) } ?? .memory(entry.body)
             }
         }
-        guard let entry = diskEntryAtHand(request.key), let length = entry.completeLength,
+        guard let entry = storage.entryAtHand(request.key), let length = entry.completeLength,
             let head = repeated.head(of: entry), head.stored.mayAnswer(request)
         else { return nil }
         return hit(repeated, head, spec, length: length, .disk) { range in
@@ -56,13 +56,6 @@ extension Engine {
         )
     }
 
-    private func diskEntryAtHand(_ key: CacheKey) -> DiskEntry? {
-        guard let store = disk.openStore,
-            case .ready(let entry?) = store.entryWithoutBlocking(for: key)
-        else { return nil }
-        return entry
-    }
-
     /// The disk entry of which a large memory entry is a copy, if it is open.
     private func file(
         of entry: MemoryEntry,
@@ -70,7 +63,7 @@ extension Engine {
         _ range: Range<Int64>
     ) -> DiskEntry? {
         guard range.count >= Self.sentFromFile, let generation = entry.generation,
-            let found = diskEntryAtHand(request.key), found.generation == generation,
+            let found = storage.entryAtHand(request.key), found.generation == generation,
             found.isComplete
         else { return nil }
         return found
@@ -109,7 +102,7 @@ extension TieredCache {
         generation: UInt64
     ) async throws(CacheError) -> ResponseBody? {
         let key = CacheKey(target)
-        guard let entry = try await engine.diskEntry(for: key, isUse: true),
+        guard let entry = try await engine.storage.entry(for: key, isUse: true),
             entry.generation == generation
         else { return nil }
         let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)

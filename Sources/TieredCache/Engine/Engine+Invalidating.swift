@@ -12,29 +12,6 @@ extension Engine {
             status: response.status.code,
             fields: response.fields
         )
-        for target in targets { await invalidate(CacheKey(target)) }
-    }
-
-    private func invalidate(_ key: CacheKey) async {
-        let keys = [key] + furtherKeys(of: key)
-        for key in keys { memory.remove(key) }
-        guard disk.openStore != nil else { return }
-        await writers.run { [self] in
-            for key in keys { markInvalid(key) }
-        }
-        // Somebody may have promoted it before the mark was there.
-        for key in keys { memory.remove(key) }
-    }
-
-    private func markInvalid(_ key: CacheKey) {
-        do throws(CacheError) {
-            guard let entry = try disk.openStore?.entry(for: key, isUse: false),
-                var head = StoredResponse(encoded: entry.metadata)
-            else { return }
-            head.flags.insert(.invalidated)
-            try entry.updateMetadata(head.encoded())
-        } catch {
-            recorder.didFailToLookUp(key, error)
-        }
+        for target in targets { await storage.invalidate(CacheKey(target)) }
     }
 }

@@ -7,43 +7,6 @@ import HTTPTypes
 // bytes from 0 on. It answers requests for bytes inside it while it is fresh, and is replaced, never
 // completed.
 extension Engine {
-    /// How many parts by themselves are held for one key.
-    static let partLimit = 4
-
-    /// The keys of the parts by themselves of what `key` names.
-    func partKeys(of key: CacheKey) -> [CacheKey] {
-        (1...Self.partLimit).map { CacheKey(part: $0, of: key) }
-    }
-
-    /// The keys of all that is held for `key` beside the first response.
-    func furtherKeys(of key: CacheKey) -> [CacheKey] {
-        variantKeys(of: key) + partKeys(of: key)
-    }
-
-    /// Under which key a part is to be stored: that of the same one, else a free one, else that of
-    /// the oldest.
-    ///
-    /// Reads the disk: call it where that may block.
-    func partKey(for stored: StoredResponse, of key: CacheKey) -> CacheKey {
-        var free: CacheKey?
-        var oldest: (key: CacheKey, time: WallTime)?
-        for key in partKeys(of: key) {
-            guard let head = storedHead(under: key) else {
-                free = free ?? key
-                continue
-            }
-            if head.fields[.contentRange] == stored.fields[.contentRange],
-                head.selectingFields == stored.selectingFields
-            {
-                return key
-            }
-            if oldest.map({ head.responseTime < $0.time }) ?? true {
-                oldest = (key, head.responseTime)
-            }
-        }
-        return free ?? oldest?.key ?? CacheKey(part: 1, of: key)
-    }
-
     /// Answers with bytes of a part by itself.
     func response(from part: HeldPart, _ request: CacheRequest) -> CacheResponse {
         let length = part.entry.completeLength ?? 0
@@ -100,15 +63,15 @@ extension LookupOperation {
         // What can be completed is: no need to look for parts.
         if let held, held.head.validator != nil { return nil }
         var newest: HeldPart?
-        for key in engine.partKeys(of: request.key) {
-            guard let entry = try await engine.diskEntry(for: key, isUse: false),
+        for key in request.key.parts {
+            guard let entry = try await engine.storage.entry(for: key, isUse: false),
                 let part = part(entry, wanted), newest.map(part.isNewer) ?? true
             else { continue }
             newest = part
         }
         guard let newest, !isBetter(held, than: newest) else { return nil }
         // For the order of use.
-        _ = try await engine.diskEntry(for: newest.entry.key, isUse: true)
+        _ = try await engine.storage.entry(for: newest.entry.key, isUse: true)
         return newest
     }
 

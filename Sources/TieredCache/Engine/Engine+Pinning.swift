@@ -14,20 +14,13 @@ extension Engine {
     /// - Returns: why it cannot be pinned.
     @discardableResult
     func keepPin(_ entry: DiskEntry?, _ request: CacheRequest) async -> CacheError? {
-        guard request.isPinned, request.isCacheable, configuration.directory != nil else {
+        guard request.isPinned, request.isCacheable, storage.hasDirectory else { return nil }
+        do throws(CacheError) {
+            try await storage.pin(entry, request.key)
             return nil
-        }
-        let disk = disk
-        return await writers.run { [self] in
-            do throws(CacheError) {
-                // Of another flight, it may have no name yet.
-                if let entry, !entry.isPinned { try entry.setPinned(true) }
-                _ = try disk.store().setPinned(true, request.key)
-                return nil
-            } catch {
-                recorder.didFailToStore(request.key, request.target, error)
-                return error
-            }
+        } catch {
+            recorder.didFailToStore(request.key, request.target, error)
+            return error
         }
     }
 }

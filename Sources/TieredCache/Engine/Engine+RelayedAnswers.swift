@@ -101,36 +101,7 @@ extension Engine {
         } else {
             head.flags.insert(.invalidated)
         }
-        memory.remove(held.key)
-        guard case .disk(let entry) = held.body else {
-            await updateOnDisk(held, head)
-            return
-        }
-        let freshened = head
-        await writers.run { [self] in update(entry, freshened) }
-        memory.remove(held.key)
-    }
-
-    private func updateOnDisk(_ held: HeldResponse, _ head: StoredResponse) async {
-        guard let store = disk.openStore else { return }
-        await writers.run { [self] in
-            do throws(CacheError) {
-                guard let entry = try store.entry(for: held.key, isUse: false),
-                    StoredResponse(encoded: entry.metadata) == held.head
-                else { return }
-                update(entry, head)
-            } catch {
-                recorder.didFailToLookUp(held.key, error)
-            }
-        }
-    }
-
-    private func update(_ entry: DiskEntry, _ head: StoredResponse) {
-        do throws(CacheError) {
-            try entry.updateMetadata(head.encoded())
-        } catch {
-            recorder.didFailToLookUp(entry.key, error)
-        }
+        await storage.replaceHead(of: held, by: head)
     }
 }
 

@@ -261,12 +261,3 @@ extension StoredAnswer {
 
     fileprivate var isForOrigin: Bool { self == .forOrigin }
 }
-
-extension HeldResponse {
-    var tier: CacheEvent.Tier {
-        switch body {
-        case .memory: .memory
-        case .disk: .disk
-        }
-    }
-}

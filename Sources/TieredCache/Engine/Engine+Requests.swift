@@ -101,7 +101,7 @@ extension Engine {
     @inline(__always)
     private func memoryEntry(_ request: CacheRequest) -> MemoryEntry? {
         guard request.mayBeAnsweredAtOnce,
-            let entry = memory.entry(forKey: request.key), !entry.isForClientsOnly
+            let entry = storage.memory.entry(forKey: request.key), !entry.isForClientsOnly
         else { return nil }
         return entry
     }
@@ -137,26 +137,11 @@ extension Engine {
     /// Promotes what was read as a whole from disk or origin.
     private func keepInMemory(_ bytes: Data, _ response: CacheResponse, _ request: CacheRequest) {
         guard request.range == nil, request.isCacheable, response.mayKeepInMemory,
-            Int64(bytes.count) <= memory.promotionLimit, response.headSource != .memory
+            Int64(bytes.count) <= storage.memory.promotionLimit, response.headSource != .memory
         else { return }
         let source = response.body.source
         let key = source.storageKey ?? request.key
-        promote(bytes, response.head, key, source.generation) { source.isSuperseded }
-    }
-
-    /// Puts a whole body into the memory tier, unless its entry was replaced or removed meanwhile.
-    func promote(
-        _ bytes: Data,
-        _ head: StoredResponse,
-        _ key: CacheKey,
-        _ generation: UInt64?,
-        isSuperseded: () -> Bool
-    ) {
-        guard !isSuperseded() else { return }
-        let entry = MemoryEntry(head: head, body: bytes, generation: generation)
-        memory.insert(entry, forKey: key)
-        // Who replaces or removes does it on disk first, so one of the two sees the other.
-        if isSuperseded() { memory.remove(key) }
+        storage.promote(bytes, response.head, key, source.generation) { source.isSuperseded }
     }
 
     func bytes(

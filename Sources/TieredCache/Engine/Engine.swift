@@ -7,8 +7,7 @@ import Synchronization
 final class Engine: Sendable {
     let configuration: Configuration
     let rules: CacheRules
-    let memory: ResponseMemory
-    let disk: DiskTier
+    let storage: Storage
     let queue: RequestQueue
     /// Runs what brings content to an origin: a client that sends slowly keeps no download waiting.
     let uploads: RequestQueue
@@ -86,13 +85,19 @@ final class Engine: Sendable {
         )
         recorder = Recorder(configuration, writers: writers)
         responses = ResponseFactory(time: configuration.timeSource, recorder: recorder)
-        memory = try ResponseMemory(configuration, events: recorder.events)
-        disk = DiskTier(configuration, parts: parts, recorder: recorder)
+        storage = try Storage(
+            configuration,
+            parts: parts,
+            rules: rules,
+            io: io,
+            writers: writers,
+            recorder: recorder
+        )
         recording = recorder.history.map { [writers, time] history in
             Task { await history.writeNowAndThen(writers, time) }
         }
         let reads = configuration.readsDirectoryOnOpening
-        indexing = (reads ? disk.openStore : nil).map { [writers] store in
+        indexing = (reads ? storage.disk.openStore : nil).map { [writers] store in
             Task(executorPreference: writers) {
                 do throws(CacheError) {
                     try store.loadIndex { Task.isCancelled }
@@ -100,9 +105,6 @@ final class Engine: Sendable {
                     // The first write needs the index as well, tries again, and reports.
                 }
             }
-        }
-        if configuration.directory != nil, let trouble = disk.trouble {
-            recorder.didFailToOpen(trouble)
         }
     }
 
@@ -131,8 +133,8 @@ final class Engine: Sendable {
             await transport.shutdown()
             await indexing?.value
         }
-        let hasClosed = await finishing(within: Self.patience.closing, time) { [disk, writers] in
-            await writers.run { disk.close() }
+        let hasClosed = await finishing(within: Self.patience.closing, time) { [storage, writers] in
+            await writers.run { storage.disk.close() }
         }
         if !hasEnded || !hasClosed {
             recorder.logger.warning("the cache was left before everything had ended")
@@ -267,73 +269,5 @@ final class Engine: Sendable {
         guard request.relay == nil else { return }
         let now = time.monotonicTime()
         hosts.withLock { $0.remember(.withoutSegments, of: request.target.origin, now: now) }
-    }
-
-    // MARK: Disk
-
-    /// The entry under a key, looked up on this thread if that needs no disk.
-    ///
-    /// That the disk fails is a miss: the origin may still answer (invariant 9).
-    func diskEntry(
-        for key: CacheKey,
-        isUse: Bool
-    ) async throws(CacheError) -> DiskEntry? {
-        if let store = disk.openStore,
-            case .ready(let entry) = store.entryWithoutBlocking(for: key, isUse: isUse)
-        {
-            return entry
-        }
-        guard configuration.directory != nil else { return nil }
-        let disk = disk
-        return await io.run { [self] in
-            do throws(CacheError) {
-                return try disk.store().entry(for: key, isUse: isUse)
-            } catch {
-                recorder.didFailToLookUp(key, error)
-                return nil
-            }
-        }
-    }
-
-    /// Whether it is known without the disk that nothing is held under a key.
-    func isKnownAbsent(_ key: CacheKey) -> Bool {
-        guard configuration.directory != nil else { return true }
-        guard let store = disk.openStore,
-            case .ready(nil) = store.entryWithoutBlocking(for: key, isUse: false)
-        else { return false }
-        return true
-    }
-
-    /// Sets an entry aside whose body is not what was promised, or drops it where that cannot be.
-    func quarantine(_ entry: DiskEntry, of key: CacheKey) {
-        memory.remove(key)
-        do throws(CacheError) {
-            _ = try disk.openStore?.quarantine(entry)
-        } catch {
-            recorder.didFailToLookUp(entry.key, error)
-        }
-        memory.remove(key)
-        memory.remove(entry.key)
-    }
-
-    /// Drops what is held under a key because the origin's answer must not be stored.
-    func forget(_ key: CacheKey, because cause: DiskDeparture.Cause) {
-        forget(key, because: cause, sparesPinned: false)
-    }
-
-    /// The same for what no client has asked to keep.
-    func forgetUnlessPinned(_ key: CacheKey, because cause: DiskDeparture.Cause) {
-        forget(key, because: cause, sparesPinned: true)
-    }
-
-    private func forget(_ key: CacheKey, because cause: DiskDeparture.Cause, sparesPinned: Bool) {
-        memory.remove(key)
-        defer { memory.remove(key) }
-        guard let store = disk.openStore else { return }
-        do throws(CacheError) {
-            _ = try store.remove(key, because: cause, sparesPinned: sparesPinned)
-        } catch {
-            recorder.didFailToLookUp(key, error)
-        }
     }
 }

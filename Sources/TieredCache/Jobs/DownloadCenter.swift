@@ -70,13 +70,13 @@ final class DownloadCenter: Sendable {
     }
 
     func requireOwnership() throws(CacheError) {
-        guard let store = engine.disk.openStore, case .guest = store.access else { return }
+        guard let store = engine.storage.disk.openStore, case .guest = store.access else { return }
         try store.core.requireOwner()
     }
 
     private func load() async throws(CacheError) {
         if state.withLock({ $0.isLoaded }) { return }
-        guard let store = engine.disk.openStore else { return }
+        guard let store = engine.storage.disk.openStore else { return }
         let records = try await engine.writers.run { () throws(CacheError) in
             try JobStore(store).load()
         }

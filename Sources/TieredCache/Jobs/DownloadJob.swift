@@ -222,7 +222,7 @@ final class DownloadJob: Sendable {
     /// A record that cannot be written costs the job its memory, not its bytes.
     private func save() async {
         await engine.writers.run { [self] in
-            guard let store = engine.disk.openStore else { return }
+            guard let store = engine.storage.disk.openStore else { return }
             do throws(CacheError) {
                 try JobStore(store).save(id) {
                     state.withLock { $0.machine.isForgotten ? nil : $0.record }
@@ -235,7 +235,7 @@ final class DownloadJob: Sendable {
 
     private func dropBytes() async {
         do throws(CacheError) {
-            _ = try await engine.remove(request.key)
+            _ = try await engine.storage.remove(request.key)
         } catch {
             engine.recorder.didFailToStore(request.key, request.target, error)
         }
@@ -326,7 +326,7 @@ final class DownloadJob: Sendable {
     private func checkpoint(_ key: CacheKey) async {
         await engine.writers.run { [self] in
             do throws(CacheError) {
-                try engine.disk.openStore?.entry(for: key, isUse: false)?.checkpoint()
+                try engine.storage.disk.openStore?.entry(for: key, isUse: false)?.checkpoint()
             } catch {
                 // The bytes are there all the same; only a power cut could take them.
                 engine.recorder.didFailToStore(request.key, request.target, error)

@@ -67,7 +67,7 @@ extension TieredCache {
     package func noteUnfinished(_ request: CacheRequest) async -> DownloadHandle? {
         do throws(CacheError) {
             guard request.isCacheable, request.range == nil,
-                engine.disk.openStore?.access.canWrite == true
+                engine.storage.disk.openStore?.access.canWrite == true
             else { return nil }
             let job = try await center.submit(request)
             await job.note()
@@ -94,13 +94,13 @@ extension TieredCache {
     /// The number of the process that owns the directory in place of this one; nil where none does,
     /// or where it has not said so.
     package var owningProcess: Int32? {
-        guard case .guest(let owner) = engine.disk.openStore?.access else { return nil }
+        guard case .guest(let owner) = engine.storage.disk.openStore?.access else { return nil }
         return owner
     }
 
     /// Why this process cannot run the jobs: another one owns the directory; nil if it can.
     package var ownerTrouble: CacheError? {
-        guard let store = engine.disk.openStore, !store.access.canWrite else { return nil }
+        guard let store = engine.storage.disk.openStore, !store.access.canWrite else { return nil }
         do throws(CacheError) {
             try store.core.requireOwner()
             return nil

@@ -61,7 +61,7 @@ extension DownloadOperation {
         case .disk(let entry):
             update(entry, freshened)
         case .memory(let entry):
-            engine.memory.insert(
+            engine.storage.memory.insert(
                 MemoryEntry(
                     head: freshened,
                     body: entry.body,
@@ -93,7 +93,7 @@ extension DownloadOperation {
         from old: StoredResponse,
         to new: StoredResponse
     ) {
-        guard let store = engine.disk.openStore else { return }
+        guard let store = engine.storage.disk.openStore else { return }
         do throws(CacheError) {
             guard let entry = try store.entry(for: key, isUse: false),
                 let stored = StoredResponse(encoded: entry.metadata),

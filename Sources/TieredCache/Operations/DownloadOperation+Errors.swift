@@ -34,8 +34,8 @@ extension DownloadOperation {
     /// the place of what is pinned.
     private func keep(_ stored: StoredResponse) -> Bool {
         do throws(CacheError) {
-            defer { engine.memory.remove(request.key) }
-            try engine.disk.store().storeSparingPinned(
+            defer { engine.storage.memory.remove(request.key) }
+            try engine.storage.disk.store().storeSparingPinned(
                 UnsafeRawBufferPointer(start: nil, count: 0),
                 for: request.key,
                 metadata: stored.encoded(),

@@ -22,7 +22,7 @@ extension DownloadOperation {
             guard found == digest else { return quarantine(generation.entry, digest, found) }
         }
         engine.integrity.withLock { $0.didMatch(request.key) }
-        engine.disk.openStore?.releaseQuarantine(of: generation.entry.key)
+        engine.storage.disk.openStore?.releaseQuarantine(of: generation.entry.key)
         return nil
     }
 
@@ -49,7 +49,7 @@ extension DownloadOperation {
         _ expected: ContentDigest,
         _ found: ContentDigest
     ) -> CacheError {
-        if !entry.isSuperseded { engine.quarantine(entry, of: request.key) }
+        if !entry.isSuperseded { engine.storage.quarantine(entry, of: request.key) }
         let now = engine.time.monotonicTime()
         let verdict = engine.integrity.withLock { $0.didMismatch(request.key, now: now) }
         let words = "\(request.target.redacted) has \(found) instead of \(expected)"

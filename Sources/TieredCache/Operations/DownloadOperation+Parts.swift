@@ -13,19 +13,19 @@ extension DownloadOperation {
     /// An entry for a part by itself; nil where it must not or cannot be kept.
     func makePart(_ head: DownloadHead, _ start: GenerationStart) -> PartFill? {
         guard head.response.status == .partialContent, request.method == .get,
-            start.coding == .identity, engine.configuration.directory != nil,
+            start.coding == .identity, engine.storage.hasDirectory,
             let length = partLength(head.response, start),
             let stored = storedPart(head, length: length),
             LonePart.isStorable(stored.facts, request: request.facts, rules: engine.rules)
         else { return nil }
         do throws(CacheError) {
-            let key = engine.partKey(for: stored, of: request.key)
-            let entry = try engine.disk.store().makeEntry(
+            let key = engine.storage.partKey(for: stored, of: request.key)
+            let entry = try engine.storage.disk.store().makeEntry(
                 for: key,
                 metadata: stored.encoded(),
                 completeLength: length,
                 class: request.entryClass.subtracting(.pinned),
-                DiskSuccession(cause: engine.departure(of: key))
+                DiskSuccession(cause: engine.storage.departure(of: key))
             )
             return PartFill(fill: try entry.beginFill(at: 0), start: start.offset)
         } catch {
@@ -105,6 +105,6 @@ extension FillSink {
     func dropPart() {
         let key = part.withLock { $0?.fill.entry.key }
         endPart()
-        if let key { engine.forget(key, because: .replaced) }
+        if let key { engine.storage.forget(key, because: .replaced) }
     }
 }

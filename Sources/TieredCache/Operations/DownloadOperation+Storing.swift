@@ -127,17 +127,17 @@ extension DownloadOperation {
             engine.recorder.didRefuse(request.key, reason)
             if reason.isAboutRepresentation, request.relay == nil {
                 // What was pinned is wanted whatever the origin says now.
-                engine.forgetUnlessPinned(
+                engine.storage.forgetUnlessPinned(
                     request.key,
-                    because: engine.departure(of: request.key)
+                    because: engine.storage.departure(of: request.key)
                 )
             }
             return .failure(.forbidden(reason))
         }
         if let entry = entryOfOthers(stored, head, start) { return .success(Place(entry: entry)) }
         do throws(CacheError) {
-            let key = engine.storageKey(for: stored, request)
-            let store = try engine.disk.store()
+            let key = engine.storage.key(for: stored, of: request.key)
+            let store = try engine.storage.disk.store()
             let promise = try promiseRoom(start, end: end, for: key, in: store)
             let entry = try store.makeEntry(
                 for: key,
@@ -145,18 +145,18 @@ extension DownloadOperation {
                 completeLength: start.completeLength,
                 class: request.entryClass,
                 DiskSuccession(
-                    cause: engine.departure(of: key),
+                    cause: engine.storage.departure(of: key),
                     // Another client gets errors and redirects as they are.
                     sparesPinned: !(200...299).contains(stored.status),
                     awaitsVerdict: !expectedDigests(of: stored).isEmpty
                 )
             )
-            engine.memory.remove(key)
+            engine.storage.memory.remove(key)
             return .success(Place(entry: entry, promise: promise))
         } catch  where error.code == .notStorable {
             return .failure(.forbidden(.status))
         } catch {
-            if engine.configuration.directory != nil {
+            if engine.storage.hasDirectory {
                 engine.recorder.didFailToStore(request.key, request.target, error)
             }
             return .failure(.disk(error))

@@ -91,7 +91,7 @@ struct DownloadOperation: Sendable {
             engine.recorder.didFailToStore(request.key, request.target, error)
         }
         // A hit may have promoted the old one meanwhile.
-        engine.memory.remove(generation.entry.key)
+        engine.storage.memory.remove(generation.entry.key)
         return nil
     }
 

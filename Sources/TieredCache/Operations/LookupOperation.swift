@@ -75,8 +75,8 @@ struct LookupOperation: Sendable {
     /// is stored, or that memory has what the origin must confirm; nil otherwise.
     func immediateRemainder() throws(CacheError) -> Remainder? {
         guard request.isPlainGet else { return nil }
-        guard let entry = engine.memory.entry(forKey: request.key) else {
-            guard engine.isKnownAbsent(request.key) else { return nil }
+        guard let entry = engine.storage.memory.entry(forKey: request.key) else {
+            guard engine.storage.isKnownAbsent(request.key) else { return nil }
             engine.recorder.didMiss(request.key, .absent)
             return Remainder(task: .fetch, reason: .uriMiss)
         }
@@ -115,7 +115,7 @@ struct LookupOperation: Sendable {
     func held() async throws(CacheError) -> HeldResponse? {
         guard let primary = try await held(under: request.key) else { return nil }
         guard !isSelected(primary) else { return primary }
-        for key in engine.variantKeys(of: request.key) {
+        for key in request.key.variants {
             guard let variant = try await held(under: key), isSelected(variant) else { continue }
             return variant
         }
@@ -125,7 +125,7 @@ struct LookupOperation: Sendable {
     /// The whole variants with a tag that are held for the target, selected or not.
     func variantsToOffer() async throws(CacheError) -> [HeldResponse] {
         var variants: [HeldResponse] = []
-        for key in [request.key] + engine.variantKeys(of: request.key) {
+        for key in [request.key] + request.key.variants {
             guard let held = try await held(under: key), held.isOfferable else { continue }
             variants.append(held)
         }
@@ -138,10 +138,10 @@ struct LookupOperation: Sendable {
 
     private func held(under key: CacheKey) async throws(CacheError) -> HeldResponse? {
         // What is pinned must be on disk.
-        if !request.isPinned, let entry = engine.memory.entry(forKey: key) {
+        if !request.isPinned, let entry = engine.storage.memory.entry(forKey: key) {
             return entry.head.mayAnswer(request) ? HeldResponse(entry, key: key) : nil
         }
-        guard let entry = try await engine.diskEntry(for: key, isUse: !request.isPrefetch),
+        guard let entry = try await engine.storage.entry(for: key, isUse: !request.isPrefetch),
             let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request)
         else { return nil }
         return HeldResponse(head: head, entry: entry)
@@ -181,7 +181,7 @@ struct LookupOperation: Sendable {
 
     /// What is being brought in the place of what is pinned, where that may be used as it is.
     private func next(after held: HeldResponse) -> HeldResponse? {
-        guard let entry = engine.disk.openStore?.successor(of: held.key),
+        guard let entry = engine.storage.disk.openStore?.successor(of: held.key),
             let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request)
         else { return nil }
         let next = HeldResponse(head: head, entry: entry)

@@ -205,7 +205,7 @@ final class FollowingBody: BodySource {
                 return error
             }
         }
-        engine.memory.remove(entry.key)
+        engine.storage.memory.remove(entry.key)
         guard let failure else { return }
         engine.recorder.didFailToStore(filler.request.key, filler.request.target, failure)
         state.withLock { $0.storageTrouble = failure }

@@ -211,7 +211,7 @@ struct KeepingTests {
                         film.allBytes[1 << 20..<(1 << 20) + 1000]
                     ) == nil
                 )
-                let entry = try await cache.engine.diskEntry(for: part.key, isUse: false)
+                let entry = try await cache.engine.storage.entry(for: part.key, isUse: false)
                 let metadata = try #require(entry?.metadata)
                 let head = try #require(StoredResponse(encoded: metadata))
                 #expect(head.flags.contains(.withoutRanges))

@@ -44,7 +44,7 @@ struct MissCostTests {
             )
         }
         let cache = try TieredCache(configuration, parts: parts)
-        try cache.engine.disk.openStore?.loadIndex()
+        try cache.engine.storage.disk.openStore?.loadIndex()
         for number in 0..<20 {
             let data = try await cache.data(for: CacheRequest("http://origin.example/\(number)"))
             #expect(data.count == 4096)

@@ -35,7 +35,7 @@ struct VariantTests {
     @Test("There is a limit to the variants: the oldest gives way")
     func variantsAreLimited() async throws {
         try await RelayFixture.run { fixture in
-            let limit = Engine.variantLimit
+            let limit = CacheKey.variantLimit
             for number in 0...limit {
                 fixture.time.advance(by: .seconds(1))
                 let answer = fixture.answer(200, Self.vary("User-Agent"), body: "\(number)")

@@ -60,11 +60,11 @@ struct DownloadIntegrityTests {
         try await RelayFixture.run { fixture in
             var request = try CacheRequest("http://origin.example/a")
             try await fixture.cache.store(Data([1, 2, 3]), for: request)
-            let store = try #require(fixture.cache.engine.disk.openStore)
+            let store = try #require(fixture.cache.engine.storage.disk.openStore)
             let wrong = try #require(try store.entry(for: request.key))
             request.isPinned = true
             try await fixture.cache.store(Data([4, 5, 6]), for: request)
-            fixture.cache.engine.quarantine(wrong, of: request.key)
+            fixture.cache.engine.storage.quarantine(wrong, of: request.key)
             #expect(wrong.isSuperseded)
             #expect(try await fixture.cache.entry(for: request)?.isPinned == true)
         }

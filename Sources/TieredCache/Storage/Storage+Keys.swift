@@ -1,4 +1,5 @@
 import HTTPCaching
+import HTTPTypes
 
 // Several responses for one key, which `Vary` tells apart (RFC 9111 §4.1).
 //
@@ -6,30 +7,21 @@ import HTTPCaching
 // list of them that could be lost or be wrong: they are looked for where the first one turns out to
 // have been selected by other fields. All vary by the same fields, so at most one is selected by a
 // request: a response that names others, or none, takes the place of all of them.
-extension Engine {
-    /// How many responses are held for one key.
-    static let variantLimit = 8
-
-    /// The keys of all but the first response for `key`.
-    func variantKeys(of key: CacheKey) -> [CacheKey] {
-        (1..<Self.variantLimit).map { CacheKey(variant: $0, of: key) }
-    }
-
+extension Storage {
     /// Under which key a response is to be stored: that of the one with the same selecting fields,
     /// else a free one, else that of the oldest.
     ///
     /// Reads the disk: call it where that may block.
-    func storageKey(for stored: StoredResponse, _ request: CacheRequest) -> CacheKey {
-        let primary = request.key
+    func key(for stored: StoredResponse, of primary: CacheKey) -> CacheKey {
         guard let first = storedHead(under: primary), first.isVariant else { return primary }
         guard stored.selectingNames == first.selectingNames else {
-            for key in variantKeys(of: primary) { forgetUnlessPinned(key, because: .replaced) }
+            for key in primary.variants { forgetUnlessPinned(key, because: .replaced) }
             return primary
         }
         guard first.selectingFields != stored.selectingFields else { return primary }
         var free: CacheKey?
         var oldest = (key: primary, time: first.responseTime)
-        for key in variantKeys(of: primary) {
+        for key in primary.variants {
             guard let head = storedHead(under: key) else {
                 free = free ?? key
                 continue
@@ -38,6 +30,30 @@ extension Engine {
             if head.responseTime < oldest.time { oldest = (key, head.responseTime) }
         }
         return free ?? oldest.key
+    }
+
+    /// Under which key a part is to be stored: that of the same one, else a free one, else that of
+    /// the oldest.
+    ///
+    /// Reads the disk: call it where that may block.
+    func partKey(for stored: StoredResponse, of key: CacheKey) -> CacheKey {
+        var free: CacheKey?
+        var oldest: (key: CacheKey, time: WallTime)?
+        for key in key.parts {
+            guard let head = storedHead(under: key) else {
+                free = free ?? key
+                continue
+            }
+            if head.fields[.contentRange] == stored.fields[.contentRange],
+                head.selectingFields == stored.selectingFields
+            {
+                return key
+            }
+            if oldest.map({ head.responseTime < $0.time }) ?? true {
+                oldest = (key, head.responseTime)
+            }
+        }
+        return free ?? oldest?.key ?? CacheKey(part: 1, of: key)
     }
 
     /// Why what is held under a key goes, if something else takes its place now.

@@ -1,0 +1,16 @@
+// Under which further keys a response is held beside the first one.
+extension CacheKey {
+    /// How many responses are held for one key.
+    static let variantLimit = 8
+    /// How many parts by themselves are held for one key.
+    static let partLimit = 4
+
+    /// The keys of all but the first response; see ``Storage/key(for:of:)``.
+    var variants: [CacheKey] { (1..<Self.variantLimit).map { CacheKey(variant: $0, of: self) } }
+
+    /// The keys of the parts by themselves; see ``Storage/partKey(for:of:)``.
+    var parts: [CacheKey] { (1...Self.partLimit).map { CacheKey(part: $0, of: self) } }
+
+    /// The keys of all that is held beside the first response.
+    var further: [CacheKey] { variants + parts }
+}

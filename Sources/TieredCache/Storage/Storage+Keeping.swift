@@ -1,0 +1,143 @@
+import FoundationEssentials
+import HTTPCaching
+import SystemPackage
+
+// What the application does with entries without the origin.
+extension Storage {
+    /// Runs `body` with the store on a thread that may block.
+    private func withStore<Value: Sendable>(
+        _ body: @Sendable (DiskStore) throws(CacheError) -> Value
+    ) async throws(CacheError) -> Value {
+        let disk = disk
+        return try await writers.run { () throws(CacheError) in try body(try disk.store()) }
+    }
+
+    /// Keeps a whole response in both tiers.
+    func store(
+        _ data: Data,
+        _ head: StoredResponse,
+        for key: CacheKey,
+        class: DiskEntryClass
+    ) async throws(CacheError) {
+        memory.insert(MemoryEntry(head: head, body: data), forKey: key)
+        guard hasDirectory else { return }
+        try await withStore { (store) throws(CacheError) in
+            try data.withBytes { (bytes) throws(CacheError) in
+                try store.store(bytes, for: key, metadata: head.encoded(), class: `class`)
+            }
+        }
+        recorder.didStore(key, .disk, bytes: Int64(data.count))
+    }
+
+    /// Pins an entry, and what is stored under a key by now.
+    func pin(_ entry: DiskEntry?, _ key: CacheKey) async throws(CacheError) {
+        try await withStore { (store) throws(CacheError) in
+            // Of another flight, it may have no name yet.
+            if let entry, !entry.isPinned { try entry.setPinned(true) }
+            _ = try store.setPinned(true, key)
+        }
+    }
+
+    func remove(_ key: CacheKey) async throws(CacheError) -> Bool {
+        let wasInMemory = memory.remove(key)
+        guard hasDirectory else { return wasInMemory }
+        let wasOnDisk = try await withStore { (store) throws(CacheError) in
+            try removeAll(of: key, from: store)
+        }
+        // A reader may have promoted it before it was gone from the disk.
+        for further in key.further { memory.remove(further) }
+        memory.remove(key)
+        if wasInMemory || wasOnDisk {
+            recorder.didRemove(key)
+        }
+        return wasInMemory || wasOnDisk
+    }
+
+    /// Removes what is held under a key, all its variants and parts.
+    private func removeAll(
+        of key: CacheKey,
+        from store: DiskStore
+    ) throws(CacheError) -> Bool {
+        var wasHeld = try store.remove(key)
+        for further in key.further where try store.remove(further) {
+            wasHeld = true
+        }
+        return wasHeld
+    }
+
+    func removeAll() async throws(CacheError) {
+        memory.removeAll()
+        guard hasDirectory else { return }
+        try await withStore { (store) throws(CacheError) in try store.removeAll() }
+        memory.removeAll()
+        recorder.didRemoveAll()
+    }
+
+    func trim(to bytes: Int64) async throws(CacheError) -> Int64 {
+        guard bytes >= 0 else {
+            throw CacheError(.invalidArgument, "cannot trim to \(bytes) bytes")
+        }
+        return try await withStore { (store) throws(CacheError) in try store.trim(to: bytes) }
+    }
+
+    func setPinned(_ isPinned: Bool, _ key: CacheKey) async throws(CacheError) -> Bool {
+        try await withStore { (store) throws(CacheError) in
+            try store.setPinned(isPinned, key)
+        }
+    }
+
+    func setDiskLimit(_ bytes: Int64) async throws(CacheError) {
+        try await withStore { (store) throws(CacheError) in try store.setLimit(bytes) }
+    }
+
+    func bodyPath(for key: CacheKey) async throws(CacheError) -> FilePath? {
+        try await withStore { (store) throws(CacheError) in try store.bodyPath(for: key) }
+    }
+
+    func entries() async throws(CacheError) -> [DiskEntrySummary] {
+        try await withStore { (store) throws(CacheError) in try store.list() }
+    }
+
+    /// The entry under a key; looking does not count as a use of it.
+    func entry(lookingAt key: CacheKey) async throws(CacheError) -> DiskEntry? {
+        try await withStore { (store) throws(CacheError) in
+            try store.entry(for: key, isUse: false)
+        }
+    }
+
+    func usage() async throws(CacheError) -> DiskUsage {
+        try await withStore { (store) throws(CacheError) in try store.usage() }
+    }
+
+    func verify(
+        repair: Bool,
+        report: @Sendable (DiskFinding) -> Void
+    ) async throws(CacheError) -> DiskVerification {
+        try await withStore { (store) throws(CacheError) in
+            try store.verify(repair: repair, report: report)
+        }
+    }
+
+    /// Runs `body` with what is kept of the past; nil where nothing is.
+    func withHistory<Value: Sendable>(
+        _ body: @Sendable (DirectoryHistory, DiskCore) throws(CacheError) -> Value
+    ) async throws(CacheError) -> Value? {
+        guard let history = recorder.history else { return nil }
+        return try await withStore { (store) throws(CacheError) in try body(history, store.core) }
+    }
+}
+
+extension Data {
+    fileprivate func withBytes<Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Void
+    ) throws(Failure) {
+        let result = withUnsafeBytes { bytes -> Result<Void, Failure> in
+            do throws(Failure) {
+                return .success(try body(bytes))
+            } catch {
+                return .failure(error)
+            }
+        }
+        try result.get()
+    }
+}

@@ -1,0 +1,111 @@
+import FoundationEssentials
+import HTTPCaching
+import SystemPackage
+
+/// Both tiers as one: what is held under a key, and what becomes of it.
+final class Storage: Sendable {
+    let memory: ResponseMemory
+    let disk: DiskTier
+    /// Whether there is a disk tier at all, in use or not.
+    let hasDirectory: Bool
+    let recorder: Recorder
+    let rules: CacheRules
+    let time: any TimeSource
+    /// Where lookups and reads may block on the disk.
+    let io: IOExecutor
+    /// Where everything runs that writes.
+    let writers: IOExecutor
+    private let configuration: Configuration
+
+    /// Opens the tiers; that the directory cannot be used is not an error here.
+    ///
+    /// - Throws: `.invalidArgument`.
+    init(
+        _ configuration: Configuration,
+        parts: EngineParts,
+        rules: CacheRules,
+        io: IOExecutor,
+        writers: IOExecutor,
+        recorder: Recorder
+    ) throws(CacheError) {
+        self.configuration = configuration
+        self.rules = rules
+        self.io = io
+        self.writers = writers
+        self.recorder = recorder
+        time = configuration.timeSource
+        hasDirectory = configuration.directory != nil
+        memory = try ResponseMemory(configuration, events: recorder.events)
+        disk = DiskTier(configuration, parts: parts, recorder: recorder)
+        if hasDirectory, let trouble = disk.trouble { recorder.didFailToOpen(trouble) }
+    }
+
+    // MARK: Lookup
+
+    /// The entry under a key, looked up on this thread if that needs no disk.
+    ///
+    /// That the disk fails is a miss: the origin may still answer (invariant 9).
+    func entry(for key: CacheKey, isUse: Bool) async throws(CacheError) -> DiskEntry? {
+        if let store = disk.openStore,
+            case .ready(let entry) = store.entryWithoutBlocking(for: key, isUse: isUse)
+        {
+            return entry
+        }
+        guard hasDirectory else { return nil }
+        return await io.run { [self] in
+            do throws(CacheError) {
+                return try disk.store().entry(for: key, isUse: isUse)
+            } catch {
+                recorder.didFailToLookUp(key, error)
+                return nil
+            }
+        }
+    }
+
+    /// The entry under a key if it is open, for a use; never touches the disk.
+    func entryAtHand(_ key: CacheKey) -> DiskEntry? {
+        guard let store = disk.openStore,
+            case .ready(let entry?) = store.entryWithoutBlocking(for: key)
+        else { return nil }
+        return entry
+    }
+
+    /// Whether it is known without the disk that nothing is held under a key.
+    func isKnownAbsent(_ key: CacheKey) -> Bool {
+        guard hasDirectory else { return true }
+        guard let store = disk.openStore,
+            case .ready(nil) = store.entryWithoutBlocking(for: key, isUse: false)
+        else { return false }
+        return true
+    }
+
+    /// Why the directory is not used as it should be; nil if it is.
+    var trouble: CacheError? {
+        if let trouble = disk.trouble { return trouble }
+        switch disk.openStore?.access {
+        case .guest(let owner):
+            let name = owner.map { "process \($0)" } ?? "another process"
+            let directory = configuration.directory ?? ""
+            return CacheError(.notOwner, "\(name) owns the cache directory \(directory)")
+        case .readOnly(let error): return configuration.opensForReading ? nil : error
+        case .owner, nil: return nil
+        }
+    }
+
+    // MARK: Memory
+
+    /// Puts a whole body into the memory tier, unless its entry was replaced or removed meanwhile.
+    func promote(
+        _ bytes: Data,
+        _ head: StoredResponse,
+        _ key: CacheKey,
+        _ generation: UInt64?,
+        isSuperseded: () -> Bool
+    ) {
+        guard !isSuperseded() else { return }
+        let entry = MemoryEntry(head: head, body: bytes, generation: generation)
+        memory.insert(entry, forKey: key)
+        // What replaces or removes does it on disk first, so one of the two sees the other.
+        if isSuperseded() { memory.remove(key) }
+    }
+}
