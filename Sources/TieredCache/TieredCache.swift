@@ -232,13 +232,13 @@ extension TieredCache {
     /// Starts no further downloads until ``resumeDownloads()``; those that run go on.
     ///
     /// Lookups and hits are answered as ever.
-    public func suspendDownloads() { engine.forEachQueue { $0.suspend() } }
+    public func suspendDownloads() { engine.transfers.forEachQueue { $0.suspend() } }
 
     /// Takes back ``suspendDownloads()``.
-    public func resumeDownloads() { engine.forEachQueue { $0.resume() } }
+    public func resumeDownloads() { engine.transfers.forEachQueue { $0.resume() } }
 
     /// Ends all downloads, waiting and running, with `.cancelled`; what arrived stays cached.
-    public func cancelDownloads() { engine.forEachQueue { $0.cancelAll() } }
+    public func cancelDownloads() { engine.transfers.forEachQueue { $0.cancelAll() } }
 }
 
 // MARK: - Keeping

@@ -94,7 +94,7 @@ struct SimulationRun {
             }
         }
         if profile.isDiskSound, !profile.limitChanges { await checkRestart(world, client) }
-        remains.watch(world.process?.cache.engine)
+        remains.watch(world.process?.cache.engine.storage)
         await world.close()
     }
 
@@ -125,15 +125,16 @@ struct SimulationRun {
     /// What must be gone at the end.
     private final class Remains: Sendable {
         private struct Watched {
-            weak var engine: Engine?
+            weak var storage: Storage?
         }
 
         private let watched = Guarded(Watched())
 
-        func watch(_ engine: Engine?) { watched.withLock { $0.engine = engine } }
+        /// Every part of the cache that runs holds its storage.
+        func watch(_ storage: Storage?) { watched.withLock { $0.storage = storage } }
 
         func complaint(_ world: SimulatedWorld) -> String? {
-            if watched.withLock({ $0.engine }) != nil { return "a task is left that never ends" }
+            if watched.withLock({ $0.storage }) != nil { return "a task is left that never ends" }
             let files = world.openFiles
             return files.isEmpty ? nil : "files are left open: \(files)"
         }

@@ -90,12 +90,12 @@ extension Engine {
         _ request: CacheRequest,
         _ status: CacheStatus = .forwarded(.partial, isStored: true, isCollapsed: true)
     ) async -> CacheResponse {
-        let fill = fill(for: request)
+        let fill = transfers.fill(for: request)
         let body = FollowingBody(
             entry: entry,
             wanted: wanted,
-            engine: self,
-            filler: Filler(engine: self, fill: fill, request: request, head: held.head),
+            storage: storage,
+            filler: Filler(transfers: transfers, fill: fill, request: request, head: held.head),
             flight: flight
         )
         let content = ResponseFactory.Content(
@@ -125,12 +125,14 @@ extension Engine {
             return MemoryBody(bytes, storageKey: entry.key, generation: entry.generation)
         }
         let mayFetch = request.policy != .cacheOnly
-        let fill = mayFetch ? fill(for: request) : nil
+        let fill = mayFetch ? transfers.fill(for: request) : nil
         return FollowingBody(
             entry: entry,
             wanted: wanted,
-            engine: self,
-            filler: fill.map { Filler(engine: self, fill: $0, request: request, head: head) }
+            storage: storage,
+            filler: fill.map {
+                Filler(transfers: transfers, fill: $0, request: request, head: head)
+            }
         )
     }
 

@@ -29,7 +29,7 @@ extension Engine {
         _ remainder: Remainder,
         _ operation: OperationContext
     ) async throws(CacheError) -> CacheResponse {
-        let fill = fill(for: request)
+        let fill = transfers.fill(for: request)
         var remainder = remainder
         var asked = request
         var isAlone =
@@ -146,7 +146,7 @@ extension Engine {
         {
             return flight
         }
-        var plan = plan(request, range: FirstRange.ofFlight(for: request.range))
+        var plan = origins.plan(request, range: FirstRange.ofFlight(for: request.range))
         var held: HeldResponse?
         if case .validate = remainder.task, let found = remainder.held {
             held = found
@@ -161,9 +161,10 @@ extension Engine {
         }
         plan.relay?.hasFallback = remainder.mayReplaceError(rules)
         var operation = DownloadOperation(
-            engine: self,
+            storage: storage,
+            origins: origins,
             fill: fill,
-            group: isAlone ? soleGroup(fill.group) : fill.group,
+            group: isAlone ? transfers.soleGroup(fill.group) : fill.group,
             request: request,
             plan: plan,
             base: nil,
@@ -173,7 +174,7 @@ extension Engine {
         operation.isAfterMiss =
             !isAlone && (remainder.reason == .uriMiss || remainder.lacking != nil)
         operation.lacking = remainder.lacking?.generation
-        let subscription = join(operation, at: plan.range.lowerBound)
+        let subscription = transfers.join(operation, at: plan.range.lowerBound)
         return Flight(subscription: subscription, fill: fill, start: plan.range.lowerBound)
     }
 
@@ -187,7 +188,7 @@ extension Engine {
         guard let wanted = request.range.resolvedStart(completeLength: entry.completeLength),
             let gap = entry.nextGap(in: wanted)
         else { return nil }
-        let filler = Filler(engine: self, fill: fill, request: request, head: held.head)
+        let filler = Filler(transfers: transfers, fill: fill, request: request, head: held.head)
         let heldBefore = entry.heldRanges
         // The unsealed end of a flight counts: that flight is the one to join.
         let unread = heldBefore.gaps(in: wanted).ranges.first

@@ -17,7 +17,7 @@ extension Engine {
         )
         guard let wanted else { throw lengthUnknown(request) }
         let filler = Filler(
-            engine: self,
+            transfers: transfers,
             fill: flight.fill,
             request: request,
             head: generation.head
@@ -27,7 +27,7 @@ extension Engine {
         let body = FollowingBody(
             entry: entry,
             wanted: wanted,
-            engine: self,
+            storage: storage,
             filler: filler,
             flight: isNear(flight, wanted, generation) ? flight.subscription : nil,
             heldBefore: heldBefore
@@ -110,7 +110,7 @@ extension Engine {
             let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
         else { return try await heldAnswer(request, held, head, .revalidated, status) }
         // Another reader's transfer may be about to bring the rest.
-        if let flight = flightUnderWay(for: request, entry, wanted) {
+        if let flight = transfers.flightUnderWay(for: request, entry, wanted) {
             let confirmed = HeldResponse(head: head, entry: entry)
             return await response(from: confirmed, entry, wanted, sharing: flight, request, status)
         }

@@ -18,7 +18,7 @@ extension Engine {
                 start: bytes.lowerBound - offset,
                 end: bytes.upperBound - offset
             ),
-            engine: self,
+            storage: storage,
             filler: nil,
             mayStartAgain: request.policy != .cacheOnly
         )

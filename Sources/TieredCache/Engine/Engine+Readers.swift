@@ -81,7 +81,9 @@ extension Engine {
             // A part that nothing can be joined to is of no use to a reader.
             let canGoOn = response.head.validator != nil && response.completeLength != nil
             guard opening == 0..<Int64.max || canGoOn else { return nil }
-            medium = PassingMedium(response, request, self)
+            medium = PassingMedium(response, request, time: time) {
+                [self] (request) async throws(CacheError) in try await self.response(for: request)
+            }
         }
         return CacheReader(request, response, medium, options, time: time)
     }

@@ -289,7 +289,12 @@ final class DownloadJob: Sendable {
         try response.requireSuccess(of: request)
         var books = JobBooks(start: response.range.lowerBound, now: engine.time.monotonicTime())
         await note(response, &books, run)
-        let segments = JobSegments(engine, request, response)
+        let segments = JobSegments(
+            engine.transfers,
+            count: engine.configuration.maximumSegments,
+            request,
+            response
+        )
         defer { segments.cancel() }
         var checkpoints = JobCheckpoints(now: engine.time.monotonicTime())
         while let chunk = try await response.body.source.next() {

@@ -14,7 +14,12 @@ struct JobSegments: Sendable {
     private let judged: DiskEntry?
 
     /// Begins what is worth it: nothing without a length, a strong validator and an entry.
-    init(_ engine: Engine, _ request: CacheRequest, _ response: CacheResponse) {
+    init(
+        _ transfers: Transfers,
+        count: Int,
+        _ request: CacheRequest,
+        _ response: CacheResponse
+    ) {
         guard response.isStored, response.head.validator != nil, response.source == .origin,
             let length = response.completeLength,
             let beginning = response.body.source as? FollowingBody,
@@ -25,7 +30,6 @@ struct JobSegments: Sendable {
         }
         let entry = beginning.entry
         judged = beginning.filler?.awaitsVerdict == true ? entry : nil
-        let count = engine.configuration.maximumSegments
         tasks = Self.ranges(length: length, count: count).map { range in
             var part = request
             part.range = .bounded(range)
@@ -34,8 +38,13 @@ struct JobSegments: Sendable {
             part.onProgress = nil
             // The job has asked the origin; its parts are of what that has answered.
             part.policy = .protocolDefault
-            let filler = Filler(engine: engine, fill: fill, request: part, head: response.head)
-            return Task { await Self.bring(range, of: entry, filler, engine) }
+            let filler = Filler(
+                transfers: transfers,
+                fill: fill,
+                request: part,
+                head: response.head
+            )
+            return Task { await Self.bring(range, of: entry, filler) }
         }
     }
 
@@ -72,17 +81,17 @@ struct JobSegments: Sendable {
     private static func bring(
         _ range: Range<Int64>,
         of entry: DiskEntry,
-        _ filler: Filler,
-        _ engine: Engine
+        _ filler: Filler
     ) async -> CacheError? {
         let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)
-        let body = FollowingBody(entry: entry, wanted: wanted, engine: engine, filler: filler)
+        let storage = filler.transfers.storage
+        let body = FollowingBody(entry: entry, wanted: wanted, storage: storage, filler: filler)
         do throws(CacheError) {
             while try await body.next() != nil {}
             return nil
         } catch {
             // The job's own reader fetches what this one did not.
-            engine.recorder.logger.debug("a segment was not brought: \(error)")
+            storage.recorder.logger.debug("a segment was not brought: \(error)")
             return error
         }
     }

@@ -11,13 +11,13 @@ extension DownloadOperation {
     ) -> StoredResponse {
         let isNews = completeLength != nil && base.entry.completeLength == nil
         guard held != nil || isNews else { return base.head }
-        if held != nil { engine.recorder.didRevalidate(request.key, isUnchanged: true) }
+        if held != nil { recorder.didRevalidate(request.key, isUnchanged: true) }
         let freshened = base.head.freshened(
             by: head.response.headerFields,
             requestTime: head.requestTime,
             responseTime: head.responseTime,
             isPersonal: hasCookie,
-            rules: engine.rules
+            rules: origins.rules
         )
         update(base.entry, freshened, completeLength: completeLength)
         return freshened
@@ -45,7 +45,7 @@ extension DownloadOperation {
         guard let held = known, Freshening.identifies(fields, storedFields: held.head.fields),
             isAbout(held.head, head)
         else {
-            engine.recorder.didRevalidate(request.key, isUnchanged: false)
+            recorder.didRevalidate(request.key, isUnchanged: false)
             fill.didReceiveHead(.notModified(nil), flight: flight, group: group)
             return
         }
@@ -54,14 +54,14 @@ extension DownloadOperation {
             requestTime: head.requestTime,
             responseTime: head.responseTime,
             isPersonal: hasCookie,
-            rules: engine.rules
+            rules: origins.rules
         )
-        engine.recorder.didRevalidate(request.key, isUnchanged: true)
+        recorder.didRevalidate(request.key, isUnchanged: true)
         switch held.body {
         case .disk(let entry):
             update(entry, freshened)
         case .memory(let entry):
-            engine.storage.memory.insert(
+            storage.memory.insert(
                 MemoryEntry(
                     head: freshened,
                     body: entry.body,
@@ -93,7 +93,7 @@ extension DownloadOperation {
         from old: StoredResponse,
         to new: StoredResponse
     ) {
-        guard let store = engine.storage.disk.openStore else { return }
+        guard let store = storage.disk.openStore else { return }
         do throws(CacheError) {
             guard let entry = try store.entry(for: key, isUse: false),
                 let stored = StoredResponse(encoded: entry.metadata),
@@ -101,7 +101,7 @@ extension DownloadOperation {
             else { return }
             update(entry, new)
         } catch {
-            engine.recorder.didFailToStore(request.key, request.target, error)
+            recorder.didFailToStore(request.key, request.target, error)
         }
     }
 
@@ -113,7 +113,7 @@ extension DownloadOperation {
         do throws(CacheError) {
             try entry.updateMetadata(head.encoded(), completeLength: completeLength)
         } catch {
-            engine.recorder.didFailToStore(request.key, request.target, error)
+            recorder.didFailToStore(request.key, request.target, error)
         }
     }
 }

@@ -5,10 +5,10 @@ import HTTPTypes
 extension DownloadOperation {
     /// A final status without a body that was wanted; kept where the rules say so.
     func didEnd(with response: HTTPResponse, _ outcome: DownloadOutcome, flight: FlightID) {
-        let now = engine.time.wallTime()
+        let now = origins.time.wallTime()
         let stored = storedResponse(
             status: response.status.code,
-            fields: StoredFields.of(response.headerFields, rules: engine.rules),
+            fields: StoredFields.of(response.headerFields, rules: origins.rules),
             of: response,
             finalTarget: outcome.finalTarget,
             times: (now, now)
@@ -18,7 +18,7 @@ extension DownloadOperation {
             request: request.facts,
             hasExplicitKey: request.hasExplicitKey,
             isSelective: request.isSelective,
-            rules: engine.rules
+            rules: origins.rules
         )
         // What stands in for an error is not replaced by it.
         let isKept =
@@ -34,8 +34,8 @@ extension DownloadOperation {
     /// the place of what is pinned.
     private func keep(_ stored: StoredResponse) -> Bool {
         do throws(CacheError) {
-            defer { engine.storage.memory.remove(request.key) }
-            try engine.storage.disk.store().storeSparingPinned(
+            defer { storage.memory.remove(request.key) }
+            try storage.disk.store().storeSparingPinned(
                 UnsafeRawBufferPointer(start: nil, count: 0),
                 for: request.key,
                 metadata: stored.encoded(),
@@ -45,7 +45,7 @@ extension DownloadOperation {
         } catch  where error.code == .notStorable {
             return false
         } catch {
-            engine.recorder.didFailToStore(request.key, request.target, error)
+            recorder.didFailToStore(request.key, request.target, error)
             return false
         }
     }

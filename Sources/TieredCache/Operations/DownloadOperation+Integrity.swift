@@ -21,8 +21,8 @@ extension DownloadOperation {
             }
             guard found == digest else { return quarantine(generation.entry, digest, found) }
         }
-        engine.integrity.withLock { $0.didMatch(request.key) }
-        engine.storage.disk.openStore?.releaseQuarantine(of: generation.entry.key)
+        origins.integrity.withLock { $0.didMatch(request.key) }
+        storage.disk.openStore?.releaseQuarantine(of: generation.entry.key)
         return nil
     }
 
@@ -32,7 +32,7 @@ extension DownloadOperation {
             let (expected, found) = sink.passingDigests?.mismatch(completeLength: length)
         else { return nil }
         let words = "\(request.target.redacted) has \(found) instead of \(expected)"
-        engine.recorder.logger.warning("a body that was not stored: \(words)")
+        recorder.logger.warning("a body that was not stored: \(words)")
         return CacheError(.integrityFailed, "\(words); its bytes have been delivered")
     }
 
@@ -49,11 +49,11 @@ extension DownloadOperation {
         _ expected: ContentDigest,
         _ found: ContentDigest
     ) -> CacheError {
-        if !entry.isSuperseded { engine.storage.quarantine(entry, of: request.key) }
-        let now = engine.time.monotonicTime()
-        let verdict = engine.integrity.withLock { $0.didMismatch(request.key, now: now) }
+        if !entry.isSuperseded { storage.quarantine(entry, of: request.key) }
+        let now = origins.time.monotonicTime()
+        let verdict = origins.integrity.withLock { $0.didMismatch(request.key, now: now) }
         let words = "\(request.target.redacted) has \(found) instead of \(expected)"
-        engine.recorder.logger.warning("a body was set aside: \(words)")
+        recorder.logger.warning("a body was set aside: \(words)")
         switch verdict {
         case .refetch:
             request.onNotice?(.restarted)

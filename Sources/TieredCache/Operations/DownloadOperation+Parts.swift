@@ -13,23 +13,23 @@ extension DownloadOperation {
     /// An entry for a part by itself; nil where it must not or cannot be kept.
     func makePart(_ head: DownloadHead, _ start: GenerationStart) -> PartFill? {
         guard head.response.status == .partialContent, request.method == .get,
-            start.coding == .identity, engine.storage.hasDirectory,
+            start.coding == .identity, storage.hasDirectory,
             let length = partLength(head.response, start),
             let stored = storedPart(head, length: length),
-            LonePart.isStorable(stored.facts, request: request.facts, rules: engine.rules)
+            LonePart.isStorable(stored.facts, request: request.facts, rules: origins.rules)
         else { return nil }
         do throws(CacheError) {
-            let key = engine.storage.partKey(for: stored, of: request.key)
-            let entry = try engine.storage.disk.store().makeEntry(
+            let key = storage.partKey(for: stored, of: request.key)
+            let entry = try storage.disk.store().makeEntry(
                 for: key,
                 metadata: stored.encoded(),
                 completeLength: length,
                 class: request.entryClass.subtracting(.pinned),
-                DiskSuccession(cause: engine.storage.departure(of: key))
+                DiskSuccession(cause: storage.departure(of: key))
             )
             return PartFill(fill: try entry.beginFill(at: 0), start: start.offset)
         } catch {
-            engine.recorder.didFailToStore(request.key, request.target, error)
+            recorder.didFailToStore(request.key, request.target, error)
             return nil
         }
     }
@@ -49,7 +49,7 @@ extension DownloadOperation {
 
     private func storedPart(_ head: DownloadHead, length: Int64) -> StoredResponse? {
         let received = head.response.headerFields
-        var fields = StoredFields.of(received, rules: engine.rules)
+        var fields = StoredFields.of(received, rules: origins.rules)
         fields[.contentLength] = String(length)
         var varying = received
         if LonePart(fields: received, length: length).range == nil {
@@ -83,7 +83,7 @@ extension FillSink {
         } catch {
             dropPart()
             if error.code != .invalidArgument {
-                engine.recorder.didFailToStore(
+                recorder.didFailToStore(
                     operation.request.key,
                     operation.request.target,
                     error
@@ -105,6 +105,6 @@ extension FillSink {
     func dropPart() {
         let key = part.withLock { $0?.fill.entry.key }
         endPart()
-        if let key { engine.storage.forget(key, because: .replaced) }
+        if let key { operation.storage.forget(key, because: .replaced) }
     }
 }

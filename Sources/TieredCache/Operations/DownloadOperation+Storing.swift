@@ -12,8 +12,8 @@ extension DownloadOperation {
             ? StoredFields.ofRepresentation(
                 partial: response.headerFields,
                 completeLength: start.completeLength,
-                rules: engine.rules
-            ) : StoredFields.of(response.headerFields, rules: engine.rules)
+                rules: origins.rules
+            ) : StoredFields.of(response.headerFields, rules: origins.rules)
         if start.coding != .identity {
             // The bytes are decoded on the way in.
             fields[.contentEncoding] = nil
@@ -70,7 +70,7 @@ extension DownloadOperation {
     /// without any.
     func selectingFields(_ response: HTTPFields) -> [SelectingField] {
         var varying = response
-        if request.relay != nil, !engine.rules.isShared {
+        if request.relay != nil, !origins.rules.isShared {
             let control = ResponseCacheControl(in: response)
             let isAuthorized = request.fields.contains(.authorization)
             if control.has(.isPrivate) {
@@ -124,20 +124,20 @@ extension DownloadOperation {
     ) -> Result<Place, NotStored> {
         let storability = storability(stored, head, start)
         if case .notStorable(let reason) = storability {
-            engine.recorder.didRefuse(request.key, reason)
+            recorder.didRefuse(request.key, reason)
             if reason.isAboutRepresentation, request.relay == nil {
                 // What was pinned is wanted whatever the origin says now.
-                engine.storage.forgetUnlessPinned(
+                storage.forgetUnlessPinned(
                     request.key,
-                    because: engine.storage.departure(of: request.key)
+                    because: storage.departure(of: request.key)
                 )
             }
             return .failure(.forbidden(reason))
         }
         if let entry = entryOfOthers(stored, head, start) { return .success(Place(entry: entry)) }
         do throws(CacheError) {
-            let key = engine.storage.key(for: stored, of: request.key)
-            let store = try engine.storage.disk.store()
+            let key = storage.key(for: stored, of: request.key)
+            let store = try storage.disk.store()
             let promise = try promiseRoom(start, end: end, for: key, in: store)
             let entry = try store.makeEntry(
                 for: key,
@@ -145,19 +145,19 @@ extension DownloadOperation {
                 completeLength: start.completeLength,
                 class: request.entryClass,
                 DiskSuccession(
-                    cause: engine.storage.departure(of: key),
+                    cause: storage.departure(of: key),
                     // Another client gets errors and redirects as they are.
                     sparesPinned: !(200...299).contains(stored.status),
                     awaitsVerdict: !expectedDigests(of: stored).isEmpty
                 )
             )
-            engine.storage.memory.remove(key)
+            storage.memory.remove(key)
             return .success(Place(entry: entry, promise: promise))
         } catch  where error.code == .notStorable {
             return .failure(.forbidden(.status))
         } catch {
-            if engine.storage.hasDirectory {
-                engine.recorder.didFailToStore(request.key, request.target, error)
+            if storage.hasDirectory {
+                recorder.didFailToStore(request.key, request.target, error)
             }
             return .failure(.disk(error))
         }
@@ -196,7 +196,7 @@ extension DownloadOperation {
             isBypassed: request.relay?.upload != nil && request.method == .get,
             isSelective: request.isSelective,
             canCombine: start.validator != nil && !start.isVerbatim,
-            rules: engine.rules
+            rules: origins.rules
         )
     }
 

@@ -11,7 +11,8 @@ struct DownloadOperation: Sendable {
         case disk(CacheError)
     }
 
-    let engine: Engine
+    let storage: Storage
+    let origins: Origins
     let fill: Fill
     /// The queue's group of this flight; not always that of the fill.
     let group: FlightGroup
@@ -33,6 +34,8 @@ struct DownloadOperation: Sendable {
     /// made for one that has been left out before.
     var isForOneReader = false
 
+    var recorder: Recorder { storage.recorder }
+
     /// Runs on a thread that may block on the disk.
     func run(_ context: FlightContext) async -> Result<Void, CacheError> {
         if let brought = broughtMeanwhile() {
@@ -45,7 +48,7 @@ struct DownloadOperation: Sendable {
         }
         let sink = FillSink(self, context: context)
         defer { fill.didEnd(context.id) }
-        engine.recorder.didStart(request.key, request.target, at: plan.range.lowerBound)
+        recorder.didStart(request.key, request.target, at: plan.range.lowerBound)
         request.onNotice?(.started(offset: plan.range.lowerBound))
         var result = await download(into: sink)
         if case .success(let outcome) = result, let failure = mismatchInPassing(sink, outcome) {
@@ -56,11 +59,11 @@ struct DownloadOperation: Sendable {
         do throws(CacheError) {
             try sink.finish(result)
         } catch {
-            engine.recorder.didFailToStore(request.key, request.target, error)
+            recorder.didFailToStore(request.key, request.target, error)
         }
         if let failure = judge(sink.generation, result) { result = .failure(failure) }
         didEnd(result, sink, flight: context.id)
-        engine.recorder.didFinish(
+        recorder.didFinish(
             request.key,
             request.target,
             result,
@@ -88,10 +91,10 @@ struct DownloadOperation: Sendable {
         do throws(CacheError) {
             try generation.entry.takeName()
         } catch {
-            engine.recorder.didFailToStore(request.key, request.target, error)
+            recorder.didFailToStore(request.key, request.target, error)
         }
         // A hit may have promoted the old one meanwhile.
-        engine.storage.memory.remove(generation.entry.key)
+        storage.memory.remove(generation.entry.key)
         return nil
     }
 
@@ -112,7 +115,7 @@ struct DownloadOperation: Sendable {
         flight: FlightID
     ) {
         guard case .success(let outcome) = result else { return }
-        if request.relay == nil { engine.didLearn(from: outcome, of: request) }
+        if request.relay == nil { origins.didLearn(from: outcome, of: request) }
         if case .unsuccessful(let response) = outcome.end {
             didEnd(with: response, outcome, flight: flight)
         }
@@ -127,13 +130,7 @@ struct DownloadOperation: Sendable {
 
     private func download(into sink: FillSink) async -> Result<DownloadOutcome, CacheError> {
         do throws(CacheError) {
-            if !request.target.isLoopback { engine.network.start() }
-            let downloader = Downloader(
-                transport: engine.transport,
-                time: engine.time,
-                network: engine.network,
-                jitter: engine.jitter
-            )
+            let downloader = origins.downloader(for: request.target)
             return .success(try await downloader.run(plan, into: sink))
         } catch {
             return .failure(error)

@@ -40,7 +40,7 @@ extension FillSink {
             return
         }
         if operation.held != nil {
-            engine.recorder.didRevalidate(operation.request.key, isUnchanged: false)
+            recorder.didRevalidate(operation.request.key, isUnchanged: false)
         }
         try await operation.fill.takeTurnToMakeEntry()
         defer { operation.fill.endTurnToMakeEntry() }
@@ -109,7 +109,7 @@ extension FillSink {
         if repeats {
             takeWhole()
             // At once: a job may end this transfer before it is over.
-            engine.didIgnoreRange(operation.request)
+            origins.didIgnoreRange(operation.request)
         }
         guard case .idle = mode.withLock({ $0 }) else { return }
         guard let base = operation.base else {

@@ -23,24 +23,24 @@ extension FillSink {
         guard channel.isFull else { return try await channel.push(chunk) }
         // A reader that has stopped reading must not hold a slot (invariant 12), nor one that
         // takes a little now and then: the flight has its slot only to fill the buffer.
-        let start = engine.time.monotonicTime()
+        let start = origins.time.monotonicTime()
         if pace.withLock({ $0.isSlow }) {
             context.stall()
             try await channel.waitForRoom(below: PassThroughChannel.lowMark)
         } else {
             try await waitWithPatience(for: channel)
         }
-        let end = engine.time.monotonicTime()
+        let end = origins.time.monotonicTime()
         pace.withLock { $0.didWait(from: start, to: end) }
         try await context.unstall()
-        let granted = engine.time.monotonicTime()
+        let granted = origins.time.monotonicTime()
         pace.withLock { $0.didWaitForSlot(from: end, to: granted) }
         try await channel.push(chunk)
     }
 
     /// Waits for room, and gives the slot back after a second without any.
     private func waitWithPatience(for channel: PassThroughChannel) async throws(CacheError) {
-        let time = engine.time
+        let time = origins.time
         let context = context
         let patience = Task {
             do {
@@ -65,7 +65,7 @@ extension FillSink {
         _ error: CacheError
     ) async throws(CacheError) {
         guard case .storing(_, let fill) = mode.withLock({ $0 }) else { throw error }
-        engine.recorder.didFailToStore(operation.request.key, operation.request.target, error)
+        recorder.didFailToStore(operation.request.key, operation.request.target, error)
         setPromise(nil)
         let entry = generation.entry
         let position = max(offset, min(fill?.position ?? offset, offset + Int64(chunk.count)))

@@ -46,7 +46,7 @@ final class FillSink: DownloadSink {
         self.operation = operation
         self.context = context
         end = Guarded(operation.plan.range.upperBound)
-        pace = Guarded(ConsumerPace(now: operation.engine.time.monotonicTime()))
+        pace = Guarded(ConsumerPace(now: operation.origins.time.monotonicTime()))
     }
 
     /// Goes over to another mode.
@@ -60,7 +60,8 @@ final class FillSink: DownloadSink {
         }
     }
 
-    var engine: Engine { operation.engine }
+    var origins: Origins { operation.origins }
+    var recorder: Recorder { operation.recorder }
 
     /// Body bytes accepted so far.
     var bytesReceived: Int64 { received.withLock { $0 } }
@@ -98,7 +99,7 @@ final class FillSink: DownloadSink {
         // Its slot may have been taken for somebody who plays.
         try await context.unstall()
         received.withLock { $0 += Int64(chunk.count) }
-        try await engine.bandwidth.take(chunk.count, context.priority)
+        try await origins.bandwidth.take(chunk.count, context.priority)
         switch mode.withLock({ $0 }) {
         case .idle:
             throw CacheError(.originFailed, "body bytes without a representation")
@@ -164,13 +165,13 @@ final class FillSink: DownloadSink {
 
     func didProgress(_ progress: DownloadProgress) {
         operation.request.onProgress?(progress)
-        engine.recorder.didProgress(progress, of: operation.request.key)
+        recorder.didProgress(progress, of: operation.request.key)
     }
 
     func willRetry(_ retry: DownloadRetry) {
         let request = operation.request
         request.onNotice?(retry.isForNetwork ? .waitingForNetwork : .retrying(retry))
-        engine.recorder.willRetry(retry, request.key, request.target)
+        recorder.willRetry(retry, request.key, request.target)
     }
 
     /// Ends the flight's part in entry and channel.
@@ -249,11 +250,11 @@ final class FillSink: DownloadSink {
             operation.fill.haveReadersStopped(
                 context.id,
                 at: offset,
-                now: engine.time.monotonicTime()
+                now: origins.time.monotonicTime()
             )
         else { return }
         context.stall()
-        await operation.fill.waitForReader(of: context.id, at: offset, time: engine.time)
+        await operation.fill.waitForReader(of: context.id, at: offset, time: origins.time)
         try await context.unstall()
     }
 

@@ -259,7 +259,7 @@ struct LookupOperation: Sendable {
     private func isUnderWay(_ held: HeldResponse, _ wanted: WantedRange) -> Bool {
         guard request.scope != nil, held.head.validator == nil, held.head.facts.hasValidator,
             case .disk(let entry) = held.body,
-            let flight = engine.flightUnderWay(for: request, entry, wanted)
+            let flight = engine.transfers.flightUnderWay(for: request, entry, wanted)
         else { return false }
         flight.cancel()
         return true
@@ -279,7 +279,7 @@ struct LookupOperation: Sendable {
         _ wanted: WantedRange
     ) async throws(CacheError) -> Answer? {
         guard case .disk(let entry) = held.body,
-            let flight = engine.flightUnderWay(for: request, entry, wanted)
+            let flight = engine.transfers.flightUnderWay(for: request, entry, wanted)
         else {
             guard !held.holds(wanted) || request.endsInMiddle(of: held) else { return nil }
             return try miss(.partial, .partial, lacking: held)

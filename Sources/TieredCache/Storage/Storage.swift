@@ -16,6 +16,10 @@ final class Storage: Sendable {
     /// Where everything runs that writes.
     let writers: IOExecutor
     private let configuration: Configuration
+    /// Reads the directory through, so that the first write need not.
+    private let indexing: Task<Void, Never>?
+    /// Writes the history now and then.
+    private let recording: Task<Void, Never>?
 
     /// Opens the tiers; that the directory cannot be used is not an error here.
     ///
@@ -37,7 +41,33 @@ final class Storage: Sendable {
         hasDirectory = configuration.directory != nil
         memory = try ResponseMemory(configuration, events: recorder.events)
         disk = DiskTier(configuration, parts: parts, recorder: recorder)
+        recording = recorder.history.map { [writers, time] history in
+            Task { await history.writeNowAndThen(writers, time) }
+        }
+        let reads = configuration.readsDirectoryOnOpening
+        indexing = (reads ? disk.openStore : nil).map { [writers] store in
+            Task(executorPreference: writers) {
+                do throws(CacheError) {
+                    try store.loadIndex { Task.isCancelled }
+                } catch {
+                    // The first write needs the index as well, tries again, and reports.
+                }
+            }
+        }
         if hasDirectory, let trouble = disk.trouble { recorder.didFailToOpen(trouble) }
+    }
+
+    deinit { stop() }
+
+    /// Ends what it does by itself; what is asked of it is still done.
+    func stop() {
+        indexing?.cancel()
+        recording?.cancel()
+    }
+
+    /// Waits for the end of what ``stop()`` has stopped and must not outlive the directory.
+    func awaitStop() async {
+        await indexing?.value
     }
 
     // MARK: Lookup

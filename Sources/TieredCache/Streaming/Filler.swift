@@ -9,13 +9,13 @@ final class Filler: Sendable {
     /// A flight farther away than this is not waited for.
     static let worthWaiting: Int64 = 8 << 20
 
-    let engine: Engine
+    let transfers: Transfers
     let fill: Fill
     let request: CacheRequest
     let head: StoredResponse
 
-    init(engine: Engine, fill: Fill, request: CacheRequest, head: StoredResponse) {
-        self.engine = engine
+    init(transfers: Transfers, fill: Fill, request: CacheRequest, head: StoredResponse) {
+        self.transfers = transfers
         self.fill = fill
         self.request = request
         self.head = head
@@ -103,7 +103,7 @@ final class Filler: Sendable {
         guard let id = flight.flight, case .storing(let newest)? = fill.answer(of: id) else {
             return
         }
-        Lingering.begin([flight], of: newest.entry, fill, engine)
+        Lingering.begin([flight], of: newest.entry, fill, transfers.origins.time)
     }
 
     private func claim(
@@ -135,9 +135,9 @@ final class Filler: Sendable {
     ) -> Subscription {
         let range = Self.gap(in: entry, at: position, limit: limit)
         var group = fill.joinableGroup(for: entry)
-        if isAlone { group = engine.soleGroup(group) }
+        if isAlone { group = transfers.soleGroup(group) }
         let base = Fill.Generation(head: head, entry: entry)
-        var plan = engine.plan(request, range: range)
+        var plan = transfers.origins.plan(request, range: range)
         plan.generation = Generation(
             validator: head.validator,
             completeLength: entry.completeLength,
@@ -147,7 +147,8 @@ final class Filler: Sendable {
         if isWithoutRanges(entry) { plan.policy.areRangesUntrusted = true }
         let isSequential = head.validator == nil || plan.policy.areRangesUntrusted
         var operation = DownloadOperation(
-            engine: engine,
+            storage: transfers.storage,
+            origins: transfers.origins,
             fill: fill,
             group: group,
             request: request,
@@ -158,7 +159,7 @@ final class Filler: Sendable {
         operation.firstMissing = position
         operation.isForOneReader = isAlone
         // Without ranges everything comes in sequence, and is waited for however far it is.
-        return engine.join(
+        return transfers.join(
             operation,
             at: max(position, range.lowerBound),
             within: isSequential ? nil : Self.worthWaiting

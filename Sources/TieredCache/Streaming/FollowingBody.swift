@@ -23,7 +23,7 @@ final class FollowingBody: BodySource {
 
     let counts = ByteCounts()
     let entry: DiskEntry
-    let engine: Engine
+    let storage: Storage
     let filler: Filler?
     let state: Guarded<State>
     /// This reader's number on the fill's roll.
@@ -38,7 +38,7 @@ final class FollowingBody: BodySource {
     /// - Parameters:
     ///   - entry: what is read.
     ///   - wanted: the bytes to deliver.
-    ///   - engine: whose threads read the disk.
+    ///   - storage: what the entry belongs to; its threads read the disk.
     ///   - filler: fetches what is missing; nil where the origin must not be asked.
     ///   - flight: a flight that is under way for the first missing byte.
     ///   - heldBefore: what was held before that flight began; nil for what is held now.
@@ -46,7 +46,7 @@ final class FollowingBody: BodySource {
     init(
         entry: DiskEntry,
         wanted: WantedRange,
-        engine: Engine,
+        storage: Storage,
         filler: Filler?,
         flight: Subscription? = nil,
         heldBefore: ByteRangeSet? = nil,
@@ -55,7 +55,7 @@ final class FollowingBody: BodySource {
         self.mayStartAgain = mayStartAgain
         followsPinned = entry.isSuccessor
         self.entry = entry
-        self.engine = engine
+        self.storage = storage
         self.filler = filler
         state = Guarded(
             State(
@@ -68,7 +68,7 @@ final class FollowingBody: BodySource {
         number = filler?.fill.enter(
             at: wanted.start,
             flight: flight?.flight,
-            now: engine.time.monotonicTime()
+            now: storage.time.monotonicTime()
         )
     }
 
@@ -89,8 +89,8 @@ final class FollowingBody: BodySource {
     func next(atMost count: Int) async throws(CacheError) -> Data? {
         guard let number, let fill = filler?.fill else { return try await follow(atMost: count) }
         let position = state.withLock { $0.position }
-        fill.didAsk(number, at: position, now: engine.time.monotonicTime())
-        defer { fill.didAnswer(number, now: engine.time.monotonicTime()) }
+        fill.didAsk(number, at: position, now: storage.time.monotonicTime())
+        defer { fill.didAnswer(number, now: storage.time.monotonicTime()) }
         return try await follow(atMost: count)
     }
 
@@ -102,8 +102,8 @@ final class FollowingBody: BodySource {
             lent.count >= count.lowerBound
         else { return nil }
         if let number, let fill = filler?.fill {
-            fill.didAsk(number, at: position, now: engine.time.monotonicTime())
-            fill.didAnswer(number, now: engine.time.monotonicTime())
+            fill.didAsk(number, at: position, now: storage.time.monotonicTime())
+            fill.didAnswer(number, now: storage.time.monotonicTime())
         }
         didDeliver(lent.range)
         return lent
@@ -151,7 +151,7 @@ final class FollowingBody: BodySource {
             return buffer.data(count: read)
         case .ready, .wouldBlock:
             // A disk to wait for; the blocking form also finds damaged blocks.
-            let read = await engine.io.run { buffer.fill { entry.read(at: position, into: $0) } }
+            let read = await storage.io.run { buffer.fill { entry.read(at: position, into: $0) } }
             return buffer.data(count: read)
         }
     }
@@ -183,7 +183,7 @@ final class FollowingBody: BodySource {
         // Comparing digests takes as long as the body is long.
         let awaitsVerdict = filler.awaitsVerdict && entry.isComplete
         let patience =
-            awaitsVerdict ? nil : engine.time.alarm(after: Lingering.patience) { flight.cancel() }
+            awaitsVerdict ? nil : storage.time.alarm(after: Lingering.patience) { flight.cancel() }
         defer { patience?.cancel() }
         while !Task.isCancelled, flight.outcome == nil {
             let seen = fill.signal.version
@@ -197,7 +197,7 @@ final class FollowingBody: BodySource {
     private func takeName() async {
         guard let filler, followsPinned, entry.isComplete else { return }
         let entry = entry
-        let failure = await engine.writers.run { () -> CacheError? in
+        let failure = await storage.writers.run { () -> CacheError? in
             do throws(CacheError) {
                 _ = try entry.takeNameUnlessJudged()
                 return nil
@@ -205,9 +205,9 @@ final class FollowingBody: BodySource {
                 return error
             }
         }
-        engine.storage.memory.remove(entry.key)
+        storage.memory.remove(entry.key)
         guard let failure else { return }
-        engine.recorder.didFailToStore(filler.request.key, filler.request.target, failure)
+        storage.recorder.didFailToStore(filler.request.key, filler.request.target, failure)
         state.withLock { $0.storageTrouble = failure }
     }
 

@@ -143,12 +143,12 @@ struct DownloadWatchdogTests {
             gate.open()
             // The only slot is free, so the flight has stalled.
             #expect(try await page.count == 1000)
-            #expect(cache.engine.queue.snapshot().count(.stalled) == 1)
+            #expect(cache.engine.transfers.queue.snapshot().count(.stalled) == 1)
             for _ in 0..<120 {
                 await time.waitForSleepers()
                 time.advance(by: Self.timeout)
             }
-            #expect(cache.engine.queue.snapshot().count(.stalled) == 1)
+            #expect(cache.engine.transfers.queue.snapshot().count(.stalled) == 1)
             bytes.append(try await reading.body.collect())
             #expect(firstDifference(bytes, Self.film.allBytes) == nil)
             #expect(fixture.origin.log.exchanges(for: "/film").map(\.status) == [200])

@@ -197,7 +197,7 @@ struct SegmentFixture {
                 let now = cache.engine.time.monotonicTime()
                 return SegmentFixture(
                     isWhole: data == film.allBytes,
-                    limits: cache.engine.hosts.withLock {
+                    limits: cache.engine.origins.hosts.withLock {
                         $0.limits(of: request.target.origin, now: now)
                     },
                     exchanges: fixture.origin.log.exchanges

@@ -137,7 +137,7 @@ struct ThrottleWatchTests {
             let request = try fixture.request("/film")
             try await fixture.withCache { cache in
                 let now = cache.engine.time.monotonicTime()
-                cache.engine.hosts.withLock {
+                cache.engine.origins.hosts.withLock {
                     $0.remember([], fastLength: 1 << 20, of: request.target.origin, now: now)
                 }
                 let data = try await cache.data(for: request)

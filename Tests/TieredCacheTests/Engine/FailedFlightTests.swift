@@ -23,7 +23,7 @@ struct FailedFlightTests {
 
         func look() {
             guard let engine = state.withLock({ $0.engine }) else { return }
-            let flights = engine.queue.snapshot().flights
+            let flights = engine.transfers.queue.snapshot().flights
             state.withLock { state in
                 state.joinable += flights.map { $0.position < $0.coverage.upperBound }
             }

@@ -71,7 +71,7 @@ struct StoppedReaderTests {
                 time.advance(by: .seconds(3))
                 gate.open()
                 #expect(try await page.count == 1000)
-                #expect(cache.engine.queue.snapshot().count(.stalled) == 1)
+                #expect(cache.engine.transfers.queue.snapshot().count(.stalled) == 1)
                 bytes.append(try await reading.body.collect())
                 #expect(firstDifference(bytes, film.allBytes) == nil)
             }
@@ -98,7 +98,7 @@ struct StoppedReaderTests {
                 time.advance(by: .seconds(3))
                 gate.open()
                 #expect(try await page.count == 1000)
-                let flights = cache.engine.queue.snapshot().flights
+                let flights = cache.engine.transfers.queue.snapshot().flights
                 #expect(flights.map(\.state) == [.stalled])
                 let offset = try #require(flights.first).position
                 let reader = try await cache.reader(for: request)

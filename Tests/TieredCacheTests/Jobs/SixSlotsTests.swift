@@ -24,7 +24,7 @@ struct SixSlotsTests {
             try await fixture.withCache { cache in
                 let batch = try await cache.download(all)
                 await fixture.origin.waitUntil { $0.openResponses == 6 }
-                #expect(cache.engine.queue.snapshot().slotsInUse == 6)
+                #expect(cache.engine.transfers.queue.snapshot().slotsInUse == 6)
                 #expect(batch.downloads.count { $0.status.state.isEnd } == 0)
                 gate.open()
                 let status = await batch.wait()

@@ -26,13 +26,23 @@ public final class BlockingReader: Sendable {
     /// What reads go by that do not say it themselves.
     public let options: ReaderOptions
 
-    private let engine: Engine
+    private let time: any TimeSource
+    private let openReader: Opening
     private let state = Guarded(State())
 
-    init(_ request: CacheRequest, _ options: ReaderOptions, _ engine: Engine) {
+    /// Opens the reader behind it.
+    typealias Opening = @Sendable () async throws(CacheError) -> CacheReader
+
+    init(
+        _ request: CacheRequest,
+        _ options: ReaderOptions,
+        time: any TimeSource,
+        open: @escaping Opening
+    ) {
         self.request = request
         self.options = options
-        self.engine = engine
+        self.time = time
+        openReader = open
     }
 
     // MARK: What is known
@@ -106,11 +116,11 @@ public final class BlockingReader: Sendable {
         let destination = ReadDestination(buffer: buffer)
         return try noting { () throws(CacheError) in
             let deadline = deadline ?? options.deadline
-            let start = engine.time.monotonicTime()
+            let start = time.monotonicTime()
             let reader = try opened(within: deadline)
             let read = Read(offset: offset, destination: destination)
             if let count = try atOnce(read, reader) { return count }
-            let left = deadline - start.duration(to: engine.time.monotonicTime())
+            let left = deadline - start.duration(to: time.monotonicTime())
             let gate = BlockingGate<Int>()
             Task(priority: .high) {
                 do throws(CacheError) {
@@ -197,10 +207,10 @@ public final class BlockingReader: Sendable {
     private func opened(within deadline: Duration) throws(CacheError) -> CacheReader {
         if let reader = state.withLock({ $0.reader }) { return reader }
         let gate = BlockingGate<CacheReader>()
-        let (engine, request, options) = (engine, request, options)
+        let (time, request, openReader) = (time, request, openReader)
         let opening = Task(priority: .high) {
             do throws(CacheError) {
-                let reader = try await engine.reader(for: request, at: 0, certainTo: nil, options)
+                let reader = try await openReader()
                 gate.open(with: .success(reader))
             } catch {
                 gate.open(with: .failure(error))
@@ -208,7 +218,7 @@ public final class BlockingReader: Sendable {
         }
         let alarm = Task {
             do {
-                try await engine.time.sleep(for: deadline)
+                try await time.sleep(for: deadline)
                 let error = CacheError(
                     .timedOut,
                     "\(request.target.redacted) was not opened in time"

@@ -18,7 +18,7 @@ extension EntryMedium {
         seen: UInt64,
         _ patience: inout Patience
     ) async throws(CacheError) {
-        try patience.check(read.offset, engine.time)
+        try patience.check(read.offset, storage.time)
         let ride = rides.first { $0.0.range.contains(read.offset) || isSequential }
         guard let (ride, outcome) = ride else { return try join(read, filler, &patience) }
         switch filler.standing(of: ride.flight, entry, at: read.offset) {
@@ -45,7 +45,7 @@ extension EntryMedium {
         // A flight that has paused for its other readers goes on.
         if let number { filler.fill.didJoin(ride.flight.flight, reader: number) }
         state.withLock { $0.planner.didWait(for: read.offset) }
-        await control.wait(after: seen, until: patience.deadline, time: engine.time)
+        await control.wait(after: seen, until: patience.deadline, time: storage.time)
     }
 
     private func drop(_ ride: Ride) {
@@ -82,7 +82,7 @@ extension EntryMedium {
                 "\(filler.request.target.redacted) did not deliver byte \(read.offset)"
             )
         }
-        let now = engine.time.monotonicTime()
+        let now = storage.time.monotonicTime()
         let order = state.withLock { state in
             state.planner.didMiss(
                 read.offset,
@@ -97,7 +97,7 @@ extension EntryMedium {
 
     /// Has the next bytes fetched before they are asked for.
     func readAhead(of range: Range<Int64>, certainTo end: Int64?, _ filler: Filler) {
-        let now = engine.time.monotonicTime()
+        let now = storage.time.monotonicTime()
         let order = state.withLock { state in
             state.planner.didRead(range, certainTo: end, now: now)
         }
@@ -123,7 +123,7 @@ extension EntryMedium {
         if !isSequential, !isAlone {
             // What lies behind the start of another transfer is brought by that.
             let key = filler.request.key
-            limit = min(limit, engine.queue.nextPosition(after: first, of: key) ?? .max)
+            limit = min(limit, filler.transfers.queue.nextPosition(after: first, of: key) ?? .max)
         }
         let flight = filler.join(entry, at: first, limit: limit, isAlone: isAlone)
         let blocksEnd = BlockTable.extent(around: limit - 1).upperBound

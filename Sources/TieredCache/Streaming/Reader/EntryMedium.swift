@@ -24,7 +24,7 @@ final class EntryMedium: ReaderMedium {
     }
 
     let entry: DiskEntry
-    let engine: Engine
+    let storage: Storage
     let filler: Filler?
     let control: ReadControl
     let counts = ByteCounts()
@@ -40,14 +40,14 @@ final class EntryMedium: ReaderMedium {
     ///   - options: how far to read ahead.
     init(_ body: FollowingBody, opening: Range<Int64>, options: ReadAheadPlanner.Options) {
         entry = body.entry
-        engine = body.engine
+        storage = body.storage
         filler = body.filler
         control = ReadControl(signal: body.filler?.fill.signal ?? ProgressSignal())
         var state = State(
             planner: ReadAheadPlanner(options: options),
             heldAtStart: body.heldAtStart
         )
-        let now = engine.time.monotonicTime()
+        let now = storage.time.monotonicTime()
         let window = state.planner.begin(opening, now: now)
         if let flight = body.takeFlight() {
             state.rides.append(Ride(window: window, range: opening, flight: flight))
@@ -61,7 +61,7 @@ final class EntryMedium: ReaderMedium {
         let rides = state.withLock { $0.rides }
         guard let filler else { return }
         if let number { filler.fill.leave(number) }
-        Lingering.begin(rides.map(\.flight), of: entry, filler.fill, engine)
+        Lingering.begin(rides.map(\.flight), of: entry, filler.fill, storage.time)
     }
 
     var length: Int64? {
@@ -139,12 +139,12 @@ final class EntryMedium: ReaderMedium {
             do throws(CacheError) {
                 try await wait(for: read, filler, rides, seen: seen, &patience)
             } catch {
-                try await patience.retry(after: error, control, engine.time)
+                try await patience.retry(after: error, control, storage.time)
             }
         }
     }
 
-    private var now: MonotonicTime { engine.time.monotonicTime() }
+    private var now: MonotonicTime { storage.time.monotonicTime() }
 
     /// Bytes that are held, 0 at the end; nil if the byte is missing.
     private func readHeld(_ read: Read) async -> Int? {
@@ -161,7 +161,7 @@ final class EntryMedium: ReaderMedium {
         if count == 0 {
             // A disk to wait for; this form also finds damaged blocks.
             let entry = entry
-            count = await engine.io.run { entry.read(at: read.offset, into: destination.buffer) }
+            count = await storage.io.run { entry.read(at: read.offset, into: destination.buffer) }
         }
         guard count > 0 else { return nil }
         didRead(read.offset..<read.offset + Int64(count), certainTo: read.certainEnd)
@@ -172,7 +172,7 @@ final class EntryMedium: ReaderMedium {
         let missing = state.withLock { $0.heldAtStart.gaps(in: range).count }
         counts.add(fromOrigin: missing)
         counts.add(fromCache: Int64(range.count) - missing)
-        engine.recorder.didRead(Int64(range.count) - missing, from: .disk)
+        storage.recorder.didRead(Int64(range.count) - missing, from: .disk)
         guard let filler, !entry.isComplete else { return }
         readAhead(of: range, certainTo: end, filler)
     }
@@ -212,8 +212,8 @@ final class EntryMedium: ReaderMedium {
             counts.add(fromOrigin: Int64(count))
             return count
         case .awaited:
-            try patience.check(read.offset, engine.time)
-            await control.wait(after: seen, until: patience.deadline, time: engine.time)
+            try patience.check(read.offset, storage.time)
+            await control.wait(after: seen, until: patience.deadline, time: storage.time)
             return .some(nil)
         case .end:
             dropSpill(spill)

@@ -16,7 +16,7 @@ enum Lingering {
         _ flights: [Subscription],
         of entry: DiskEntry,
         _ fill: Fill,
-        _ engine: Engine
+        _ time: any TimeSource
     ) {
         let running = flights.filter { $0.outcome == nil }
         guard !running.isEmpty else { return }
@@ -25,7 +25,6 @@ enum Lingering {
         if fill.generation?.head.validator != nil {
             for flight in running { flight.linger(for: amount) }
         }
-        let time = engine.time
         Task {
             let start = entry.heldRanges.count
             let control = ReadControl(signal: fill.signal)

@@ -11,13 +11,23 @@ final class PassingMedium: ReaderMedium {
     let counts = ByteCounts()
     let length: Int64?
     let storageTrouble: CacheError?
-    private let engine: Engine
+    private let time: any TimeSource
+    private let fetch: Fetch
     private let request: CacheRequest
     private let head: StoredResponse
     private let state: Guarded<State>
 
-    init(_ response: CacheResponse, _ request: CacheRequest, _ engine: Engine) {
-        self.engine = engine
+    /// Asks for a response.
+    typealias Fetch = @Sendable (CacheRequest) async throws(CacheError) -> CacheResponse
+
+    init(
+        _ response: CacheResponse,
+        _ request: CacheRequest,
+        time: any TimeSource,
+        fetch: @escaping Fetch
+    ) {
+        self.time = time
+        self.fetch = fetch
         self.request = request
         head = response.head
         length = response.completeLength
@@ -46,7 +56,7 @@ final class PassingMedium: ReaderMedium {
             do throws(CacheError) {
                 if let count = try await take(read, seen: seen, patience) { return count }
             } catch {
-                try await patience.retry(after: error, control, engine.time)
+                try await patience.retry(after: error, control, time)
                 try await reopen(at: read.offset)
             }
         }
@@ -73,8 +83,8 @@ final class PassingMedium: ReaderMedium {
             counts.add(fromOrigin: Int64(count))
             return count
         case .awaited:
-            try patience.check(read.offset, engine.time)
-            await control.wait(after: seen, until: patience.deadline, time: engine.time)
+            try patience.check(read.offset, time)
+            await control.wait(after: seen, until: patience.deadline, time: time)
             return nil
         case .end:
             guard let length, bytes.position < length else { return 0 }
@@ -90,7 +100,7 @@ final class PassingMedium: ReaderMedium {
     private func reopen(at offset: Int64) async throws(CacheError) {
         var request = request
         request.range = offset == 0 ? nil : .openEnded(from: offset)
-        let response = try await engine.response(for: request)
+        let response = try await fetch(request)
         try response.requireSuccess(of: request)
         guard response.head.isSameShape(as: head), response.completeLength == length,
             (response.head.validator != nil && response.head.isOfSameResource(as: head))

@@ -36,7 +36,7 @@ final class ReaderBody: BodySource {
         let buffer = ReadBuffer(capacity: Int(count))
         let destination = buffer.fill { ReadDestination(buffer: $0) }
         let read = Read(offset: offset, destination: destination, certainEnd: certainEnd)
-        let deadline = medium.engine.time.monotonicTime().advanced(by: options.deadline)
+        let deadline = medium.storage.time.monotonicTime().advanced(by: options.deadline)
         let got = try await medium.read(read, until: deadline)
         guard got > 0 else { return nil }
         position.withLock { $0 += Int64(got) }

@@ -92,7 +92,9 @@ struct ReaderContinuationTests {
                 )
                 if !witness.isStrong { #expect(reader.bytesFromCache == 0) }
                 // Where the length was not known, it is written down after the last byte was given.
-                while !cache.engine.queue.snapshot().flights.isEmpty { await Task.yield() }
+                while !cache.engine.transfers.queue.snapshot().flights.isEmpty {
+                    await Task.yield()
+                }
                 #expect(try await cache.entry(for: reader.request)?.isComplete == true)
             }
             // A question whether it is current, and the whole once more.
@@ -213,7 +215,9 @@ struct ReaderContinuationTests {
                 gate.open()
                 let all = try await first.all()
                 #expect(firstDifference(all, film.allBytes) == nil)
-                while !cache.engine.queue.snapshot().flights.isEmpty { await Task.yield() }
+                while !cache.engine.transfers.queue.snapshot().flights.isEmpty {
+                    await Task.yield()
+                }
                 look.end()
                 guard case .incomplete(let remainder) = try await answer else {
                     Issue.record("what is stale is no answer")

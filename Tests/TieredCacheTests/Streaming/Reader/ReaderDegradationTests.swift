@@ -43,7 +43,9 @@ struct ReaderDegradationTests {
                 let again = try await reader.bytes(at: start, count: 1000)
                 #expect(firstDifference(again, film.bytes(start..<start + 1000)) == nil)
                 // The end is sealed by the flight, which may take longer than the last read.
-                while !cache.engine.queue.snapshot().flights.isEmpty { await Task.yield() }
+                while !cache.engine.transfers.queue.snapshot().flights.isEmpty {
+                    await Task.yield()
+                }
                 #expect(try await cache.entry(for: request)?.isComplete == true, "\(kind)")
             }
             // The head may have been paid for twice, and nothing else.

@@ -48,6 +48,9 @@ extension TieredCache {
         for request: CacheRequest,
         options: ReaderOptions = ReaderOptions()
     ) -> BlockingReader {
-        BlockingReader(request, options, engine)
+        BlockingReader(request, options, time: engine.time) {
+            [engine] () async throws(CacheError) in
+            try await engine.reader(for: request, at: 0, certainTo: nil, options)
+        }
     }
 }

@@ -1,0 +1,132 @@
+import HTTPCaching
+import HTTPTypes
+import Logging
+
+/// How origins are reached, and what earlier downloads have found out about them.
+final class Origins: Sendable {
+    let transport: any Transport
+    /// What is known of the network.
+    let network: NetworkGate
+    let bandwidth: BandwidthLimiter
+    let time: any TimeSource
+    let rules: CacheRules
+    /// What origins were found to be unable to do.
+    let hosts = Guarded(HostMemory())
+    private let redirects = Guarded(PermanentRedirects())
+    /// Whose bytes were not what they should be.
+    let integrity = Guarded(IntegrityLedger())
+    private let configuration: Configuration
+    /// Draws the numbers that place waits between attempts.
+    private let jitter: @Sendable () -> Double
+
+    /// - Throws: `.invalidArgument` for a transport that cannot be made.
+    init(
+        _ configuration: Configuration,
+        rules: CacheRules,
+        jitter: @escaping @Sendable () -> Double
+    ) throws(CacheError) {
+        self.configuration = configuration
+        self.rules = rules
+        self.jitter = jitter
+        time = configuration.timeSource
+        transport = try configuration.makeTransport()
+        network = NetworkGate(configuration.networkMonitor)
+        bandwidth = BandwidthLimiter(configuration.bandwidth, time: configuration.timeSource)
+    }
+
+    /// What carries out one download from `target`.
+    func downloader(for target: TargetURI) -> Downloader {
+        if !target.isLoopback { network.start() }
+        return Downloader(transport: transport, time: time, network: network, jitter: jitter)
+    }
+
+    /// The part of a download's plan that is the same for all of a request's flights.
+    func plan(_ request: CacheRequest, range: Range<Int64>) -> DownloadPlan {
+        var policy = DownloadPolicy()
+        policy.maximumAttempts = configuration.retries
+        policy.timeout = configuration.timeout
+        policy.connectTimeout = configuration.connectTimeout
+        policy.takesWholeAnswers = request.scope != nil
+        policy.staysOutside = !configuration.followsRedirectsInside
+        var plan = DownloadPlan(
+            target: request.target,
+            method: request.method,
+            fields: request.fields,
+            body: request.body,
+            range: range,
+            policy: policy
+        )
+        if let relay = request.relay {
+            plan.relay = RelayPlan()
+            plan.relay?.onInterim = relay.onInterim
+            plan.upload = relay.upload
+            plan.policy.keepsCoding = true
+            // Another client waits and can try again itself.
+            plan.policy.maximumAttempts = min(2, configuration.retries)
+            return plan
+        }
+        plan.secretFields = configuration.secretFields
+        plan.via = configuration.via
+        let now = time.monotonicTime()
+        learn(from: request, now, into: &plan)
+        if integrity.withLock({ $0.isSecondTry(request.key, now: now) }) {
+            // Row 27: in one piece, and from the origin itself.
+            plan.bypassesCaches = true
+            plan.policy.areRangesUntrusted = true
+        }
+        return plan
+    }
+
+    /// What earlier downloads and the application know about the way.
+    private func learn(
+        from request: CacheRequest,
+        _ now: MonotonicTime,
+        into plan: inout DownloadPlan
+    ) {
+        let origin = request.target.origin
+        let (limits, fastLength) = hosts.withLock {
+            ($0.limits(of: origin, now: now), $0.fastLength(of: origin, now: now))
+        }
+        plan.policy.areRangesUntrusted = limits.contains(.withoutRanges)
+        plan.policy.maximumRequestLength = configuration.maximumRequestLength ?? fastLength
+        plan.policy.detectsThrottling = !limits.contains(.slowAnyway)
+        plan.policy.metered = request.metered
+        plan.isSegment = request.isSegment && !limits.contains(.withoutSegments)
+        if request.method == .get {
+            plan.permanentTarget = redirects.withLock { $0.target(of: request.target, now: now) }
+        }
+        guard let resolver = configuration.urlResolver else { return }
+        let logger = configuration.logger
+        plan.resolve = { status in
+            guard let url = await resolver(request, status) else { return nil }
+            do throws(TargetURIError) {
+                return try TargetURI(url)
+            } catch {
+                logger.warning("the resolver gave no URL for \(request.target.redacted): \(error)")
+                return nil
+            }
+        }
+    }
+
+    /// Takes in what a download has found out about the way.
+    func didLearn(from outcome: DownloadOutcome, of request: CacheRequest) {
+        let now = time.monotonicTime()
+        var limits: HostMemory.Limits = outcome.areRangesUntrusted ? [.withoutRanges] : []
+        if outcome.fastLength == 0 { limits.insert(.slowAnyway) }
+        let fastLength = outcome.fastLength.flatMap { $0 > 0 ? $0 : nil }
+        hosts.withLock {
+            $0.remember(limits, fastLength: fastLength, of: request.target.origin, now: now)
+        }
+        guard request.method == .get else { return }
+        redirects.withLock {
+            $0.remember(outcome.permanentTarget, of: request.target, now: now)
+        }
+    }
+
+    /// The origin has sent all of a representation for a part of it: no segments are asked of it.
+    func didIgnoreRange(_ request: CacheRequest) {
+        guard request.relay == nil else { return }
+        let now = time.monotonicTime()
+        hosts.withLock { $0.remember(.withoutSegments, of: request.target.origin, now: now) }
+    }
+}
