@@ -101,7 +101,7 @@ extension Engine {
         guard request.relay != nil, flight.base == nil, !flight.subscription.isFirst else {
             return true
         }
-        return reuse(of: generation.head, for: request).isUse
+        return judge.decision(about: generation.head, for: request).isUse
     }
 
     /// The bytes that a request wants of a body that is not stored.

@@ -38,7 +38,7 @@ extension Engine {
         _ bytes: (Range<Int64>) -> HeldBytes?
     ) -> ImmediateHit? {
         let request = repeated.request
-        let decision = reuse(of: head.stored, for: request)
+        let decision = judge.decision(about: head.stored, for: request)
         guard decision.action == .use, !decision.isStale,
             // Another client's own fields are not looked at here.
             request.relay == nil || head.stored.selectingFields.isEmpty,

@@ -21,7 +21,7 @@ extension Engine {
         // What content means to a GET only the origin knows (RFC 9110 §9.3.1): an answer to it is
         // not for others, and theirs is not for it.
         guard request.body == nil else { return try await forward(request, .bypass) }
-        let lookup = LookupOperation(engine: self, request: request.lookedUp)
+        let lookup = lookup(request.lookedUp)
         let held = try await lookup.held()
         if let part = try await lookup.part(insteadOf: held) { return relayed(part, request) }
         guard let held else {
@@ -128,8 +128,7 @@ extension Engine {
         )
         guard !answer.isForOrigin else { return try await forward(request, .request) }
         let asked = request.asking(for: answer)
-        let lookup = LookupOperation(engine: self, request: asked)
-        let remainder = try lookup.remainder(validating: held, decision)
+        let remainder = try lookup(asked).remainder(validating: held, decision)
         return try await fetch(request, asked, remainder)
     }
 

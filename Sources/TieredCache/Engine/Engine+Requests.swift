@@ -11,8 +11,7 @@ extension Engine {
         if !request.isPinned, let answer = memoryAnswer(request) { return answer }
         // Nothing is waited for but the origin, which a cancel ends: no task is made for it.
         if !Task.isCancelled,
-            let remainder = try LookupOperation(engine: self, request: request)
-                .immediateRemainder()
+            let remainder = try lookup(request).immediateRemainder()
         {
             return try await fetch(
                 request,
@@ -27,16 +26,42 @@ extension Engine {
     func operation(
         for request: CacheRequest
     ) -> CombinedOperation<CacheResponse, LookupOperation.Remainder> {
-        let lookup = LookupOperation(engine: self, request: request)
-        return CombinedOperation(
+        CombinedOperation(
             priority: request.priority,
-            lookup: { () async throws(CacheError) in try await lookup.perform() },
+            lookup: { [self] () async throws(CacheError) in
+                switch try await lookup(request).perform() {
+                case .complete(let finding):
+                    return .complete(try await response(to: request, finding))
+                case .incomplete(let remainder):
+                    return .incomplete(remainder)
+                }
+            },
             download: { [self] (remainder, context) async throws(CacheError) in
                 let response = try await fetch(request, remainder, context)
                 if response.body.source.storageKey == nil { await keepPin(nil, request) }
                 return response
             }
         )
+    }
+
+    func lookup(_ request: CacheRequest) -> LookupOperation {
+        LookupOperation(storage: storage, transfers: transfers, judge: judge, request: request)
+    }
+
+    /// Answers with what a lookup has found.
+    private func response(
+        to request: CacheRequest,
+        _ finding: LookupOperation.Finding
+    ) async throws(CacheError) -> CacheResponse {
+        switch finding {
+        case .held(let held, let wanted, let decision):
+            if decision.action == .useAndRevalidate { revalidateInBackground(request, held) }
+            return try await response(from: held, wanted, decision, request)
+        case .part(let part):
+            return response(from: part, request)
+        case .underWay(let held, let entry, let wanted, let flight):
+            return await response(from: held, entry, wanted, sharing: flight, request)
+        }
     }
 
     // MARK: Memory
@@ -112,7 +137,7 @@ extension Engine {
         _ request: CacheRequest,
         _ now: WallTime
     ) -> ReuseDecision? {
-        let decision = reuse(of: entry.head, for: request, at: now)
+        let decision = judge.decision(about: entry.head, for: request, at: now)
         return decision.action == .use ? decision : nil
     }
 
@@ -171,7 +196,7 @@ extension Engine {
         } else {
             request.policy = .cacheOnly
         }
-        return await LookupOperation(engine: self, request: request).wouldAnswer()
+        return await lookup(request).wouldAnswer()
     }
 
     // MARK: Background

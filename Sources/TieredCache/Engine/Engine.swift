@@ -15,6 +15,7 @@ final class Engine: Sendable {
     let writers: IOExecutor
     let time: any TimeSource
     let recorder: Recorder
+    let judge: ReuseJudge
     let responses: ResponseFactory
 
     /// The keys whose responses are being validated in the background.
@@ -41,6 +42,7 @@ final class Engine: Sendable {
         writers = parts.makeExecutor("tc-write")
         origins = try Origins(configuration, rules: rules, jitter: parts.jitter)
         recorder = Recorder(configuration, writers: writers)
+        judge = ReuseJudge(rules: rules, time: configuration.timeSource)
         responses = ResponseFactory(time: configuration.timeSource, recorder: recorder)
         storage = try Storage(
             configuration,

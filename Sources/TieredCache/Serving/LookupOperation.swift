@@ -51,21 +51,35 @@ struct LookupOperation: Sendable {
         }
     }
 
-    typealias Answer = LookupAnswer<CacheResponse, Remainder>
+    /// What answers, wholly or with what is on its way.
+    enum Finding: Sendable {
+        /// What is held, and what is missing of it once the body comes there.
+        case held(HeldResponse, WantedRange, ReuseDecision)
+        /// A part by itself.
+        case part(HeldPart)
+        /// What is held so far of a part that a flight is bringing.
+        case underWay(HeldResponse, DiskEntry, WantedRange, Subscription)
+    }
 
-    let engine: Engine
+    typealias Answer = LookupAnswer<Finding, Remainder>
+
+    let storage: Storage
+    let transfers: Transfers
+    let judge: ReuseJudge
     let request: CacheRequest
+
+    private var recorder: Recorder { storage.recorder }
 
     /// Looks up without blocking the calling thread on the disk.
     func perform() async throws(CacheError) -> Answer {
         guard request.isCacheable else {
-            engine.recorder.didMiss(request.key, .bypassed)
+            recorder.didMiss(request.key, .bypassed)
             guard request.policy != .cacheOnly else { throw notCached() }
             return .incomplete(Remainder(task: .fetch, reason: .method))
         }
         let held = try await held()
         if let part = try await part(insteadOf: held) {
-            return .complete(engine.response(from: part, request))
+            return .complete(.part(part))
         }
         guard let held else { return try miss(.uriMiss, .absent) }
         return try await decide(about: held)
@@ -75,9 +89,9 @@ struct LookupOperation: Sendable {
     /// is stored, or that memory has what the origin must confirm; nil otherwise.
     func immediateRemainder() throws(CacheError) -> Remainder? {
         guard request.isPlainGet else { return nil }
-        guard let entry = engine.storage.memory.entry(forKey: request.key) else {
-            guard engine.storage.isKnownAbsent(request.key) else { return nil }
-            engine.recorder.didMiss(request.key, .absent)
+        guard let entry = storage.memory.entry(forKey: request.key) else {
+            guard storage.isKnownAbsent(request.key) else { return nil }
+            recorder.didMiss(request.key, .absent)
             return Remainder(task: .fetch, reason: .uriMiss)
         }
         let held = HeldResponse(entry, key: request.key)
@@ -108,7 +122,7 @@ struct LookupOperation: Sendable {
     }
 
     func decision(about held: HeldResponse) -> ReuseDecision {
-        engine.reuse(of: held.head, for: request)
+        judge.decision(about: held.head, for: request)
     }
 
     /// What is held for the request: of several variants the one that it selects, else any.
@@ -138,10 +152,10 @@ struct LookupOperation: Sendable {
 
     private func held(under key: CacheKey) async throws(CacheError) -> HeldResponse? {
         // What is pinned must be on disk.
-        if !request.isPinned, let entry = engine.storage.memory.entry(forKey: key) {
+        if !request.isPinned, let entry = storage.memory.entry(forKey: key) {
             return entry.head.mayAnswer(request) ? HeldResponse(entry, key: key) : nil
         }
-        guard let entry = try await engine.storage.entry(for: key, isUse: !request.isPrefetch),
+        guard let entry = try await storage.entry(for: key, isUse: !request.isPrefetch),
             let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request)
         else { return nil }
         return HeldResponse(head: head, entry: entry)
@@ -152,7 +166,7 @@ struct LookupOperation: Sendable {
         _ cause: CacheEvent.MissReason,
         lacking held: HeldResponse? = nil
     ) throws(CacheError) -> Answer {
-        engine.recorder.didMiss(request.key, cause)
+        recorder.didMiss(request.key, cause)
         guard request.policy != .cacheOnly, !request.facts.cacheControl.onlyIfCached else {
             throw notCached()
         }
@@ -174,14 +188,14 @@ struct LookupOperation: Sendable {
         case .forward:
             return try await forward(decision)
         case .refuse:
-            engine.recorder.didMiss(request.key, decision.reason == .varyMiss ? .variant : .stale)
+            recorder.didMiss(request.key, decision.reason == .varyMiss ? .variant : .stale)
             throw notCached()
         }
     }
 
     /// What is being brought in the place of what is pinned, where that may be used as it is.
     private func next(after held: HeldResponse) -> HeldResponse? {
-        guard let entry = engine.storage.disk.openStore?.successor(of: held.key),
+        guard let entry = storage.disk.openStore?.successor(of: held.key),
             let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request)
         else { return nil }
         let next = HeldResponse(head: head, entry: entry)
@@ -209,7 +223,7 @@ struct LookupOperation: Sendable {
         guard let wanted else { return try partialOfUnknownLength(held) }
         if !held.holds(wanted) {
             guard request.policy != .cacheOnly, !request.facts.cacheControl.onlyIfCached else {
-                engine.recorder.didMiss(request.key, .partial)
+                recorder.didMiss(request.key, .partial)
                 throw notCached("it is held only in part")
             }
             if held.head.validator == nil, let answer = try await incomplete(held, wanted) {
@@ -221,10 +235,7 @@ struct LookupOperation: Sendable {
         {
             return answer
         }
-        if decision.action == .useAndRevalidate {
-            engine.revalidateInBackground(request, held)
-        }
-        return .complete(try await engine.response(from: held, wanted, decision, request))
+        return .complete(.held(held, wanted, decision))
     }
 
     /// What is to be asked about what is held but must not be used as it is.
@@ -237,7 +248,7 @@ struct LookupOperation: Sendable {
         // In this order: what a transfer has brought that ends between the two looks is seen by the
         // second one.
         let isUnderWay = wanted.map { self.isUnderWay(held, $0) } ?? false
-        engine.recorder.didMiss(request.key, decision.reason == .request ? .bypassed : .stale)
+        recorder.didMiss(request.key, decision.reason == .request ? .bypassed : .stale)
         var remainder = Remainder(task: .fetch, reason: reason, held: held)
         guard let wanted else { return remainder }
         if held.holds(wanted) {
@@ -259,7 +270,7 @@ struct LookupOperation: Sendable {
     private func isUnderWay(_ held: HeldResponse, _ wanted: WantedRange) -> Bool {
         guard request.scope != nil, held.head.validator == nil, held.head.facts.hasValidator,
             case .disk(let entry) = held.body,
-            let flight = engine.transfers.flightUnderWay(for: request, entry, wanted)
+            let flight = transfers.flightUnderWay(for: request, entry, wanted)
         else { return false }
         flight.cancel()
         return true
@@ -279,15 +290,13 @@ struct LookupOperation: Sendable {
         _ wanted: WantedRange
     ) async throws(CacheError) -> Answer? {
         guard case .disk(let entry) = held.body,
-            let flight = engine.transfers.flightUnderWay(for: request, entry, wanted)
+            let flight = transfers.flightUnderWay(for: request, entry, wanted)
         else {
             guard !held.holds(wanted) || request.endsInMiddle(of: held) else { return nil }
             return try miss(.partial, .partial, lacking: held)
         }
-        engine.recorder.didMiss(request.key, .partial)
-        return .complete(
-            await engine.response(from: held, entry, wanted, sharing: flight, request)
-        )
+        recorder.didMiss(request.key, .partial)
+        return .complete(.underWay(held, entry, wanted, flight))
     }
 
     private func notCached(_ why: String = "it is not held") -> CacheError {

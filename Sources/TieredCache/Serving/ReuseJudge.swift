@@ -1,11 +1,13 @@
 import HTTPCaching
 
-// Whether what is stored may answer a request without the origin.
-extension Engine {
-    /// What the rules say; the one place that asks them.
+/// Says whether what is stored may answer a request without the origin; the one place that asks the rules.
+struct ReuseJudge: Sendable {
+    let rules: CacheRules
+    let time: any TimeSource
+
     @inline(__always)
-    func reuse(
-        of stored: StoredResponse,
+    func decision(
+        about stored: StoredResponse,
         for request: CacheRequest,
         at now: WallTime
     ) -> ReuseDecision {
@@ -18,8 +20,8 @@ extension Engine {
     }
 
     /// The same now.
-    func reuse(of stored: StoredResponse, for request: CacheRequest) -> ReuseDecision {
-        reuse(of: stored, for: request, at: time.wallTime())
+    func decision(about stored: StoredResponse, for request: CacheRequest) -> ReuseDecision {
+        decision(about: stored, for: request, at: time.wallTime())
     }
 }
 

@@ -1,0 +1,107 @@
+import HTTPCaching
+import HTTPTypes
+
+/// A part by itself that answers a request.
+struct HeldPart: Sendable {
+    let head: StoredResponse
+    let entry: DiskEntry
+    let content: LonePart
+    /// The bytes of the representation that answer; nil where the whole 206 does, as it came.
+    let bytes: Range<Int64>?
+    let decision: ReuseDecision
+
+    /// Whether it was made after another one, as far as the origin says.
+    func isNewer(_ other: HeldPart) -> Bool {
+        (head.facts.date, head.responseTime) > (other.head.facts.date, other.head.responseTime)
+    }
+}
+
+extension LookupOperation {
+    /// A part by itself that has all that is wanted and may be used, where what is held has not.
+    func part(insteadOf held: HeldResponse?) async throws(CacheError) -> HeldPart? {
+        guard request.method == .get, request.isCacheable, !request.isPinned,
+            !request.isPrefetch, let wanted = request.wantedOfPart
+        else { return nil }
+        // What can be completed is: no need to look for parts.
+        if let held, held.head.validator != nil { return nil }
+        var newest: HeldPart?
+        for key in request.key.parts {
+            guard let entry = try await storage.entry(for: key, isUse: false),
+                let part = part(entry, wanted), newest.map(part.isNewer) ?? true
+            else { continue }
+            newest = part
+        }
+        guard let newest, !isBetter(held, than: newest) else { return nil }
+        // For the order of use.
+        _ = try await storage.entry(for: newest.entry.key, isUse: true)
+        return newest
+    }
+
+    /// Whether what is held under the key itself, and cannot be completed, is to answer.
+    private func isBetter(_ held: HeldResponse?, than part: HeldPart) -> Bool {
+        guard let held else { return false }
+        // Of several the most recent counts (RFC 9111 §4).
+        guard held.head.responseTime <= part.head.responseTime else { return true }
+        let bytes = part.bytes ?? 0..<(held.completeLength ?? .max)
+        return held.holds(WantedRange(start: bytes.lowerBound, end: bytes.upperBound))
+    }
+
+    private func part(_ entry: DiskEntry, _ wanted: CacheRequest.WantedOfPart) -> HeldPart? {
+        guard let length = entry.completeLength,
+            let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request)
+        else { return nil }
+        let content = LonePart(fields: head.fields, length: length)
+        var bytes: Range<Int64>?
+        if let range = content.range {
+            // The unsealed end of a fill goes with it, and nothing can be fetched in its place.
+            guard let spec = wanted.spec, let inside = content.bytes(for: spec) else { return nil }
+            let place = inside.lowerBound - range.lowerBound..<inside.upperBound - range.lowerBound
+            guard entry.nextGap(in: place) == nil else { return nil }
+            bytes = inside
+        } else {
+            // Its selecting fields have the range, so that only the same request matches.
+            guard entry.isComplete else { return nil }
+        }
+        let decision = judge.decision(about: head, for: request)
+        guard decision.action == .use else { return nil }
+        return HeldPart(
+            head: head,
+            entry: entry,
+            content: content,
+            bytes: bytes,
+            decision: decision
+        )
+    }
+}
+
+extension CacheRequest {
+    /// Which part a request asks for; without a `spec` one that only the same request names.
+    struct WantedOfPart {
+        let spec: ByteRangeSpec?
+    }
+
+    /// nil for a request for the whole, and for conditions, which are about the whole.
+    fileprivate var wantedOfPart: WantedOfPart? {
+        guard relay != nil else { return range.map { WantedOfPart(spec: $0) } }
+        guard let text = fields[.range], !fields.hasPrecondition else { return nil }
+        let asked = RangeRequest(text)
+        return WantedOfPart(spec: asked?.specs.count == 1 ? asked?.specs.first : nil)
+    }
+}
+
+extension HTTPFields {
+    private static let preconditions: [HTTPField.Name] = [
+        .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
+    ]
+
+    /// Whether the answer depends on what the client has (RFC 9110 §13.1).
+    var hasPrecondition: Bool { Self.preconditions.contains { contains($0) } }
+}
+
+extension CacheRequest {
+    /// Whether another client has put a condition or a range into the request, on which an error may
+    /// depend.
+    var isSelective: Bool {
+        relay != nil && (range != nil || fields.contains(.range) || fields.hasPrecondition)
+    }
+}
