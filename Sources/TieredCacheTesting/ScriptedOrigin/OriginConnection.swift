@@ -88,8 +88,13 @@ struct OriginConnection: Sendable {
             case .body(let range): try await write(range, of: answer, exchange: exchange)
             case .cut(let cut): throw Ending.cut(cut)
             case .head(let bytes):
-                try await write(bytes)
-                origin.didWriteHead(exchange, status: answer.status)
+                origin.willWriteHead(exchange, status: answer.status)
+                do {
+                    try await write(bytes)
+                } catch {
+                    origin.willWriteHead(exchange, status: nil)
+                    throw error
+                }
             }
             try Task.checkCancellation()
         }
@@ -107,12 +112,27 @@ struct OriginConnection: Sendable {
         var position = range.lowerBound
         while position < range.upperBound {
             let end = min(range.upperBound, position + size)
-            try await channel.writeAndFlush(piece(position..<end, of: answer)).get()
-            origin.didWriteBody(exchange, count: end - position)
+            try await write(piece: position..<end, of: answer, exchange: exchange)
             if let rate = answer.bytesPerSecond {
                 try await origin.timeSource.sleep(for: .seconds(1) * Int(end - position) / rate)
             }
             position = end
+        }
+    }
+
+    /// Counts the bytes before they go out: a client that has them all finds them all in the log.
+    private func write(
+        piece range: Range<Int64>,
+        of answer: OriginAnswer,
+        exchange: Int
+    ) async throws {
+        let count = Int64(range.count)
+        origin.willWriteBody(exchange, count: count)
+        do {
+            try await channel.writeAndFlush(piece(range, of: answer)).get()
+        } catch {
+            origin.willWriteBody(exchange, count: -count)
+            throw error
         }
     }
 
@@ -141,10 +161,11 @@ struct OriginConnection: Sendable {
         }
     }
 
-    /// A reset discards what the kernel has not sent; waits, at most a second, until it has.
+    /// A reset discards what the kernel has not sent; waits, at most half a minute, until it has: on a
+    /// busy machine the client may take long to read what came before.
     private func drain(_ options: any SocketOptionProvider) async {
         #if os(Linux)
-        for _ in 0..<200 {
+        for _ in 0..<6000 {
             do {
                 guard try await options.getTCPInfo().get().tcpi_unacked > 0 else { return }
                 try await Task.sleep(for: .milliseconds(5))

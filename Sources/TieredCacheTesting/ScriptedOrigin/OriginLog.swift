@@ -27,9 +27,12 @@ public struct OriginExchange: Sendable {
     public let fields: HTTPFields
     /// The request's body; what exceeds 64 KiB is dropped.
     public internal(set) var body: [UInt8]
-    /// The final status, nil until the head is written or if none is.
+    /// The final status, nil until the head is about to be written or if none is.
     public internal(set) var status: Int?
-    /// The body bytes handed to the kernel, without chunk framing.
+    /// The body bytes that were handed to the kernel or are about to be, without chunk framing.
+    ///
+    /// All that the client can have is counted, and at most one piece of 256 KiB more. A piece whose
+    /// write fails is not.
     public internal(set) var bodyBytesWritten: Int64
     /// When the request's head was read.
     public let started: MonotonicTime
@@ -60,12 +63,12 @@ public struct OriginLog: Sendable {
         exchanges.filter { $0.path == path }
     }
 
-    /// The body bytes handed to the kernel for one path, over all its answers.
+    /// ``OriginExchange/bodyBytesWritten`` for one path, over all its answers.
     public func bodyBytesWritten(for path: String) -> Int64 {
         exchanges(for: path).reduce(0) { $0 + $1.bodyBytesWritten }
     }
 
-    /// The body bytes handed to the kernel over all answers.
+    /// ``OriginExchange/bodyBytesWritten`` over all answers.
     public var bodyBytesWritten: Int64 {
         exchanges.reduce(0) { $0 + $1.bodyBytesWritten }
     }

@@ -40,11 +40,13 @@ extension ScriptedOrigin {
         }
     }
 
-    func didWriteHead(_ exchange: Int, status: Int?) {
+    /// The head is about to be written; nil takes that back.
+    func willWriteHead(_ exchange: Int, status: Int?) {
         record { $0.exchanges[exchange].status = status }
     }
 
-    func didWriteBody(_ exchange: Int, count: Int64) {
+    /// So many bytes are about to be written; a negative number takes that back.
+    func willWriteBody(_ exchange: Int, count: Int64) {
         record { $0.exchanges[exchange].bodyBytesWritten += count }
     }
 

@@ -165,6 +165,49 @@ struct ScriptedOriginBehaviourTests: ScriptedOriginSuite {
         }
     }
 
+    @Test("A client that has the last byte finds all of them in the log, and the status")
+    func countedBeforeTheyArrive() async throws {
+        try await withOrigin { origin in
+            let (rounds, length) = (300, 1000)
+            origin.serve("/a", .generated(length: Int64(length)))
+            let port = origin.port
+            try await io.run {
+                let connection = try RawConnection(port: port)
+                for round in 1...rounds {
+                    try connection.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n")
+                    _ = try connection.receiveHead()
+                    #expect(origin.log.exchanges.last?.status == 200)
+                    #expect(try connection.receive(exactly: length).count == length)
+                    #expect(origin.log.bodyBytesWritten == Int64(round * length))
+                }
+            }
+        }
+    }
+
+    @Test("A piece that could not be written any more is not counted")
+    func takenBack() async throws {
+        try await withOrigin { origin in
+            origin.serve("/a", .generated(length: 8 << 30))
+            let most = Guarded<Int64>(0)
+            let isWatched = OriginGate()
+            async let end: Void = origin.waitUntil { log in
+                most.withLock { $0 = max($0, log.bodyBytesWritten) }
+                isWatched.open()
+                return log.exchanges.first?.outcome == .disconnected
+            }
+            await isWatched.wait()
+            let port = origin.port
+            try await io.run {
+                let connection = try RawConnection(port: port)
+                try connection.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n")
+                _ = try connection.receiveHead()
+                #expect(try connection.receive(exactly: 1).count == 1)
+            }
+            await end
+            #expect(origin.log.bodyBytesWritten == most.withLock { $0 } - 256 << 10)
+        }
+    }
+
     @Test("A reader that stops is not written to without bound")
     func backPressure() async throws {
         try await withOrigin { origin in
