@@ -74,6 +74,8 @@ struct ReverseContentTests {
         try await ReverseFixture.run {
             $0.configuration.timeSource = time
             $0.configuration.timeout = .seconds(30)
+            // Its sleeper would be one of those that this test waits for.
+            $0.configuration.keepsHistory = false
         } origin: { connection, _ in
             for _ in 0..<6 {
                 guard try connection.receive(exactly: 1).count == 1 else { return false }
@@ -93,7 +95,9 @@ struct ReverseContentTests {
             for _ in 0..<6 {
                 try await onThread { try client.connection.send("x") }
                 await arrivals.next()
-                await time.waitForSleepers()
+                // What watches over the origin's silence. It may have looked at the clock before the last
+                // advance and at the upload after it, and then sleeps longer than the timeout.
+                await time.waitForSleeper(within: .seconds(60))
                 time.advance(by: .seconds(20))
             }
             let answer = try await onThread { try client.connection.receiveAnswer() }

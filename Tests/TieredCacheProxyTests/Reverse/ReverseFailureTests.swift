@@ -106,14 +106,29 @@ struct ReverseFailureTests {
 
     @Test(arguments: ["GET", "POST"])
     func anOriginThatSaysNothingIs504(method: String) async throws {
+        let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
+        let hasAsked = OriginGate()
         try await ReverseFixture.run {
-            $0.configuration.timeout = .milliseconds(200)
+            $0.configuration.timeSource = time
+            $0.configuration.timeout = .seconds(30)
+            $0.configuration.keepsHistory = false
         } origin: { connection, _ in
+            hasAsked.open()
             // Until the proxy has had enough of it.
             _ = try connection.receiveAll()
             return false
         } _: { fixture in
-            let answer7 = try await fixture.ask("/a", method: method)
+            async let answer = fixture.ask("/a", method: method)
+            await hasAsked.wait()
+            // What watches over the silence may begin a little later than the request.
+            let driver = Task {
+                while !Task.isCancelled {
+                    time.advance(by: .seconds(30))
+                    await Task.yield()
+                }
+            }
+            defer { driver.cancel() }
+            let answer7 = try await answer
             #expect(answer7.status == 504)
             let reason = method == "GET" ? "uri-miss" : "method"
             #expect(answer7["cache-status"] == "TieredCache; fwd=\(reason); detail=timeout")

@@ -30,8 +30,8 @@ struct StoppedReaderTests {
                 // The buffer is full, and the flight has one piece more in its hands.
                 let full = PassThroughChannel.capacity + round * piece.count
                 await fixture.transport.waitForBytesPulled(full)
-                // The watchdog, and the flight's patience with its reader.
-                await fixture.time.waitForSleepers(2)
+                // The flight's patience with its reader.
+                await fixture.time.waitForSleeper(within: .seconds(1))
                 fixture.time.advance(by: .milliseconds(900))
                 count += try #require(try await reading.body.source.next()).count
             }
@@ -65,8 +65,8 @@ struct StoppedReaderTests {
                 var bytes = try #require(try await reading.body.source.next())
                 async let page = cache.data(for: fixture.request("/page"))
                 if cacheControl == "no-store" {
-                    // The watchdog, and the flight whose reader leaves it no room.
-                    await time.waitForSleepers(2)
+                    // The patience of the flight whose reader leaves it no room.
+                    await time.waitForSleeper(within: .seconds(1))
                 }
                 time.advance(by: .seconds(3))
                 gate.open()
