@@ -98,7 +98,7 @@ extension DiskCore {
             sweep(scan)
             let slots = scan.slots + scan.withheld
             state.withLock { state in
-                state.entries.add(scan.slots, withheld: scan.withheld, of: shard)
+                state.entries.add(slots, of: shard)
                 state.space.didRead(slots.reduce(0) { $0 + $1.bytes })
             }
             return slots.count

@@ -109,14 +109,14 @@ extension DiskCore {
     /// The place of an entry whose record the disk does not give, for whatever reason: a cable, a lack of
     /// memory or of descriptors.
     ///
-    /// It keeps its files. It may be pinned, so that it counts as pinned until the directory is read again.
+    /// It keeps its files. It may be pinned, so that it counts as pinned until a look-up reads its record.
     private func withheld(
         _ name: EntryName,
         _ bodies: Set<EntryBody>
     ) throws(FileSystemError) -> DiskIndex.Slot {
         var bodyBytes: Int64 = 0
         for body in bodies { bodyBytes += try allocated(body.path, 0) }
-        return DiskIndex.Slot(
+        var slot = DiskIndex.Slot(
             name: name,
             generation: bodies.map(\.generation).max() ?? 0,
             recordBytes: try allocated(name.record, 0),
@@ -125,6 +125,22 @@ extension DiskCore {
             lastUse: useTime(),
             queue: .pinned
         )
+        slot.isGuessed = true
+        return slot
+    }
+
+    /// Enters what the record says of an entry that was withheld.
+    func learn(_ record: Record, of name: EntryName) {
+        let known = DiskIndex.Slot(
+            name: name,
+            generation: record.generation,
+            recordBytes: 0,
+            bodyBytes: 0,
+            hasBody: !record.flags.contains(.inline),
+            lastUse: lastUse(of: record),
+            queue: queue(of: record)
+        )
+        state.withLock { $0.entries.index.learn(known) }
     }
 
     /// An entry never used counts as used when it was made; a date in the future as used now.

@@ -134,8 +134,7 @@ extension DiskCore {
     private func writeSections(of known: EntryIndex, to file: OpenFile) throws(FileSystemError) {
         var offset: Int64 = 0
         var before = snapshotReader()
-        for (shard, numbers) in known.index.numbersByShard.enumerated()
-        where known.isCertain(shard) {
+        for (shard, numbers) in known.index.numbersByShard.enumerated() {
             let slots =
                 known.hasLoaded(shard)
                 ? numbers.map { known.index.slot($0) }

@@ -31,6 +31,8 @@ struct DiskIndex: Sendable {
         var queue: Queue
         /// Whether there is a body file; it may be allocated nothing.
         var hasBody: Bool
+        /// Whether nothing but the files is known, since the disk did not give the record.
+        var isGuessed = false
 
         init(
             name: EntryName,
@@ -186,6 +188,21 @@ struct DiskIndex: Sendable {
         case .prefetched, .heads: slots[number].queue = .used
         case .used, .pinned: break
         }
+        link(number)
+    }
+
+    /// Enters what the record says of an entry of which only the files were known; it becomes the one used
+    /// last in its queue, since it was looked up.
+    mutating func learn(_ known: Slot) {
+        guard let number = names.number(of: known.name, in: slots), slots[number].isGuessed else {
+            return
+        }
+        unlink(number)
+        slots[number].isGuessed = false
+        slots[number].generation = known.generation
+        slots[number].hasBody = known.hasBody
+        slots[number].lastUse = known.lastUse
+        slots[number].queue = known.queue
         link(number)
     }
 

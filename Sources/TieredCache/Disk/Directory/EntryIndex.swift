@@ -13,8 +13,6 @@ struct EntryIndex: Sendable {
     private var damaged: Set<EntryName> = []
     /// Which of the 256 directories are in the index.
     private var loaded = [Bool](repeating: false, count: 256)
-    /// Which of them have entries of which nothing but the files is known.
-    private var isGuessed = [Bool](repeating: false, count: 256)
     /// Whether all are in the index, in the order of their use.
     private(set) var isLoaded = false
     /// When entries were used whose directories are not in the index yet; so many at most that it
@@ -24,9 +22,6 @@ struct EntryIndex: Sendable {
 
     /// Whether the directory is in the index.
     func hasLoaded(_ shard: Int) -> Bool { loaded[shard] }
-
-    /// Whether all of a directory is known that a snapshot says: not where records were withheld.
-    func isCertain(_ shard: Int) -> Bool { !isGuessed[shard] }
 
     /// Whether nothing has the name, for an owner.
     func isKnownAbsent(_ name: EntryName) -> Bool {
@@ -60,14 +55,12 @@ struct EntryIndex: Sendable {
     /// Enters what a directory holds.
     ///
     /// - Parameters:
-    ///   - slots: what its records say.
-    ///   - withheld: entries of which nothing but the files is known.
+    ///   - slots: what its records say, or its files where the disk did not give the record.
     ///   - shard: its number.
-    mutating func add(_ slots: [DiskIndex.Slot], withheld: [DiskIndex.Slot], of shard: Int) {
-        for slot in slots + withheld {
+    mutating func add(_ slots: [DiskIndex.Slot], of shard: Int) {
+        for slot in slots {
             index.append(used(slot))
         }
-        if !withheld.isEmpty { isGuessed[shard] = true }
         loaded[shard] = true
     }
 

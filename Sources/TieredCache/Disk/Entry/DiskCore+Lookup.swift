@@ -94,9 +94,10 @@ extension DiskCore {
         _ leaving: inout LeavingEntries
     ) throws(FileSystemError) -> NonBlocking<DiskEntry?> {
         guard let entries else { return .ready(nil) }
-        let changes = state.withLock { state in
+        let (changes, isGuessed) = state.withLock { state in
             state.space.beginOpening(in: name.shardNumber)
-            return state.entries.changes[name.shardNumber]
+            let isGuessed = state.entries.index[name]?.isGuessed ?? false
+            return (state.entries.changes[name.shardNumber], isGuessed)
         }
         defer { endOpening(name) }
         var reader = RecordReader(fileSystem: fileSystem, entries: entries, blocking: blocking)
@@ -111,7 +112,9 @@ extension DiskCore {
         guard let opened = try body(of: found, &reader) else { return .wouldBlock }
         let entry = DiskEntry(core: self, name: name, record: found.record, state: opened)
         entry.isUsed.store(isUse, ordering: .relaxed)
-        return admit(entry, ifUnchangedSince: changes, &leaving)
+        let admitted = admit(entry, ifUnchangedSince: changes, &leaving)
+        if isGuessed, case .ready = admitted { learn(found.record, of: name) }
+        return admitted
     }
 
     /// The state of an entry whose record was read; `nil` if the body's file would block.

@@ -57,9 +57,10 @@ enum IndexSnapshot {
         var length: Int { count * entryLength }
     }
 
-    /// Whether an entry fits into a snapshot; one that does not makes its directory be read.
+    /// Whether an entry fits into a snapshot; one that does not makes its directory be read, and so does
+    /// one of which only the files are known.
     static func canHold(_ slot: DiskIndex.Slot) -> Bool {
-        slot.bodyBytes >= 0 && slot.bodyBytes / 512 < 1 << Int64(bodyBits)
+        !slot.isGuessed && slot.bodyBytes >= 0 && slot.bodyBytes / 512 < 1 << Int64(bodyBits)
             && slot.recordBytes / 512 < Int64(bodyMark)
     }
 
