@@ -301,7 +301,8 @@ extension TieredCache {
         try await engine.storage.trim(to: bytes)
     }
 
-    /// All entries of the disk tier, in no order.
+    /// All entries of the disk tier, in no order; those whose records the disk does not give are logged as
+    /// errors.
     ///
     /// - Complexity: reads every record.
     /// - Returns: the entries.

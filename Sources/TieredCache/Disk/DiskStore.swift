@@ -240,8 +240,15 @@ public final class DiskStore: Sendable {
     }
 
     /// Every entry that is on disk, in no order.
-    public func list() throws(CacheError) -> [DiskEntrySummary] {
-        try core.list()
+    ///
+    /// - Parameter report: gets what is wrong with each entry that is left out, since the disk does not
+    ///   give its record.
+    /// - Returns: those that can be read.
+    /// - Throws: ``CacheError/Code/localStorage`` if the directory cannot be read.
+    public func list(
+        report: (CacheError) -> Void = { _ in }
+    ) throws(CacheError) -> [DiskEntrySummary] {
+        try core.list(report: report)
     }
 
     /// How much is stored.

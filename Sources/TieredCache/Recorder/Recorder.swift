@@ -211,6 +211,13 @@ final class Recorder: Sendable {
         events.post(CacheEvent(key: nil, .removed))
     }
 
+    /// The disk does not give the record of an entry, which is left out of a list.
+    func didFailToList(_ error: CacheError) {
+        counters.add(to: .storageFailures)
+        events.post(CacheEvent(key: nil, .storageFailed(error)))
+        logger.error("an entry is not listed", metadata: [LogKeys.error: "\(error)"])
+    }
+
     func didFailToOpen(_ error: CacheError) {
         counters.add(to: .storageFailures)
         events.post(CacheEvent(key: nil, .storageFailed(error)))

@@ -95,7 +95,9 @@ extension Storage {
     }
 
     func entries() async throws(CacheError) -> [DiskEntrySummary] {
-        try await withStore { (store) throws(CacheError) in try store.list() }
+        try await withStore { [recorder] (store) throws(CacheError) in
+            try store.list { recorder.didFailToList($0) }
+        }
     }
 
     /// The entry under a key; looking does not count as a use of it.

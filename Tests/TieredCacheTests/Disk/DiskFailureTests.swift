@@ -1,4 +1,3 @@
-import HTTPCaching
 import SystemPackage
 import Testing
 import TieredCacheTesting
@@ -81,39 +80,6 @@ struct DiskFailureTests {
         #expect(try store.entry(for: key("text"))?.isPinned == false)
         #expect(try firstDifference(store.entry(for: key("film"))?.read(200_000), film) == nil)
         #expect(try firstDifference(store.entry(for: key("text"))?.read(100), text) == nil)
-    }
-
-    @Test("what was withheld at the start is known once a look-up reads it", arguments: errors)
-    func withheldAtFirst(_ errno: Errno) throws {
-        let disk = TestDisk(.memory)
-        let (film, text) = (bytes(200_000, seed: 1), bytes(100, seed: 2))
-        do {
-            let store = try disk.open()
-            try store.store(film, for: key("pinned"), class: .pinned)
-            try store.store(film, for: key("film"))
-            try store.store(text, for: key("text"))
-            try store.store(text, for: key("next"), class: .prefetched)
-        }
-        let stored = disk.time.wallTime().nanoseconds / 1_000_000_000
-        disk.time.advance(by: .seconds(100))
-        let store = try disk.open()
-        disk.memory.fail(.read, with: errno, times: .max)
-        try store.loadIndex()
-        disk.memory.heal()
-        // Any of them may be pinned.
-        try store.trim(to: 0)
-        #expect(try store.usage().entries == 4)
-        for name in ["pinned", "film", "text", "next"] {
-            #expect(try store.entry(for: key(name), isUse: false) != nil)
-        }
-        let listed = try store.list()
-        #expect(listed.map(\.lastUse) == Array(repeating: stored, count: 4))
-        #expect(listed.filter(\.isPrefetched).map(\.key) == [key("next")])
-        try store.trim(to: 0)
-        #expect(try store.list().map(\.key) == [key("pinned")])
-        #expect(try firstDifference(store.entry(for: key("pinned"))?.read(200_000), film) == nil)
-        store.closeIdle()
-        #expect(store.bookedBytes == disk.memory.allocatedBytes)
     }
 
     private func run(

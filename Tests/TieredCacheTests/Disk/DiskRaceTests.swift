@@ -178,7 +178,8 @@ struct DiskRaceTests {
                 worker.run(watching: waiter) { try fill.write(Self.film) }
             }
         }
-        #expect(store.core.shorten(slot) != nil)
+        var gone = DiskDeparture(cause: .evicted(.coldBlocks), name: slot.name)
+        #expect(try store.core.shorten(slot, &gone) && gone.bytes > 0)
         worker.join()
         fill.end()
         for range in entry.heldRanges.ranges {

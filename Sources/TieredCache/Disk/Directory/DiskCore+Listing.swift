@@ -26,21 +26,35 @@ public struct DiskEntrySummary: Sendable {
 }
 
 extension DiskCore {
-    /// Every entry, in no order; what cannot be read is left out.
-    func list() throws(CacheError) -> [DiskEntrySummary] {
-        try slotsToList().compactMap { slot in summary(slot) }
+    /// Every entry, in no order; `report` gets what is wrong with those that are left out.
+    func list(
+        report: (CacheError) -> Void
+    ) throws(CacheError) -> [DiskEntrySummary] {
+        var result: [DiskEntrySummary] = []
+        for slot in try slotsToList() {
+            do throws(CacheError) {
+                if let summary = try summary(slot) { result.append(summary) }
+            } catch {
+                report(error)
+            }
+        }
+        return result
     }
 
     private func slotsToList() throws(CacheError) -> [DiskIndex.Slot] {
         // A guest's index is as old as its first call: look again.
-        guard access.canWrite else { return try scan().slots }
+        guard access.canWrite else {
+            let scan = try scan()
+            return scan.slots + scan.withheld
+        }
         try loadIndex()
         foldUses()
         return state.withLock { $0.entries.index.all }
     }
 
-    private func summary(_ slot: DiskIndex.Slot) -> DiskEntrySummary? {
-        guard let found = record(of: slot.name) else { return nil }
+    /// - Returns: nil for what was removed meanwhile.
+    private func summary(_ slot: DiskIndex.Slot) throws(CacheError) -> DiskEntrySummary? {
+        guard let found = try readRecord(of: slot.name) else { return nil }
         let open = state.withLock { $0.open.residents[slot.name] }
         let table =
             open?.state.withLock { $0.table }

@@ -30,9 +30,7 @@ extension DiskCore {
             try verifyDamaged(name, repair, &result, report)
         }
         for slot in scan.withheld {
-            // The disk may give it the next time.
-            result.damaged += 1
-            report(finding(.damagedRecord, slot.name.record, isRepaired: false))
+            noteWithheld(slot.name, &result, report)
         }
         for body in scan.orphans {
             let isOrphan = try withLock(of: body.name) { (_) throws(CacheError) in
@@ -46,7 +44,7 @@ extension DiskCore {
             report(finding(.orphanedBody, body.path, isRepaired: repair))
         }
         for slot in scan.slots {
-            guard let found = record(of: slot.name) else { continue }  // Removed meanwhile.
+            guard let found = recordToVerify(slot.name, &result, report) else { continue }
             try verify(found, repair, &result, report)
         }
         try reportQuarantine(isEmptied: repair, report)
@@ -118,17 +116,44 @@ extension DiskCore {
             guard !damaged.isEmpty else { return }
             let now = try withLock(of: found.name) {
                 (_) throws(CacheError) -> RecordReader.Found? in
-                let now = record(of: found.name)
-                if repair, let now, now.isSame(as: found) { try clear(damaged, of: now, found) }
+                let now = recordToVerify(found.name, &result, report)
+                if repair, let now, now.isSame(as: found) {
+                    try clear(damaged, of: now, found)
+                }
                 return now
             }
-            guard let now else { return }  // Removed meanwhile.
+            guard let now else { return }
             if now.isSame(as: found) {
                 let lasting = damaged.filter { found.isUnchanged($0, in: now) }
                 return note(lasting, of: found, isMissing: isMissing, repair, &result, report)
             }
             found = now
         }
+    }
+
+    /// The record of an entry that was there; nil if it was removed meanwhile, or if the disk does not give
+    /// it any more, which is reported.
+    private func recordToVerify(
+        _ name: EntryName,
+        _ result: inout DiskVerification,
+        _ report: (DiskFinding) -> Void
+    ) -> RecordReader.Found? {
+        do throws(CacheError) {
+            return try readRecord(of: name)
+        } catch {
+            noteWithheld(name, &result, report)
+            return nil
+        }
+    }
+
+    /// Reports a record that the disk does not give; it may the next time, so nothing is repaired.
+    private func noteWithheld(
+        _ name: EntryName,
+        _ result: inout DiskVerification,
+        _ report: (DiskFinding) -> Void
+    ) {
+        result.damaged += 1
+        report(finding(.damagedRecord, name.record, isRepaired: false))
     }
 
     private func note(

@@ -102,31 +102,53 @@ extension DiskCore {
         let isReported = options.didLeave != nil
         let key = isReported ? record(of: victim.name)?.record.key : nil
         var gone = DiskDeparture(cause: .evicted(.coldBlocks), name: victim.name, key: key)
-        if victim.queue == .used, victim.bodyBytes >= options.hugeBody,
-            let bytes = shorten(victim)
-        {
-            result.freed += bytes
-            gone.bytes = bytes
-            gone.isPartial = true
-            if isReported { result.gone.append(gone) }
-            return true
+        let isHuge = victim.queue == .used && victim.bodyBytes >= options.hugeBody
+        do throws(CacheError) {
+            let isShortened = isHuge ? try shorten(victim, &gone) : false
+            let isGone = isShortened ? true : try remove(victim, &gone)
+            guard isGone else { return false }
+            gone.isPartial = isShortened
+        } catch {
+            return false
         }
-        guard remove(victim) else { return false }
-        result.freed += victim.bytes
-        let usual: DiskEvictionReason =
-            victim.queue == .prefetched ? .prefetchedUnused : .leastRecentlyUsed
-        gone.cause = .evicted(reason ?? usual)
-        gone.bytes = victim.bytes
+        if !gone.isPartial {
+            let usual: DiskEvictionReason =
+                victim.queue == .prefetched ? .prefetchedUnused : .leastRecentlyUsed
+            gone.cause = .evicted(reason ?? usual)
+            gone.bytes = victim.bytes
+        }
+        result.freed += gone.bytes
         if isReported { result.gone.append(gone) }
         return true
     }
 
+    /// The record of a victim that is out of the index.
+    ///
+    /// - Throws: ``CacheError/Code/localStorage`` where the disk does not give it; the victim is back in
+    ///   the index then, as it may have been pinned since it was chosen.
+    func recordToEvict(
+        _ lock: borrowing NameLock,
+        _ victim: DiskIndex.Slot
+    ) throws(CacheError) -> RecordReader.Found? {
+        do throws(CacheError) {
+            return try readRecord(of: victim.name)
+        } catch {
+            didSpare(victim, chosenAs: victim)
+            throw error
+        }
+    }
+
     /// Removes a victim's files, and books what that frees.
-    private func remove(_ victim: DiskIndex.Slot) -> Bool {
-        withLock(of: victim.name) { _ -> Bool in
+    private func remove(
+        _ victim: DiskIndex.Slot,
+        _ gone: inout DiskDeparture
+    ) throws(CacheError) -> Bool {
+        try withLock(of: victim.name) { (lock) throws(CacheError) -> Bool in
             // The name may have been stored anew since the victim was chosen, or pinned.
             let isTaken = state.withLock { $0.entries.index[victim.name] != nil }
-            if !isTaken, let kept = pinnedMeanwhile(victim) {
+            let found = isTaken ? nil : try recordToEvict(lock, victim)
+            gone.key = found?.record.key ?? gone.key
+            if let found, let kept = pinned(victim, found) {
                 didSpare(kept, chosenAs: victim)
                 return false
             }
@@ -138,9 +160,11 @@ extension DiskCore {
     }
 
     /// What a victim is by now, if it was pinned since it was chosen: it was out of the index by then.
-    private func pinnedMeanwhile(_ victim: DiskIndex.Slot) -> DiskIndex.Slot? {
-        guard let found = record(of: victim.name), found.record.flags.contains(.pinned),
-            found.record.generation == victim.generation
+    private func pinned(
+        _ victim: DiskIndex.Slot,
+        _ found: RecordReader.Found
+    ) -> DiskIndex.Slot? {
+        guard found.record.flags.contains(.pinned), found.record.generation == victim.generation
         else { return nil }
         var kept = victim
         kept.queue = .pinned

@@ -5,13 +5,17 @@ import SystemPackage
 extension DiskCore {
     /// Makes a huge entry that nobody uses a head: what lies behind is given back.
     ///
-    /// - Returns: the bytes freed; `nil` if it has to go as a whole.
-    func shorten(_ victim: DiskIndex.Slot) -> Int64? {
-        withLock(of: victim.name) { _ -> Int64? in
+    /// - Returns: false if it has to go as a whole.
+    /// - Throws: as ``recordToEvict(_:_:)`` does.
+    func shorten(
+        _ victim: DiskIndex.Slot,
+        _ gone: inout DiskDeparture
+    ) throws(CacheError) -> Bool {
+        try withLock(of: victim.name) { (lock) throws(CacheError) -> Bool in
             guard state.withLock({ $0.entries.index[victim.name] == nil }),
-                let found = record(of: victim.name),
+                let found = try recordToEvict(lock, victim),
                 found.record.generation == victim.generation, found.record.canBePunched
-            else { return nil }
+            else { return false }
             do throws(FileSystemError) {
                 var left = victim
                 try giveUpTail(of: found, &left)
@@ -22,10 +26,12 @@ extension DiskCore {
                     state.space.book(left.bytes - victim.bytes)
                     state.counters.shortened += 1
                 }
-                return victim.bytes - left.bytes
+                gone.key = found.record.key
+                gone.bytes = victim.bytes - left.bytes
+                return true
             } catch {
                 // A file system without holes, or a failing one: the entry leaves as a whole.
-                return nil
+                return false
             }
         }
     }
