@@ -126,12 +126,13 @@ extension DiskCore {
             queue: .pinned
         )
         slot.isGuessed = true
+        slot.hasSeveralBodies = bodies.count > 1
         return slot
     }
 
-    /// Enters what the record says of an entry that was withheld.
-    func learn(_ record: Record, of name: EntryName) {
-        let known = DiskIndex.Slot(
+    /// What a record says of an entry, the bytes that its files take apart.
+    func slot(of record: Record, _ name: EntryName) -> DiskIndex.Slot {
+        DiskIndex.Slot(
             name: name,
             generation: record.generation,
             recordBytes: 0,
@@ -140,7 +141,6 @@ extension DiskCore {
             lastUse: lastUse(of: record),
             queue: queue(of: record)
         )
-        state.withLock { $0.entries.index.learn(known) }
     }
 
     /// An entry never used counts as used when it was made; a date in the future as used now.

@@ -33,6 +33,8 @@ struct DiskIndex: Sendable {
         var hasBody: Bool
         /// Whether nothing but the files is known, since the disk did not give the record.
         var isGuessed = false
+        /// Whether more than one body has the name, as a crash leaves it, and the bytes are of all of them.
+        var hasSeveralBodies = false
 
         init(
             name: EntryName,
@@ -193,10 +195,14 @@ struct DiskIndex: Sendable {
 
     /// Enters what the record says of an entry of which only the files were known; it becomes the one used
     /// last in its queue, since it was looked up.
+    ///
+    /// Not where files may be booked that are not the entry's: those would be taken for free when it goes.
     mutating func learn(_ known: Slot) {
-        guard let number = names.number(of: known.name, in: slots), slots[number].isGuessed else {
-            return
-        }
+        guard let number = names.number(of: known.name, in: slots), slots[number].isGuessed,
+            !slots[number].hasSeveralBodies,
+            !slots[number].hasBody
+                || known.hasBody && known.generation == slots[number].generation
+        else { return }
         unlink(number)
         slots[number].isGuessed = false
         slots[number].generation = known.generation

@@ -112,9 +112,8 @@ extension DiskCore {
         guard let opened = try body(of: found, &reader) else { return .wouldBlock }
         let entry = DiskEntry(core: self, name: name, record: found.record, state: opened)
         entry.isUsed.store(isUse, ordering: .relaxed)
-        let admitted = admit(entry, ifUnchangedSince: changes, &leaving)
-        if isGuessed, case .ready = admitted { learn(found.record, of: name) }
-        return admitted
+        let news = isGuessed ? slot(of: found.record, name) : nil
+        return admit(entry, news, ifUnchangedSince: changes, &leaving)
     }
 
     /// The state of an entry whose record was read; `nil` if the body's file would block.
@@ -170,9 +169,11 @@ extension DiskCore {
         return slot.generation == generation && slot.verification == state
     }
 
-    /// Makes a freshly opened entry the one that all lookups share.
+    /// Makes a freshly opened entry the one that all lookups share, and tells the index the news that its
+    /// record has, before anything can change the entry.
     private func admit(
         _ entry: DiskEntry,
+        _ news: DiskIndex.Slot?,
         ifUnchangedSince changes: UInt32,
         _ leaving: inout LeavingEntries
     ) -> NonBlocking<DiskEntry?> {
@@ -187,6 +188,7 @@ extension DiskCore {
             guard state.entries.changes[entry.name.shardNumber] == changes else {
                 return (.wouldBlock, .init())
             }
+            if let news { state.entries.index.learn(news) }
             var leaving = LeavingEntries()
             if let rested = state.open.residents.find(entry.key),
                 let removed = state.open.residents.removeResting(rested)

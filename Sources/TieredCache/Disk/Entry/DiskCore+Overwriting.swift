@@ -14,7 +14,8 @@ extension DiskCore {
     /// the new file out then. What is pinned is not changed in place, since a torn sector would cost
     /// the entry.
     ///
-    /// - Returns: false where the record has to be replaced; memory and disk are as before then.
+    /// - Returns: false where the record has to be replaced; memory is as before then, and so is the disk
+    ///   unless it failed in the middle of the write, which costs the entry if it cannot be replaced.
     func overwriteMetadata(
         of entry: DiskEntry,
         with metadata: [UInt8]
@@ -63,7 +64,7 @@ extension DiskCore {
         let head = record.encode(table: [])
         // Another program may have put another record there.
         guard count == fixed.count, fixed[..<8] == head[..<8],
-            fixed[24...] == head[24..<fixed.count]
+            fixed[24...] == head[24..<fixed.count], try isAsVerified(file, entry)
         else { return false }
         try overwrite(file, with: head, keepingUseIn: fixed)
         try didChangeRecord(file, of: entry)

@@ -125,7 +125,8 @@ extension DiskCore {
     /// The record of a victim that is out of the index.
     ///
     /// - Throws: ``CacheError/Code/localStorage`` where the disk does not give it; the victim is back in
-    ///   the index then, as it may have been pinned since it was chosen.
+    ///   the index then, and counts as pinned until a look-up reads its record: it may have been pinned
+    ///   since it was chosen.
     func recordToEvict(
         _ lock: borrowing NameLock,
         _ victim: DiskIndex.Slot
@@ -133,7 +134,10 @@ extension DiskCore {
         do throws(CacheError) {
             return try readRecord(of: victim.name)
         } catch {
-            didSpare(victim, chosenAs: victim)
+            var kept = victim
+            kept.queue = .pinned
+            kept.isGuessed = true
+            didSpare(kept, chosenAs: victim)
             throw error
         }
     }

@@ -66,11 +66,22 @@ extension DiskCore {
         guard let entries else { return }
         let file = try openFile(entry.name.record, in: entries, .readWrite)
         defer { fileSystem.close(file) }
+        let isVerified = try isAsVerified(file, entry)
         try writeLastUse(use, to: file)
-        try didChangeRecord(file, of: entry)
+        if isVerified { try didChangeRecord(file, of: entry) }
+    }
+
+    /// Whether a record that was opened by its name is the file whose body was verified, unchanged since;
+    /// true where it has no body.
+    func isAsVerified(_ file: OpenFile, _ entry: DiskEntry) throws(FileSystemError) -> Bool {
+        let (isInline, verification) = entry.state.withLock { ($0.isInline, $0.verification) }
+        guard isInline else { return true }
+        return try fileSystem.status(of: file).verification == verification
     }
 
     /// The record was changed in place: what was verified of a body in the same file stays so.
+    ///
+    /// Only after ``isAsVerified(_:_:)``, or the bytes of another program would count as verified.
     func didChangeRecord(_ file: OpenFile, of entry: DiskEntry) throws(FileSystemError) {
         guard entry.state.withLock({ $0.isInline }) else { return }
         let verification = try fileSystem.status(of: file).verification

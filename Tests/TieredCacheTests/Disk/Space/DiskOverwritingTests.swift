@@ -127,6 +127,26 @@ struct DiskOverwritingTests {
         #expect(firstDifference(again.read(1001), bytes(1000)) == nil)
     }
 
+    @Test("A file that another program has put there does not count as verified")
+    func foreignBody() throws {
+        let disk = TestDisk(.memory)
+        var options = disk.options()
+        options.maximumOpenEntries = 1
+        let store = try disk.open(options)
+        try store.store(bytes(1000), for: key("a"))
+        #expect(try store.entry(for: key("a"))?.read(1000).count == 1000)
+        let file = try #require(disk.paths(".record").first)
+        var other = try disk.content(file)
+        other[other.count - 1] ^= 0xFF
+        try disk.delete(file)
+        try disk.write(other, file)
+        try store.entry(for: key("a"))?.updateMetadata([4, 5, 6])
+        try store.store(bytes(1000, seed: 2), for: key("b"))
+        #expect(
+            try firstDifference(store.entry(for: key("a"))?.read(1000), bytes(1000)) == nil
+        )
+    }
+
     @Test("A reader that meets a part of a change looks once more")
     func torn() throws {
         let disk = TestDisk(.memory)
