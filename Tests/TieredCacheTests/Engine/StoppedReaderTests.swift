@@ -53,7 +53,11 @@ struct StoppedReaderTests {
         try await CacheFixture.run { fixture in
             let film = OriginResource.generated(length: 48 << 20, cacheControl: cacheControl)
             let gate = OriginGate()
-            fixture.origin.serve("/film", film, .first(1, .wait(for: gate, after: 24 << 20)))
+            let isStored = cacheControl != "no-store"
+            // What passes waits before the buffer is full, so that the reader leaves it no room only
+            // after its first piece.
+            let start: Int64 = isStored ? 24 << 20 : 64 << 10
+            fixture.origin.serve("/film", film, .first(1, .wait(for: gate, after: start)))
             fixture.origin.serve("/page", .generated(length: 1000, cacheControl: cacheControl))
             let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
             let change = { (configuration: inout Configuration) in
@@ -64,12 +68,15 @@ struct StoppedReaderTests {
                 let reading = try await cache.response(for: fixture.request("/film"))
                 var bytes = try #require(try await reading.body.source.next())
                 async let page = cache.data(for: fixture.request("/page"))
-                if cacheControl == "no-store" {
+                if isStored {
+                    time.advance(by: .seconds(3))
+                    gate.open()
+                } else {
+                    gate.open()
                     // The patience of the flight whose reader leaves it no room.
                     await time.waitForSleeper(within: .seconds(1))
+                    time.advance(by: .seconds(3))
                 }
-                time.advance(by: .seconds(3))
-                gate.open()
                 #expect(try await page.count == 1000)
                 #expect(cache.engine.transfers.queue.snapshot().count(.stalled) == 1)
                 bytes.append(try await reading.body.collect())
