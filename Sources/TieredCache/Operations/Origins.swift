@@ -13,7 +13,7 @@ final class Origins: Sendable {
     /// What origins were found to be unable to do.
     let hosts = Guarded(HostMemory())
     private let redirects = Guarded(PermanentRedirects())
-    /// Whose bytes were not what they should be.
+    /// The keys whose bytes did not have the digest that was promised, and when.
     let integrity = Guarded(IntegrityLedger())
     private let configuration: Configuration
     /// Draws the numbers that place waits between attempts.

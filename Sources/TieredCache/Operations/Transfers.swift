@@ -67,7 +67,7 @@ final class Transfers: Sendable {
         withExtendedLifetime(other) {}
     }
 
-    /// A group that nobody else joins.
+    /// A group of its own, which no other request joins.
     func soleGroup(_ group: FlightGroup) -> FlightGroup {
         let number = nextNumber.wrappingAdd(1, ordering: .relaxed).newValue
         return FlightGroup(key: group.key, selector: "\(group.selector)#\(number)")

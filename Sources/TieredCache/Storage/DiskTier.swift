@@ -4,7 +4,7 @@ import SystemPackage
 /// The disk tier as the engine meets it: usable, or not for now (invariant 9).
 ///
 /// States: `open` → `closed`; `unavailable` → `open` (a later attempt worked) or `closed`. An
-/// attempt to open again is made at most every ten seconds, by whoever needs the disk next. The same
+/// attempt to open again is made at most every ten seconds, by the next call that needs the disk. The same
 /// goes for a store that is open and cannot write, for want of room or as a guest, and for one whose
 /// directory was removed under it: it serves until another takes its place.
 final class DiskTier: Sendable {
@@ -193,7 +193,7 @@ extension Configuration {
         if let maximumIdleFiles { options.maximumOpenEntries = maximumIdleFiles }
         options.minimumFree = minimumFreeDisk
         options.isReader = opensForReading
-        // Whoever chose a limit gets it; the default must not fill a small volume.
+        // A limit that was chosen counts; the default must not fill a small volume.
         if chosenDiskLimit == nil { options.maximumVolumePercentage = 10 }
         options.didLeave = { recorder.didLeave($0) }
         options.willClose = { recorder.history?.end($0) }

@@ -80,7 +80,7 @@ extension Configuration {
 }
 
 extension RemovalCause {
-    /// Nil where nobody needs to be told: the caller asked for it, or put something better there.
+    /// Nil where no event is due: the caller asked for it, or put something better there.
     fileprivate var evictionReason: CacheEvent.EvictionReason? {
         switch self {
         case .expired: .expired

@@ -3,7 +3,7 @@ import Logging
 
 /// Keeps what happens in the directory that this process owns: sums and single events.
 ///
-/// Whoever has something to tell only adds to a list in memory; the files are written by an I/O thread
+/// Callers only add to a list in memory; the files are written by an I/O thread
 /// every ten seconds, when the list is long, and when the directory is given up. So a process that is
 /// killed loses what happened in its last ten seconds. A guest writes nothing down. Hits are in the
 /// sums alone.

@@ -89,7 +89,7 @@ extension RecordedEvent {
         )
     }
 
-    /// One word: whoever chose the key may have put anything into it.
+    /// One word: a key that the application chose may hold anything.
     private static func printable(_ url: String) -> String {
         let scalars = url.unicodeScalars.prefix(maximumURLLength).map { scalar -> Unicode.Scalar in
             scalar.value > 0x20 && scalar.value < 0x7F ? scalar : "?"
