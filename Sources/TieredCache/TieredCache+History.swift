@@ -9,8 +9,8 @@ extension TieredCache {
     /// - Returns: the sums, or nil where none are kept or nothing was counted yet.
     /// - Throws: `.localStorage`, also where the sums are damaged; the owner then starts afresh.
     public func lifetimeStatistics() async throws(CacheError) -> LifetimeStatistics? {
-        try await engine.storage.withHistory { (history, core) throws(CacheError) in
-            try history.lifetime(of: core)
+        try await engine.storage.withHistory { (history, store) throws(CacheError) in
+            try history.lifetime(of: store)
         } ?? nil
     }
 
@@ -29,8 +29,8 @@ extension TieredCache {
     ) async throws(CacheError) -> [RecordedEvent] {
         let keys = request.map { [$0.key] + $0.key.further }
         let names = keys.map { Set($0.map(\.digest.hexadecimal)) }
-        let events = try await engine.storage.withHistory { (history, core) throws(CacheError) in
-            try history.events(of: core)
+        let events = try await engine.storage.withHistory { (history, store) throws(CacheError) in
+            try history.events(of: store)
         }
         return (events ?? []).filter { event in
             if let start, event.time < start { return false }

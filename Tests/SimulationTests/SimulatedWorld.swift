@@ -203,7 +203,7 @@ final class SimulatedWorld: Sendable {
     /// What is allocated, and what the store has booked for it.
     private func account(of disk: InMemoryFileSystem) -> String {
         let store = state.withLock { $0.process }?.cache.engine.storage.disk.openStore
-        let booked = store?.core.state.withLock { state in
+        let booked = store?.state.withLock { state in
             "booked \(state.space.bytes), reserved \(state.space.reserved), "
                 + "removed and open \(state.space.pendingRelease)"
         }

@@ -1,4 +1,6 @@
-public import SystemPackage
+import HTTPCaching
+import Synchronization
+import SystemPackage
 
 /// The disk tier: keys, opaque metadata, and bodies in checksummed blocks; knows nothing of HTTP.
 ///
@@ -6,10 +8,43 @@ public import SystemPackage
 /// otherwise, and may be made on any thread. A store works as soon as it is made; the first call that
 /// lists or counts waits until the directory was read through once, one that writes for a 256th of it.
 public final class DiskStore: Sendable {
+    // The store keeps the entries that are open, and they know it weakly. Neither `state` nor an entry's
+    // state is held over a system call; the locks of files are ordered by `LockOrder`.
+
     /// What a store is made with.
     public typealias Options = DiskStoreOptions
 
-    let core: DiskCore
+    /// All that is decided under the one lock: what stands in one field agrees with the others at every
+    /// instant (invariant 4).
+    struct State {
+        var entries = EntryIndex()
+        var space: SpaceLedger
+        var open = OpenEntries()
+        var counters = DiskCounters()
+    }
+
+    let options: DiskStoreOptions
+    let fileSystem: any FileSystem
+    let timeSource: any TimeSource
+    /// Whether this store may write.
+    public let access: DiskAccess
+    let root: OpenFile
+    let entries: OpenFile?
+    let staging: OpenFile?
+    let lock: DirectoryLock
+    let ownNames: OwnNames
+    let minimumFree: Int64
+    let names: KeyedLock
+    let writes: KeyedLock
+    let creations: KeyedLock
+    let evictions: KeyedLock
+    let loading: KeyedLock
+    let shardLoads: KeyedLock
+    let claims: KeyedLock
+    let jobs: KeyedLock
+    let state: Guarded<State>
+    private let lastGeneration: Atomic<UInt64>
+    private let lastWrite = Atomic<UInt64>(0)
 
     /// Opens a directory, or makes it.
     ///
@@ -27,58 +62,49 @@ public final class DiskStore: Sendable {
         timeSource: any TimeSource = SystemTimeSource()
     ) throws(CacheError) {
         if !options.isReader { try Options.check(limit: options.limit) }
-        var options = options
-        options.inlineLimit = min(max(options.inlineLimit, 0), Int(BlockTable.blockSize))
-        options.maximumOpenEntries = max(options.maximumOpenEntries, 1)
-        let directory = try DiskDirectory(options, fileSystem)
-        options.limit = directory.limit
-        core = DiskCore(directory, options, timeSource: timeSource)
+        let opened = try DiskDirectory(options, fileSystem)
+        self.options = options.within(limit: opened.limit)
+        self.fileSystem = fileSystem
+        self.timeSource = timeSource
+        access = opened.access
+        root = opened.root
+        entries = opened.entries
+        staging = opened.staging
+        lock = DirectoryLock(opened.lockFile)
+        ownNames = opened.ownNames
+        minimumFree = opened.minimumFree
+        names = KeyedLock(.names, waiter: options.lockWaiter)
+        writes = KeyedLock(.writes, waiter: options.lockWaiter)
+        creations = KeyedLock(.creations, waiter: options.lockWaiter)
+        evictions = KeyedLock(.evictions, waiter: options.lockWaiter)
+        loading = KeyedLock(.loading, waiter: options.lockWaiter)
+        shardLoads = KeyedLock(.shards, waiter: options.lockWaiter)
+        claims = KeyedLock(.claims, waiter: options.lockWaiter)
+        jobs = KeyedLock(.jobs, waiter: options.lockWaiter)
+        var state = State(
+            space: SpaceLedger(
+                limit: opened.limit,
+                fixed: opened.fixedBytes,
+                quarantined: opened.quarantinedBytes,
+                claim: opened.claim
+            )
+        )
+        let seed = options.generationSeed
+        if let seed { state.entries.index = DiskIndex(seed: seed) }
+        lastGeneration = Atomic(seed ?? UInt64.random(in: .min ... .max))
+        self.state = Guarded(state)
     }
 
     deinit {
-        core.close()
+        close()
+        let snapshot = state.withLock { $0.entries.snapshot.file }
+        for file in [root, entries, staging, snapshot].compactMap({ $0 }) {
+            fileSystem.close(file)
+        }
     }
-
-    /// Whether this store may write.
-    public var access: DiskAccess { core.access }
-
-    /// Whether the directory, or its lock, was seen to be gone: nothing is written any more.
-    var isLost: Bool { core.isLost }
 
     /// What went wrong without failing anybody.
-    public var counters: DiskCounters { core.state.withLock { $0.counters } }
-
-    /// A lease on a key's entry; `nil` if there is none.
-    ///
-    /// Goes straight to the file by name: needs no index.
-    ///
-    /// - Parameters:
-    ///   - key: whose entry it is.
-    ///   - isUse: whether the entry is wanted for its bytes, which moves it away from eviction and ends
-    ///     its time as a prefetched one. Looking at what is held, and prefetching, is none.
-    /// - Returns: the lease.
-    /// - Throws: ``CacheError/Code/localStorage`` if the disk fails.
-    public func entry(
-        for key: CacheKey,
-        isUse: Bool = true
-    ) throws(CacheError) -> DiskEntry? {
-        try core.lookup(key, isUse: isUse)
-    }
-
-    /// Looks up a key if that needs no disk.
-    ///
-    /// Never blocks: open entries answer from memory, others if kernel caches have what is needed.
-    ///
-    /// - Parameters:
-    ///   - key: whose entry it is.
-    ///   - isUse: as in ``entry(for:isUse:)``.
-    /// - Returns: the lease, or that the disk has to be waited for.
-    public func entryWithoutBlocking(
-        for key: CacheKey,
-        isUse: Bool = true
-    ) -> NonBlocking<DiskEntry?> {
-        core.lookupWithoutBlocking(key, isUse: isUse)
-    }
+    public var counters: DiskCounters { state.withLock { $0.counters } }
 
     /// Starts a new entry, which takes the key from what is stored under it.
     ///
@@ -101,44 +127,16 @@ public final class DiskStore: Sendable {
         completeLength: Int64?,
         class entryClass: DiskEntryClass = []
     ) throws(CacheError) -> DiskEntry {
-        try core.makeEntry(
-            for: key,
-            metadata: metadata,
-            completeLength: completeLength,
-            class: entryClass
-        )
-    }
-
-    /// The same, with how it follows what has the name.
-    ///
-    /// - Throws: also `.notStorable`.
-    func makeEntry(
-        for key: CacheKey,
-        metadata: [UInt8],
-        completeLength: Int64?,
-        class entryClass: DiskEntryClass,
-        _ succession: DiskSuccession
-    ) throws(CacheError) -> DiskEntry {
-        try core.makeEntry(
+        try makeEntry(
             for: key,
             metadata: metadata,
             completeLength: completeLength,
             class: entryClass,
-            succession
+            DiskSuccession()
         )
     }
 
-    /// Sets room aside for a body that is about to come.
-    ///
-    /// - Throws: ``CacheError/Code/localStorage`` where there is not so much.
-    func promiseRoom(_ count: Int64, for key: CacheKey) throws(CacheError) -> RoomPromise {
-        try core.promiseRoom(count, for: key)
-    }
-
-    /// The next generation of a key's complete pinned entry, while it is brought or read.
-    func successor(of key: CacheKey) -> DiskEntry? { core.successor(of: key) }
-
-    /// Stores a complete body.
+    /// Stores a complete body: a small one in one file, in one call.
     ///
     /// - Parameters:
     ///   - bytes: the whole body.
@@ -154,150 +152,7 @@ public final class DiskStore: Sendable {
         metadata: [UInt8],
         class entryClass: DiskEntryClass = []
     ) throws(CacheError) -> DiskEntry {
-        try core.store(bytes, for: key, metadata: metadata, class: entryClass)
-    }
-
-    /// The same for what must not replace anything that is pinned.
-    ///
-    /// - Throws: also `.notStorable`.
-    func storeSparingPinned(
-        _ bytes: UnsafeRawBufferPointer,
-        for key: CacheKey,
-        metadata: [UInt8],
-        class entryClass: DiskEntryClass
-    ) throws(CacheError) {
-        let succession = DiskSuccession(sparesPinned: true)
-        _ = try core.store(bytes, for: key, metadata: metadata, class: entryClass, succession)
-    }
-
-    /// Removes a key's entry; those who hold it read on.
-    ///
-    /// - Returns: whether there was one.
-    @discardableResult
-    public func remove(_ key: CacheKey) throws(CacheError) -> Bool {
-        try core.remove(key)
-    }
-
-    /// The same, with what is to be said about it.
-    func remove(
-        _ key: CacheKey,
-        because cause: DiskDeparture.Cause,
-        sparesPinned: Bool
-    ) throws(CacheError) -> Bool {
-        try core.remove(key, because: cause, sparesPinned: sparesPinned)
-    }
-
-    /// Sets an entry aside whose body is not what was promised; see ``DiskFinding/Kind/quarantined``.
-    ///
-    /// - Returns: false if it was removed instead, or has been replaced, so that nothing was done.
-    func quarantine(_ entry: DiskEntry) throws(CacheError) -> Bool {
-        try core.quarantine(entry)
-    }
-
-    /// Removes what was set aside of a key.
-    func releaseQuarantine(of key: CacheKey) { core.releaseQuarantine(of: key) }
-
-    /// Removes all entries, pinned ones too; files that are not ours stay.
-    public func removeAll() throws(CacheError) {
-        try core.removeAll()
-    }
-
-    /// Pins what a key stands for, or ends that.
-    ///
-    /// - Returns: whether there is anything.
-    func setPinned(_ isPinned: Bool, _ key: CacheKey) throws(CacheError) -> Bool {
-        while let entry = try entry(for: key, isUse: false) {
-            if entry.isPinned != isPinned || successor(of: key) != nil {
-                try entry.setPinned(isPinned)
-            } else if isPinned, access.canWrite {
-                // The pin before may have failed to reach the medium.
-                try core.syncIfPinned(entry)
-            }
-            // What has taken the name meanwhile has not heard of it.
-            if !entry.isSuperseded { return true }
-        }
-        return false
-    }
-
-    /// Evicts until at most `bytes` are allocated; spares what is pinned and what is in use.
-    ///
-    /// - Returns: what is allocated then: more than `bytes` if what was spared is.
-    @discardableResult
-    public func trim(to bytes: Int64) throws(CacheError) -> Int64 {
-        try core.trim(to: bytes)
-    }
-
-    /// Changes the limit.
-    ///
-    /// A lower one is made true at once, as far as entries may leave: what is pinned or in use may
-    /// stay above it, and nothing is stored until it fits.
-    ///
-    /// - Parameter bytes: the most that files may be allocated; at least
-    ///   ``DiskStoreOptions/minimumLimit``.
-    /// - Throws: ``CacheError/Code/invalidArgument``, or ``CacheError/Code/notOwner``.
-    public func setLimit(_ bytes: Int64) throws(CacheError) {
-        try core.setLimit(bytes)
-    }
-
-    /// Every entry that is on disk, in no order.
-    ///
-    /// - Parameter report: gets what is wrong with each entry that is left out, since the disk does not
-    ///   give its record.
-    /// - Returns: those that can be read.
-    /// - Throws: ``CacheError/Code/localStorage`` if the directory cannot be read.
-    public func list(
-        report: (CacheError) -> Void = { _ in }
-    ) throws(CacheError) -> [DiskEntrySummary] {
-        try core.list(report: report)
-    }
-
-    /// How much is stored.
-    public func usage() throws(CacheError) -> DiskUsage {
-        try core.usage()
-    }
-
-    /// Reads everything that is held and compares it with its checksums.
-    ///
-    /// - Parameters:
-    ///   - repair: makes damaged blocks gaps, on disk too, and removes damaged records and bodies without
-    ///     one. What the disk fails to give stays.
-    ///   - report: gets each finding as it is made, on the calling thread; also files that are not
-    ///     the cache's, which are left alone and not counted.
-    /// - Returns: what was found and done.
-    /// - Throws: ``CacheError/Code/notOwner`` where a guest would repair.
-    public func verify(
-        repair: Bool,
-        report: (DiskFinding) -> Void = { _ in }
-    ) throws(CacheError) -> DiskVerification {
-        try core.verify(repair: repair, report)
-    }
-
-    /// A file that equals the complete body of an entry.
-    ///
-    /// A small body kept in its record is written out first. The path is good while the entry is
-    /// leased.
-    ///
-    /// - Returns: `nil` if there is no entry, or not all of it is held.
-    public func bodyPath(for key: CacheKey) throws(CacheError) -> FilePath? {
-        guard let entry = try core.lookup(key) else { return nil }
-        return try core.bodyPath(of: entry)
-    }
-
-    /// Reads the directory through; call it on an I/O thread after opening.
-    ///
-    /// - Parameter isCancelled: asked before each of 256 directories; true ends the call, and what is
-    ///   missing in the index is read when it is needed.
-    /// - Throws: ``CacheError/Code/cancelled``, or ``CacheError/Code/localStorage`` if the directory
-    ///   cannot be read.
-    public func loadIndex(
-        isCancelled: @Sendable () -> Bool = { false }
-    ) throws(CacheError) {
-        try core.loadIndex(isCancelled: isCancelled)
-    }
-
-    /// Writes down which entries were used; otherwise done now and then, and when the store goes.
-    public func flush() {
-        core.persistUses()
+        try store(bytes, for: key, metadata: metadata, class: entryClass, DiskSuccession())
     }
 
     /// Gives up the directory, which the last release of the store does otherwise.
@@ -306,6 +161,141 @@ public final class DiskStore: Sendable {
     /// has ended. Entries that are still leased can be read on; what would write throws
     /// ``CacheError/Code/shutDown``. Closing twice does nothing.
     public func close() {
-        core.close()
+        look()
+        persistUses(isLast: true)
+        options.willClose?(self)
+        giveUpSuccessors()
+        letGoOfResidents()
+        guard let file = lock.close() else { return }
+        if !isLost {
+            writeSnapshot()
+            lowerClaim(file)
+        }
+        giveUp(file)
     }
+
+    private func letGoOfResidents() {
+        var residents = state.withLock { $0.open.close() }
+        let leased = Set(residents.leasedNames())
+        for entry in residents.all {
+            // From here on another store may own the directory, and give up blocks.
+            if let body = entry.distrust() { share(body) }
+            // The entry does so by itself, but for a store that goes now.
+            if entry.isUnrecorded, !leased.contains(entry.name) {
+                discardBody(entry.name, entry.generation)
+                entry.detach(booked: nil)
+            }
+        }
+        withExtendedLifetime(residents) {}  // Closes files, so outside the lock.
+    }
+
+    private func giveUp(_ lockFile: OpenFile) {
+        fileSystem.unlock(lockFile)
+        fileSystem.close(lockFile)
+    }
+
+    /// Says that something is about to be written; ``endWriting()`` has to follow.
+    ///
+    /// - Throws: `.notOwner`, `.localStorage`, or `.shutDown` once the store is closed.
+    func beginWriting() throws(CacheError) {
+        try requireOwner()
+        look()
+        guard lock.beginWrite() else {
+            if isLost { throw lostDirectory }
+            throw CacheError(.shutDown, "the cache directory \(options.root) has been closed")
+        }
+    }
+
+    func endWriting() {
+        if let file = lock.endWrite() { giveUp(file) }
+    }
+
+    func requireOwner() throws(CacheError) {
+        switch access {
+        case .owner:
+            return
+        case .guest(let owner):
+            let name = owner.map { "process \($0)" } ?? "another process"
+            throw CacheError(.notOwner, "\(name) owns the cache directory \(options.root)")
+        case .readOnly(let error):
+            throw error
+        }
+    }
+
+    func checkSizes(metadata: Int, completeLength: Int64?) throws(CacheError) {
+        guard metadata <= Record.maximumFieldLength else {
+            throw CacheError(.invalidArgument, "metadata of \(metadata) bytes is too long")
+        }
+        guard let completeLength else { return }
+        guard completeLength >= 0 else {
+            throw CacheError(.invalidArgument, "a complete length of \(completeLength)")
+        }
+        try checkEnd(completeLength)
+    }
+
+    /// Refuses a body that reaches so far.
+    ///
+    /// Of one whose length is not known, where it reaches decides how long its table becomes: a single
+    /// block far behind all others must not take more than the whole cache may.
+    func checkEnd(_ offset: Int64, adding count: Int = 0) throws(CacheError) {
+        let (end, overflow) = offset.addingReportingOverflow(Int64(count))
+        guard !overflow, end <= min(limit, BlockTable.maximumLength) else {
+            throw tooLarge(overflow ? .max : end)
+        }
+    }
+
+    func tooLarge(_ bytes: Int64) -> CacheError {
+        let most = min(limit, BlockTable.maximumLength)
+        return CacheError(
+            .localStorage,
+            "a body of \(bytes) bytes does not fit into the cache's limit of \(most)"
+        )
+    }
+
+    /// A number that was not used before: a mixed counter with a random start (SplitMix64).
+    func nextGeneration() -> UInt64 {
+        let step: UInt64 = 0x9E37_79B9_7F4A_7C15
+        let counter = lastGeneration.wrappingAdd(step, ordering: .relaxed).newValue
+        var mixed = (counter ^ counter >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ mixed >> 31
+    }
+
+    /// The number of a write of blocks, by which others wait for it.
+    func nextWrite() -> UInt64 {
+        lastWrite.wrappingAdd(1, ordering: .relaxed).newValue
+    }
+
+    func name(of key: CacheKey) -> EntryName { EntryName(digest: options.digest(key)) }
+
+    func error(_ error: FileSystemError, _ name: String) -> CacheError {
+        CacheError(error, options.root.appending(name))
+    }
+
+    func entryError(_ error: FileSystemError, _ name: EntryName) -> CacheError {
+        CacheError(error, options.root.appending("entries").appending(name.record))
+    }
+
+    func count(_ counter: any WritableKeyPath<DiskCounters, Int> & Sendable) {
+        state.withLock { $0.counters[keyPath: counter] += 1 }
+    }
+
+    /// Nanoseconds since 1970, as recency is kept.
+    func useTime() -> UInt64 { UInt64(clamping: timeSource.wallTime().nanoseconds) }
+}
+
+/// What went wrong below a store without failing anybody.
+public struct DiskCounters: Hashable, Sendable {
+    /// Blocks that did not match their checksum, or could not be read; each became a gap.
+    public var damagedBlocks = 0
+    /// Records that were found damaged.
+    public var damagedRecords = 0
+    /// Reads that the disk failed.
+    public var readErrors = 0
+    /// Entries that had to leave.
+    public var evictions = 0
+    /// Times that a huge entry had to give up blocks.
+    public var shortened = 0
+    /// Files that could not be removed, or uses that could not be written down.
+    public var housekeepingErrors = 0
 }

@@ -38,7 +38,7 @@ public struct DiskStoreOptions: Sendable {
     /// Called with whatever is gone, also what was asked for: by any thread, which must not wait.
     var didLeave: (@Sendable (DiskDeparture) -> Void)?
     /// Called before the directory is given up, on the thread that closes the store.
-    var willClose: (@Sendable (DiskCore) -> Void)?
+    var willClose: (@Sendable (DiskStore) -> Void)?
     /// From how many entries on the index is written down when the store closes: reading through
     /// fewer takes less than syncing a file.
     var minimumSnapshotEntries = 4096
@@ -57,6 +57,15 @@ public struct DiskStoreOptions: Sendable {
     public init(root: FilePath, limit: Int64) {
         self.root = root
         self.limit = limit
+    }
+
+    /// The same within what there can be.
+    func within(limit: Int64) -> Self {
+        var options = self
+        options.limit = limit
+        options.inlineLimit = min(max(inlineLimit, 0), Int(BlockTable.blockSize))
+        options.maximumOpenEntries = max(maximumOpenEntries, 1)
+        return options
     }
 
     /// Refuses a limit that the directory's own files exceed.

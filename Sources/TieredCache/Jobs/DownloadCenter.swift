@@ -71,7 +71,7 @@ final class DownloadCenter: Sendable {
 
     func requireOwnership() throws(CacheError) {
         guard let store = engine.storage.disk.openStore, case .guest = store.access else { return }
-        try store.core.requireOwner()
+        try store.requireOwner()
     }
 
     private func load() async throws(CacheError) {

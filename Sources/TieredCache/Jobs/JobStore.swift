@@ -9,10 +9,10 @@ struct JobStore: Sendable {
     private static let suffix = ".job"
     private static let temporarySuffix = ".job.new"
 
-    private let core: DiskCore
+    private let store: DiskStore
 
     init(_ store: DiskStore) {
-        core = store.core
+        self.store = store
     }
 
     /// Every record that can be read, in the order of submission; what cannot is left alone.
@@ -21,14 +21,14 @@ struct JobStore: Sendable {
     func load() throws(CacheError) -> [JobRecord] {
         do throws(FileSystemError) {
             let names = try inDirectory(creating: false) { (jobs) throws(FileSystemError) in
-                try core.fileSystem.list(jobs).filter { $0.kind == .file }.map(\.name)
+                try store.fileSystem.list(jobs).filter { $0.kind == .file }.map(\.name)
             }
             let ids = (names ?? []).compactMap(Self.id)
             return ids.compactMap(record).sorted {
                 ($0.created.nanoseconds, $0.id.number) < ($1.created.nanoseconds, $1.id.number)
             }
         } catch {
-            throw core.error(error, Self.directory)
+            throw store.error(error, Self.directory)
         }
     }
 
@@ -36,17 +36,17 @@ struct JobStore: Sendable {
     ///
     /// - Throws: `.notOwner`, `.localStorage`; the record on disk is then the one before.
     func save(_ id: DownloadID, _ latest: () -> JobRecord?) throws(CacheError) {
-        try core.beginWriting()
-        defer { core.endWriting() }
-        try core.jobs.withLock(of: id.number) { () throws(CacheError) in
+        try store.beginWriting()
+        defer { store.endWriting() }
+        try store.jobs.withLock(of: id.number) { () throws(CacheError) in
             guard let record = latest() else { return try remove(id) }
             let bytes = record.encoded
             guard bytes.count <= JobRecord.maximumSize else {
                 throw CacheError(.invalidArgument, "the request is too large for a job's record")
             }
-            let cost = DiskCore.cost(bytes.count)
-            try core.reserve(cost, for: nil)
-            defer { core.endReservation(cost) }
+            let cost = DiskStore.cost(bytes.count)
+            try store.reserve(cost, for: nil)
+            defer { store.endReservation(cost) }
             try replace(id, with: bytes)
         }
     }
@@ -59,23 +59,23 @@ struct JobStore: Sendable {
                 try read("\(id)\(Self.suffix)", in: jobs)
             }
             guard let record = bytes.flatMap({ JobRecord(encoded: $0) }), record.id == id else {
-                core.count(\.damagedRecords)
+                store.count(\.damagedRecords)
                 return nil
             }
             return record
         } catch {
-            core.count(\.readErrors)
+            store.count(\.readErrors)
             return nil
         }
     }
 
     private func read(_ name: String, in jobs: OpenFile) throws(FileSystemError) -> [UInt8] {
-        let file = try core.fileSystem.open(name, in: jobs, .read)
-        defer { core.fileSystem.close(file) }
-        let size = Int(min(try core.fileSystem.status(of: file).size, 4 << 20))
+        let file = try store.fileSystem.open(name, in: jobs, .read)
+        defer { store.fileSystem.close(file) }
+        let size = Int(min(try store.fileSystem.status(of: file).size, 4 << 20))
         var bytes = [UInt8](repeating: 0, count: size)
         let count = try bytes.withUnsafeMutableBytesThrowing { (buffer) throws(FileSystemError) in
-            try core.fileSystem.read(file, into: buffer, at: 0)
+            try store.fileSystem.read(file, into: buffer, at: 0)
         }
         return Array(bytes[..<count])
     }
@@ -85,15 +85,15 @@ struct JobStore: Sendable {
         do throws(FileSystemError) {
             try inDirectory(creating: true) { (jobs) throws(FileSystemError) in
                 let before = allocated(name, in: jobs)
-                let file = try core.fileSystem.open(temporary, in: jobs, .openOrCreate)
-                defer { core.fileSystem.close(file) }
-                try core.fileSystem.truncate(file, to: 0)
-                try core.fileSystem.write(bytes, to: file, at: 0)
-                try core.fileSystem.rename(temporary, in: jobs, to: name, in: jobs)
+                let file = try store.fileSystem.open(temporary, in: jobs, .openOrCreate)
+                defer { store.fileSystem.close(file) }
+                try store.fileSystem.truncate(file, to: 0)
+                try store.fileSystem.write(bytes, to: file, at: 0)
+                try store.fileSystem.rename(temporary, in: jobs, to: name, in: jobs)
                 book(allocated(name, in: jobs) - before)
             }
         } catch {
-            throw core.error(error, "\(Self.directory)/\(name)")
+            throw store.error(error, "\(Self.directory)/\(name)")
         }
     }
 
@@ -103,24 +103,24 @@ struct JobStore: Sendable {
             try inDirectory(creating: false) { (jobs) throws(FileSystemError) in
                 let before = allocated(name, in: jobs)
                 do throws(FileSystemError) {
-                    try core.fileSystem.unlink(name, in: jobs)
+                    try store.fileSystem.unlink(name, in: jobs)
                 } catch  where error.errno == .noSuchFileOrDirectory {
                     return
                 }
                 book(-before)
             }
         } catch {
-            throw core.error(error, "\(Self.directory)/\(name)")
+            throw store.error(error, "\(Self.directory)/\(name)")
         }
     }
 
     private func book(_ delta: Int64) {
-        core.state.withLock { $0.space.book(delta) }
+        store.state.withLock { $0.space.book(delta) }
     }
 
     private func allocated(_ name: String, in jobs: OpenFile) -> Int64 {
         do throws(FileSystemError) {
-            return try core.fileSystem.status(of: name, in: jobs)
+            return try store.fileSystem.status(of: name, in: jobs)
                 .denseBytes(atMost: Int64(JobRecord.maximumSize))
         } catch {
             return 0  // There is none.
@@ -134,22 +134,22 @@ struct JobStore: Sendable {
         _ body: (OpenFile) throws(FileSystemError) -> Result
     ) throws(FileSystemError) -> Result? {
         guard let jobs = try openDirectory(creating: creating) else { return nil }
-        defer { core.fileSystem.close(jobs) }
+        defer { store.fileSystem.close(jobs) }
         return try body(jobs)
     }
 
     private func openDirectory(creating: Bool) throws(FileSystemError) -> OpenFile? {
         do throws(FileSystemError) {
-            return try core.fileSystem.open(Self.directory, in: core.root, .directory)
+            return try store.fileSystem.open(Self.directory, in: store.root, .directory)
         } catch  where error.errno == .noSuchFileOrDirectory {
             guard creating else { return nil }
         }
         do throws(FileSystemError) {
-            try core.fileSystem.makeDirectory(Self.directory, in: core.root)
+            try store.fileSystem.makeDirectory(Self.directory, in: store.root)
         } catch  where error.errno == .fileExists {
             // Another job was first.
         }
-        return try core.fileSystem.open(Self.directory, in: core.root, .directory)
+        return try store.fileSystem.open(Self.directory, in: store.root, .directory)
     }
 
     private static func id(_ name: String) -> DownloadID? {

@@ -102,7 +102,7 @@ extension TieredCache {
     package var ownerTrouble: CacheError? {
         guard let store = engine.storage.disk.openStore, !store.access.canWrite else { return nil }
         do throws(CacheError) {
-            try store.core.requireOwner()
+            try store.requireOwner()
             return nil
         } catch {
             return error

@@ -35,11 +35,12 @@ extension DownloadOperation {
     private func keep(_ stored: StoredResponse) -> Bool {
         do throws(CacheError) {
             defer { storage.memory.remove(request.key) }
-            try storage.disk.store().storeSparingPinned(
+            try storage.disk.store().store(
                 UnsafeRawBufferPointer(start: nil, count: 0),
                 for: request.key,
                 metadata: stored.encoded(),
-                class: request.entryClass
+                class: request.entryClass,
+                DiskSuccession(sparesPinned: true)
             )
             return true
         } catch  where error.code == .notStorable {

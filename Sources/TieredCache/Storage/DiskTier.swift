@@ -40,7 +40,7 @@ final class DiskTier: Sendable {
                 fileSystem: parts.fileSystem,
                 timeSource: configuration.timeSource
             )
-            recorder.history?.begin(store.core)
+            recorder.history?.begin(store)
             return store
         }
     }
@@ -58,6 +58,11 @@ final class DiskTier: Sendable {
         state = Guarded(isOwner ? first.retrying(at: time.monotonicTime()) : first)
     }
 
+    deinit {
+        // The history of the directory holds the store until that is closed.
+        state.withLock { $0.store }?.close()
+    }
+
     /// The store if it is open now and its directory is there; never touches the disk.
     var openStore: DiskStore? {
         state.withLock { state in
@@ -70,7 +75,7 @@ final class DiskTier: Sendable {
     var trouble: CacheError? {
         state.withLock { state in
             switch state {
-            case .open(let store, _): store.isLost ? store.core.lostDirectory : nil
+            case .open(let store, _): store.isLost ? store.lostDirectory : nil
             case .unavailable(let error, _): error
             case .closed: nil
             }
@@ -82,7 +87,7 @@ final class DiskTier: Sendable {
     /// - Throws: why it cannot be used.
     func store() throws(CacheError) -> DiskStore {
         let now = time.monotonicTime()
-        state.withLock { $0.store }?.core.look()
+        state.withLock { $0.store }?.look()
         let known: Result<DiskStore, CacheError>? = state.withLock { state in
             switch state {
             case .open(let store, let retryAt):
@@ -118,7 +123,7 @@ final class DiskTier: Sendable {
         if let lost = state.withLock({ $0.store }), lost.isLost {
             lost.close()
             // Its own writes under way would be unknown to the next owner: they end soon.
-            guard lost.core.lock.isClosed else {
+            guard lost.lock.isClosed else {
                 let now = time.monotonicTime()
                 state.withLock { if $0.store === lost { $0 = $0.retrying(at: now) } }
                 return lost

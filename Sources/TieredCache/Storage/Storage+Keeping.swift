@@ -122,10 +122,10 @@ extension Storage {
 
     /// Runs `body` with what is kept of the past; nil where nothing is.
     func withHistory<Value: Sendable>(
-        _ body: @Sendable (DirectoryHistory, DiskCore) throws(CacheError) -> Value
+        _ body: @Sendable (DirectoryHistory, DiskStore) throws(CacheError) -> Value
     ) async throws(CacheError) -> Value? {
         guard let history = recorder.history else { return nil }
-        return try await withStore { (store) throws(CacheError) in try body(history, store.core) }
+        return try await withStore { (store) throws(CacheError) in try body(history, store) }
     }
 }
 

@@ -74,7 +74,7 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
         try again.store(other, for: key("c"), metadata: [1])
         try again.store(small, for: key("a"), metadata: [2])
         try again.remove(key("b"))
-        #expect(!again.core.state.withLock { $0.entries.isLoaded })
+        #expect(!again.state.withLock { $0.entries.isLoaded })
         again.close()
         let last = try reopen(again)
         try last.store(small, for: key("d"), metadata: [1])
@@ -84,7 +84,7 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
     }
 
     private static func reopen(_ store: DiskStore) throws -> DiskStore {
-        let memory = try #require(store.core.fileSystem as? InMemoryFileSystem)
+        let memory = try #require(store.fileSystem as? InMemoryFileSystem)
         return try CrashDisk(memory).open(hasClaim: true)
     }
 
@@ -237,9 +237,9 @@ extension CrashCase {
 extension DiskStore {
     /// Flips a bit of a body's file on an in-memory disk.
     func damageBody(of key: CacheKey, at offset: Int) throws {
-        let memory = try #require(core.fileSystem as? InMemoryFileSystem)
+        let memory = try #require(fileSystem as? InMemoryFileSystem)
         let entry = try #require(try entry(for: key))
-        let path = "\(core.options.root)/entries/\(entry.name.body(entry.generation))"
+        let path = "\(options.root)/entries/\(entry.name.body(entry.generation))"
         #expect(memory.tamper(path) { $0[offset] ^= 4 })
     }
 }

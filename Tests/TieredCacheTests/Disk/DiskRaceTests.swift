@@ -116,7 +116,7 @@ struct DiskRaceTests {
         )
         let seen = Guarded<[Int64]>([])
         intruder.arm(at: .remove, of: old) {
-            let booked = store.core.state.withLock { $0.space.bytes }
+            let booked = store.state.withLock { $0.space.bytes }
             seen.withLock { $0 = [booked, disk.allocatedBytes] }
         }
         try entry.beginFill(at: 0).write(bytes(200_000, seed: 2))
@@ -141,7 +141,7 @@ struct DiskRaceTests {
         intruder.arm(at: .resize) {
             worker.run(watching: waiter) { try fill.write(Self.film) }
         }
-        _ = store.core.giveUpColdBlocks(512 << 10)
+        _ = store.giveUpColdBlocks(512 << 10)
         worker.join()
         fill.end()
         #expect(entry.isComplete)
@@ -165,8 +165,8 @@ struct DiskRaceTests {
         try store.store(Self.film, for: key("film"))
         store.closeIdle()
         let slot = try #require(
-            store.core.state.withLock { state in
-                let name = store.core.name(of: key("film"))
+            store.state.withLock { state in
+                let name = store.name(of: key("film"))
                 return state.entries.index.remove(name)
             }
         )
@@ -179,7 +179,7 @@ struct DiskRaceTests {
             }
         }
         var gone = DiskDeparture(cause: .evicted(.coldBlocks), name: slot.name)
-        #expect(try store.core.shorten(slot, &gone) && gone.bytes > 0)
+        #expect(try store.shorten(slot, &gone) && gone.bytes > 0)
         worker.join()
         fill.end()
         for range in entry.heldRanges.ranges {
@@ -254,17 +254,16 @@ struct DiskRaceTests {
     func closingAndEvict(restingCost: Int) throws {
         let disk = TestDisk(.memory)
         let store = try open(disk, Intruder())
-        let core = store.core
         try store.store(bytes(300_000), for: key("film"))
         // Twice, since the first look takes the mark of its use.
         var leaving = (0..<2).map { _ in
-            core.state.withLock { core.shrink(&$0, to: 0, maximumRestingCost: restingCost) }
+            store.state.withLock { store.shrink(&$0, to: 0, maximumRestingCost: restingCost) }
         }
         try store.trim(to: 0)
         #expect(disk.memory.files.keys.allSatisfy { !$0.contains("entries/") })
         #expect(disk.memory.allocatedBytes > 300_000)
         #expect(store.bookedBytes >= disk.memory.allocatedBytes)
-        for some in leaving { core.retire(some) }
+        for some in leaving { store.retire(some) }
         leaving = []
         #expect(disk.memory.allocatedBytes < 300_000)
         #expect(store.bookedBytes == disk.memory.allocatedBytes)

@@ -167,6 +167,6 @@ struct DiskWithheldTests {
 extension DiskStore {
     /// What the index knows of an entry.
     fileprivate func slot(of key: CacheKey) -> DiskIndex.Slot? {
-        core.state.withLock { $0.entries.index[core.name(of: key)] }
+        state.withLock { $0.entries.index[name(of: key)] }
     }
 }

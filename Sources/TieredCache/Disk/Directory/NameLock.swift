@@ -8,7 +8,7 @@ struct NameLock: ~Copyable {
     var leaving = LeavingEntries()
 }
 
-extension DiskCore {
+extension DiskStore {
     /// Runs `body` while nothing else creates, replaces or removes files of the name, or writes its
     /// record.
     ///

@@ -49,14 +49,15 @@ extension DiskEntry {
     ///
     /// What the kernel is sending cannot be looked at any more: a share keeps the next owner from giving
     /// up any of the body as long as this entry has it open, as it does for a guest.
-    func distrust() {
-        let body = state.withLock { state in
+    ///
+    /// - Returns: the body, where it takes such a share.
+    func distrust() -> OpenFile? {
+        state.withLock { state in
             state.isTrusted = false
             refreshHotBody(&state)
             givenUp.add(1, ordering: .sequentiallyConsistent)
             return state.isInline || state.lent.isEmpty ? nil : state.body
         }
-        if let body { core.share(body) }
     }
 
     /// Blocks that nobody has read near since the last time, in runs: at most `count` bytes, none below

@@ -10,7 +10,7 @@ extension DiskEntry {
     package func lend(_ range: Range<Int64>) -> LentBytes? {
         noteRead(at: range.lowerBound)
         guard let loan = state.withLock({ $0.lend(range) }) else { return nil }
-        guard let descriptor = core.fileSystem.sendable(loan.file, loan.place) else {
+        guard let descriptor = fileSystem.sendable(loan.file, loan.place) else {
             takeBack(loan)
             return nil
         }
@@ -27,9 +27,9 @@ extension DiskEntry {
         }
         guard end > 0 else { return false }
         do throws(FileSystemError) {
-            return try core.fileSystem.status(of: file).size < end
+            return try fileSystem.status(of: file).size < end
         } catch {
-            core.count(\.readErrors)
+            store?.count(\.readErrors)
             return true
         }
     }
@@ -45,7 +45,7 @@ extension DiskEntry {
     fileprivate func holds(_ loan: LentBytes.Loan) -> Bool {
         loseBehindEnd(of: loan.file)
         do throws(FileSystemError) {
-            return try core.fileSystem.status(of: loan.file).size >= loan.place.upperBound
+            return try fileSystem.status(of: loan.file).size >= loan.place.upperBound
         } catch {
             // Nothing can be said of the file: as good as gone.
             return false

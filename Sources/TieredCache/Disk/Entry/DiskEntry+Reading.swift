@@ -90,7 +90,7 @@ extension DiskEntry {
     ) -> NonBlocking<Int> {
         guard buffer.count > 0 else { return .ready(0) }
         do throws(FileSystemError) {
-            let result = try core.fileSystem.readWithoutBlocking(file, into: buffer, at: position)
+            let result = try fileSystem.readWithoutBlocking(file, into: buffer, at: position)
             // Nothing where something was: the blocking form finds out and books the gap.
             if case .ready(0) = result { return .wouldBlock }
             return result
@@ -120,9 +120,9 @@ extension DiskEntry {
         _ buffer: UnsafeMutableRawBufferPointer
     ) -> Int {
         do throws(FileSystemError) {
-            return try core.fileSystem.read(file, into: buffer, at: position)
+            return try fileSystem.read(file, into: buffer, at: position)
         } catch {
-            core.count(\.readErrors)
+            store?.count(\.readErrors)
             return 0
         }
     }
@@ -143,7 +143,7 @@ extension DiskEntry {
         let storedEnd = state.withLock { $0.body == file ? $0.storedEnd : 0 }
         guard storedEnd > 0 else { return true }
         do throws(FileSystemError) {
-            let size = try core.fileSystem.status(of: file).size
+            let size = try fileSystem.status(of: file).size
             guard size < storedEnd else { return true }
             let lost = state.withLock { state in
                 guard state.body == file else { return [Int]() }
@@ -153,10 +153,10 @@ extension DiskEntry {
                 }
                 return state.loseBlocks(behind: size)
             }
-            for block in lost { core.didLose(block: block, of: self) }
+            for block in lost { store?.didLose(block: block, of: self) }
             return false
         } catch {
-            core.count(\.readErrors)
+            store?.count(\.readErrors)
             return false
         }
     }
@@ -169,7 +169,7 @@ extension DiskEntry {
         }
         refreshHotBody()
         // Given up, it is no damage.
-        if wasHeld { core.didLose(block: block, of: self) }
+        if wasHeld { store?.didLose(block: block, of: self) }
     }
 }
 

@@ -65,7 +65,7 @@ extension DiskEntry {
         _ buffer: UnsafeMutableRawBufferPointer
     ) -> NonBlocking<Int> {
         do throws(FileSystemError) {
-            let result = try core.fileSystem.readWithoutBlocking(file, into: buffer, at: position)
+            let result = try fileSystem.readWithoutBlocking(file, into: buffer, at: position)
             if case .ready(0) = result { return .wouldBlock }
             return result
         } catch {

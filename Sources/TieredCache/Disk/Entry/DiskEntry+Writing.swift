@@ -15,13 +15,14 @@ extension DiskEntry {
         at offset: Int64,
         within promise: RoomPromise?
     ) throws(CacheError) -> DiskFill {
-        try core.beginWriting()
-        defer { core.endWriting() }
+        let store = try openStore()
+        try store.beginWriting()
+        defer { store.endWriting() }
         guard offset >= 0, offset % BlockTable.blockSize == 0,
             offset == 0 || offset < completeLength ?? .max
         else { throw CacheError(.invalidArgument, "a fill cannot start at byte \(offset)") }
-        try core.checkEnd(offset)
-        try core.prepareForFill(self)
+        try store.checkEnd(offset)
+        try store.prepareForFill(self)
         let tail = FillTail(at: offset)
         state.withLock { $0.tails.append(tail) }
         return DiskFill(entry: self, tail: tail, promise: promise)
@@ -38,13 +39,14 @@ extension DiskEntry {
         _ metadata: [UInt8],
         completeLength: Int64? = nil
     ) throws(CacheError) {
-        try core.checkSizes(metadata: metadata.count, completeLength: completeLength)
+        let store = try openStore()
+        try store.checkSizes(metadata: metadata.count, completeLength: completeLength)
         if completeLength == nil || completeLength == self.completeLength,
-            try core.overwriteMetadata(of: self, with: metadata)
+            try store.overwriteMetadata(of: self, with: metadata)
         {
             return
         }
-        try core.replaceRecord(of: self) { state in
+        try store.replaceRecord(of: self) { state in
             state.metadata = metadata
             if let completeLength, state.table.completeLength == nil {
                 state.table.completeLength = completeLength
@@ -58,13 +60,13 @@ extension DiskEntry {
     ///
     /// - Throws: ``CacheError/Code/localStorage``: the bytes are there, but may not survive.
     public func checkpoint() throws(CacheError) {
-        try core.checkpoint(self)
+        try openStore().checkpoint(self)
     }
 
     /// Protects the entry from eviction, or ends that; so it does for the next generation of the key
     /// that is being brought, or for the one that has the name meanwhile.
     public func setPinned(_ isPinned: Bool) throws(CacheError) {
-        try core.setPinned(isPinned, self)
+        try openStore().setPinned(isPinned, self)
     }
 
     /// Writes whole blocks, those apart that are stored.
@@ -78,17 +80,18 @@ extension DiskEntry {
         at offset: Int64,
         within promise: RoomPromise? = nil
     ) throws(CacheError) {
+        let store = try openStore()
         let first = BlockTable.block(at: offset)
         var missing = Array(first..<(first + Int(BlockTable.blockCount(Int64(bytes.count)))))
         while !missing.isEmpty {
-            let write = core.nextWrite()
-            missing = try core.writes.withLock(of: write) { () throws(CacheError) in
+            let write = store.nextWrite()
+            missing = try store.writes.withLock(of: write) { () throws(CacheError) in
                 let (runs, taken) = state.withLock { $0.claim(missing, for: write) }
                 defer { state.withLock { $0.release(runs) } }
                 for run in runs {
                     let start = (run.lowerBound - first) * Int(BlockTable.blockSize)
                     let end = min(bytes.count, (run.upperBound - first) * Int(BlockTable.blockSize))
-                    try core.write(
+                    try store.write(
                         UnsafeRawBufferPointer(rebasing: bytes[start..<end]),
                         blocks: run,
                         of: self,
@@ -97,19 +100,19 @@ extension DiskEntry {
                 }
                 return taken
             }
-            if let block = missing.first { waitForClaim(of: block) }
+            if let block = missing.first { waitForClaim(of: block, in: store) }
         }
     }
 
     /// Waits until what has claimed a block is done with it.
-    private func waitForClaim(of block: Int) {
+    private func waitForClaim(of block: Int, in store: DiskStore) {
         guard let claim = state.withLock({ $0.claims.first { $0.blocks.contains(block) } }) else {
             return
         }
         if let write = claim.write {
-            core.writes.withLock(of: write) {}
+            store.writes.withLock(of: write) {}
         } else {
-            core.withLock(of: name) { _ in }
+            store.withLock(of: name) { _ in }
         }
     }
 
@@ -119,14 +122,15 @@ extension DiskEntry {
     /// one, and given up as damaged. Where the first step fails nothing has changed, where the second
     /// one does the body lacks its end.
     func finish(completeLength: Int64, tail: FillTail?) throws(CacheError) {
-        try core.checkSizes(metadata: 0, completeLength: completeLength)
-        if !core.changeUnrecorded(self, { $0.table.completeLength = completeLength }) {
-            try core.replaceRecord(of: self) { $0.table.completeLength = completeLength }
+        let store = try openStore()
+        try store.checkSizes(metadata: 0, completeLength: completeLength)
+        if !store.changeUnrecorded(self, { $0.table.completeLength = completeLength }) {
+            try store.replaceRecord(of: self) { $0.table.completeLength = completeLength }
         }
         if let tail {
             try seal(tail.contents, at: tail.range.lowerBound)
         } else if completeLength == 0, !state.withLock({ $0.isOnDisk }) {
-            try core.publishEmpty(self)
+            try store.publishEmpty(self)
         } else {
             _ = try takeNameUnlessJudged()
         }

@@ -12,7 +12,12 @@ public final class DiskEntry: Sendable {
     /// A number that no other body of this key ever has.
     public let generation: UInt64
 
-    let core: DiskCore
+    let fileSystem: any FileSystem
+    /// Where the entry is; nil once that is gone: a lease reads on then, and nothing is written.
+    ///
+    /// Weak, since the store keeps the entries that are open, and goes with its own last reference.
+    // Set once, in `init`: a constant cannot be weak before Swift 6.3.
+    private(set) nonisolated(unsafe) weak var store: DiskStore?
     let name: EntryName
     let created: WallTime
     let state: Guarded<DiskEntryState>
@@ -37,8 +42,9 @@ public final class DiskEntry: Sendable {
     /// Counts how often held blocks were given up.
     let givenUp = Atomic<UInt64>(0)
 
-    init(core: DiskCore, name: EntryName, record: Record, state: DiskEntryState) {
-        self.core = core
+    init(store: DiskStore, name: EntryName, record: Record, state: DiskEntryState) {
+        self.store = store
+        fileSystem = store.fileSystem
         self.name = name
         key = record.key
         generation = record.generation
@@ -47,7 +53,7 @@ public final class DiskEntry: Sendable {
         persistedUse = Atomic(record.lastUse)
         var state = state
         // The owner may give up blocks, and a guest is not told.
-        state.isTrusted = core.access.canWrite
+        state.isTrusted = store.access.canWrite
         self.state = Guarded(state)
         refreshHotBody()
     }
@@ -59,13 +65,13 @@ public final class DiskEntry: Sendable {
             return (state.allFiles, bytes, isOrphan, state.succession)
         }
         if case .waiting = succession {
-            core.state.withLock { $0.open.successors.sweep(name, generation) }
+            store?.state.withLock { $0.open.successors.sweep(name, generation) }
         }
         for file in files {
-            core.fileSystem.close(file)
+            fileSystem.close(file)
         }
-        if isOrphan { core.discardBody(name, generation) }
-        core.releaseDetached(bytes, of: name)
+        if isOrphan { store?.discardBody(name, generation) }
+        if bytes != 0 { store?.releaseDetached(bytes, of: name) }
     }
 
     /// The bytes given by whoever stored the entry.
@@ -99,7 +105,7 @@ public final class DiskEntry: Sendable {
     public var isOpenElsewhere: Bool {
         guard let file = state.withLock({ $0.body }) else { return false }
         do throws(FileSystemError) {
-            return try core.fileSystem.isLocked(file)
+            return try fileSystem.isLocked(file)
         } catch {
             return false  // It cannot be told.
         }
@@ -108,14 +114,25 @@ public final class DiskEntry: Sendable {
     /// Whether this generation was replaced or removed since the lease was taken.
     public var isSuperseded: Bool { state.withLock { $0.isDetached } }
 
+    /// The store, for what has to be written.
+    ///
+    /// - Throws: `.shutDown` where it is gone.
+    func openStore() throws(CacheError) -> DiskStore {
+        guard let store else {
+            throw CacheError(.shutDown, "the cache directory has been closed")
+        }
+        return store
+    }
+
     /// Whether bytes written now would be found again, as far as is known.
     var isFillable: Bool {
-        core.access.canWrite && core.lock.mayBeginWrite && !isSuperseded
+        guard let store, !isSuperseded else { return false }
+        return store.access.canWrite && store.lock.mayBeginWrite
     }
 
     /// The same after a look at the directory.
     func checkFillable() -> Bool {
-        core.look()
+        store?.look()
         return isFillable
     }
 

@@ -93,7 +93,7 @@ public final class DiskFill: Sendable {
             state.tails.removeAll { $0 === tail }
             return (state.tails.isEmpty, tail.count)
         }
-        if isLast { entry.core.didEndFills(of: entry) }
+        if isLast { entry.store?.didEndFills(of: entry) }
         return lost
     }
 

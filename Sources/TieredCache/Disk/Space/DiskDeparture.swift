@@ -25,7 +25,7 @@ struct DiskDeparture: Sendable {
     var isPartial = false
 }
 
-extension DiskCore {
+extension DiskStore {
     /// Tells the history and the counters; takes only values' locks, so it may be called under the lock of a name.
     func didLose(_ departure: DiskDeparture) {
         options.didLeave?(departure)

@@ -8,12 +8,13 @@ final class RoomPromise: Sendable {
         var isEnded = false
     }
 
-    private let core: DiskCore
+    // Set once, in `init`: a constant cannot be weak before Swift 6.3.
+    private nonisolated(unsafe) weak var store: DiskStore?
     private let state: Guarded<State>
 
     /// Takes over a reservation.
-    init(_ core: DiskCore, reserved count: Int64) {
-        self.core = core
+    init(_ store: DiskStore, reserved count: Int64) {
+        self.store = store
         state = Guarded(State(left: count))
     }
 
@@ -25,10 +26,10 @@ final class RoomPromise: Sendable {
     ///
     /// - Parameters:
     ///   - count: how much the write may take.
-    ///   - core: where it writes; a directory that was opened again has promised nothing.
+    ///   - store: where it writes; a directory that was opened again has promised nothing.
     /// - Returns: how much of `count` there is.
-    func take(_ count: Int64, in core: DiskCore) -> Int64 {
-        guard core === self.core else { return 0 }
+    func take(_ count: Int64, in store: DiskStore) -> Int64 {
+        guard store === self.store else { return 0 }
         return state.withLock { state in
             let taken = min(state.left, count)
             state.left -= taken
@@ -53,11 +54,11 @@ final class RoomPromise: Sendable {
             defer { state = State(left: 0, isEnded: true) }
             return state.left
         }
-        core.endReservation(left)
+        store?.endReservation(left)
     }
 }
 
-extension DiskCore {
+extension DiskStore {
     /// Sets room aside for a body that is about to come, evicting for it if need be.
     ///
     /// - Throws: ``CacheError/Code/localStorage`` where only pinned entries, those in use, and other

@@ -10,7 +10,7 @@ import Logging
 final class DirectoryHistory: Sendable {
     private struct State {
         /// The directory, as long as it is ours.
-        var core: DiskCore?
+        var store: DiskStore?
         /// What earlier owners have counted; nil until it was read.
         var earlier: LifetimeStatistics?
         /// What this process had counted when it became the owner.
@@ -50,27 +50,27 @@ final class DirectoryHistory: Sendable {
     // MARK: The directory
 
     /// The directory is ours from now on.
-    func begin(_ core: DiskCore) {
-        guard core.access.canWrite, HistoryFiles(core: core).isKept else { return }
+    func begin(_ store: DiskStore) {
+        guard store.access.canWrite, HistoryFiles(store: store).isKept else { return }
         let start = counters.statistics
         let isFirst = state.withLock { state in
-            guard state.core == nil else { return false }
-            state.core = core
+            guard state.store == nil else { return false }
+            state.store = store
             state.earlier = nil
             state.start = start
             state.saved = start
             return true
         }
-        if isFirst { HistoryFiles(core: core).setAside() }
+        if isFirst { HistoryFiles(store: store).setAside() }
     }
 
     /// The directory is about to be given up: writes what there is.
     ///
     /// Blocks on the disk.
-    func end(_ core: DiskCore) {
-        guard state.withLock({ $0.core === core }) else { return }
+    func end(_ store: DiskStore) {
+        guard state.withLock({ $0.store === store }) else { return }
         write()
-        state.withLock { $0.core = nil }
+        state.withLock { $0.store = nil }
     }
 
     // MARK: Telling
@@ -82,12 +82,12 @@ final class DirectoryHistory: Sendable {
         name: EntryName? = nil,
         count: Int64 = 0
     ) {
-        guard let core = state.withLock({ $0.core }) else { return }
+        guard let store = state.withLock({ $0.store }) else { return }
         let event = RecordedEvent(
             time: time.wallTime(),
             kind: kind,
             reason: reason,
-            entry: (name ?? key.map(core.name(of:)))?.digest.hexadecimal,
+            entry: (name ?? key.map(store.name(of:)))?.digest.hexadecimal,
             count: count,
             url: key?.redactedURL
         )
@@ -112,14 +112,14 @@ final class DirectoryHistory: Sendable {
     /// Sums that could not be written are tried again with what follows, events are counted as lost.
     func write() {
         writing.withLock {
-            guard let core = state.withLock({ $0.core }) else { return }
-            let files = HistoryFiles(core: core)
+            guard let store = state.withLock({ $0.store }) else { return }
+            let files = HistoryFiles(store: store)
             // In this order: that the sums of earlier owners are damaged is an event.
             for step in [writeStatistics, writeEvents] {
                 do throws(CacheError) {
                     try step(files)
                 } catch {
-                    core.count(\.housekeepingErrors)
+                    store.count(\.housekeepingErrors)
                     logger.debug("history not written", metadata: [LogKeys.error: "\(error)"])
                 }
             }
@@ -183,16 +183,16 @@ final class DirectoryHistory: Sendable {
     /// The sums of a directory, with those of this process if it owns it; blocks on the disk.
     ///
     /// - Returns: nil where nothing was ever counted.
-    func lifetime(of core: DiskCore) throws(CacheError) -> LifetimeStatistics? {
-        let files = HistoryFiles(core: core)
-        guard state.withLock({ $0.core === core }) else { return try files.loadStatistics() }
+    func lifetime(of store: DiskStore) throws(CacheError) -> LifetimeStatistics? {
+        let files = HistoryFiles(store: store)
+        guard state.withLock({ $0.store === store }) else { return try files.loadStatistics() }
         return writing.withLock { lifetime(files, counters.statistics) }
     }
 
     /// The events of a directory, oldest first; blocks on the disk.
-    func events(of core: DiskCore) throws(CacheError) -> [RecordedEvent] {
-        if state.withLock({ $0.core === core }) { write() }
-        return try HistoryFiles(core: core).loadEvents()
+    func events(of store: DiskStore) throws(CacheError) -> [RecordedEvent] {
+        if state.withLock({ $0.store === store }) { write() }
+        return try HistoryFiles(store: store).loadEvents()
     }
 
     /// Under the lock of the writer, so that the sums of earlier owners are read once.

@@ -7,7 +7,7 @@ import SystemPackage
 /// time may write. Room for them is set aside as long as the directory is owned, so that writing needs
 /// none: see ``setAside()``.
 struct HistoryFiles: Sendable {
-    let core: DiskCore
+    let store: DiskStore
 
     /// How long EVENTS may become.
     ///
@@ -17,7 +17,7 @@ struct HistoryFiles: Sendable {
     }
 
     private var maximumEventLength: Int64 {
-        Self.maximumEventLength(limit: core.options.limit)
+        Self.maximumEventLength(limit: store.options.limit)
     }
 
     /// Whether there is room for a history.
@@ -28,7 +28,7 @@ struct HistoryFiles: Sendable {
         // Both parts of the log, and the sums twice while they are replaced.
         let most = 2 * (maximumEventLength + 4096) + 2 * 8192
         let present = HistoryFile.names.reduce(0) { $0 + allocated($1) }
-        core.state.withLock { $0.space.setAside(max(0, most - present)) }
+        store.state.withLock { $0.space.setAside(max(0, most - present)) }
     }
 
     // MARK: Sums
@@ -47,33 +47,33 @@ struct HistoryFiles: Sendable {
             else { return nil }
             if let found = StatisticsRecord.decode(bytes) { return found }
         } catch {
-            throw core.error(error, HistoryFile.statistics)
+            throw store.error(error, HistoryFile.statistics)
         }
-        core.count(\.damagedRecords)
-        throw CacheError(.localStorage, "the statistics of \(core.options.root) are damaged")
+        store.count(\.damagedRecords)
+        throw CacheError(.localStorage, "the statistics of \(store.options.root) are damaged")
     }
 
     /// Replaces STATS.
     func save(_ lifetime: LifetimeStatistics) throws(CacheError) {
-        try core.beginWriting()
-        defer { core.endWriting() }
-        guard let staging = core.staging else { return }
+        try store.beginWriting()
+        defer { store.endWriting() }
+        guard let staging = store.staging else { return }
         do throws(FileSystemError) {
             let before = allocated(HistoryFile.statistics)
-            let file = try core.open(HistoryFile.statistics, in: staging, .openOrCreate)
-            defer { core.fileSystem.close(file) }
-            try core.fileSystem.truncate(file, to: 0)
-            try core.fileSystem.write(StatisticsRecord.encode(lifetime), to: file, at: 0)
-            let bytes = HistoryFile.bookedBytes(try core.fileSystem.status(of: file))
-            try core.fileSystem.rename(
+            let file = try store.open(HistoryFile.statistics, in: staging, .openOrCreate)
+            defer { store.fileSystem.close(file) }
+            try store.fileSystem.truncate(file, to: 0)
+            try store.fileSystem.write(StatisticsRecord.encode(lifetime), to: file, at: 0)
+            let bytes = HistoryFile.bookedBytes(try store.fileSystem.status(of: file))
+            try store.fileSystem.rename(
                 HistoryFile.statistics,
                 in: staging,
                 to: HistoryFile.statistics,
-                in: core.root
+                in: store.root
             )
             book(bytes - before)
         } catch {
-            throw core.error(error, HistoryFile.statistics)
+            throw store.error(error, HistoryFile.statistics)
         }
     }
 
@@ -82,32 +82,32 @@ struct HistoryFiles: Sendable {
     /// Appends lines; begins a new EVENTS where they would not fit any more.
     func append(_ lines: [UInt8]) throws(CacheError) {
         guard Int64(lines.count) <= maximumEventLength else { return }
-        try core.beginWriting()
-        defer { core.endWriting() }
+        try store.beginWriting()
+        defer { store.endWriting() }
         do throws(FileSystemError) {
-            var file = try core.open(HistoryFile.events, in: core.root, .openOrCreate)
-            defer { core.fileSystem.close(file) }
-            var status = try core.fileSystem.status(of: file)
+            var file = try store.open(HistoryFile.events, in: store.root, .openOrCreate)
+            defer { store.fileSystem.close(file) }
+            var status = try store.fileSystem.status(of: file)
             guard status.kind == .file else { throw FileSystemError(.write, .notSupported) }
             if status.size + Int64(lines.count) > maximumEventLength, status.size > 0 {
                 let older = allocated(HistoryFile.olderEvents)
-                try core.fileSystem.rename(
+                try store.fileSystem.rename(
                     HistoryFile.events,
-                    in: core.root,
+                    in: store.root,
                     to: HistoryFile.olderEvents,
-                    in: core.root
+                    in: store.root
                 )
                 book(-older)
-                let next = try core.open(HistoryFile.events, in: core.root, .createNew)
-                core.fileSystem.close(file)
+                let next = try store.open(HistoryFile.events, in: store.root, .createNew)
+                store.fileSystem.close(file)
                 file = next
-                status = try core.fileSystem.status(of: file)
+                status = try store.fileSystem.status(of: file)
             }
             let start = try isTorn(file, status.size) ? Self.endOfTorn + lines : lines
             defer { bookGrowth(of: file, since: HistoryFile.bookedBytes(status)) }
-            try core.fileSystem.write(start, to: file, at: status.size)
+            try store.fileSystem.write(start, to: file, at: status.size)
         } catch {
-            throw core.error(error, HistoryFile.events)
+            throw store.error(error, HistoryFile.events)
         }
     }
 
@@ -119,7 +119,7 @@ struct HistoryFiles: Sendable {
         guard size > 0 else { return false }
         var last = [UInt8](repeating: UInt8(ascii: "\n"), count: 1)
         _ = try last.withUnsafeMutableBytesThrowing { (buffer) throws(FileSystemError) in
-            try core.fileSystem.read(file, into: buffer, at: size - 1)
+            try store.fileSystem.read(file, into: buffer, at: size - 1)
         }
         return last != [UInt8(ascii: "\n")]
     }
@@ -137,7 +137,7 @@ struct HistoryFiles: Sendable {
                     RecordedEvent(line: String(decoding: $0, as: UTF8.self))
                 }
             } catch {
-                throw core.error(error, name)
+                throw store.error(error, name)
             }
         }
         return result
@@ -148,14 +148,14 @@ struct HistoryFiles: Sendable {
     /// - Returns: nil where there is no file of that name.
     private func read(_ name: String, atMost count: Int) throws(FileSystemError) -> [UInt8]? {
         do throws(FileSystemError) {
-            let file = try core.open(name, in: core.root, .read)
-            defer { core.fileSystem.close(file) }
-            let status = try core.fileSystem.status(of: file)
+            let file = try store.open(name, in: store.root, .read)
+            defer { store.fileSystem.close(file) }
+            let status = try store.fileSystem.status(of: file)
             guard status.kind == .file else { return nil }
             var bytes = [UInt8](repeating: 0, count: Int(min(status.size, Int64(count))))
             let read = try bytes.withUnsafeMutableBytesThrowing {
                 (buffer) throws(FileSystemError) in
-                try core.fileSystem.read(file, into: buffer, at: 0)
+                try store.fileSystem.read(file, into: buffer, at: 0)
             }
             return Array(bytes[..<read])
         } catch  where error.isAbsence {
@@ -165,7 +165,7 @@ struct HistoryFiles: Sendable {
 
     private func allocated(_ name: String) -> Int64 {
         do throws(FileSystemError) {
-            let status = try core.fileSystem.status(of: name, in: core.root)
+            let status = try store.fileSystem.status(of: name, in: store.root)
             return status.kind == .file ? HistoryFile.bookedBytes(status) : 0
         } catch {
             return 0  // There is none.
@@ -174,15 +174,15 @@ struct HistoryFiles: Sendable {
 
     private func bookGrowth(of file: OpenFile, since before: Int64) {
         do throws(FileSystemError) {
-            book(HistoryFile.bookedBytes(try core.fileSystem.status(of: file)) - before)
+            book(HistoryFile.bookedBytes(try store.fileSystem.status(of: file)) - before)
         } catch {
-            core.count(\.housekeepingErrors)
+            store.count(\.housekeepingErrors)
         }
     }
 
     /// What grows was set aside before.
     private func book(_ delta: Int64) {
-        core.state.withLock { state in
+        store.state.withLock { state in
             state.space.book(delta)
             state.space.setAside(-delta)
         }

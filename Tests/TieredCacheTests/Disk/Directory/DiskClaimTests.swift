@@ -56,10 +56,10 @@ struct DiskClaimTests {
         try store.store(bytes(500), for: key("new"))
         // Some three of 800 are in one of 256 directories.
         #expect((1..<30).contains(Self.records(disk.calls[before...])))
-        #expect(!store.core.state.withLock { $0.entries.isLoaded })
+        #expect(!store.state.withLock { $0.entries.isLoaded })
         #expect(try store.remove(key("5")))
         #expect(try firstDifference(store.entry(for: key("new"))?.read(500), bytes(500)) == nil)
-        #expect(!store.core.state.withLock { $0.entries.isLoaded })
+        #expect(!store.state.withLock { $0.entries.isLoaded })
         let usage = try store.usage()
         #expect(usage.entries == 800)
         store.closeIdle()
@@ -122,7 +122,7 @@ struct DiskClaimTests {
             try store.loadIndex {
                 var generator = die.withLock { $0 }
                 // What does not fit has to wait for the index, which waits for this call.
-                let room = store.core.state.withLock { $0.space.limit - $0.space.bytes }
+                let room = store.state.withLock { $0.space.limit - $0.space.bytes }
                 if generator.next() % 4 == 0, room > 1 << 20 { Work.step(store, &generator) }
                 if current.allocatedBytes > Self.limit {
                     problems.withLock { $0.append("\(current.allocatedBytes) bytes, \(context)") }
@@ -151,7 +151,7 @@ struct DiskClaimTests {
             try store.store(bytes(60_000), for: key("new \(number)"))
             #expect(disk.allocatedBytes <= limit)
         }
-        #expect(store.core.state.withLock { $0.entries.isLoaded })
+        #expect(store.state.withLock { $0.entries.isLoaded })
         for number in 0..<20 { #expect(try store.entry(for: key("new \(number)")) != nil) }
         #expect(disk.peakAllocatedBytes <= limit)
         #expect(store.counters.evictions > 0)
@@ -171,7 +171,7 @@ struct DiskClaimTests {
         time.advance(by: .seconds(1))
         try store.store(bytes(10), for: key("written"))
         try store.loadIndex()
-        let order = store.core.state.withLock {
+        let order = store.state.withLock {
             $0.entries.index.oldest(200) { _ in true }.map(\.name)
         }
         #expect(order.count == 101)
@@ -199,7 +199,7 @@ struct DiskClaimTests {
         do {
             let store = try DiskStore(options)
             try store.store(bytes(100), for: key("new"))
-            #expect(!store.core.state.withLock { $0.entries.isLoaded })
+            #expect(!store.state.withLock { $0.entries.isLoaded })
         }
         let opened = Guarded(0)
         let watched = WatchedFileSystem(POSIXFileSystem()) { call, name in
@@ -223,7 +223,7 @@ struct DiskClaimTests {
         let store = try Self.open(disk)
         try store.store(bytes(100), for: key("new"))
         #expect(disk.files["/cache/INDEX"] == nil)
-        #expect(!store.core.state.withLock { $0.entries.isLoaded })
+        #expect(!store.state.withLock { $0.entries.isLoaded })
         #expect(try store.usage().entries == 301)
         #expect(try store.usage().bytes == disk.allocatedBytes)
     }
@@ -239,7 +239,7 @@ struct DiskClaimTests {
         #expect(disk.tamper("/cache/LOCK") { $0 = content })
         let store = try Self.open(disk)
         try store.store(bytes(5000), for: key("new"))
-        #expect(store.core.state.withLock { $0.entries.isLoaded } == (text != "low"))
+        #expect(store.state.withLock { $0.entries.isLoaded } == (text != "low"))
         #expect(try store.usage().entries == 201)
         store.closeIdle()
         #expect(try store.usage().bytes == disk.allocatedBytes)

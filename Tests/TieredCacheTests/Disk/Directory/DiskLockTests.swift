@@ -42,8 +42,8 @@ struct DiskLockTests {
         let fileSystem = WatchedFileSystem(disk.memory) { call, path in
             guard call == .open, path.hasSuffix(".record"), let (store, key) = name.withLock({ $0 })
             else { return }
-            let changed = store.core.name(of: key)
-            store.core.state.withLock { $0.entries.didChange(changed) }
+            let changed = store.name(of: key)
+            store.state.withLock { $0.entries.didChange(changed) }
         }
         var options = disk.options()
         options.maximumOpenEntries = 1

@@ -147,7 +147,7 @@ struct DiskLosingTests {
         let disk = TestDisk(.memory)
         let store = try disk.open()
         disk.memory.fail(.inspect, with: .ioError, times: 2)
-        store.core.look()
+        store.look()
         #expect(!store.isLost)
     }
 

@@ -99,7 +99,7 @@ struct DiskStartTests {
         try age()
         let order = { (store: DiskStore) in
             try store.loadIndex()
-            return store.core.state.withLock {
+            return store.state.withLock {
                 $0.entries.index.oldest(100) { _ in true }.map(\.name)
             }
         }

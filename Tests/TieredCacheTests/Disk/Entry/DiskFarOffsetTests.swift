@@ -39,7 +39,7 @@ struct DiskFarOffsetTests {
 
         private func audit() {
             guard let store = store.withLock({ $0 }) else { return }
-            let now = store.core.state.withLock { $0.space.bytes + $0.space.reserved }
+            let now = store.state.withLock { $0.space.bytes + $0.space.reserved }
             accounted.withLock { $0 = max($0, now) }
         }
     }

@@ -45,7 +45,7 @@ struct DiskFinishTests {
         disk.memory.heal()
         #expect(entry.read(count + 1) == Array(body), "\(context)")
         if failure != nil {
-            let onDisk = store.core.record(of: entry.name)?.record
+            let onDisk = store.record(of: entry.name)?.record
             if let onDisk {
                 #expect(onDisk.completeLength == entry.completeLength, "\(context)")
             }

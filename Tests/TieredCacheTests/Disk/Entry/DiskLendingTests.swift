@@ -122,12 +122,12 @@ struct DiskLendingTests {
         let again = try #require(try next.entry(for: key("film")))
         // Playing at the beginning: what was lent is the coldest there is.
         #expect(Self.film.holds(again.read(at: 0, 65_536), at: 0))
-        #expect(next.core.giveUpColdBlocks(2 << 20) == 0)
+        #expect(next.giveUpColdBlocks(2 << 20) == 0)
         #expect(try Self.film.holds(sent(#require(lent)), at: Int(start)))
         #expect(try again.isComplete && next.verify(repair: false).damaged == 0)
         lent = nil
         entry = nil
-        #expect(next.core.giveUpColdBlocks(1 << 20) > 0)
+        #expect(next.giveUpColdBlocks(1 << 20) > 0)
     }
 
     @Test("a file that was truncated from outside is noticed")

@@ -86,7 +86,7 @@ struct DiskRestingTests {
         for number in 0..<20 {
             try store.store(bytes(100), for: key("\(number)"))
         }
-        let (open, cost, count) = store.core.state.withLock {
+        let (open, cost, count) = store.state.withLock {
             ($0.open.residents.openCount, $0.open.residents.restingCost, $0.open.residents.count)
         }
         #expect(open == 2)
@@ -114,7 +114,7 @@ struct DiskRestingTests {
 
 extension DiskStore {
     func isResting(_ key: CacheKey) -> Bool {
-        core.state.withLock { $0.open.residents.find(key)?.isResting ?? false }
+        state.withLock { $0.open.residents.find(key)?.isResting ?? false }
     }
 }
 

@@ -103,5 +103,5 @@ extension DiskStore {
     /// Gives up blocks in use as a write in need of room would.
     ///
     /// - Returns: the bytes freed.
-    fileprivate func trimmedForRoom() throws -> Int64 { core.giveUpColdBlocks(1 << 20) }
+    fileprivate func trimmedForRoom() throws -> Int64 { giveUpColdBlocks(1 << 20) }
 }

@@ -151,7 +151,7 @@ struct DiskSuccessionTests {
         switch kind {
         case 0: try store.remove(key("a"))
         case 1: try store.removeAll()
-        default: store.core.close()
+        default: store.close()
         }
         #expect(entry.isSuperseded && entry.read(131_072) == bytes(131_072, seed: 2))
         if kind < 2 {
@@ -233,7 +233,7 @@ struct DiskSuccessionTests {
             },
             #expect(throws: CacheError.self) {
                 let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
-                try store.storeSparingPinned(nothing, for: key("a"), metadata: [2], class: [])
+                try store.store(nothing, for: key("a"), metadata: [2], class: [], succession)
             },
         ]
         #expect(errors.map(\.?.code) == [.notStorable, .notStorable])
@@ -241,7 +241,7 @@ struct DiskSuccessionTests {
         try Self.expect(store, 1, Self.old)
         #expect(try store.setPinned(false, key("a")))
         let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
-        try store.storeSparingPinned(nothing, for: key("a"), metadata: [2], class: [])
+        try store.store(nothing, for: key("a"), metadata: [2], class: [], succession)
         try Self.expect(store, 2, [], isPinned: false)
     }
 

@@ -190,13 +190,13 @@ extension DiskStore {
     /// Lets go of entries that nobody uses.
     func closeIdle() {
         for _ in 0..<2 {
-            let idle = core.state.withLock { core.shrink(&$0, to: 0, maximumRestingCost: 0) }
-            core.retire(idle)
+            let idle = state.withLock { shrink(&$0, to: 0, maximumRestingCost: 0) }
+            retire(idle)
         }
     }
 
-    var reservedBytes: Int64 { core.state.withLock { $0.space.reserved } }
+    var reservedBytes: Int64 { state.withLock { $0.space.reserved } }
 
     /// What the ledger says without a look at the disk.
-    var bookedBytes: Int64 { core.state.withLock { $0.space.bytes } }
+    var bookedBytes: Int64 { state.withLock { $0.space.bytes } }
 }

@@ -43,11 +43,11 @@ struct RoomPromiseTests {
         let store = try disk.open(limit: 1_000_000)
         let promise = try store.promiseRoom(500_000, for: key("a"))
         #expect(store.reservedBytes >= 500_000)
-        let taken = promise.take(100_000, in: store.core)
+        let taken = promise.take(100_000, in: store)
         promise.end()
         #expect(taken == 100_000 && store.reservedBytes == 100_000)
         #expect(!promise.takeBack(50_000))
-        store.core.endReservation(taken)
+        store.endReservation(taken)
         #expect(store.reservedBytes == 0)
         withExtendedLifetime(promise) {}
     }

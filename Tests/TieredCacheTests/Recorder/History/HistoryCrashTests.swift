@@ -35,7 +35,7 @@ struct HistoryCrashTests {
 
     /// Everything that is ever written, and what LOCK and entries do meanwhile.
     private static func work(_ store: DiskStore) throws {
-        let files = HistoryFiles(core: store.core)
+        let files = HistoryFiles(store: store)
         files.setAside()
         for (number, batch) in batches.enumerated() {
             try files.append(lines(batch))
@@ -68,7 +68,7 @@ struct HistoryCrashTests {
         _ found: inout (sums: Int, events: Int, damaged: Int)
     ) throws {
         let store = try CrashDisk(disk).open()
-        let files = HistoryFiles(core: store.core)
+        let files = HistoryFiles(store: store)
         files.setAside()
         do throws(CacheError) {
             if let sums = try files.loadStatistics() {
@@ -94,7 +94,7 @@ struct HistoryCrashTests {
             return sum + max(0, size - (disk.files[path] ?? 0))
         }
         #expect(try store.usage().bytes == disk.allocatedBytes + lost, "\(context)")
-        #expect(disk.allocatedBytes <= store.core.limit, "\(context)")
+        #expect(disk.allocatedBytes <= store.limit, "\(context)")
         #expect(try store.verify(repair: false).damaged == 0, "\(context)")
     }
 

@@ -1,4 +1,4 @@
-extension DiskCore {
+extension DiskStore {
     /// Opens the file of a resting entry.
     ///
     /// - Returns: `nil` if it is not the file that was verified any more: look into the record.

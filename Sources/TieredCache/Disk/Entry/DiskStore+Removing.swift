@@ -1,18 +1,26 @@
 import SystemPackage
 
-extension DiskCore {
-    /// Removes a key's entry; who holds it reads on.
+extension DiskStore {
+    /// Removes a key's entry; those who hold it read on.
+    ///
+    /// - Returns: whether there was one.
+    @discardableResult
+    public func remove(_ key: CacheKey) throws(CacheError) -> Bool {
+        try remove(key, because: .removed, sparesPinned: false)
+    }
+
+    /// The same, with what is to be said about it.
     ///
     /// - Parameters:
     ///   - key: whose.
-    ///   - cause: why, for the books.
+    ///   - cause: why, for the statistics.
     ///   - sparesPinned: whether a pinned entry stays.
     /// - Returns: whether there was one, and it is gone.
     /// - Throws: `.notOwner`, `.localStorage`.
     func remove(
         _ key: CacheKey,
-        because cause: DiskDeparture.Cause = .removed,
-        sparesPinned: Bool = false
+        because cause: DiskDeparture.Cause,
+        sparesPinned: Bool
     ) throws(CacheError) -> Bool {
         try beginWriting()
         defer { endWriting() }
@@ -38,7 +46,7 @@ extension DiskCore {
     /// Removes every entry, pinned ones too, and what is damaged; files that are not ours stay.
     ///
     /// One that cannot be removed does not stop the others; the first error is thrown at the end.
-    func removeAll() throws(CacheError) {
+    public func removeAll() throws(CacheError) {
         try beginWriting()
         defer { endWriting() }
         try loadIndex()
@@ -67,10 +75,11 @@ extension DiskCore {
         if let failure { throw failure }
     }
 
-    /// Evicts until at most `bytes` are allocated, sparing pins and leases.
+    /// Evicts until at most `bytes` are allocated; spares what is pinned and what is in use.
     ///
-    /// - Returns: what is allocated then.
-    func trim(to bytes: Int64) throws(CacheError) -> Int64 {
+    /// - Returns: what is allocated then: more than `bytes` if what was spared is.
+    @discardableResult
+    public func trim(to bytes: Int64) throws(CacheError) -> Int64 {
         try beginWriting()
         defer { endWriting() }
         guard bytes >= 0 else {
@@ -81,7 +90,8 @@ extension DiskCore {
         return state.withLock { $0.space.bytes }
     }
 
-    func usage() throws(CacheError) -> DiskUsage {
+    /// How much is stored.
+    public func usage() throws(CacheError) -> DiskUsage {
         try loadIndex()
         return state.withLock { state in
             DiskUsage(

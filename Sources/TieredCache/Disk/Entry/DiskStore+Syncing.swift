@@ -2,7 +2,7 @@ import SystemPackage
 
 // Durability is a promise for pinned entries alone: once one is complete, no power cut takes it away.
 // Everything else may be lost, since what is lost is seen (invariant 2).
-extension DiskCore {
+extension DiskStore {
     /// Waits until a complete pinned entry is on the medium; does nothing for any other, or where it
     /// is known to be.
     ///

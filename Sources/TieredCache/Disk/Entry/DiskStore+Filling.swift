@@ -1,7 +1,7 @@
 import Synchronization
 import SystemPackage
 
-extension DiskCore {
+extension DiskStore {
     /// Makes sure that there is somewhere to write to.
     func prepareForFill(_ entry: DiskEntry) throws(CacheError) {
         entry.state.withLock { state in
@@ -220,9 +220,9 @@ extension DiskEntry {
     fileprivate func recordCost(upTo end: Int) -> Int64 {
         state.withLock { state in
             // The checksums of one write are less than a page, on two at most.
-            guard !state.isPublished else { return DiskCore.cost(8192) }
+            guard !state.isPublished else { return DiskStore.cost(8192) }
             let table = 8 * max(end, state.table.checksums.count)
-            return DiskCore.cost(state.headLength(of: key) + table)
+            return DiskStore.cost(state.headLength(of: key) + table)
         }
     }
 

@@ -3,7 +3,7 @@ import SystemPackage
 // What is whole and yet not what it should be is set aside with its record: served to nobody, there to
 // be looked at. It leaves before anything else when room is needed, when the right bytes have come, and
 // when somebody repairs or clears the directory. See docs/disk-format.md.
-extension DiskCore {
+extension DiskStore {
     /// More entries than this are never kept aside; together they take at most a quarter of the limit.
     static let maximumQuarantined = 4
 

@@ -1,7 +1,7 @@
 import SystemPackage
 
 // Metadata that are as long as those before them are written over them.
-extension DiskCore {
+extension DiskStore {
     /// The longest head that is changed in place.
     ///
     /// The kernel takes a write within one page as a whole, so neither the end of the process nor a

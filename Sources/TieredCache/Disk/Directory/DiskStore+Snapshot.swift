@@ -2,7 +2,7 @@ import SystemPackage
 
 // Only an owner writes snapshots, and none is there while it changes anything: the first change could
 // make it a lie that nothing tells from the truth, such as a body that grew in place.
-extension DiskCore {
+extension DiskStore {
     /// Opens the snapshot that the last owner left, once; it is read on after its name has gone.
     func openSnapshot() {
         claims.withLock {

@@ -3,7 +3,7 @@ import SystemPackage
 // The next generation of a complete pinned entry has no name until it is complete. Until then the old
 // one is found, by every lookup and after any crash; then the record of the new one takes the name in
 // one step, and the old body goes. See docs/disk-format.md.
-extension DiskCore {
+extension DiskStore {
     /// The next generation of a key's entry, as long as somebody brings or reads it.
     func successor(of key: CacheKey) -> DiskEntry? {
         guard !state.withLock({ $0.open.successors.isEmpty }) else { return nil }
@@ -173,12 +173,30 @@ extension DiskCore {
 
     // MARK: Pins
 
+    /// Pins what a key stands for, or ends that.
+    ///
+    /// - Returns: whether there is anything.
+    func setPinned(_ isPinned: Bool, _ key: CacheKey) throws(CacheError) -> Bool {
+        while let entry = try entry(for: key, isUse: false) {
+            if entry.isPinned != isPinned || successor(of: key) != nil {
+                try setPinned(isPinned, entry)
+            } else if isPinned, access.canWrite {
+                // The pin before may have failed to reach the medium.
+                try syncIfPinned(entry)
+            }
+            // What has taken the name meanwhile has not heard of it.
+            if !entry.isSuperseded { return true }
+        }
+        return false
+    }
+
     /// Pins an entry and the other generation of its key, if there are two, or ends that.
     func setPinned(_ isPinned: Bool, _ entry: DiskEntry) throws(CacheError) {
         try replaceRecord(of: entry) { $0.setPinned(isPinned) }
         guard !entry.isSuperseded else { return }
         let other =
-            entry.isSuccessor ? try lookup(entry.key, isUse: false) : successor(of: entry.key)
+            entry.isSuccessor
+            ? try self.entry(for: entry.key, isUse: false) : successor(of: entry.key)
         guard let other, other !== entry else { return }
         try replaceRecord(of: other) { $0.setPinned(isPinned) }
     }
@@ -204,14 +222,16 @@ extension DiskEntry {
     /// other entry.
     ///
     /// - Throws: ``CacheError/Code/localStorage``; the old entry keeps the name then.
-    func takeName() throws(CacheError) { try core.takeName(self) }
+    func takeName() throws(CacheError) {
+        if isSuccessor { try openStore().takeName(self) }
+    }
 
     /// The same where the successor waits for nobody's word.
     ///
     /// - Returns: whether it has its name now, and did not before.
     func takeNameUnlessJudged() throws(CacheError) -> Bool {
         guard isSuccessor, !state.withLock({ $0.awaitsVerdict }) else { return false }
-        try core.takeName(self)
+        try openStore().takeName(self)
         return !isSuccessor
     }
 

@@ -2,7 +2,7 @@ import SystemPackage
 
 // Part of a huge body is given back by punching holes: the table first, so that what is gone is a gap
 // for everybody who looks, then the bytes. Who reads them meanwhile finds out, see `DiskEntry.givenUp`.
-extension DiskCore {
+extension DiskStore {
     /// Makes a huge entry that nobody uses a head: what lies behind is given back.
     ///
     /// - Returns: false if it has to go as a whole.
@@ -149,7 +149,7 @@ extension DiskCore {
     }
 }
 
-extension DiskCore.State {
+extension DiskStore.State {
     /// Huge entries that are open and not pinned.
     fileprivate func hugeResidents(_ minimum: Int64) -> [DiskEntry] {
         open.residents.all.filter { entry in

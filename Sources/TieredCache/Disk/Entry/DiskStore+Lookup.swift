@@ -1,7 +1,7 @@
 import Synchronization
 import SystemPackage
 
-extension DiskCore {
+extension DiskStore {
     /// An entry that is open already: no disk, no digest.
     @inline(__always)
     func resident(_ key: CacheKey, isUse: Bool = true) -> ResidentTable.Found? {
@@ -10,8 +10,20 @@ extension DiskCore {
         return found
     }
 
-    /// Looks in the file that has the key's name, whatever the index says (invariant 6).
-    func lookup(_ key: CacheKey, isUse: Bool = true) throws(CacheError) -> DiskEntry? {
+    /// A lease on a key's entry; `nil` if there is none.
+    ///
+    /// Goes straight to the file by name, whatever the index says: needs none.
+    ///
+    /// - Parameters:
+    ///   - key: whose entry it is.
+    ///   - isUse: whether the entry is wanted for its bytes, which moves it away from eviction and ends
+    ///     its time as a prefetched one. Looking at what is held, and prefetching, is none.
+    /// - Returns: the lease.
+    /// - Throws: ``CacheError/Code/localStorage`` if the disk fails.
+    public func entry(
+        for key: CacheKey,
+        isUse: Bool = true
+    ) throws(CacheError) -> DiskEntry? {
         let resident = resident(key, isUse: isUse)
         if let resident, !resident.isResting { return resident.entry }
         foldUsesIfDue()
@@ -54,7 +66,18 @@ extension DiskCore {
         }
     }
 
-    func lookupWithoutBlocking(_ key: CacheKey, isUse: Bool) -> NonBlocking<DiskEntry?> {
+    /// Looks up a key if that needs no disk.
+    ///
+    /// Never blocks: open entries answer from memory, others if kernel caches have what is needed.
+    ///
+    /// - Parameters:
+    ///   - key: whose entry it is.
+    ///   - isUse: as in ``entry(for:isUse:)``.
+    /// - Returns: the lease, or that the disk has to be waited for.
+    public func entryWithoutBlocking(
+        for key: CacheKey,
+        isUse: Bool = true
+    ) -> NonBlocking<DiskEntry?> {
         let resident = resident(key, isUse: isUse)
         if let resident, !resident.isResting { return .ready(resident.entry) }
         do throws(FileSystemError) {
@@ -110,7 +133,7 @@ extension DiskCore {
             return .ready(nil)
         }
         guard let opened = try body(of: found, &reader) else { return .wouldBlock }
-        let entry = DiskEntry(core: self, name: name, record: found.record, state: opened)
+        let entry = DiskEntry(store: self, name: name, record: found.record, state: opened)
         entry.isUsed.store(isUse, ordering: .relaxed)
         let news = isGuessed ? slot(of: found.record, name) : nil
         return admit(entry, news, ifUnchangedSince: changes, &leaving)
@@ -182,7 +205,7 @@ extension DiskCore {
         let (result, left) = state.withLock {
             state -> (NonBlocking<DiskEntry?>, LeavingEntries) in
             guard !state.open.isClosed else {
-                entry.distrust()
+                _ = entry.distrust()  // Nothing of it is being sent yet.
                 return (.ready(entry), .init())
             }
             guard state.entries.changes[entry.name.shardNumber] == changes else {

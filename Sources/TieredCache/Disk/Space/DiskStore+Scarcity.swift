@@ -1,7 +1,7 @@
 import SystemPackage
 
 // When the machine has no more descriptors or no more room than we use: give some of ours up, once.
-extension DiskCore {
+extension DiskStore {
     /// Runs `body`, and again if it failed for want of descriptors and idle ones could be closed.
     func sparingDescriptors<Result>(
         _ body: () throws(FileSystemError) -> Result

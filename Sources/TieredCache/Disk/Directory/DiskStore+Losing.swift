@@ -4,7 +4,7 @@ import SystemPackage
 // Its descriptors stand for files without a name then: what is written is never found, and the next
 // process is an owner too. So before each write an owner looks whether the names are still what it
 // opened, which costs no disk; if not, it writes nothing more, and `DiskTier` opens the directory anew.
-extension DiskCore {
+extension DiskStore {
     /// Whether the directory, or its lock, was seen to be gone.
     var isLost: Bool { lock.isLost }
 

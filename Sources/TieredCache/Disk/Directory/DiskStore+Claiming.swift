@@ -4,7 +4,7 @@ import SystemPackage
 // before more is written, so whoever owns the directory next can write before it has read all of it, and
 // the limit holds all the same: what is not known counts as what is claimed. Only a directory that takes
 // long to read has one.
-extension DiskCore {
+extension DiskStore {
     /// Makes sure that what is allocated and reserved stays below the claim.
     ///
     /// - Throws: ``CacheError/Code/localStorage`` if it cannot be raised.
@@ -55,7 +55,7 @@ extension DiskCore {
     }
 }
 
-extension DiskCore.State {
+extension DiskStore.State {
     /// Whether one is to be raised, or made where at least so many entries make it worth while.
     fileprivate func lacksClaim(from least: Int) -> Bool {
         space.lacksClaim(isWorthIt: entries.isLoaded && entries.index.count >= least)

@@ -1,6 +1,6 @@
-import SystemPackage
+public import SystemPackage
 
-extension DiskCore {
+extension DiskStore {
     /// Changes what the record says, the body staying what it is.
     ///
     /// - Throws: what the disk says; memory and disk are as before then.
@@ -131,10 +131,18 @@ extension DiskCore {
         return count == bytes.count ? bytes : nil
     }
 
-    /// Writes the body of an inline record to a file of its own.
+    /// A file that equals the complete body of an entry.
     ///
-    /// - Returns: the path of a complete body; `nil` if it is not complete.
-    func bodyPath(of entry: DiskEntry) throws(CacheError) -> FilePath? {
+    /// A small body kept in its record is written out first. The path is good while the entry is
+    /// leased.
+    ///
+    /// - Returns: `nil` if there is no entry, or not all of it is held.
+    public func bodyPath(for key: CacheKey) throws(CacheError) -> FilePath? {
+        guard let entry = try entry(for: key) else { return nil }
+        return try bodyPath(of: entry)
+    }
+
+    private func bodyPath(of entry: DiskEntry) throws(CacheError) -> FilePath? {
         guard entry.isComplete else { return nil }
         if !access.canWrite, !(try isStillComplete(entry)) { return nil }
         // Who reads the path checks nothing (invariant 2).
@@ -163,7 +171,7 @@ extension DiskCore {
 
     /// Looks again, now that a share in the body keeps the owner from giving up any of it.
     private func isStillComplete(_ entry: DiskEntry) throws(CacheError) -> Bool {
-        guard let again = try lookup(entry.key) else { return false }
+        guard let again = try self.entry(for: entry.key) else { return false }
         return again.generation == entry.generation && again.isComplete
     }
 
@@ -270,7 +278,7 @@ extension DiskEntryState {
         var after = self
         change(&after)
         let body = after.isInline ? Int(after.table.completeLength ?? 0) : 0
-        return DiskCore.cost(after.headLength(of: key) + 8 * after.table.checksums.count + body)
+        return DiskStore.cost(after.headLength(of: key) + 8 * after.table.checksums.count + body)
     }
 
     /// - Returns: the files that nobody needs any more.

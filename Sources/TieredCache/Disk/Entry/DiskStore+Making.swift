@@ -1,16 +1,15 @@
 import SystemPackage
 
-extension DiskCore {
-    /// Starts a new generation; the old one loses its name, unless it is pinned and complete: then it
-    /// keeps that until the new one is complete.
+extension DiskStore {
+    /// Starts a new generation, which follows what has the name as `succession` says.
     ///
-    /// Nothing is on disk until there is a block.
+    /// - Throws: also `.notStorable`.
     func makeEntry(
         for key: CacheKey,
         metadata: [UInt8],
         completeLength: Int64?,
         class entryClass: DiskEntryClass,
-        _ succession: DiskSuccession = DiskSuccession()
+        _ succession: DiskSuccession
     ) throws(CacheError) -> DiskEntry {
         try beginWriting()
         defer { endWriting() }
@@ -34,13 +33,16 @@ extension DiskCore {
         return entry
     }
 
-    /// Stores a complete body: a small one in one file, in one call.
+    /// Stores a complete body, which follows what has the name as `succession` says.
+    ///
+    /// - Throws: also `.notStorable`.
+    @discardableResult
     func store(
         _ bytes: UnsafeRawBufferPointer,
         for key: CacheKey,
         metadata: [UInt8],
         class entryClass: DiskEntryClass,
-        _ succession: DiskSuccession = DiskSuccession()
+        _ succession: DiskSuccession
     ) throws(CacheError) -> DiskEntry {
         guard bytes.count <= options.inlineLimit else {
             let entry = try makeEntry(
@@ -90,7 +92,7 @@ extension DiskCore {
             metadata: metadata,
             flags: flags
         )
-        return DiskEntry(core: self, name: name(of: key), record: record, state: state)
+        return DiskEntry(store: self, name: name(of: key), record: record, state: state)
     }
 
     /// Writes a complete body and its record as one file.

@@ -3,7 +3,7 @@ import SystemPackage
 
 // Room is had before anything is written (invariant 4): below the limit, and above the floor of free
 // space on the volume.
-extension DiskCore {
+extension DiskStore {
     /// The most that files may be allocated.
     var limit: Int64 { state.withLock { $0.space.limit } }
 
@@ -100,8 +100,15 @@ extension DiskCore {
         (Int64(count) + 4095) / 4096 * 4096 + 4096
     }
 
-    /// Changes the limit, and evicts down to it; what is pinned or in use may stay above it.
-    func setLimit(_ bytes: Int64) throws(CacheError) {
+    /// Changes the limit.
+    ///
+    /// A lower one is made true at once, as far as entries may leave: what is pinned or in use may
+    /// stay above it, and nothing is stored until it fits.
+    ///
+    /// - Parameter bytes: the most that files may be allocated; at least
+    ///   ``DiskStoreOptions/minimumLimit``.
+    /// - Throws: ``CacheError/Code/invalidArgument``, or ``CacheError/Code/notOwner``.
+    public func setLimit(_ bytes: Int64) throws(CacheError) {
         try DiskStoreOptions.check(limit: bytes)
         try beginWriting()
         defer { endWriting() }

@@ -3,7 +3,7 @@ import Synchronization
 import SystemPackage
 
 // When entries were used last: exact in memory, written down now and then.
-extension DiskCore {
+extension DiskStore {
     /// Brings the hits since the last time into the order of eviction.
     func foldUses() {
         let now = useTime()
@@ -22,6 +22,9 @@ extension DiskCore {
         let now = timeSource.monotonicTime().nanoseconds
         if state.withLock({ $0.entries.beginFold(at: now) }) { persistUses() }
     }
+
+    /// Writes down which entries were used; otherwise done now and then, and when the store goes.
+    public func flush() { persistUses() }
 
     /// Writes down when the entries in memory were last used.
     ///

@@ -1,6 +1,6 @@
 import SystemPackage
 
-extension DiskCore {
+extension DiskStore {
     /// What lies in our directories and is not ours; it is left alone.
     func reportUnaccounted(_ report: (DiskFinding) -> Void) throws(CacheError) {
         try reportUnaccounted(in: root, "", report) { DiskDirectory.isOurs($0) }

@@ -5,7 +5,7 @@ import SystemPackage
 // XFS allocates more than was written and takes that back when the file is closed. So a young file
 // counts as what was written to it at least, and what was booked of a file that showed something odd
 // is looked at once more when its entry leaves memory.
-extension DiskCore {
+extension DiskStore {
     /// From this age on a file shows what it is allocated, in nanoseconds.
     private static let settlingTime: Int64 = 30_000_000_000
 

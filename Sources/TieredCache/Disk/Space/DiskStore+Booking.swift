@@ -2,7 +2,7 @@ import SystemPackage
 
 // What files are allocated is booked on the slot of the index that has the name, and of an entry without
 // a name on the entry itself.
-extension DiskCore {
+extension DiskStore {
     /// Enters a published entry into index and ledger.
     func publish(
         _ lock: inout NameLock,

@@ -3,13 +3,17 @@ import SystemPackage
 
 // The index is built directory by directory: by a task in the background, and by whoever writes to a
 // directory before its time has come. So a write waits for one of 256, not for all. Until all are there
-// the claim says how much they take at most, see `DiskCore+Claiming`.
-extension DiskCore {
-    /// Builds the index from the snapshot and the directory, once; whoever comes meanwhile waits.
+// the claim says how much they take at most, see `DiskStore+Claiming`.
+extension DiskStore {
+    /// Reads the directory through, once; call it on an I/O thread after opening.
     ///
-    /// - Throws: ``CacheError/Code/localStorage`` if the directory cannot be listed; tried again at
-    ///   the next call.
-    func loadIndex(isCancelled: () -> Bool = { false }) throws(CacheError) {
+    /// - Parameter isCancelled: asked before each of 256 directories; true ends the call, and what is
+    ///   missing in the index is read when it is needed.
+    /// - Throws: ``CacheError/Code/cancelled``, or ``CacheError/Code/localStorage`` if the directory
+    ///   cannot be read; tried again at the next call.
+    public func loadIndex(
+        isCancelled: @Sendable () -> Bool = { false }
+    ) throws(CacheError) {
         if state.withLock({ $0.entries.isLoaded }) { return }
         try loading.withLock { () throws(CacheError) in
             if state.withLock({ $0.entries.isLoaded }) { return }

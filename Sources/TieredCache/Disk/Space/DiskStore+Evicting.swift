@@ -3,7 +3,7 @@ import SystemPackage
 // Who leaves, in this order, each queue by last use: entries prefetched and never used; all others,
 // of which huge ones lose their tail first and go on as a head; heads. What is pinned or leased stays,
 // except that a huge entry in use gives up cold blocks when nothing else is left.
-extension DiskCore {
+extension DiskStore {
     /// What an eviction came to.
     struct Eviction {
         var freed: Int64 = 0
@@ -281,7 +281,7 @@ extension DiskEntry {
             if record != nil { state.record = nil }
             return (record, (slot?.bytes ?? 0) - kept - retired)
         }
-        if let record { core.fileSystem.close(record) }
-        core.releaseDetached(freed, of: name)
+        if let record { fileSystem.close(record) }
+        store?.releaseDetached(freed, of: name)
     }
 }

@@ -1,7 +1,7 @@
 import HTTPCaching
 import SystemPackage
 
-extension DiskCore {
+extension DiskStore {
     /// What a look at directories found.
     struct Scan {
         var slots: [DiskIndex.Slot] = []

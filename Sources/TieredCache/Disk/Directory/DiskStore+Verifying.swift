@@ -12,13 +12,19 @@ public struct DiskVerification: Hashable, Sendable {
     public var repaired = 0
 }
 
-extension DiskCore {
-    /// Reads every block that is held, and compares it with its checksum.
+extension DiskStore {
+    /// Reads everything that is held and compares it with its checksums.
     ///
-    /// `repair` makes damaged blocks gaps, on disk too, and removes what cannot be read.
-    func verify(
+    /// - Parameters:
+    ///   - repair: makes damaged blocks gaps, on disk too, and removes damaged records and bodies without
+    ///     one. What the disk fails to give stays.
+    ///   - report: gets each finding as it is made, on the calling thread; also files that are not
+    ///     the cache's, which are left alone and not counted.
+    /// - Returns: what was found and done.
+    /// - Throws: ``CacheError/Code/notOwner`` where a guest would repair.
+    public func verify(
         repair: Bool,
-        _ report: (DiskFinding) -> Void
+        report: (DiskFinding) -> Void = { _ in }
     ) throws(CacheError) -> DiskVerification {
         if repair { try beginWriting() }
         defer { if repair { endWriting() } }

@@ -25,10 +25,15 @@ public struct DiskEntrySummary: Sendable {
     public var lastUse: Int64
 }
 
-extension DiskCore {
-    /// Every entry, in no order; `report` gets what is wrong with those that are left out.
-    func list(
-        report: (CacheError) -> Void
+extension DiskStore {
+    /// Every entry that is on disk, in no order.
+    ///
+    /// - Parameter report: gets what is wrong with each entry that is left out, since the disk does not
+    ///   give its record.
+    /// - Returns: those that can be read.
+    /// - Throws: ``CacheError/Code/localStorage`` if the directory cannot be read.
+    public func list(
+        report: (CacheError) -> Void = { _ in }
     ) throws(CacheError) -> [DiskEntrySummary] {
         var result: [DiskEntrySummary] = []
         for slot in try slotsToList() {
