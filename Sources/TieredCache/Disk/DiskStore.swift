@@ -8,14 +8,14 @@ import SystemPackage
 /// otherwise, and may be made on any thread. A store works as soon as it is made; the first call that
 /// lists or counts waits until the directory was read through once, one that writes for a 256th of it.
 public final class DiskStore: Sendable {
-    // The store keeps the entries that are open, and they know it weakly. Neither `state` nor an entry's
-    // state is held over a system call; the locks of files are ordered by `LockOrder`.
+    // The store keeps the entries that are open, and they know it weakly. Neither `state` nor an
+    // entry's state is held over a system call; the locks of files are ordered by `LockOrder`.
 
     /// What a store is made with.
     public typealias Options = DiskStoreOptions
 
-    /// All that is decided under the one lock: what stands in one field agrees with the others at every
-    /// instant (invariant 4).
+    /// All that is decided under the one lock: what stands in one field agrees with the others at
+    /// every instant (invariant 4).
     struct State {
         var entries = EntryIndex()
         var space: SpaceLedger

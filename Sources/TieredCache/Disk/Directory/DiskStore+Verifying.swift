@@ -39,9 +39,9 @@ extension DiskStore {
             noteWithheld(slot.name, &result, report)
         }
         for body in scan.orphans {
-            let isOrphan = try withLock(of: body.name) { (_) throws(CacheError) in
-                guard try isStillOrphan(body) else { return false }
-                if repair { try removeOrphan(body) }
+            let isOrphan = try withLock(of: body.name) { (lock) throws(CacheError) in
+                guard try isStillOrphan(lock, body) else { return false }
+                if repair { try removeOrphan(lock, body) }
                 return true
             }
             guard isOrphan else { continue }
@@ -77,7 +77,10 @@ extension DiskStore {
 
     /// Whether a body that had no record when the directory was listed is there, and still has none:
     /// it may be one that is just being made, or that was replaced since.
-    private func isStillOrphan(_ body: EntryBody) throws(CacheError) -> Bool {
+    private func isStillOrphan(
+        _ lock: borrowing NameLock,
+        _ body: EntryBody
+    ) throws(CacheError) -> Bool {
         let isKnown = state.withLock { state in
             state.entries.index[body.name]?.generation == body.generation
                 || state.open.residents[body.name]?.generation == body.generation
@@ -96,7 +99,10 @@ extension DiskStore {
         }
     }
 
-    private func removeOrphan(_ body: EntryBody) throws(CacheError) {
+    private func removeOrphan(
+        _ lock: borrowing NameLock,
+        _ body: EntryBody
+    ) throws(CacheError) {
         let isPinned = try readRecord(of: body.name)?.record.flags.contains(.pinned) ?? false
         do throws(FileSystemError) {
             try sweep(body, isPinned: isPinned)
@@ -121,10 +127,10 @@ extension DiskStore {
             let (damaged, isMissing) = damagedBlocks(found, &blocks)
             guard !damaged.isEmpty else { return }
             let now = try withLock(of: found.name) {
-                (_) throws(CacheError) -> RecordReader.Found? in
+                (lock) throws(CacheError) -> RecordReader.Found? in
                 let now = recordToVerify(found.name, &result, report)
                 if repair, let now, now.isSame(as: found) {
-                    try clear(damaged, of: now, found)
+                    try clear(lock, damaged, of: now, found)
                 }
                 return now
             }
@@ -257,6 +263,7 @@ extension DiskStore {
     /// Writes "not stored" over the checksums of damaged blocks, those apart that were stored anew or
     /// given up since they were looked at.
     private func clear(
+        _ lock: borrowing NameLock,
         _ blocks: [Int],
         of now: RecordReader.Found,
         _ found: RecordReader.Found

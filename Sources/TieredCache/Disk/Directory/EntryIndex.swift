@@ -28,8 +28,8 @@ struct EntryIndex: Sendable {
         loaded[name.shardNumber] && index[name] == nil && !damaged.contains(name)
     }
 
-    /// Whether the record on disk is of this generation: a directory that is not in the index yet was not
-    /// written to.
+    /// Whether the record on disk is of this generation: a directory that is not in the index yet was
+    /// not written to.
     func isCurrent(_ name: EntryName, _ generation: UInt64) -> Bool {
         guard loaded[name.shardNumber] else { return true }
         return index[name]?.generation == generation

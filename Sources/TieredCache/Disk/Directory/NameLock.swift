@@ -1,11 +1,16 @@
 /// Proof that the calling thread holds the lock of an entry's name.
 ///
-/// Functions that need the lock ask for it, so they cannot be called without. It cannot be kept: what
-/// is to be done once the lock is given back is collected here.
+/// Functions that need the lock ask for it, so they cannot be called without; none but the one
+/// below makes it. It cannot be kept: what is to be done once the lock is given back is collected
+/// here.
 struct NameLock: ~Copyable {
     let name: EntryName
     /// What left memory meanwhile: to say when it was used takes the lock of its own name.
     var leaving = LeavingEntries()
+
+    fileprivate init(name: EntryName) {
+        self.name = name
+    }
 }
 
 extension DiskStore {

@@ -11,8 +11,8 @@ extension DiskStore {
             state.isPublished = false
         }
         do throws(FileSystemError) {
-            try withLock(of: entry.name) { (_) throws(FileSystemError) in
-                try makeBodyWritable(entry)
+            try withLock(of: entry.name) { (lock) throws(FileSystemError) in
+                try makeBodyWritable(lock, entry)
             }
         } catch {
             throw entryError(error, entry.name)
@@ -20,7 +20,10 @@ extension DiskStore {
         entry.refreshHotBody()
     }
 
-    private func makeBodyWritable(_ entry: DiskEntry) throws(FileSystemError) {
+    private func makeBodyWritable(
+        _ lock: borrowing NameLock,
+        _ entry: DiskEntry
+    ) throws(FileSystemError) {
         let needsFile = entry.state.withLock { state in
             state.body != nil && !state.isBodyWritable && !state.isInline && !state.isDetached
         }
@@ -144,17 +147,17 @@ extension DiskStore {
     ) throws(FileSystemError) {
         let (isDetached, isPublished) = entry.state.withLock { ($0.isDetached, $0.isPublished) }
         // A successor has a record only once it is complete.
-        if entry.isSuccessor { return try bookDetached(entry) }
+        if entry.isSuccessor { return try bookDetached(lock, entry) }
         if isDetached {
             // Removed while it was being filled; a body created meanwhile must not keep its name.
             if let entries { try unlinkIfPresent(entry.name.body(entry.generation), in: entries) }
-            return try bookDetached(entry)
+            return try bookDetached(lock, entry)
         }
         if isPublished {
-            let file = try tableFile(of: entry)
+            let file = try tableFile(lock, of: entry)
             let offset = entry.record.tableOffset + 8 * Int64(blocks.lowerBound)
             try fileSystem.write(Self.encode(checksums), to: file, at: offset)
-            return try book(entry, file)
+            return try book(lock, entry, file)
         }
         let head = entry.record.encode(table: entry.state.withLock { $0.table.checksums })
         let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -177,7 +180,10 @@ extension DiskStore {
         }
     }
 
-    private func tableFile(of entry: DiskEntry) throws(FileSystemError) -> OpenFile {
+    private func tableFile(
+        _ lock: borrowing NameLock,
+        of entry: DiskEntry
+    ) throws(FileSystemError) -> OpenFile {
         if let file = entry.state.withLock({ $0.record }) { return file }
         guard let entries else { throw FileSystemError(.open, .noSuchFileOrDirectory) }
         let file = try openFile(entry.name.record, in: entries, .readWrite)

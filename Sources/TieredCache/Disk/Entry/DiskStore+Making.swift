@@ -122,7 +122,7 @@ extension DiskStore {
         try withLock(of: entry.name) { (lock) throws(CacheError) in
             if entry.isSuperseded {
                 // Removed while it was being filled: only its leases still want it.
-                return try keepInMemoryless(bytes, checksum, entry)
+                return try keepInMemoryless(lock, bytes, checksum, entry)
             }
             _ = try inheritPin(&lock, entry, succession)
             var record = entry.record
@@ -168,6 +168,7 @@ extension DiskStore {
     }
 
     private func keepInMemoryless(
+        _ lock: borrowing NameLock,
         _ bytes: UnsafeRawBufferPointer,
         _ checksum: UInt64,
         _ entry: DiskEntry
@@ -178,7 +179,7 @@ extension DiskStore {
             try fileSystem.write(bytes, to: file, at: 0)
             entry.state.withLock { $0.table.hold(0, checksum: checksum) }
             entry.refreshHotBody()
-            try bookDetached(entry)
+            try bookDetached(lock, entry)
         } catch {
             throw entryError(error, entry.name)
         }

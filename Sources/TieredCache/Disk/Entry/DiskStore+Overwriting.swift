@@ -22,7 +22,7 @@ extension DiskStore {
     ) throws(CacheError) -> Bool {
         try beginWriting()
         defer { endWriting() }
-        return withLock(of: entry.name) { _ in
+        return withLock(of: entry.name) { lock in
             // A scan of its directory takes a head that is half written for damage.
             guard state.withLock({ $0.entries.hasLoaded(entry.name.shardNumber) }) else {
                 return false
@@ -33,7 +33,7 @@ extension DiskStore {
                 before.headLength(of: entry.key) <= Self.longestHead
             else { return false }
             do throws(FileSystemError) {
-                guard try overwriteHead(of: entry, before, metadata) else { return false }
+                guard try overwriteHead(lock, of: entry, before, metadata) else { return false }
             } catch {
                 return false  // The attempt to replace the record tells what is wrong.
             }
@@ -46,6 +46,7 @@ extension DiskStore {
     }
 
     private func overwriteHead(
+        _ lock: borrowing NameLock,
         of entry: DiskEntry,
         _ before: DiskEntryState,
         _ metadata: [UInt8]
@@ -64,10 +65,10 @@ extension DiskStore {
         let head = record.encode(table: [])
         // Another program may have put another record there.
         guard count == fixed.count, fixed[..<8] == head[..<8],
-            fixed[24...] == head[24..<fixed.count], try isAsVerified(file, entry)
+            fixed[24...] == head[24..<fixed.count], try isAsVerified(lock, file, entry)
         else { return false }
         try overwrite(file, with: head, keepingUseIn: fixed)
-        try didChangeRecord(file, of: entry)
+        try didChangeRecord(lock, file, of: entry)
         return true
     }
 

@@ -95,14 +95,19 @@ extension DiskStore {
             fileSystem.close(file)
         }
         let recordBytes = bookedRecord(status, of: entry)
-        bookReplaced(entry, recordBytes: recordBytes, keepsOld: before.isInline)
+        bookReplaced(lock, entry, recordBytes: recordBytes, keepsOld: before.isInline)
     }
 
     /// Books a record that was replaced.
     ///
     /// `keepsOld`: the old file is still open for readers; it stays allocated, and is booked on the
     /// entry until that goes.
-    private func bookReplaced(_ entry: DiskEntry, recordBytes: Int64, keepsOld: Bool) {
+    private func bookReplaced(
+        _ lock: borrowing NameLock,
+        _ entry: DiskEntry,
+        recordBytes: Int64,
+        keepsOld: Bool
+    ) {
         let isPinned = entry.isPinned
         let kept = state.withLock { state -> Int64 in
             // Where it is about to be evicted nothing says how long the old one was: about as this one.
@@ -243,8 +248,8 @@ extension DiskStore {
             state.flags.remove(.inline)
             state.changes += 1
         }
-        bookReplaced(entry, recordBytes: 0, keepsOld: true)
-        try book(entry, file)
+        bookReplaced(lock, entry, recordBytes: 0, keepsOld: true)
+        try book(lock, entry, file)
         fileSystem.close(file)
         entry.refreshHotBody()
         return true

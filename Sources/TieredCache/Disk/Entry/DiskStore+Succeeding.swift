@@ -100,7 +100,7 @@ extension DiskStore {
         _ entry: DiskEntry,
         _ succession: DiskSuccession
     ) throws(CacheError) -> Bool {
-        guard let isComplete = try isPinnedComplete(lock.name, entry) else { return false }
+        guard let isComplete = try isPinnedComplete(lock, entry) else { return false }
         guard !succession.sparesPinned else {
             throw CacheError(.notStorable, "what is stored of \(entry.key.redacted) is pinned")
         }
@@ -113,9 +113,10 @@ extension DiskStore {
     ///
     /// - Throws: where a pinned record cannot be read just now, so that it cannot be told.
     private func isPinnedComplete(
-        _ name: EntryName,
+        _ lock: borrowing NameLock,
         _ entry: DiskEntry
     ) throws(CacheError) -> Bool? {
+        let name = lock.name
         let (open, isPinned) = state.withLock { state in
             (state.open.residents[name], state.entries.index[name]?.queue == .pinned)
         }

@@ -48,13 +48,22 @@ extension DiskStore {
     }
 
     /// Books what the files of a published entry are allocated now.
-    func book(_ entry: DiskEntry, _ record: OpenFile) throws(FileSystemError) {
+    func book(
+        _ lock: borrowing NameLock,
+        _ entry: DiskEntry,
+        _ record: OpenFile
+    ) throws(FileSystemError) {
         let bodyBytes = try bodyBytes(of: entry)
         let recordBytes = bookedRecord(try fileSystem.status(of: record), of: entry)
-        book(entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
+        book(lock, entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
     }
 
-    func book(_ entry: DiskEntry, recordBytes: Int64, bodyBytes: Int64) {
+    func book(
+        _ lock: borrowing NameLock,
+        _ entry: DiskEntry,
+        recordBytes: Int64,
+        bodyBytes: Int64
+    ) {
         let isInline = entry.state.withLock { $0.isInline }
         state.withLock { state in
             let delta = state.entries.index.update(entry.name, generation: entry.generation) {
@@ -68,11 +77,18 @@ extension DiskStore {
     }
 
     /// Books the body of an entry that has no name, or none yet, on the entry itself.
-    func bookDetached(_ entry: DiskEntry) throws(FileSystemError) {
-        bookDetached(entry, bytes: try bodyBytes(of: entry))
+    func bookDetached(
+        _ lock: borrowing NameLock,
+        _ entry: DiskEntry
+    ) throws(FileSystemError) {
+        bookDetached(lock, entry, bytes: try bodyBytes(of: entry))
     }
 
-    private func bookDetached(_ entry: DiskEntry, bytes: Int64) {
+    private func bookDetached(
+        _ lock: borrowing NameLock,
+        _ entry: DiskEntry,
+        bytes: Int64
+    ) {
         let delta = entry.state.withLock { state in
             defer { state.detachedBytes = bytes }
             return bytes - state.detachedBytes
@@ -83,13 +99,17 @@ extension DiskStore {
     /// What a failed write left is allocated all the same; where the disk does not tell how much, that
     /// is as much as it can be, and looked at once more later.
     func bookAfterFailure(_ entry: DiskEntry, wrote count: Int) {
-        withLock(of: entry.name) { _ in
+        withLock(of: entry.name) { lock in
             let (record, isPublished) = entry.state.withLock {
                 ($0.record, $0.isPublished && !$0.isDetached)
             }
             guard isPublished, let slot = state.withLock({ $0.entries.index[entry.name] }) else {
                 let known = entry.state.withLock { $0.detachedBytes }
-                return bookDetached(entry, bytes: bodyBytes(of: entry, atMost: count, above: known))
+                return bookDetached(
+                    lock,
+                    entry,
+                    bytes: bodyBytes(of: entry, atMost: count, above: known)
+                )
             }
             let body = bodyBytes(of: entry, atMost: count, above: slot.bodyBytes)
             var recordBytes = slot.recordBytes + Self.cost(8192)
@@ -98,7 +118,7 @@ extension DiskStore {
             } catch {
                 didNotSettle(entry)
             }
-            book(entry, recordBytes: recordBytes, bodyBytes: body)
+            book(lock, entry, recordBytes: recordBytes, bodyBytes: body)
         }
     }
 

@@ -152,19 +152,20 @@ extension DiskStore {
             let isTaken = state.withLock { $0.entries.index[victim.name] != nil }
             let found = isTaken ? nil : try recordToEvict(lock, victim)
             gone.key = found?.record.key ?? gone.key
-            if let found, let kept = pinned(victim, found) {
+            if let found, let kept = pinned(lock, victim, found) {
                 didSpare(kept, chosenAs: victim)
                 return false
             }
             var left = victim
-            let isRemoved = removeFiles(&left, andRecord: !isTaken)
-            finishRemoval(of: victim, left: isRemoved ? nil : left, isTaken: isTaken)
+            let isRemoved = removeFiles(lock, &left, andRecord: !isTaken)
+            finishRemoval(lock, of: victim, left: isRemoved ? nil : left, isTaken: isTaken)
             return isRemoved
         }
     }
 
     /// What a victim is by now, if it was pinned since it was chosen: it was out of the index by then.
     private func pinned(
+        _ lock: borrowing NameLock,
         _ victim: DiskIndex.Slot,
         _ found: RecordReader.Found
     ) -> DiskIndex.Slot? {
@@ -187,7 +188,12 @@ extension DiskStore {
     }
 
     /// `left` is what is still there, after a failure.
-    private func finishRemoval(of victim: DiskIndex.Slot, left: DiskIndex.Slot?, isTaken: Bool) {
+    private func finishRemoval(
+        _ lock: borrowing NameLock,
+        of victim: DiskIndex.Slot,
+        left: DiskIndex.Slot?,
+        isTaken: Bool
+    ) {
         let late = state.withLock { state -> DiskEntry? in
             state.entries.didChange(victim.name)
             if let left {
@@ -210,7 +216,11 @@ extension DiskStore {
     }
 
     /// - Returns: whether all is gone; `victim` is what is left.
-    private func removeFiles(_ victim: inout DiskIndex.Slot, andRecord: Bool) -> Bool {
+    private func removeFiles(
+        _ lock: borrowing NameLock,
+        _ victim: inout DiskIndex.Slot,
+        andRecord: Bool
+    ) -> Bool {
         guard let entries else { return false }
         do throws(FileSystemError) {
             if andRecord {

@@ -18,7 +18,7 @@ extension DiskStore {
             else { return false }
             do throws(FileSystemError) {
                 var left = victim
-                try giveUpTail(of: found, &left)
+                try giveUpTail(lock, of: found, &left)
                 left.queue = .heads
                 left.verification = 0
                 state.withLock { state in
@@ -37,6 +37,7 @@ extension DiskStore {
     }
 
     private func giveUpTail(
+        _ lock: borrowing NameLock,
         of found: RecordReader.Found,
         _ slot: inout DiskIndex.Slot
     ) throws(FileSystemError) {
@@ -92,9 +93,9 @@ extension DiskStore {
     func giveUpColdBlocks(_ count: Int64) -> Int64 {
         var freed: Int64 = 0
         for entry in state.withLock({ $0.hugeResidents(options.hugeBody) }) where freed < count {
-            withLock(of: entry.name) { _ in
+            withLock(of: entry.name) { lock in
                 do throws(FileSystemError) {
-                    freed += try giveUpColdBlocks(of: entry, count - freed)
+                    freed += try giveUpColdBlocks(lock, of: entry, count - freed)
                 } catch {
                     // Where a guest reads it, nothing is wrong.
                     if error.errno != .resourceBusy { self.count(\.housekeepingErrors) }
@@ -105,6 +106,7 @@ extension DiskStore {
     }
 
     private func giveUpColdBlocks(
+        _ lock: borrowing NameLock,
         of entry: DiskEntry,
         _ count: Int64
     ) throws(FileSystemError) -> Int64 {
@@ -125,7 +127,7 @@ extension DiskStore {
         let free = entry.giveUp(runs)
         defer {
             entry.endGivingUp(free)
-            bookQuietly(entry, record)
+            bookQuietly(lock, entry, record)
         }
         for run in free {
             let start = Int64(run.lowerBound) * BlockTable.blockSize
@@ -140,9 +142,13 @@ extension DiskStore {
         guard try fileSystem.lock(body) else { throw FileSystemError(.lock, .resourceBusy) }
     }
 
-    private func bookQuietly(_ entry: DiskEntry, _ record: OpenFile) {
+    private func bookQuietly(
+        _ lock: borrowing NameLock,
+        _ entry: DiskEntry,
+        _ record: OpenFile
+    ) {
         do throws(FileSystemError) {
-            try book(entry, record)
+            try book(lock, entry, record)
         } catch {
             count(\.housekeepingErrors)
         }

@@ -23,16 +23,20 @@ extension DiskStore {
             if entry.isSuccessor { return giveUpSuccessor(&lock) }
             let (slot, limit) = state.withLock { ($0.entries.index[name], $0.space.limit) }
             guard let slot, slot.generation == entry.generation else { return false }
-            let isAside = slot.bytes <= limit / 4 && setAsideQuietly(slot, limit)
+            let isAside = slot.bytes <= limit / 4 && setAsideQuietly(lock, slot, limit)
             if !isAside { try removeFiles(&lock) }
             replace(&lock, with: nil, slot: nil, because: .corrupted, of: entry.key)
             return isAside
         }
     }
 
-    private func setAsideQuietly(_ slot: DiskIndex.Slot, _ limit: Int64) -> Bool {
+    private func setAsideQuietly(
+        _ lock: borrowing NameLock,
+        _ slot: DiskIndex.Slot,
+        _ limit: Int64
+    ) -> Bool {
         do throws(FileSystemError) {
-            try setAside(slot, limit)
+            try setAside(lock, slot, limit)
             return true
         } catch {
             count(\.housekeepingErrors)
@@ -102,7 +106,11 @@ extension DiskStore {
         if isEmptied { emptyQuarantine() }
     }
 
-    private func setAside(_ slot: DiskIndex.Slot, _ limit: Int64) throws(FileSystemError) {
+    private func setAside(
+        _ lock: borrowing NameLock,
+        _ slot: DiskIndex.Slot,
+        _ limit: Int64
+    ) throws(FileSystemError) {
         guard let entries else { return }
         do throws(FileSystemError) {
             try fileSystem.makeDirectory(DiskDirectory.quarantine, in: root)

@@ -50,12 +50,12 @@ extension DiskStore {
         let isDue = isLast ? use != last : use >= last &+ 60_000_000_000 || last > use
         guard isDue, lock.beginWrite() else { return use == last }
         defer { endWriting() }
-        return withLock(of: entry.name) { _ in
+        return withLock(of: entry.name) { lock in
             let (isPublished, isDetached) = entry.state.withLock { ($0.isPublished, $0.isDetached) }
             let isCurrent = state.withLock { $0.entries.isCurrent(entry.name, entry.generation) }
             guard isPublished, !isDetached, isCurrent else { return true }
             do throws(FileSystemError) {
-                try writeLastUse(use, entry)
+                try writeLastUse(lock, use, entry)
                 entry.persistedUse.store(use, ordering: .relaxed)
             } catch {
                 // A use that is forgotten costs at worst an early eviction.
@@ -65,18 +65,26 @@ extension DiskStore {
         }
     }
 
-    private func writeLastUse(_ use: UInt64, _ entry: DiskEntry) throws(FileSystemError) {
+    private func writeLastUse(
+        _ lock: borrowing NameLock,
+        _ use: UInt64,
+        _ entry: DiskEntry
+    ) throws(FileSystemError) {
         guard let entries else { return }
         let file = try openFile(entry.name.record, in: entries, .readWrite)
         defer { fileSystem.close(file) }
-        let isVerified = try isAsVerified(file, entry)
-        try writeLastUse(use, to: file)
-        if isVerified { try didChangeRecord(file, of: entry) }
+        let isVerified = try isAsVerified(lock, file, entry)
+        try writeLastUse(lock, use, to: file)
+        if isVerified { try didChangeRecord(lock, file, of: entry) }
     }
 
     /// Whether a record that was opened by its name is the file whose body was verified, unchanged since;
     /// true where it has no body.
-    func isAsVerified(_ file: OpenFile, _ entry: DiskEntry) throws(FileSystemError) -> Bool {
+    func isAsVerified(
+        _ lock: borrowing NameLock,
+        _ file: OpenFile,
+        _ entry: DiskEntry
+    ) throws(FileSystemError) -> Bool {
         let (isInline, verification) = entry.state.withLock { ($0.isInline, $0.verification) }
         guard isInline else { return true }
         return try fileSystem.status(of: file).verification == verification
@@ -84,8 +92,12 @@ extension DiskStore {
 
     /// The record was changed in place: what was verified of a body in the same file stays so.
     ///
-    /// Only after ``isAsVerified(_:_:)``, or the bytes of another program would count as verified.
-    func didChangeRecord(_ file: OpenFile, of entry: DiskEntry) throws(FileSystemError) {
+    /// Only after ``isAsVerified(_:_:_:)``, or the bytes of another program would count as verified.
+    func didChangeRecord(
+        _ lock: borrowing NameLock,
+        _ file: OpenFile,
+        of entry: DiskEntry
+    ) throws(FileSystemError) {
         guard entry.state.withLock({ $0.isInline }) else { return }
         let verification = try fileSystem.status(of: file).verification
         entry.state.withLock { $0.verification = verification }
@@ -98,7 +110,11 @@ extension DiskStore {
 
     /// Writes the word, and makes the record a current one if it is older: its last use is in other
     /// units there, so both are one write.
-    private func writeLastUse(_ use: UInt64, to file: OpenFile) throws(FileSystemError) {
+    private func writeLastUse(
+        _ lock: borrowing NameLock,
+        _ use: UInt64,
+        to file: OpenFile
+    ) throws(FileSystemError) {
         var head = [UInt8](repeating: 0, count: 24)
         let count = try head.withUnsafeMutableBytesThrowing { (buffer) throws(FileSystemError) in
             try fileSystem.read(file, into: buffer, at: 0)
@@ -118,11 +134,11 @@ extension DiskStore {
     func upgrade(_ found: RecordReader.Found) {
         guard let entries, lock.beginWrite() else { return }
         defer { endWriting() }
-        withLock(of: found.name) { _ in
+        withLock(of: found.name) { lock in
             do throws(FileSystemError) {
                 let file = try openFile(found.name.record, in: entries, .readWrite)
                 defer { fileSystem.close(file) }
-                try writeLastUse(found.record.lastUse, to: file)
+                try writeLastUse(lock, found.record.lastUse, to: file)
             } catch {
                 // It stays readable as it is, and is tried again at the next start.
                 count(\.housekeepingErrors)

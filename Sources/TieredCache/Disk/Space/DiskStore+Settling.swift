@@ -41,7 +41,7 @@ extension DiskStore {
         defer { endWriting() }
         // What was allocated ahead is given back with the last descriptor.
         if let file = entry.giveUpBody() { fileSystem.close(file) }
-        withLock(of: entry.name) { _ in
+        withLock(of: entry.name) { lock in
             guard entry.mustSettle else { return }
             do throws(FileSystemError) {
                 let record = try fileSystem.status(of: entry.name.record, in: entries)
@@ -52,7 +52,7 @@ extension DiskStore {
                     let body = try fileSystem.status(of: path, in: entries)
                     bodyBytes = booked(body, atLeast: entry.written.body)
                 }
-                book(entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
+                book(lock, entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
             } catch {
                 // It stays booked as it was written.
                 count(\.housekeepingErrors)
