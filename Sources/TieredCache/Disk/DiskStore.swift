@@ -280,6 +280,20 @@ public final class DiskStore: Sendable {
         state.withLock { $0.counters[keyPath: counter] += 1 }
     }
 
+    /// Does what the store can go on without; counts it where the disk refuses.
+    ///
+    /// - Returns: whether it was done.
+    @discardableResult
+    func attempt(_ body: () throws(FileSystemError) -> Void) -> Bool {
+        do throws(FileSystemError) {
+            try body()
+            return true
+        } catch {
+            count(\.housekeepingErrors)
+            return false
+        }
+    }
+
     /// Nanoseconds since 1970, as recency is kept.
     func useTime() -> UInt64 { UInt64(clamping: timeSource.wallTime().nanoseconds) }
 }

@@ -44,12 +44,10 @@ extension DiskStore {
                 return claim
             }
             guard let claim else { return }
-            do throws(FileSystemError) {
+            attempt { () throws(FileSystemError) in
                 // What was removed must not come back below a lower claim: that commits the journal.
                 try fileSystem.sync(entries, dataOnly: false)
                 try LockFile(claim: claim).write(to: lockFile, fileSystem)
-            } catch {
-                count(\.housekeepingErrors)
             }
         }
     }

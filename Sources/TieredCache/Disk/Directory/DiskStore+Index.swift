@@ -163,12 +163,4 @@ extension DiskStore {
         if isPinned { try syncNames(of: body.name) }
         try unlinkIfPresent(body.path, in: entries)
     }
-
-    private func attempt(_ body: () throws(FileSystemError) -> Void) {
-        do throws(FileSystemError) {
-            try body()
-        } catch {
-            count(\.housekeepingErrors)
-        }
-    }
 }

@@ -76,12 +76,8 @@ extension DiskStore {
                 state.space.book(-bytes)
             }
         }
-        do throws(FileSystemError) {
-            // Or a power cut could bring it back beside what was done since.
-            try fileSystem.sync(root, dataOnly: false)
-        } catch {
-            count(\.housekeepingErrors)
-        }
+        // Or a power cut could bring it back beside what was done since.
+        attempt { () throws(FileSystemError) in try fileSystem.sync(root, dataOnly: false) }
     }
 
     /// Writes the index down, once nothing is written any more and before the lock is given up.
@@ -101,12 +97,10 @@ extension DiskStore {
         let cost = Self.cost(bytes) + size
         guard state.withLock({ $0.space.admit(cost, isLastTry: true) }) == .granted else { return }
         defer { endReservation(cost) }
-        do throws(FileSystemError) {
+        // Without it the next start reads the directory.
+        attempt { () throws(FileSystemError) in
             try unlinkIfPresent(IndexSnapshot.name, in: staging)
             try writeSnapshot(of: known, in: staging)
-        } catch {
-            // The next start reads the directory.
-            count(\.housekeepingErrors)
         }
     }
 

@@ -259,11 +259,7 @@ extension DiskStore {
             return (file, try fill(file))
         } catch {
             fileSystem.close(file)
-            do throws(FileSystemError) {
-                try unlinkIfPresent(path, in: directory)
-            } catch {
-                count(\.housekeepingErrors)
-            }
+            attempt { () throws(FileSystemError) in try unlinkIfPresent(path, in: directory) }
             throw error
         }
     }

@@ -258,10 +258,8 @@ extension DiskStore {
     /// Removes a body that no record speaks of.
     func discardBody(_ name: EntryName, _ generation: UInt64) {
         guard let entries else { return }
-        do throws(FileSystemError) {
+        attempt { () throws(FileSystemError) in
             try unlinkIfPresent(name.body(generation), in: entries)
-        } catch {
-            count(\.housekeepingErrors)
         }
     }
 }

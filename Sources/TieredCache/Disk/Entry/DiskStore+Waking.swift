@@ -50,12 +50,7 @@ extension DiskStore {
         _ file: OpenFile,
         _ verification: UInt64
     ) throws(FileSystemError) -> Bool {
-        do throws(FileSystemError) {
-            return try fileSystem.status(of: file).verification == verification
-        } catch {
-            fileSystem.close(file)
-            throw error
-        }
+        try statusOrClose(file).verification == verification
     }
 
     /// Lets go of what is known about a file that somebody else changed or removed.

@@ -81,12 +81,6 @@ struct ResidentTable {
         return entry
     }
 
-    /// Whether somebody besides this table holds the entry.
-    mutating func isLeased(_ name: EntryName) -> Bool {
-        guard let number = byName[name] else { return false }
-        return !isKnownUniquelyReferenced(&entries[number])
-    }
-
     /// The names that are in use.
     mutating func leasedNames() -> [EntryName] {
         var result: [EntryName] = []

@@ -127,7 +127,7 @@ extension DiskStore {
         let free = entry.giveUp(runs)
         defer {
             entry.endGivingUp(free)
-            bookQuietly(lock, entry, record)
+            attempt { () throws(FileSystemError) in try book(lock, entry, record) }
         }
         for run in free {
             let start = Int64(run.lowerBound) * BlockTable.blockSize
@@ -140,18 +140,6 @@ extension DiskStore {
     /// Takes the lock of a body until it is closed; a guest that reads it has a share.
     private func requireUnshared(_ body: OpenFile) throws(FileSystemError) {
         guard try fileSystem.lock(body) else { throw FileSystemError(.lock, .resourceBusy) }
-    }
-
-    private func bookQuietly(
-        _ lock: borrowing NameLock,
-        _ entry: DiskEntry,
-        _ record: OpenFile
-    ) {
-        do throws(FileSystemError) {
-            try book(lock, entry, record)
-        } catch {
-            count(\.housekeepingErrors)
-        }
     }
 }
 

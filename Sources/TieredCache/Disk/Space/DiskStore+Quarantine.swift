@@ -23,24 +23,13 @@ extension DiskStore {
             if entry.isSuccessor { return giveUpSuccessor(&lock) }
             let (slot, limit) = state.withLock { ($0.entries.index[name], $0.space.limit) }
             guard let slot, slot.generation == entry.generation else { return false }
-            let isAside = slot.bytes <= limit / 4 && setAsideQuietly(lock, slot, limit)
+            var isAside = slot.bytes <= limit / 4
+            if isAside {
+                isAside = attempt { () throws(FileSystemError) in try setAside(lock, slot, limit) }
+            }
             if !isAside { try removeFiles(&lock) }
             replace(&lock, with: nil, slot: nil, because: .corrupted, of: entry.key)
             return isAside
-        }
-    }
-
-    private func setAsideQuietly(
-        _ lock: borrowing NameLock,
-        _ slot: DiskIndex.Slot,
-        _ limit: Int64
-    ) -> Bool {
-        do throws(FileSystemError) {
-            try setAside(lock, slot, limit)
-            return true
-        } catch {
-            count(\.housekeepingErrors)
-            return false
         }
     }
 
@@ -59,7 +48,8 @@ extension DiskStore {
     func emptyQuarantine(of name: EntryName? = nil) -> Int64 {
         guard state.withLock({ $0.space.quarantined > 0 }) else { return 0 }
         var freed: Int64 = 0
-        do throws(FileSystemError) {
+        // What is gone meanwhile, or what the disk refuses, costs space, not correctness.
+        attempt { () throws(FileSystemError) in
             let directory = try open(DiskDirectory.quarantine, in: root, .directory)
             defer { fileSystem.close(directory) }
             for item in try quarantinedFiles(in: directory)
@@ -68,9 +58,6 @@ extension DiskStore {
                 try fileSystem.unlink(item, in: directory)
                 freed += bytes
             }
-        } catch {
-            // Gone meanwhile, or a disk that refuses: it costs space, not correctness.
-            count(\.housekeepingErrors)
         }
         state.withLock { $0.space.bookQuarantined(-freed) }
         return freed

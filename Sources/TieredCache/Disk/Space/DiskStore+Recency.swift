@@ -54,12 +54,10 @@ extension DiskStore {
             let (isPublished, isDetached) = entry.state.withLock { ($0.isPublished, $0.isDetached) }
             let isCurrent = state.withLock { $0.entries.isCurrent(entry.name, entry.generation) }
             guard isPublished, !isDetached, isCurrent else { return true }
-            do throws(FileSystemError) {
+            // A use that is forgotten costs at worst an early eviction.
+            attempt { () throws(FileSystemError) in
                 try writeLastUse(lock, use, entry)
                 entry.persistedUse.store(use, ordering: .relaxed)
-            } catch {
-                // A use that is forgotten costs at worst an early eviction.
-                count(\.housekeepingErrors)
             }
             return true
         }
@@ -134,14 +132,12 @@ extension DiskStore {
     func upgrade(_ found: RecordReader.Found) {
         guard let entries, lock.beginWrite() else { return }
         defer { endWriting() }
-        withLock(of: found.name) { lock in
-            do throws(FileSystemError) {
+        withLock(of: found.name) { lock -> Void in
+            // Else it stays readable as it is, and is tried again at the next start.
+            attempt { () throws(FileSystemError) in
                 let file = try openFile(found.name.record, in: entries, .readWrite)
                 defer { fileSystem.close(file) }
                 try writeLastUse(lock, found.record.lastUse, to: file)
-            } catch {
-                // It stays readable as it is, and is tried again at the next start.
-                count(\.housekeepingErrors)
             }
         }
     }

@@ -43,7 +43,8 @@ extension DiskStore {
         if let file = entry.giveUpBody() { fileSystem.close(file) }
         withLock(of: entry.name) { lock in
             guard entry.mustSettle else { return }
-            do throws(FileSystemError) {
+            // Where it fails, it stays booked as it was written.
+            attempt { () throws(FileSystemError) in
                 let record = try fileSystem.status(of: entry.name.record, in: entries)
                 let recordBytes = booked(record, atLeast: entry.written.record)
                 var bodyBytes: Int64 = 0
@@ -53,9 +54,6 @@ extension DiskStore {
                     bodyBytes = booked(body, atLeast: entry.written.body)
                 }
                 book(lock, entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
-            } catch {
-                // It stays booked as it was written.
-                count(\.housekeepingErrors)
             }
         }
     }
