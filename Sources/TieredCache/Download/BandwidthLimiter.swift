@@ -23,7 +23,7 @@ final class BandwidthLimiter: Sendable {
     private let state: Guarded<State>
     private let time: any TimeSource
     /// Without limits the hot path is one comparison.
-    private let isUnlimited: Bool
+    let isUnlimited: Bool
 
     init(_ limits: BandwidthLimits, time: any TimeSource) {
         let now = time.monotonicTime()

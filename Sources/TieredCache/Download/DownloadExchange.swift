@@ -31,6 +31,7 @@ struct DownloadExchange: Sendable {
         let requestTime = time.wallTime()
         run.requests += 1
         let response: TransportResponse
+        run.sink.willWait()
         watchdog.arm()
         do {
             response = try await transport.send(transportRequest(run.machine.plan))
@@ -79,6 +80,7 @@ struct DownloadExchange: Sendable {
         // The sink is told of nothing that has still to be compared.
         if !run.machine.isComparing { try await handOnHead(&run) }
         guard kind != .notModified else {
+            if !response.body.isNextAtHand { run.sink.willWait() }
             await drain(response.body, response.head)
             return .finish(.notModified)
         }
@@ -114,6 +116,7 @@ struct DownloadExchange: Sendable {
         while true {
             let chunk: BodyChunk?
             let asked = watchdog.arm()
+            if !body.isNextAtHand { run.sink.willWait() }
             do {
                 chunk = try await body.next()
             } catch {
@@ -137,6 +140,7 @@ struct DownloadExchange: Sendable {
         while true {
             let chunk: BodyChunk?
             watchdog.arm()
+            if !body.isNextAtHand { run.sink.willWait() }
             do {
                 chunk = try await body.next()
             } catch {

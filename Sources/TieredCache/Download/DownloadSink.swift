@@ -17,6 +17,9 @@ package protocol DownloadSink: Sendable {
     /// `.continuing` some of them may be held already; they are the same bytes.
     func write(_ chunk: BodyChunk, at offset: Int64) async throws(CacheError)
 
+    /// Nothing more is at hand: the download waits for the origin, after this returns.
+    func willWait()
+
     /// Whether nobody wants the bytes from `offset` on, asked after each write.
     func shouldStop(at offset: Int64) -> Bool
 
@@ -41,6 +44,7 @@ package protocol DownloadSink: Sendable {
 }
 
 extension DownloadSink {
+    package func willWait() {}
     package func shouldStop(at offset: Int64) -> Bool { false }
     package func canReplaceGeneration() -> Bool { true }
     package func storedRun(near offset: Int64) -> Range<Int64>? { nil }

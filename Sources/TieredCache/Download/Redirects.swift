@@ -28,9 +28,16 @@ package struct RedirectChain: Hashable, Sendable {
     /// How many redirects were followed.
     package var count: Int { visited.count - 1 }
 
-    /// The narrowest place that the way has been to: from there it may go to places like it.
-    private var reach: TargetURI.Reach
     private var visited: [Hop]
+    /// Whether a response has come from an address of this machine.
+    private var hasReachedMachine = false
+
+    /// The narrowest place that the way has been to: from there it may go to places like it.
+    ///
+    /// Computed where a redirect asks, since most downloads follow none.
+    private var reach: TargetURI.Reach {
+        hasReachedMachine ? .machine : visited.map(\.target.reach).min() ?? .anywhere
+    }
 
     private struct Hop: Hashable {
         let method: HTTPRequest.Method
@@ -51,7 +58,6 @@ package struct RedirectChain: Hashable, Sendable {
         self.target = target.withoutUserinfo
         self.method = method
         visited = [Hop(method: method, target: target.withoutUserinfo)]
-        reach = target.reach
         if let home, home != target.origin { dropsCredentials = true }
     }
 
@@ -110,14 +116,13 @@ package struct RedirectChain: Hashable, Sendable {
     /// - Returns: ``Step/refuse(_:)`` where a redirect has led there by a name.
     package mutating func didReachMachine(staysOutside: Bool) -> Step {
         guard staysOutside, count > 0, reach != .machine else {
-            reach = .machine
+            hasReachedMachine = true
             return .none
         }
         return .refuse("to \(target.origin), a name for \(TargetURI.Reach.machine.place)")
     }
 
     private mutating func go(to hop: Hop) {
-        reach = min(reach, hop.target.reach)
         if hop.target.origin != target.origin { dropsCredentials = true }
         if hop.method != method { keepsBody = false }
         target = hop.target

@@ -73,13 +73,13 @@ extension DownloadOperation {
 extension FillSink {
     /// Keeps bytes that go past the entry of the whole; a disk that refuses ends the keeping.
     func keepPart(_ chunk: BodyChunk, at offset: Int64) {
-        guard let part = part.withLock({ $0 }) else { return }
+        guard let part = state.withLock({ $0.part }) else { return }
         do throws(CacheError) {
             guard part.fill.position == offset - part.start else { return dropPart() }
             try chunk.withUnsafeBytes { (bytes) throws(CacheError) in
                 try part.fill.write(bytes)
             }
-            stored.withLock { $0 += Int64(chunk.count) }
+            state.withLock { $0.stored += Int64(chunk.count) }
         } catch {
             dropPart()
             if error.code != .invalidArgument {
@@ -94,16 +94,13 @@ extension FillSink {
 
     /// Ends the keeping; what has come so far stays.
     func endPart() {
-        let ended = part.withLock { part -> DiskFill? in
-            defer { part = nil }
-            return part?.fill
-        }
+        let ended = state.withLock { $0.part.take()?.fill }
         ended?.end()
     }
 
     /// Ends the keeping because what comes is not what was announced.
     func dropPart() {
-        let key = part.withLock { $0?.fill.entry.key }
+        let key = state.withLock { $0.part?.fill.entry.key }
         endPart()
         if let key { operation.storage.forget(key, because: .replaced) }
     }

@@ -183,14 +183,20 @@ extension DownloadOperation {
         _ head: DownloadHead,
         _ start: GenerationStart
     ) -> Storability {
-        Storability.decide(
-            response: ResponseFacts(
-                status: head.response.status.code,
+        let status = head.response.status.code
+        // Parts are stored as 200; the rules are about what came.
+        let facts =
+            status == stored.status
+            ? stored.facts
+            : ResponseFacts(
+                status: status,
                 fields: stored.fields,
                 requestTime: head.requestTime,
                 responseTime: head.responseTime,
                 isPersonal: stored.facts.isPersonal
-            ),
+            )
+        return Storability.decide(
+            response: facts,
             request: request.facts,
             hasExplicitKey: request.hasExplicitKey,
             isBypassed: request.relay?.upload != nil && request.method == .get,

@@ -71,7 +71,8 @@ struct DownloadOperation: Sendable {
             stored: sink.bytesStored,
             isComplete: sink.generation?.entry.isComplete ?? false
         )
-        fill.signal.bump()
+        // Subscribers are told by their shares, which end once this returns.
+        if context.isCancelled { fill.signal.bump() }
         return result.map { _ in }
     }
 

@@ -17,7 +17,7 @@ extension FillSink {
         if operation.plan.wantsWhole(after: start, head.response) {
             // A reader takes all, in order, from an origin that does not know ranges; and where what
             // was asked for has changed, its range means nothing any more.
-            end.withLock { $0 = .max }
+            state.withLock { $0.end = .max }
             context.extendCoverage(to: .max)
             if operation.plan.generation == nil,
                 head.response.headerFields[.acceptRanges]?.lowercased() != "bytes"
@@ -27,14 +27,15 @@ extension FillSink {
         }
         if operation.plan.hasIgnoredRanges(start, head.response) {
             // The entry may be another flight's, which holds some of it.
-            repeatsHeld.withLock { $0 = true }
+            state.withLock { $0.repeatsHeld = true }
         }
-        if case .passing(let channel, let known) = mode.withLock({ $0 }), !channel.withdraw() {
+        if case .passing(let channel, let known) = state.withLock({ $0.mode }), !channel.withdraw()
+        {
             // Its reader knows a head already, so only the same body from its start can follow.
             guard stored.isSameShape(as: known),
                 channel.restart(start: start.offset, completeLength: start.completeLength)
             else { throw operation.changed() }
-            passed.withLock { $0 = start.offset }
+            state.withLock { $0.passed = start.offset }
             dropPart()
             beginDigests(of: stored, start)
             return
@@ -42,10 +43,11 @@ extension FillSink {
         if operation.held != nil {
             recorder.didRevalidate(operation.request.key, isUnchanged: false)
         }
+        tell()
         try await operation.fill.takeTurnToMakeEntry()
         defer { operation.fill.endTurnToMakeEntry() }
         setPromise(nil)
-        switch operation.makeEntry(stored, head, start, end: end.withLock { $0 }) {
+        switch operation.makeEntry(stored, head, start, end: state.withLock { $0.end }) {
         case .success(let place):
             setPromise(place.promise)
             let generation = Fill.Generation(
@@ -53,14 +55,14 @@ extension FillSink {
                 entry: place.entry,
                 received: operation.receivedResponse(head, start, stored)
             )
-            if case .storing(_, let old?) = mode.withLock({ $0 }) { end(old) }
+            if case .storing(_, let old?) = state.withLock({ $0.mode }) { end(old) }
             enter(.storing(generation, nil))
             publish(.storing(generation))
         case .failure(let reason):
             beginDigests(of: stored, start)
             let kept = reason.isOfDisk ? nil : operation.makePart(head, start)
             endPart()
-            part.withLock { $0 = kept }
+            state.withLock { $0.part = kept }
             beginPassing(
                 operation.receivedResponse(head, start, stored) ?? stored,
                 from: start.offset,
@@ -87,13 +89,13 @@ extension FillSink {
     ) {
         // No other request can use what is not stored, so none is to join any more.
         context.shrinkCoverage(to: 0)
-        passed.withLock { $0 = offset }
+        state.withLock { $0.passed = offset }
         let channel = PassThroughChannel(
             start: offset,
-            end: isVerbatim ? .max : end.withLock { $0 },
+            end: isVerbatim ? .max : state.withLock { $0.end },
             completeLength: length,
             awaitsVerdict: passingDigests != nil,
-            isKept: part.withLock { $0 != nil }
+            isKept: state.withLock { $0.part != nil }
         )
         let before = enter(.passing(channel, head))
         if case .storing(_, let fill?) = before { end(fill) }
@@ -111,7 +113,7 @@ extension FillSink {
             // At once: a job may end this transfer before it is over.
             origins.didIgnoreRange(operation.request)
         }
-        guard case .idle = mode.withLock({ $0 }) else { return }
+        guard case .idle = state.withLock({ $0.mode }) else { return }
         guard let base = operation.base else {
             throw CacheError(.originFailed, "a part of a representation that is not held")
         }
@@ -126,14 +128,15 @@ extension FillSink {
 
     /// The origin sends all of what is held once more, because it does not know ranges.
     private func takeWhole() {
-        repeatsHeld.withLock { $0 = true }
+        state.withLock { $0.repeatsHeld = true }
         guard operation.plan.policy.takesWholeAnswers else { return }
-        end.withLock { $0 = .max }
+        state.withLock { $0.end = .max }
         context.extendCoverage(to: .max)
     }
 
     private func publish(_ answer: Fill.Answer) {
         let group = operation.isForOneReader ? nil : operation.group
         operation.fill.didReceiveHead(answer, flight: context.id, group: group)
+        noteNews()
     }
 }

@@ -7,9 +7,9 @@ extension FillSink {
     /// An origin without ranges sends all once more after a cut; the reader has the beginning.
     func notPassed(of chunk: BodyChunk, at offset: Int64) -> BodyChunk? {
         let end = offset + Int64(chunk.count)
-        let known = passed.withLock { passed in
-            defer { passed = max(passed, end) }
-            return passed
+        let known = state.withLock { state in
+            defer { state.passed = max(state.passed, end) }
+            return state.passed
         }
         guard known > offset else { return chunk }
         guard known < end else { return nil }
@@ -21,20 +21,21 @@ extension FillSink {
         to channel: PassThroughChannel
     ) async throws(CacheError) {
         guard channel.isFull else { return try await channel.push(chunk) }
+        tell()
         // A reader that has stopped reading must not hold a slot (invariant 12), nor one that
         // takes a little now and then: the flight has its slot only to fill the buffer.
         let start = origins.time.monotonicTime()
-        if pace.withLock({ $0.isSlow }) {
+        if state.withLock({ $0.pace.isSlow }) {
             context.stall()
             try await channel.waitForRoom(below: PassThroughChannel.lowMark)
         } else {
             try await waitWithPatience(for: channel)
         }
         let end = origins.time.monotonicTime()
-        pace.withLock { $0.didWait(from: start, to: end) }
+        state.withLock { $0.pace.didWait(from: start, to: end) }
         try await context.unstall()
         let granted = origins.time.monotonicTime()
-        pace.withLock { $0.didWaitForSlot(from: end, to: granted) }
+        state.withLock { $0.pace.didWaitForSlot(from: end, to: granted) }
         try await channel.push(chunk)
     }
 
@@ -64,14 +65,14 @@ extension FillSink {
         _ generation: Fill.Generation,
         _ error: CacheError
     ) async throws(CacheError) {
-        guard case .storing(_, let fill) = mode.withLock({ $0 }) else { throw error }
+        guard case .storing(_, let fill) = state.withLock({ $0.mode }) else { throw error }
         recorder.didFailToStore(operation.request.key, operation.request.target, error)
         setPromise(nil)
         let entry = generation.entry
         let position = max(offset, min(fill?.position ?? offset, offset + Int64(chunk.count)))
         let start = min(fill?.sealedEnd ?? offset, position)
         // What waited for the rest of its block was counted, and is not stored after all.
-        stored.withLock { $0 -= max(0, offset - start) }
+        state.withLock { $0.stored -= max(0, offset - start) }
         // The unsealed end is readable only while its fill is open.
         let tail = Self.readAll(entry, from: start, to: position)
         if operation.request.relay == nil {
@@ -80,12 +81,12 @@ extension FillSink {
         }
         let channel = PassThroughChannel(
             start: start,
-            end: end.withLock { $0 },
+            end: state.withLock { $0.end },
             completeLength: entry.completeLength,
             awaitsVerdict: passingDigests != nil
         )
         enter(.passing(channel, generation.head))
-        passed.withLock { $0 = offset + Int64(chunk.count) }
+        state.withLock { $0.passed = offset + Int64(chunk.count) }
         context.shrinkCoverage(to: 0)
         if !tail.isEmpty {
             try await channel.push(BodyChunk(tail))
@@ -95,6 +96,7 @@ extension FillSink {
             Fill.Bypass(channel: channel, reason: .disk(error)),
             flight: context.id
         )
+        noteNews()
         let rest = chunk.withUnsafeBytes { [UInt8]($0[Int(position - offset)...]) }
         if !rest.isEmpty {
             passingDigests?.take(BodyChunk(rest), at: position)

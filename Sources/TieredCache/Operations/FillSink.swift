@@ -9,7 +9,7 @@ import HTTPTypes
 /// | `storing` | a new generation: `storing` or `passing`; a disk that refuses: `passing` |
 /// | `passing` | a new generation, before any byte is out |
 ///
-/// The downloader calls it from one task; the lock is for the flight's end, which comes from others.
+/// The downloader calls it from one task, so that no two steps of it overlap.
 final class FillSink: DownloadSink {
     enum Mode: Sendable {
         case idle
@@ -22,31 +22,37 @@ final class FillSink: DownloadSink {
 
     let operation: DownloadOperation
     let context: FlightContext
-    let mode = Guarded(Mode.idle)
-    /// Body bytes accepted so far.
-    private let received = Guarded<Int64>(0)
-    /// Body bytes that the disk has taken so far.
-    let stored = Guarded<Int64>(0)
-    /// Digests what goes past the disk, where it is the whole of something.
-    private let digests = Guarded<PassingDigests?>(nil)
-    /// Where the bytes end that somebody wants.
-    let end: Guarded<Int64>
-    /// Whether bytes that are held come again, because the origin does not know ranges.
-    let repeatsHeld = Guarded(false)
-    /// Keeps what passes, where it is a part that nothing may be joined to.
-    let part = Guarded<DownloadOperation.PartFill?>(nil)
-    /// The room that was set aside for what is stored.
-    let promise = Guarded<RoomPromise?>(nil)
-    /// Where the bytes end that went past the disk.
-    let passed = Guarded<Int64>(0)
-    /// How the reader keeps up with what goes past the disk.
-    let pace: Guarded<ConsumerPace>
+    let state: Guarded<State>
+
+    struct State: Sendable {
+        var mode = Mode.idle
+        /// Body bytes accepted so far.
+        var received: Int64 = 0
+        /// Body bytes that the disk has taken so far.
+        var stored: Int64 = 0
+        /// Digests what goes past the disk, where it is the whole of something.
+        var digests: PassingDigests?
+        /// Where the bytes end that a request wants.
+        var end: Int64
+        /// Whether bytes that are stored come again, because the origin does not know ranges.
+        var repeatsHeld = false
+        /// Keeps what passes, where it is a part that nothing may be joined to.
+        var part: DownloadOperation.PartFill?
+        /// The room that was set aside for what is stored.
+        var promise: RoomPromise?
+        /// Where the bytes end that went past the disk.
+        var passed: Int64 = 0
+        /// How the reader keeps up with what goes past the disk.
+        var pace: ConsumerPace
+        /// Body bytes since readers were told last; nil where there is nothing to tell.
+        var untold: Int?
+    }
 
     init(_ operation: DownloadOperation, context: FlightContext) {
         self.operation = operation
         self.context = context
-        end = Guarded(operation.plan.range.upperBound)
-        pace = Guarded(ConsumerPace(now: operation.origins.time.monotonicTime()))
+        let now = operation.origins.time.monotonicTime()
+        state = Guarded(State(end: operation.plan.range.upperBound, pace: ConsumerPace(now: now)))
     }
 
     /// Goes over to another mode.
@@ -54,31 +60,52 @@ final class FillSink: DownloadSink {
     /// What the one before owned may be the last share in an entry, whose end takes other locks.
     @discardableResult
     func enter(_ next: Mode) -> Mode {
-        mode.withLock { mode in
-            defer { mode = next }
-            return mode
+        state.withLock { state in
+            defer { state.mode = next }
+            return state.mode
         }
     }
+
+    /// The body bytes after which readers are told, though more are at hand.
+    private static let worthTelling = 64 << 10
+
+    /// Wakes readers, if there is something new for them.
+    func tell() {
+        if state.withLock({ $0.untold.take() }) != nil { operation.fill.signal.bump() }
+    }
+
+    /// There is something new for readers: they are told of it before the flight waits or ends, or once
+    /// it is much, so that a small body costs them one change of thread.
+    func noteNews(_ count: Int = 0) {
+        let isMuch = state.withLock { state in
+            let untold = (state.untold ?? 0) + count
+            state.untold = untold
+            return untold >= Self.worthTelling
+        }
+        if isMuch { tell() }
+    }
+
+    func willWait() { tell() }
 
     var origins: Origins { operation.origins }
     var recorder: Recorder { operation.recorder }
 
     /// Body bytes accepted so far.
-    var bytesReceived: Int64 { received.withLock { $0 } }
+    var bytesReceived: Int64 { state.withLock { $0.received } }
 
     /// Body bytes that went to the disk so far.
-    var bytesStored: Int64 { stored.withLock { $0 } }
+    var bytesStored: Int64 { state.withLock { $0.stored } }
 
     /// What the bytes go into; nil where they are not stored.
     var generation: Fill.Generation? {
-        guard case .storing(let generation, _) = mode.withLock({ $0 }) else { return nil }
+        guard case .storing(let generation, _) = state.withLock({ $0.mode }) else { return nil }
         return generation
     }
 
     /// What the bytes past the disk are compared with at their end; nil for nothing.
     var passingDigests: PassingDigests? {
-        get { digests.withLock { $0 } }
-        set { digests.withLock { $0 = newValue } }
+        get { state.withLock { $0.digests } }
+        set { state.withLock { $0.digests = newValue } }
     }
 
     // MARK: DownloadSink
@@ -88,7 +115,9 @@ final class FillSink: DownloadSink {
         case .newGeneration(let start): try await beginGeneration(head, start)
         case .continuing(let offset, let length):
             try continueGeneration(head, from: offset, length: length)
-        case .notModified: operation.didConfirm(head, flight: context.id)
+        case .notModified:
+            operation.didConfirm(head, flight: context.id)
+            noteNews()
         }
     }
 
@@ -96,11 +125,17 @@ final class FillSink: DownloadSink {
         guard !offset.addingReportingOverflow(Int64(chunk.count)).overflow else {
             throw CacheError(.originFailed, "body bytes behind the last one that has a number")
         }
-        // Its slot may have been taken for somebody who plays.
-        try await context.unstall()
-        received.withLock { $0 += Int64(chunk.count) }
-        try await origins.bandwidth.take(chunk.count, context.priority)
-        switch mode.withLock({ $0 }) {
+        // Its slot may have been taken for a player.
+        if !context.hasSlot {
+            tell()
+            try await context.unstall()
+        }
+        state.withLock { $0.received += Int64(chunk.count) }
+        if !origins.bandwidth.isUnlimited {
+            tell()
+            try await origins.bandwidth.take(chunk.count, context.priority)
+        }
+        switch state.withLock({ $0.mode }) {
         case .idle:
             throw CacheError(.originFailed, "body bytes without a representation")
         case .passing(let channel, _):
@@ -119,16 +154,16 @@ final class FillSink: DownloadSink {
         }
         let end = offset + Int64(chunk.count)
         context.didAdvance(to: end)
-        operation.fill.signal.bump()
+        noteNews(chunk.count)
         try await pauseForReaders(at: end)
     }
 
     func shouldStop(at offset: Int64) -> Bool {
-        let mode = mode.withLock { $0 }
-        // An origin without ranges sends on; nobody has asked for that.
-        if offset >= end.withLock({ $0 }), !mode.isAnswerOfItsOwn { return true }
+        let (mode, end, repeatsHeld) = state.withLock { ($0.mode, $0.end, $0.repeatsHeld) }
+        // An origin without ranges sends on; no request has asked for that.
+        if offset >= end, !mode.isAnswerOfItsOwn { return true }
         if let lingeringEnd = context.lingeringEnd, offset >= lingeringEnd { return true }
-        guard case .storing(let generation, _) = mode, !repeatsHeld.withLock({ $0 }),
+        guard case .storing(let generation, _) = mode, !repeatsHeld,
             generation.head.validator != nil,
             let held = generation.entry.held(at: offset)
         else { return false }
@@ -136,13 +171,13 @@ final class FillSink: DownloadSink {
     }
 
     func canReplaceGeneration() -> Bool {
-        guard case .passing(let channel, _) = mode.withLock({ $0 }) else { return true }
+        guard case .passing(let channel, _) = state.withLock({ $0.mode }) else { return true }
         return !channel.hasDelivered
     }
 
     /// Where the stored bytes of the present generation are; nil where they go past the disk.
     private var comparableEntry: DiskEntry? {
-        switch mode.withLock({ $0 }) {
+        switch state.withLock({ $0.mode }) {
         case .idle: operation.base?.entry
         case .storing(let generation, _): generation.entry
         case .passing: nil
@@ -170,6 +205,7 @@ final class FillSink: DownloadSink {
 
     func willRetry(_ retry: DownloadRetry) {
         let request = operation.request
+        tell()
         request.onNotice?(retry.isForNetwork ? .waitingForNetwork : .retrying(retry))
         recorder.willRetry(retry, request.key, request.target)
     }
@@ -180,7 +216,7 @@ final class FillSink: DownloadSink {
     ///   nobody a byte.
     func finish(_ result: Result<DownloadOutcome, CacheError>) throws(CacheError) {
         defer { setPromise(nil) }
-        switch mode.withLock({ $0 }) {
+        switch state.withLock({ $0.mode }) {
         case .idle:
             break
         case .passing(let channel, _):
@@ -214,7 +250,7 @@ final class FillSink: DownloadSink {
             else { return }
             begun = try generation.entry.beginFill(
                 at: start,
-                within: promise.withLock { $0 }
+                within: state.withLock { $0.promise }
             )
             enter(.storing(generation, begun))
         }
@@ -223,14 +259,14 @@ final class FillSink: DownloadSink {
         try chunk.withUnsafeBytes { (bytes) throws(CacheError) in
             try begun.write(UnsafeRawBufferPointer(rebasing: bytes[skipped...]))
         }
-        stored.withLock { $0 += Int64(chunk.count - skipped) }
+        state.withLock { $0.stored += Int64(chunk.count - skipped) }
     }
 
     /// The room for another generation, or for none.
     func setPromise(_ next: RoomPromise?) {
-        let before = promise.withLock { promise in
-            defer { promise = next }
-            return promise
+        let before = state.withLock { state in
+            defer { state.promise = next }
+            return state.promise
         }
         before?.end()
     }
@@ -238,7 +274,7 @@ final class FillSink: DownloadSink {
     /// Ends a fill; what was less than a block is not on disk, so it was not stored.
     func end(_ fill: DiskFill) {
         let lost = Int64(fill.end())
-        stored.withLock { $0 -= lost }
+        state.withLock { $0.stored -= lost }
     }
 
     /// Gives the slot back while all readers have stopped reading (invariant 12).
@@ -253,6 +289,7 @@ final class FillSink: DownloadSink {
                 now: origins.time.monotonicTime()
             )
         else { return }
+        tell()
         context.stall()
         await operation.fill.waitForReader(of: context.id, at: offset, time: origins.time)
         try await context.unstall()

@@ -74,13 +74,15 @@ package final class FlightContext: Sendable {
         if stalls { queue.didStall(id) }
     }
 
+    /// Whether the work may go on as it is: the usual case, at each chunk.
+    package var hasSlot: Bool { state.withLock { $0.isHeld } }
+
     /// Waits until the flight has a slot again; at once if it has one.
     ///
     /// - Throws: ``CacheError/Code/cancelled`` if the flight was cancelled meanwhile; it has no slot
     ///   then, and the work should return.
     package func unstall() async throws(CacheError) {
-        // The usual case, at each chunk: no continuation is made.
-        if state.withLock({ $0.isHeld }) { return }
+        if hasSlot { return }
         let isGranted = await withCheckedContinuation { askForSlot($0) }
         guard isGranted else { throw CacheError(.cancelled, "the download was cancelled") }
     }

@@ -65,8 +65,10 @@ package final class RequestQueue: Sendable {
     ///   - priority: of this requester.
     ///   - maximumDistance: how many bytes a flight may be away from `offset` to be worth waiting
     ///     for; nil for any number.
+    ///   - didMake: called at once if there was no flight to join, before its work begins.
     ///   - didEnd: called once the subscription has its outcome, however it ended.
-    ///   - work: what a new flight does; dropped if there is a flight to join.
+    ///   - work: what a new flight does; dropped if there is a flight to join. If it has a slot at once,
+    ///     it begins on this thread and goes on there until it first waits.
     /// - Returns: the share in the flight. Keep it: releasing it leaves.
     package func join(
         _ group: FlightGroup,
@@ -75,6 +77,7 @@ package final class RequestQueue: Sendable {
         host: String,
         priority: RequestPriority = .normal,
         maximumDistance: Int64? = nil,
+        didMake: () -> Void = {},
         didEnd: @escaping @Sendable () -> Void = {},
         work: @escaping Work
     ) -> Subscription {
@@ -95,8 +98,9 @@ package final class RequestQueue: Sendable {
             }
             return (join, Self.effects(of: join.actions, in: &state))
         }
-        perform(effects)
-        return Subscription(join, priority: priority, queue: self, latch: latch)
+        if join.isNew { didMake() }
+        perform(effects, beginningHere: true)
+        return Subscription(join, queue: self, latch: latch)
     }
 
     /// Subscribes to the flight that will bring the byte at `offset`, if there is one.
@@ -121,7 +125,7 @@ package final class RequestQueue: Sendable {
         }
         guard let (join, effects) = joined else { return nil }
         perform(effects)
-        return Subscription(join, priority: priority, queue: self, latch: latch)
+        return Subscription(join, queue: self, latch: latch)
     }
 
     /// Starts nothing new until ``resume()``; what has started goes on.
@@ -204,10 +208,10 @@ package final class RequestQueue: Sendable {
         }
     }
 
-    private func perform(_ effects: [Effect]) {
+    private func perform(_ effects: [Effect], beginningHere: Bool = false) {
         for effect in effects {
             switch effect {
-            case .start(let context, let work): start(context, work)
+            case .start(let context, let work): start(context, work, beginsHere: beginningHere)
             case .grant(let context): context.grant()
             case .pause(let context): context.pause()
             case .cancel(let context): context.cancel()
@@ -218,13 +222,24 @@ package final class RequestQueue: Sendable {
         }
     }
 
-    private func start(_ context: FlightContext, _ work: @escaping Work) {
-        let task = Task(executorPreference: executor) {
+    /// Starts a flight's work in a task that prefers the queue's executor.
+    ///
+    /// - Parameters:
+    ///   - context: the flight.
+    ///   - work: what it does.
+    ///   - beginsHere: whether it may begin on this thread, which saves a change of thread until
+    ///     it first waits, as a rule for the origin's answer.
+    private func start(_ context: FlightContext, _ work: @escaping Work, beginsHere: Bool) {
+        let run: @Sendable () async -> Void = {
             // A cancel that came before the work began wins (invariant 11).
             let result = context.isCancelled ? .failure(.leftFlight) : await work(context)
             self.didFinish(context.id, result)
         }
-        context.attach(task)
+        if beginsHere, #available(macOS 26, iOS 26, tvOS 26, visionOS 26, watchOS 26, *) {
+            context.attach(Task.immediate(executorPreference: executor, operation: run))
+        } else {
+            context.attach(Task(executorPreference: executor, operation: run))
+        }
     }
 }
 
@@ -244,18 +259,12 @@ extension RequestQueue {
         decide { $0.leave(subscriber) }
     }
 
-    /// Sets a subscriber's priority.
-    ///
-    /// - Returns: what follows from it, to be done without a lock.
-    func setPriority(
-        _ priority: RequestPriority,
-        of subscriber: SubscriberID
-    ) -> () -> Void {
-        let effects = state.withLock { state in
-            let actions = state.machine.setPriority(priority, of: subscriber)
-            return Self.effects(of: actions, in: &state)
-        }
-        return { self.perform(effects) }
+    func setPriority(_ priority: RequestPriority, of subscriber: SubscriberID) {
+        decide { $0.setPriority(priority, of: subscriber) }
+    }
+
+    func priority(of subscriber: SubscriberID) -> RequestPriority {
+        state.withLock { $0.machine.subscribers[subscriber]?.priority ?? .background }
     }
 
     func priority(of flight: FlightID) -> RequestPriority {

@@ -12,11 +12,9 @@ package final class Subscription: Sendable {
     private let id: SubscriberID
     private let queue: RequestQueue
     private let latch: Latch<Void>
-    private let lastPriority: Guarded<RequestPriority>
 
     init(
         _ join: RequestQueueStateMachine.Join,
-        priority: RequestPriority,
         queue: RequestQueue,
         latch: Latch<Void>
     ) {
@@ -24,7 +22,6 @@ package final class Subscription: Sendable {
         isFirst = join.isNew
         end = join.end
         id = join.subscriber
-        lastPriority = Guarded(priority)
         self.queue = queue
         self.latch = latch
     }
@@ -34,17 +31,11 @@ package final class Subscription: Sendable {
     }
 
     /// How urgent this requester is; takes effect at once, also while the flight runs.
+    ///
+    /// After the end it is the lowest, and setting it does nothing.
     package var priority: RequestPriority {
-        get { lastPriority.withLock { $0 } }
-        set {
-            // The queue's lock is taken inside this one, so that of two settings the one that is
-            // remembered is the one that holds. The queue never takes them in the other order.
-            let act = lastPriority.withLock { priority in
-                priority = newValue
-                return queue.setPriority(newValue, of: id)
-            }
-            act()
-        }
+        get { queue.priority(of: id) }
+        set { queue.setPriority(newValue, of: id) }
     }
 
     /// Stays for so many bytes more, after which the flight ends unless another request has joined it.

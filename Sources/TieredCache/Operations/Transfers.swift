@@ -90,14 +90,11 @@ final class Transfers: Sendable {
             host: operation.request.target.origin.description,
             priority: operation.request.priority,
             maximumDistance: maximumDistance,
+            didMake: { operation.request.onNotice?(.queued) },
             didEnd: { fill.signal.bump() },
             work: { context in await operation.run(context) }
         )
-        if subscription.isFirst {
-            operation.request.onNotice?(.queued)
-        } else {
-            storage.recorder.didShareDownload()
-        }
+        if !subscription.isFirst { storage.recorder.didShareDownload() }
         return subscription
     }
 

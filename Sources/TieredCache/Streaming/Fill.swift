@@ -52,6 +52,8 @@ final class Fill: Sendable {
         /// Generations of which the origin has said otherwise than their validators do.
         var contradicted: Set<UInt64> = []
         var isMakingEntry = false
+        /// Flights that wait until none is making an entry.
+        var waitingToMakeEntry = 0
         var roll = ReaderRoll()
         /// Flights that wait until one of their readers reads on.
         var pausedFlights = 0
@@ -90,6 +92,7 @@ final class Fill: Sendable {
 
     /// A flight's head has arrived, and this is what it means.
     ///
+    /// What waits for it learns it with the next bump of ``signal``, which is the caller's.
     /// `group` is what others may join for the same bytes; nil for a flight that is for one reader.
     func didReceiveHead(_ answer: Answer, flight: FlightID, group: FlightGroup?) {
         let before = state.withLock { state -> (Answer?, Bypass?, Generation?) in
@@ -103,7 +106,6 @@ final class Fill: Sendable {
         }
         // They may own entries and channels, so they are let go of outside the lock.
         withExtendedLifetime(before) {}
-        signal.bump()
     }
 
     /// A flight has ended; what it answered is kept for those who have not asked yet.
@@ -136,7 +138,6 @@ final class Fill: Sendable {
 
     func didBypassDisk(_ bypass: Bypass, flight: FlightID) {
         state.withLock { $0.bypasses[flight] = bypass }
-        signal.bump()
     }
 
     // MARK: Contradictions
@@ -164,18 +165,26 @@ final class Fill: Sendable {
         while true {
             let seen = signal.version
             let isMine = state.withLock { state in
-                defer { state.isMakingEntry = true }
-                return !state.isMakingEntry
+                guard state.isMakingEntry else {
+                    state.isMakingEntry = true
+                    return true
+                }
+                state.waitingToMakeEntry += 1
+                return false
             }
             if isMine { return }
+            defer { state.withLock { $0.waitingToMakeEntry -= 1 } }
             guard !Task.isCancelled else { throw .leftFlight }
             await signal.wait(after: seen)
         }
     }
 
     func endTurnToMakeEntry() {
-        state.withLock { $0.isMakingEntry = false }
-        signal.bump()
+        let isAwaited = state.withLock { state in
+            state.isMakingEntry = false
+            return state.waitingToMakeEntry > 0
+        }
+        if isAwaited { signal.bump() }
     }
 
     // MARK: Ends that the disk did not take
@@ -203,15 +212,20 @@ final class Fill: Sendable {
 
     func didJoin(_ flight: FlightID?, reader: UInt64) {
         // Only for a change, or a reader that waits for the signal would wake itself.
-        if state.withLock({ $0.roll.didJoin(flight, reader: reader) }) { signal.bump() }
+        tellPaused { $0.didJoin(flight, reader: reader) }
     }
 
     /// A reader wants bytes; a flight that has paused for it goes on.
     func didAsk(_ reader: UInt64, at position: Int64, now: MonotonicTime) {
-        let isAwaited = state.withLock { state in
-            state.roll.didAsk(reader, at: position, now: now)
-            return state.pausedFlights > 0
+        tellPaused { roll in
+            roll.didAsk(reader, at: position, now: now)
+            return true
         }
+    }
+
+    /// Has flights that have paused look again, if there are any and `change` has changed something.
+    private func tellPaused(_ change: (inout ReaderRoll) -> Bool) {
+        let isAwaited = state.withLock { change(&$0.roll) && $0.pausedFlights > 0 }
         if isAwaited { signal.bump() }
     }
 
@@ -220,8 +234,10 @@ final class Fill: Sendable {
     }
 
     func leave(_ reader: UInt64) {
-        state.withLock { $0.roll.leave(reader) }
-        signal.bump()
+        tellPaused { roll in
+            roll.leave(reader)
+            return true
+        }
     }
 
     /// Whether nobody reads any more what a flight brings.

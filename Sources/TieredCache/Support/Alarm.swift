@@ -20,9 +20,11 @@ extension TimeSource {
             let number = SharedAlarms.machine.set(after: duration, ring)
             return Alarm { SharedAlarms.machine.cancel(number) }
         }
+        // Counted from now, not from when the task gets to run.
+        let deadline = monotonicTime().advanced(by: duration)
         let task = Task {
             do {
-                try await sleep(for: duration)
+                try await sleep(for: monotonicTime().duration(to: deadline))
             } catch {
                 return  // Called off.
             }

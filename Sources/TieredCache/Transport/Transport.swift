@@ -86,8 +86,16 @@ public protocol TransportBody: AnyObject, Sendable {
     /// - Throws: ``TransportError``; also when the body ended before its framing was satisfied.
     func next() async throws(TransportError) -> BodyChunk?
 
+    /// Whether ``next()`` returns at once; false where that is not known, which costs time alone.
+    var isNextAtHand: Bool { get }
+
     /// Closes the exchange now. May be called from any thread, any number of times.
     func cancel()
+}
+
+extension TransportBody {
+    /// False: it is not known.
+    public var isNextAtHand: Bool { false }
 }
 
 /// Why an exchange failed, as far as the engine needs to know to decide what to do next.

@@ -22,14 +22,14 @@ struct ExchangeStateTests {
         let response = HTTPResponse(status: .ok)
         let error = TransportError(.closedEarly, "cut")
         var state = ExchangeState()
-        _ = state.didReceiveHead(response)
+        state.didReceiveHead(response)
         _ = state.didEnd(error)
         #expect(await head(of: state) == .success(response))
         var failed = ExchangeState()
         _ = failed.didEnd(error)
         #expect(await head(of: failed) == .failure(error))
         var cancelled = ExchangeState()
-        _ = cancelled.didReceiveHead(response)
+        cancelled.didReceiveHead(response)
         _ = cancelled.cancel()
         guard case .failure(let reason) = await head(of: cancelled) else {
             Issue.record("a cancelled exchange has no head")
@@ -41,9 +41,9 @@ struct ExchangeStateTests {
     @Test("A complete body whose bytes were given up does not end as if all had been read")
     func cancelledBeforeTheLastBytes() {
         var state = ExchangeState()
-        _ = state.didReceiveHead(HTTPResponse(status: .ok))
-        _ = state.didReceivePart(ByteBuffer(string: "first"))
-        _ = state.didReceivePart(ByteBuffer(string: "last"))
+        state.didReceiveHead(HTTPResponse(status: .ok))
+        state.didReceivePart(ByteBuffer(string: "first"))
+        state.didReceivePart(ByteBuffer(string: "last"))
         _ = state.didEnd(nil)
         #expect(state.takePart()?.0 == .success(ByteBuffer(string: "first")))
         _ = state.cancel()
@@ -53,12 +53,50 @@ struct ExchangeStateTests {
     @Test("A body that was read to its end stays complete when its exchange is cancelled")
     func cancelledAfterTheLastByte() {
         var state = ExchangeState()
-        _ = state.didReceiveHead(HTTPResponse(status: .ok))
-        _ = state.didReceivePart(ByteBuffer(string: "all"))
+        state.didReceiveHead(HTTPResponse(status: .ok))
+        state.didReceivePart(ByteBuffer(string: "all"))
         _ = state.didEnd(nil)
         #expect(state.takePart()?.0 == .success(ByteBuffer(string: "all")))
         _ = state.cancel()
         #expect(state.takePart()?.0 == .success(nil))
+    }
+
+    @Test("A consumer that waits for the head is woken once for all that a read brings")
+    func oneWakePerRead() async {
+        let response = HTTPResponse(status: .ok)
+        var state = ExchangeState()
+        let head = await withCheckedContinuation { continuation in
+            #expect(state.waitForHead(continuation) == nil)
+            state.didReceiveHead(response)
+            state.didReceivePart(ByteBuffer(string: "all"))
+            #expect(state.isNextAtHand)
+            state.didCompleteRead().perform()
+        }
+        #expect(head == .success(response))
+        #expect(state.takePart()?.0 == .success(ByteBuffer(string: "all")))
+        #expect(!state.isNextAtHand)
+        #expect(state.didCompleteRead().part == nil)
+    }
+
+    @Test("A head and bytes that came in the read before a failure are handed out first")
+    func bytesBeforeFailure() async {
+        let response = HTTPResponse(status: .ok)
+        var state = ExchangeState()
+        let head = await withCheckedContinuation { continuation in
+            #expect(state.waitForHead(continuation) == nil)
+            state.didReceiveHead(response)
+            state.didEnd(TransportError(.closedEarly, "cut")).perform()
+        }
+        #expect(head == .success(response))
+        var streaming = ExchangeState()
+        streaming.didReceiveHead(response)
+        let part = await withCheckedContinuation { continuation in
+            #expect(streaming.waitForPart(continuation) == nil)
+            streaming.didReceivePart(ByteBuffer(string: "some"))
+            streaming.didEnd(TransportError(.closedEarly, "cut")).perform()
+        }
+        #expect(part == .success(ByteBuffer(string: "some")))
+        #expect(streaming.takePart()?.0.failure?.kind == .closedEarly)
     }
 
     @Test("A task that is cancelled does not take what has arrived for a body without bytes")

@@ -20,6 +20,8 @@ final class AsyncHTTPClientBody: TransportBody {
         return BodyChunk(ByteBufferStorage(buffer: part))
     }
 
+    var isNextAtHand: Bool { exchange.isNextAtHand }
+
     func cancel() {
         exchange.cancel()
     }

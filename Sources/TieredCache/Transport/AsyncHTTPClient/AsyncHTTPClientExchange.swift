@@ -64,6 +64,9 @@ final class AsyncHTTPClientExchange: HTTPClientResponseDelegate {
         return try result.get()
     }
 
+    /// Whether a part waits, or the end.
+    var isNextAtHand: Bool { state.withLock { $0.isNextAtHand } }
+
     /// Closes the exchange; any thread, any number of times.
     func cancel() {
         let action = state.withLock { $0.cancel() }
@@ -79,7 +82,12 @@ final class AsyncHTTPClientExchange: HTTPClientResponseDelegate {
 
     /// Takes the final head.
     func didReceive(_ head: HTTPResponse) {
-        state.withLock { $0.didReceiveHead(head) }.perform()
+        state.withLock { $0.didReceiveHead(head) }
+    }
+
+    /// Takes note that all of one read was handed over.
+    func didCompleteRead() {
+        state.withLock { $0.didCompleteRead() }.perform()
     }
 
     /// Takes note that the body is complete.
@@ -90,7 +98,7 @@ final class AsyncHTTPClientExchange: HTTPClientResponseDelegate {
     /// Takes bytes of the body, asked for or not.
     func didReceive(_ part: ByteBuffer) {
         guard part.readableBytes > 0 else { return }
-        state.withLock { $0.didReceivePart(part) }.perform()
+        state.withLock { $0.didReceivePart(part) }
     }
 
     /// Whether the connection had better not read on.

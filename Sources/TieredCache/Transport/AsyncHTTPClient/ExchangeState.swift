@@ -79,6 +79,8 @@ struct ExchangeState {
         }
     }
 
+    var isNextAtHand: Bool { !parts.isEmpty || end != nil }
+
     mutating func waitForPart(
         _ continuation: PartContinuation
     ) -> (AsyncHTTPClientExchange.PartResult, (@Sendable () -> Void)?)? {
@@ -88,12 +90,9 @@ struct ExchangeState {
         return nil
     }
 
-    mutating func didReceiveHead(_ head: HTTPResponse) -> Action {
-        guard end == nil else { return Action() }
+    mutating func didReceiveHead(_ head: HTTPResponse) {
+        guard end == nil else { return }
         self.head = head
-        let waiter = headWaiter
-        headWaiter = nil
-        return Action(head: waiter.map { ($0, .success(head)) })
     }
 
     var isFull: Bool { bufferedBytes >= Self.readAhead && end == nil }
@@ -105,10 +104,22 @@ struct ExchangeState {
         return true
     }
 
-    mutating func didReceivePart(_ part: ByteBuffer) -> Action {
-        guard end == nil else { return Action() }
+    mutating func didReceivePart(_ part: ByteBuffer) {
+        guard end == nil else { return }
         bufferedBytes += part.readableBytes
         append(part)
+    }
+
+    /// All of one read has been handed over.
+    ///
+    /// The consumer is woken only now, so that a head, a small body and its end cost it one change of
+    /// thread.
+    mutating func didCompleteRead() -> Action {
+        guard end == nil else { return Action() }
+        if let head, let waiter = headWaiter {
+            headWaiter = nil
+            return Action(head: (waiter, .success(head)))
+        }
         guard let waiter = partWaiter, let part = popPart() else { return Action() }
         partWaiter = nil
         return Action(part: (waiter, .success(part)), resumeReading: takeResumption())
@@ -151,13 +162,15 @@ struct ExchangeState {
         var action = Action()
         if let headWaiter {
             let error = TransportError(.closedEarly, "the connection closed before a response")
-            action.head = (headWaiter, end.flatMap { $0.head } ?? .failure(error))
-        }
-        if let partWaiter, let end {
-            action.part = (partWaiter, end.map { nil })
+            let early = head.flatMap { isCancelled ? nil : .success($0) } ?? end.flatMap { $0.head }
+            action.head = (headWaiter, early ?? .failure(error))
         }
         headWaiter = nil
-        partWaiter = nil
+        if let waiter = partWaiter, let (part, resumeReading) = takePart() {
+            partWaiter = nil
+            action.part = (waiter, part)
+            action.resumeReading = resumeReading
+        }
         return action
     }
 

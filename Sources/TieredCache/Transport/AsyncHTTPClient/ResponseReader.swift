@@ -84,6 +84,11 @@ final class ResponseReader: ChannelDuplexHandler {
         }
     }
 
+    func channelReadComplete(context: ChannelHandlerContext) {
+        exchange?.didCompleteRead()
+        context.fireChannelReadComplete()
+    }
+
     func read(context: ChannelHandlerContext) {
         guard let exchange, exchange.isFull else { return context.read() }
         let eventLoop = context.eventLoop
@@ -105,6 +110,7 @@ final class ResponseReader: ChannelDuplexHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
+        exchange?.didCompleteRead()
         exchange = nil
         isReadHeld = false
         context.fireChannelInactive()

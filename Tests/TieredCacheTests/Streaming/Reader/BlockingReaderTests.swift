@@ -186,9 +186,8 @@ struct BlockingReaderTests {
                     }
                 }
                 await fixture.origin.waitUntil { $0.exchanges.count == 1 }
-                await time.waitForSleeper(within: .seconds(3))
-                time.advance(by: .seconds(3))
-                let error = await #expect(throws: CacheError.self) { try await opening.value }
+                let opened = await time.advance(by: .seconds(3), until: opening)
+                let error = #expect(throws: CacheError.self) { try opened.get() }
                 #expect(error?.code == .timedOut)
                 first.open()
                 #expect(
@@ -201,9 +200,8 @@ struct BlockingReaderTests {
                     try await read(reader, at: 2 << 20, count: 10, deadline: .seconds(5))
                 }
                 await fixture.origin.waitUntil { $0.exchanges.count == 3 }
-                await time.waitForSleeper(within: .seconds(5))
-                time.advance(by: .seconds(5))
-                let late = await #expect(throws: CacheError.self) { _ = try await waiting.value }
+                let lateRead = await time.advance(by: .seconds(5), until: waiting)
+                let late = #expect(throws: CacheError.self) { _ = try lateRead.get() }
                 #expect(late?.code == .timedOut)
                 second.open()
                 let range = 2 << 20..<Int64(2 << 20 + 10)

@@ -69,9 +69,8 @@ struct ReaderStoppingTests {
             let waiting = Task {
                 try await reader.bytes(at: 2 << 20, count: 10, deadline: .seconds(5))
             }
-            await time.waitForSleeper(within: .seconds(5))
-            time.advance(by: .seconds(5))
-            let error = await #expect(throws: CacheError.self) { _ = try await waiting.value }
+            let result = await time.advance(by: .seconds(5), until: waiting)
+            let error = #expect(throws: CacheError.self) { _ = try result.get() }
             #expect(error?.code == .timedOut)
             #expect(reader.lastError?.code == .timedOut)
             gate.open()
