@@ -51,6 +51,7 @@ struct DownloadOperation: Sendable {
         recorder.didStart(request.key, request.target, at: plan.range.lowerBound)
         request.onNotice?(.started(offset: plan.range.lowerBound))
         var result = await download(into: sink)
+        sink.didEndBody()
         if case .success(let outcome) = result, let failure = mismatchInPassing(sink, outcome) {
             result = .failure(failure)
         }

@@ -87,6 +87,14 @@ final class FillSink: DownloadSink {
 
     func willWait() { tell() }
 
+    /// The body is over, but not the flight: what follows may take long for a large one.
+    ///
+    /// Of a small one readers have not been told at all, and are told at the flight's end.
+    func didEndBody() {
+        let isAll = state.withLock { Int64($0.untold ?? 0) == $0.received }
+        if !isAll { tell() }
+    }
+
     var origins: Origins { operation.origins }
     var recorder: Recorder { operation.recorder }
 
