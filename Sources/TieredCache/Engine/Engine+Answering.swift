@@ -12,7 +12,7 @@ extension Engine {
     ) async throws(CacheError) -> CacheResponse {
         let isHit = held.holds(wanted)
         if !isHit { recorder.didMiss(request.key, .partial) }
-        let found = await content(of: held, held.head, wanted, request)
+        let found = try await content(of: held, held.head, wanted, request)
         let source = decision.source(of: held.tier, for: request)
         guard isHit else {
             let isStored = await takesBytes(held)
@@ -50,29 +50,22 @@ extension Engine {
         _ head: StoredResponse,
         _ wanted: WantedRange,
         _ request: CacheRequest
-    ) async -> HeldContent {
-        let body: any BodySource
-        let counted: Int
-        var trouble: CacheError?
+    ) async throws(CacheError) -> HeldContent {
         switch held.body {
         case .memory(let entry):
-            counted = request.countedInMemory(wanted, completeLength: held.completeLength)
-            body = MemoryBody(entry.body.part(wanted), generation: entry.generation)
+            return HeldContent(
+                content: ResponseFactory.Content(
+                    head: head,
+                    completeLength: held.completeLength,
+                    wanted: wanted,
+                    body: MemoryBody(entry.body.part(wanted), generation: entry.generation)
+                ),
+                counted: request.countedInMemory(wanted, completeLength: held.completeLength)
+            )
         case .disk(let entry):
-            trouble = await keepPin(entry, request)
-            body = await diskBody(entry, head, wanted, request)
-            counted = request.countedOnDisk(wanted, body)
+            let trouble = await keepPin(entry, request)
+            return try await content(of: entry, head, wanted, request, trouble)
         }
-        return HeldContent(
-            content: ResponseFactory.Content(
-                head: head,
-                completeLength: held.completeLength,
-                wanted: wanted,
-                body: body
-            ),
-            counted: counted,
-            trouble: trouble
-        )
     }
 
     /// Whether what is missing of a response will be stored with it, as far as can be told before.
@@ -89,32 +82,27 @@ extension Engine {
         sharing flight: Subscription,
         _ request: CacheRequest,
         _ status: CacheStatus = .forwarded(.partial, isStored: true, isCollapsed: true)
-    ) async -> CacheResponse {
+    ) async throws(CacheError) -> CacheResponse {
         let fill = transfers.fill(for: request)
-        let body = FollowingBody(
+        let opening = EntryOpening(
             entry: entry,
-            wanted: wanted,
             storage: storage,
             filler: Filler(transfers: transfers, fill: fill, request: request, head: held.head),
             flight: flight
         )
-        let content = ResponseFactory.Content(
-            head: held.head,
-            completeLength: entry.completeLength,
-            wanted: wanted,
-            body: body
-        )
+        let content = try content(opening, held.head, wanted, request)
         let trouble = await keepPin(entry, request)
         return responses.response(to: request, content, as: .disk, status, trouble: trouble)
     }
 
     /// Reads a small whole body at once, which also promotes it; follows a large one.
-    func diskBody(
-        _ entry: DiskEntry,
+    private func content(
+        of entry: DiskEntry,
         _ head: StoredResponse,
         _ wanted: WantedRange,
-        _ request: CacheRequest
-    ) async -> any BodySource {
+        _ request: CacheRequest,
+        _ trouble: CacheError?
+    ) async throws(CacheError) -> HeldContent {
         if entry.isComplete, let length = entry.completeLength,
             wanted == WantedRange(start: 0, end: length), length <= storage.memory.promotionLimit,
             let bytes = await readWhole(entry, length: length)
@@ -122,17 +110,28 @@ extension Engine {
             if !request.isPrefetch {
                 storage.promote(bytes, head, entry.key, entry.generation) { entry.isSuperseded }
             }
-            return MemoryBody(bytes, storageKey: entry.key, generation: entry.generation)
+            let content = ResponseFactory.Content(
+                head: head,
+                completeLength: length,
+                wanted: wanted,
+                body: MemoryBody(bytes, storageKey: entry.key, generation: entry.generation)
+            )
+            return HeldContent(content: content, counted: wanted.count, trouble: trouble)
         }
         let mayFetch = request.policy != .cacheOnly
         let fill = mayFetch ? transfers.fill(for: request) : nil
-        return FollowingBody(
+        let opening = EntryOpening(
             entry: entry,
-            wanted: wanted,
             storage: storage,
             filler: fill.map {
                 Filler(transfers: transfers, fill: $0, request: request, head: head)
             }
+        )
+        return HeldContent(
+            content: try content(opening, head, wanted, request),
+            // What a reader follows counts when it is read.
+            counted: request.scope == nil ? wanted.count : 0,
+            trouble: trouble
         )
     }
 

@@ -24,9 +24,8 @@ extension Engine {
         )
         // What was held is the cache's only if it is of the representation that the origin has.
         let heldBefore = flight.base === entry ? flight.heldBefore : ByteRangeSet()
-        let body = FollowingBody(
+        let opening = EntryOpening(
             entry: entry,
-            wanted: wanted,
             storage: storage,
             filler: filler,
             flight: isNear(flight, wanted, generation) ? flight.subscription : nil,
@@ -34,12 +33,8 @@ extension Engine {
         )
         // What must not be stored is for the client alone whose request began the exchange.
         let isOwn = heldBefore.isEmpty && flight.subscription.isFirst
-        let content = ResponseFactory.Content(
-            head: isOwn ? generation.received ?? generation.head : generation.head,
-            completeLength: entry.completeLength,
-            wanted: wanted,
-            body: body
-        )
+        let head = isOwn ? generation.received ?? generation.head : generation.head
+        let content = try content(opening, head, wanted, request)
         let status = CacheStatus.forwarded(
             remainder.reason,
             isStored: entry.isFillable,
@@ -112,7 +107,14 @@ extension Engine {
         // Another reader's transfer may be about to bring the rest.
         if let flight = transfers.flightUnderWay(for: request, entry, wanted) {
             let confirmed = HeldResponse(head: head, entry: entry)
-            return await response(from: confirmed, entry, wanted, sharing: flight, request, status)
+            return try await response(
+                from: confirmed,
+                entry,
+                wanted,
+                sharing: flight,
+                request,
+                status
+            )
         }
         // Or it has brought it between the two looks.
         guard !request.endsInMiddle(of: held) else { return nil }
@@ -128,7 +130,7 @@ extension Engine {
     ) async throws(CacheError) -> CacheResponse {
         let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
         guard let wanted else { throw lengthUnknown(request) }
-        let found = await content(of: held, head, wanted, request)
+        let found = try await content(of: held, head, wanted, request)
         return responses.held(
             request,
             found.content,

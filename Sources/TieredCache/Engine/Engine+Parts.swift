@@ -12,21 +12,17 @@ extension Engine {
         let length = part.entry.completeLength ?? 0
         let bytes = part.bytes ?? 0..<length
         let offset = part.content.range?.lowerBound ?? 0
-        let body = FollowingBody(
+        let opening = EntryOpening(
             entry: part.entry,
-            wanted: WantedRange(
-                start: bytes.lowerBound - offset,
-                end: bytes.upperBound - offset
-            ),
             storage: storage,
-            filler: nil,
             mayStartAgain: request.policy != .cacheOnly
         )
+        let place = WantedRange(start: bytes.lowerBound - offset, end: bytes.upperBound - offset)
         let content = ResponseFactory.Content(
             head: part.bytes == nil ? part.head : part.head.ofRepresentation(part.content, rules),
             completeLength: part.bytes == nil ? length : part.content.completeLength,
             wanted: WantedRange(start: bytes.lowerBound, end: bytes.upperBound),
-            body: body
+            body: FollowingBody(opening, place)
         )
         return responses.hit(
             request,

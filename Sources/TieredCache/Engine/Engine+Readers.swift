@@ -21,15 +21,15 @@ extension Engine {
         }
         let opening = FirstRange.ofReader(at: offset, certainTo: end)
         do throws(CacheError) {
-            let response = try await open(request, opening)
+            let response = try await open(request, opening, options)
             if let reader = reader(response, request, options, opening) { return reader }
         } catch {
             // An empty body has no first byte to ask for.
             guard error.code == .rangeNotSatisfiable, offset == 0 else { throw error }
         }
         // An origin whose parts cannot be told to belong together is asked for the whole.
-        let response = try await open(request, 0..<Int64.max)
-        guard let reader = reader(response, request, options, 0..<Int64.max) else {
+        let response = try await open(request, 0..<Int64.max, options)
+        guard let reader = reader(response, request, options) else {
             throw CacheError(
                 .originFailed,
                 "\(request.target.redacted) gave no answer that a reader can use; try again"
@@ -40,13 +40,12 @@ extension Engine {
 
     private func open(
         _ request: CacheRequest,
-        _ range: Range<Int64>
+        _ range: Range<Int64>,
+        _ options: ReaderOptions
     ) async throws(CacheError) -> CacheResponse {
         var request = request
-        if range != 0..<Int64.max {
-            request.range = .bounded(range)
-            request.scope = ReaderScope(range: nil)
-        }
+        if range != 0..<Int64.max { request.range = .bounded(range) }
+        request.scope = ReaderScope(range: nil, options: options)
         let response = try await response(for: request)
         try response.requireSuccess(of: request)
         return response
@@ -66,18 +65,10 @@ extension Engine {
         _ opening: Range<Int64> = 0..<Int64.max
     ) -> CacheReader? {
         let medium: any ReaderMedium
-        switch response.body.source {
-        case let body as FollowingBody:
-            medium = EntryMedium(body, opening: opening, options: options.planner)
-        case let body as MemoryBody:
-            guard let bytes = body.take() else {
-                medium = MemoryMedium(.init())
-                break
-            }
-            guard response.range.lowerBound == 0, Int64(bytes.count) == response.completeLength
-            else { return nil }
-            medium = MemoryMedium(bytes)
-        default:
+        if let anywhere = response.body.source.openMedium() {
+            guard response.range == (0, response.completeLength) else { return nil }
+            medium = anywhere
+        } else {
             // A part that nothing can be joined to is of no use to a reader.
             let canGoOn = response.head.validator != nil && response.completeLength != nil
             guard opening == 0..<Int64.max || canGoOn else { return nil }

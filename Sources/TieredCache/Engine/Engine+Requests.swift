@@ -60,7 +60,7 @@ extension Engine {
         case .part(let part):
             return response(from: part, request)
         case .underWay(let held, let entry, let wanted, let flight):
-            return await response(from: held, entry, wanted, sharing: flight, request)
+            return try await response(from: held, entry, wanted, sharing: flight, request)
         }
     }
 

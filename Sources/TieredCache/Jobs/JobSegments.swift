@@ -22,14 +22,13 @@ struct JobSegments: Sendable {
     ) {
         guard response.isStored, response.head.validator != nil, response.source == .origin,
             let length = response.completeLength,
-            let beginning = response.body.source as? FollowingBody,
-            let fill = beginning.filler?.fill
+            let beginning = response.body.source.filling
         else {
             (tasks, judged) = ([], nil)
             return
         }
         let entry = beginning.entry
-        judged = beginning.filler?.awaitsVerdict == true ? entry : nil
+        judged = beginning.filler.awaitsVerdict ? entry : nil
         tasks = Self.ranges(length: length, count: count).map { range in
             var part = request
             part.range = .bounded(range)
@@ -40,7 +39,7 @@ struct JobSegments: Sendable {
             part.policy = .protocolDefault
             let filler = Filler(
                 transfers: transfers,
-                fill: fill,
+                fill: beginning.filler.fill,
                 request: part,
                 head: response.head
             )
@@ -85,7 +84,8 @@ struct JobSegments: Sendable {
     ) async -> CacheError? {
         let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)
         let storage = filler.transfers.storage
-        let body = FollowingBody(entry: entry, wanted: wanted, storage: storage, filler: filler)
+        let opening = EntryOpening(entry: entry, storage: storage, filler: filler)
+        let body = FollowingBody(opening, wanted)
         do throws(CacheError) {
             while try await body.next() != nil {}
             return nil

@@ -105,6 +105,10 @@ protocol BodySource: AnyObject, Sendable {
     var generation: UInt64? { get }
     /// Under which key the bytes are held; nil where they are not, or under the request's own.
     var storageKey: CacheKey? { get }
+    /// What is read while it is being fetched; nil where the origin is not asked for more.
+    var filling: EntryFilling? { get }
+    /// Gives the bytes at any offset to a reader; nil where they come once and in order.
+    func openMedium() -> (any ReaderMedium)?
 }
 
 extension BodySource {
@@ -114,6 +118,14 @@ extension BodySource {
     var isSuperseded: Bool { false }
     var generation: UInt64? { nil }
     var storageKey: CacheKey? { nil }
+    var filling: EntryFilling? { nil }
+    func openMedium() -> (any ReaderMedium)? { nil }
+}
+
+/// An entry, and what fetches the rest of it.
+struct EntryFilling: Sendable {
+    let entry: DiskEntry
+    let filler: Filler
 }
 
 /// A body, or part of one, that is in memory already.
@@ -130,13 +142,12 @@ final class MemoryBody: BodySource {
         rest = Guarded(bytes.isEmpty ? nil : bytes)
     }
 
-    /// All of the bytes, once.
-    func take() -> Data? {
-        rest.withLock { $0.take() }
+    func openMedium() -> (any ReaderMedium)? {
+        MemoryMedium(rest.withLock { $0.take() } ?? Data())
     }
 
     func next(atMost count: Int) async throws(CacheError) -> Data? {
-        guard let bytes = take() else { return nil }
+        guard let bytes = rest.withLock({ $0.take() }) else { return nil }
         counts.add(fromCache: Int64(bytes.count))
         return bytes
     }

@@ -57,28 +57,6 @@ struct ResponseFactory: Sendable {
         return response(to: request, content, as: source, status, trouble: trouble)
     }
 
-    /// The same answer with more of the body.
-    func continuing(
-        _ response: CacheResponse,
-        to request: CacheRequest,
-        _ wanted: WantedRange,
-        _ body: any BodySource
-    ) -> CacheResponse {
-        let content = Content(
-            head: response.head,
-            completeLength: response.completeLength,
-            wanted: wanted,
-            body: body
-        )
-        return self.response(
-            to: request,
-            content,
-            as: response.headSource,
-            response.cacheStatus,
-            trouble: response.storageTrouble
-        )
-    }
-
     /// Any answer, of which nothing is left to count.
     func response(
         to request: CacheRequest,

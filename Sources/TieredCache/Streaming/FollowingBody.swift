@@ -33,41 +33,24 @@ final class FollowingBody: BodySource {
     /// Whether a complete pinned body had the entry's name when this was opened.
     private let followsPinned: Bool
 
-    /// Opens a body.
-    ///
-    /// - Parameters:
-    ///   - entry: what is read.
-    ///   - wanted: the bytes to deliver.
-    ///   - storage: what the entry belongs to; its threads read the disk.
-    ///   - filler: fetches what is missing; nil where the origin must not be asked.
-    ///   - flight: a flight that is under way for the first missing byte.
-    ///   - heldBefore: what was held before that flight began; nil for what is held now.
-    ///   - mayStartAgain: without a filler, whether another request would be answered by the origin.
-    init(
-        entry: DiskEntry,
-        wanted: WantedRange,
-        storage: Storage,
-        filler: Filler?,
-        flight: Subscription? = nil,
-        heldBefore: ByteRangeSet? = nil,
-        mayStartAgain: Bool = false
-    ) {
-        self.mayStartAgain = mayStartAgain
+    /// Opens a body that delivers the bytes wanted.
+    init(_ opening: EntryOpening, _ wanted: WantedRange) {
+        mayStartAgain = opening.mayStartAgain
+        entry = opening.entry
         followsPinned = entry.isSuccessor
-        self.entry = entry
-        self.storage = storage
-        self.filler = filler
+        storage = opening.storage
+        filler = opening.filler
         state = Guarded(
             State(
                 position: wanted.start,
                 end: wanted.end,
-                flight: flight,
-                held: heldBefore ?? entry.heldRanges
+                flight: opening.flight,
+                held: opening.heldBefore ?? entry.heldRanges
             )
         )
         number = filler?.fill.enter(
             at: wanted.start,
-            flight: flight?.flight,
+            flight: opening.flight?.flight,
             now: storage.time.monotonicTime()
         )
     }
@@ -80,9 +63,7 @@ final class FollowingBody: BodySource {
 
     var isSuperseded: Bool { entry.isSuperseded }
 
-    /// What was held when the body was opened, less what turned out to be damaged.
-    var heldAtStart: ByteRangeSet { state.withLock { $0.held } }
-
+    var filling: EntryFilling? { filler.map { EntryFilling(entry: entry, filler: $0) } }
     var generation: UInt64? { entry.generation }
     var storageKey: CacheKey? { entry.key }
 
@@ -162,7 +143,7 @@ final class FollowingBody: BodySource {
     }
 
     private func didDeliver(_ range: Range<Int64>) {
-        let missing = heldAtStart.gaps(in: range).count
+        let missing = state.withLock { $0.held.gaps(in: range).count }
         counts.add(fromOrigin: missing)
         counts.add(fromCache: Int64(range.count) - missing)
         state.withLock { state in
@@ -258,11 +239,6 @@ final class FollowingBody: BodySource {
     }
 
     // MARK: Flights
-
-    /// Gives the flight to a reader that goes on in place of this body.
-    func takeFlight() -> Subscription? {
-        state.withLock { $0.flight.take() }
-    }
 
     /// Rides on another flight from now on; the one before is left outside the lock.
     func ride(_ flight: Subscription?) {

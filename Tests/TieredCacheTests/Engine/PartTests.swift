@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import Testing
@@ -302,6 +303,31 @@ struct PartTests {
             )
             let third = try await fixture.cache.data(for: request)
             #expect(String(decoding: third, as: UTF8.self) == "gh")
+        }
+    }
+
+    @Test(
+        "A player gets bytes of such a part from where they are; a reader takes no part for the whole"
+    )
+    func players() async throws {
+        try await RelayFixture.run { fixture in
+            let block = Int(BlockTable.blockSize)
+            let whole = (0..<3 * block / 8).map { String($0 + 10_000_000) }.joined()
+            let last = String(whole.dropFirst(2 * block))
+            var request = try CacheRequest("http://origin.example/a")
+            request.range = .openEnded(from: 2 * Int64(block))
+            let place = "\(2 * block)-\(3 * block - 1)/\(3 * block)"
+            fixture.prepare(Self.part(fixture, place, last))
+            #expect(try await fixture.cache.data(for: request).count == block)
+            request.range = .openEnded(from: 2 * Int64(block) + 1000)
+            let played = try await fixture.cache.streamedResponse(for: request)
+            #expect(played.cacheStatus.isHit && played.completeLength == Int64(3 * block))
+            #expect(played.range == (2 * Int64(block) + 1000, 3 * Int64(block)))
+            let bytes = try await played.body.collect()
+            #expect(firstDifference(bytes, last.utf8.dropFirst(1000)) == nil)
+            fixture.prepare(fixture.answer(200, Self.fresh, body: whole))
+            let reader = try await fixture.cache.reader(for: request, at: 2 * Int64(block))
+            #expect(try await firstDifference(reader.all(), whole.utf8) == nil)
         }
     }
 

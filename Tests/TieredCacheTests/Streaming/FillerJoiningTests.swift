@@ -17,8 +17,8 @@ struct FillerJoiningTests {
             try await fixture.withCache { cache in
                 defer { gate.open() }
                 let response = try await cache.response(for: request)
-                let body = try #require(response.body.source as? FollowingBody)
-                let filler = try #require(body.filler)
+                let body = try #require(response.body.source.filling)
+                let filler = body.filler
                 let sole = filler.join(body.entry, at: 1 << 19, limit: 1 << 20, isAlone: true)
                 #expect(sole.isFirst)
                 try await waitForHead(of: sole, filler.fill)

@@ -3,8 +3,9 @@ import HTTPCaching
 
 /// Reads a disk entry at any offset and has what is missing fetched, where the reader is.
 ///
-/// May be read from several tasks at once, though one is what it is made for.
-final class EntryMedium: ReaderMedium {
+/// May be read from several tasks at once, though one is what it is made for. As a body it is read in
+/// order, from where its request begins.
+final class EntryMedium: ReaderMedium, BodySource {
     /// A share in a flight, and the bytes for which it was asked.
     struct Ride: Sendable {
         let window: Int
@@ -13,6 +14,8 @@ final class EntryMedium: ReaderMedium {
     }
 
     struct State: Sendable {
+        /// Where the body is.
+        var position: Int64
         var planner: ReadAheadPlanner
         var rides: [Ride] = []
         /// The rest of a gap that the disk did not take.
@@ -31,30 +34,50 @@ final class EntryMedium: ReaderMedium {
     let state: Guarded<State>
     /// This reader's number on the fill's roll.
     let number: UInt64?
+    /// Where the body ends; nil while that is not known.
+    private let end: Int64?
+    /// Where the consumer of the body will stop, if it has said so.
+    private let certainEnd: Int64?
+    /// How long the body waits for a byte.
+    private let deadline: Duration
 
-    /// Reads on from where the opening request has come to.
+    /// Reads on from the bytes that a reader's first request is for.
     ///
     /// - Parameters:
-    ///   - body: the opening request's; it is not read any more.
-    ///   - opening: the bytes that the request was for.
-    ///   - options: how far to read ahead.
-    init(_ body: FollowingBody, opening: Range<Int64>, options: ReadAheadPlanner.Options) {
-        entry = body.entry
-        storage = body.storage
-        filler = body.filler
-        control = ReadControl(signal: body.filler?.fill.signal ?? ProgressSignal())
+    ///   - opening: what is read.
+    ///   - spec: the bytes that the request is for.
+    ///   - wanted: the bytes that the reader may come to.
+    ///   - scope: how they are read.
+    init(
+        _ opening: EntryOpening,
+        from spec: ByteRangeSpec?,
+        _ wanted: WantedRange,
+        _ scope: ReaderScope
+    ) {
+        entry = opening.entry
+        storage = opening.storage
+        filler = opening.filler
+        end = wanted.end
+        certainEnd = if case .bounded(let range) = scope.range { range.upperBound } else { nil }
+        deadline = scope.options.deadline
+        control = ReadControl(signal: filler?.fill.signal ?? ProgressSignal())
         var state = State(
-            planner: ReadAheadPlanner(options: options),
-            heldAtStart: body.heldAtStart
+            position: wanted.start,
+            planner: ReadAheadPlanner(options: scope.options.planner),
+            heldAtStart: opening.heldBefore ?? entry.heldRanges
         )
         let now = storage.time.monotonicTime()
-        let window = state.planner.begin(opening, now: now)
-        if let flight = body.takeFlight() {
-            state.rides.append(Ride(window: window, range: opening, flight: flight))
+        let first = if case .bounded(let range) = spec { range } else { 0..<Int64.max }
+        let window = state.planner.begin(first, now: now)
+        if let flight = opening.flight {
+            state.rides.append(Ride(window: window, range: first, flight: flight))
         }
-        let flight = state.rides.first?.flight.flight
         self.state = Guarded(state)
-        number = filler?.fill.enter(at: opening.lowerBound, flight: flight, now: now)
+        number = filler?.fill.enter(
+            at: first.lowerBound,
+            flight: opening.flight?.flight,
+            now: now
+        )
     }
 
     deinit {
@@ -69,6 +92,11 @@ final class EntryMedium: ReaderMedium {
     }
 
     var storageTrouble: CacheError? { state.withLock { $0.storageTrouble } }
+    var isSuperseded: Bool { entry.isSuperseded }
+    var generation: UInt64? { entry.generation }
+    var storageKey: CacheKey? { entry.key }
+
+    func openMedium() -> (any ReaderMedium)? { self }
 
     var isSeekable: Bool { !isSequential || holdsAll }
 
@@ -83,7 +111,40 @@ final class EntryMedium: ReaderMedium {
         filler?.isSequential(entry) ?? true
     }
 
-    // MARK: Reading
+    // MARK: Reading in order
+
+    func next(atMost count: Int) async throws(CacheError) -> Data? {
+        let (offset, left) = rest
+        let count = min(Int64(count), left)
+        guard count > 0 else { return nil }
+        let buffer = ReadBuffer(capacity: Int(count))
+        let destination = buffer.fill { ReadDestination(buffer: $0) }
+        let read = Read(offset: offset, destination: destination, certainEnd: certainEnd)
+        let got = try await self.read(read, until: now.advanced(by: deadline))
+        guard got > 0 else { return nil }
+        state.withLock { $0.position += Int64(got) }
+        return buffer.data(count: got)
+    }
+
+    func lend(_ count: ClosedRange<Int64>) -> LentBytes? {
+        let (offset, left) = rest
+        let wanted = min(count.upperBound, left, (length ?? .max) - offset)
+        guard wanted >= count.lowerBound, control.isOpen,
+            let lent = entry.lend(offset..<offset + wanted), lent.count >= count.lowerBound
+        else { return nil }
+        noteRead(at: lent.range.upperBound)
+        didRead(lent.range, certainTo: certainEnd)
+        state.withLock { $0.position = lent.range.upperBound }
+        return lent
+    }
+
+    /// The next byte, and how many there are from there on at most.
+    private var rest: (offset: Int64, left: Int64) {
+        let offset = state.withLock { $0.position }
+        return (offset, (end ?? .max) - offset)
+    }
+
+    // MARK: Reading anywhere
 
     func readAtOnce(_ read: Read) -> Int? {
         if let length, read.offset >= length { return 0 }
@@ -93,23 +154,6 @@ final class EntryMedium: ReaderMedium {
         noteRead(at: read.offset + Int64(count))
         didRead(read.offset..<read.offset + Int64(count), certainTo: read.certainEnd)
         return count
-    }
-
-    /// Takes bytes as a part of their file, if enough of them are held; never waits.
-    ///
-    /// - Parameters:
-    ///   - range: the bytes wanted.
-    ///   - least: how many are enough.
-    ///   - end: where the bytes end that the consumer is certain to read; nil if it has not said.
-    /// - Returns: the first of the bytes.
-    func lend(_ range: Range<Int64>, atLeast least: Int64, certainTo end: Int64?) -> LentBytes? {
-        let range = range.clamped(to: range.lowerBound..<max(range.lowerBound, length ?? .max))
-        guard control.isOpen, range.count >= least, let lent = entry.lend(range),
-            lent.count >= least
-        else { return nil }
-        noteRead(at: lent.range.upperBound)
-        didRead(lent.range, certainTo: end)
-        return lent
     }
 
     /// A reader that is not heard of would count as one that has stopped.

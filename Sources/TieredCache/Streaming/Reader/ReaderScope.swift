@@ -4,6 +4,8 @@ import HTTPCaching
 struct ReaderScope: Hashable, Sendable {
     /// Nil for all of them.
     let range: ByteRangeSpec?
+    /// How they are read.
+    let options: ReaderOptions
 }
 
 extension CacheRequest {
@@ -35,15 +37,8 @@ extension CacheRequest {
         }
     }
 
-    /// How many bytes count as delivered from disk when a hit is found.
-    ///
-    /// What a reader follows counts when it is read, what was taken into memory at once does not.
-    func countedOnDisk(_ wanted: WantedRange, _ body: any BodySource) -> Int {
-        scope != nil && body is FollowingBody ? 0 : wanted.count
-    }
-
     /// All that a reader may come to.
-    private func wanted(
+    func wanted(
         in scope: ReaderScope,
         completeLength: Int64?
     ) throws(CacheError) -> WantedRange? {

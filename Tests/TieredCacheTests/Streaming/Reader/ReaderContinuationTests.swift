@@ -203,7 +203,7 @@ struct ReaderContinuationTests {
                 )
                 var opening = request
                 opening.range = .bounded(0..<1 << 20)
-                opening.scope = ReaderScope(range: nil)
+                opening.scope = ReaderScope(range: nil, options: Self.options)
                 let lookup = cache.engine.lookup(opening)
                 let executor = IOExecutor(threads: 1)
                 look.begin()
