@@ -58,7 +58,11 @@ extension Engine {
                     head: head,
                     completeLength: held.completeLength,
                     wanted: wanted,
-                    body: MemoryBody(entry.body.part(wanted), generation: entry.generation)
+                    body: MemoryBody(
+                        entry.body.part(wanted),
+                        at: wanted.start,
+                        generation: entry.generation
+                    )
                 ),
                 counted: request.countedInMemory(wanted, completeLength: held.completeLength)
             )

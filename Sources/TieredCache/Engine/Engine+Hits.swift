@@ -107,7 +107,7 @@ extension TieredCache {
         else { return nil }
         let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)
         return ResponseBody(
-            FollowingBody(EntryOpening(entry: entry, storage: engine.storage), wanted)
+            EntryReader(EntryOpening(entry: entry, storage: engine.storage), wanted)
         )
     }
 }

@@ -73,7 +73,7 @@ extension Engine {
         _ remainder: Remainder
     ) throws(CacheError) -> CacheResponse {
         guard !request.isPrefetch else { throw reason.error(for: request) }
-        let body = PassThroughBody(
+        let body = PassThroughReader(
             channel,
             range: wanted.start..<(wanted.end ?? .max),
             subscription: flight.subscription

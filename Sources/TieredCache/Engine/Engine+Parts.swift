@@ -22,7 +22,7 @@ extension Engine {
             head: part.bytes == nil ? part.head : part.head.ofRepresentation(part.content, rules),
             completeLength: part.bytes == nil ? length : part.content.completeLength,
             wanted: WantedRange(start: bytes.lowerBound, end: bytes.upperBound),
-            body: FollowingBody(opening, place)
+            body: EntryReader(opening, place)
         )
         return responses.hit(
             request,

@@ -65,14 +65,15 @@ extension Engine {
         _ opening: Range<Int64> = 0..<Int64.max
     ) -> CacheReader? {
         let medium: any ReaderMedium
-        if let anywhere = response.body.source.openMedium() {
+        switch response.body.source.open() {
+        case .anywhere(let bytes):
             guard response.range == (0, response.completeLength) else { return nil }
-            medium = anywhere
-        } else {
+            medium = bytes
+        case .inOrder:
             // A part that nothing can be joined to is of no use to a reader.
             let canGoOn = response.head.validator != nil && response.completeLength != nil
             guard opening == 0..<Int64.max || canGoOn else { return nil }
-            medium = PassingMedium(response, request, time: time) {
+            medium = ReopeningMedium(response, request, time: time) {
                 [self] (request) async throws(CacheError) in try await self.response(for: request)
             }
         }

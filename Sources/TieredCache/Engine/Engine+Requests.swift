@@ -103,7 +103,11 @@ extension Engine {
             head: entry.head,
             completeLength: length,
             wanted: wanted,
-            body: MemoryBody(entry.body.part(wanted), generation: entry.generation)
+            body: MemoryBody(
+                entry.body.part(wanted),
+                at: wanted.start,
+                generation: entry.generation
+            )
         )
         return responses.hit(
             request,

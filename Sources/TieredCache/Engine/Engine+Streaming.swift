@@ -20,14 +20,14 @@ extension Engine {
     ) throws(CacheError) -> ResponseFactory.Content {
         let length = opening.entry.completeLength
         var wanted = wanted
-        let body: any BodySource
+        let body: EntryReader
         if let scope = request.scope, head.status < 400,
             let all = try request.wanted(in: scope, completeLength: length)
         {
             wanted = all
-            body = EntryMedium(opening, from: request.range, all, scope)
+            body = EntryReader(opening, from: request.range, all, scope)
         } else {
-            body = FollowingBody(opening, wanted)
+            body = EntryReader(opening, wanted)
         }
         return ResponseFactory.Content(
             head: head,

@@ -85,7 +85,7 @@ struct JobSegments: Sendable {
         let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)
         let storage = filler.transfers.storage
         let opening = EntryOpening(entry: entry, storage: storage, filler: filler)
-        let body = FollowingBody(opening, wanted)
+        let body = EntryReader(opening, wanted)
         do throws(CacheError) {
             while try await body.next() != nil {}
             return nil

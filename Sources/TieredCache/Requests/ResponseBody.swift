@@ -107,8 +107,8 @@ protocol BodySource: AnyObject, Sendable {
     var storageKey: CacheKey? { get }
     /// What is read while it is being fetched; nil where the origin is not asked for more.
     var filling: EntryFilling? { get }
-    /// Gives the bytes at any offset to a reader; nil where they come once and in order.
-    func openMedium() -> (any ReaderMedium)?
+    /// Gives the bytes to a reader; they are not read in order any more then.
+    func open() -> ReaderBytes
 }
 
 extension BodySource {
@@ -119,7 +119,6 @@ extension BodySource {
     var generation: UInt64? { nil }
     var storageKey: CacheKey? { nil }
     var filling: EntryFilling? { nil }
-    func openMedium() -> (any ReaderMedium)? { nil }
 }
 
 /// An entry, and what fetches the rest of it.
@@ -129,26 +128,65 @@ struct EntryFilling: Sendable {
 }
 
 /// A body, or part of one, that is in memory already.
-final class MemoryBody: BodySource {
-    private let rest: Guarded<Data?>
-    let counts = ByteCounts()
+final class MemoryBody: BodySource, ReaderMedium {
+    private struct State {
+        /// Let go of once it has been delivered in one piece.
+        var bytes: Data?
+        var counts = ByteCounts()
+    }
+
     let storageKey: CacheKey?
-
     let generation: UInt64?
+    private let start: Int64
+    private let end: Int64
+    private let state: Guarded<State>
 
-    init(_ bytes: Data, storageKey: CacheKey? = nil, generation: UInt64? = nil) {
+    /// Holds bytes.
+    ///
+    /// - Parameters:
+    ///   - bytes: which.
+    ///   - start: the offset of the first.
+    ///   - storageKey: under which key they are held; nil for the request's own.
+    ///   - generation: the number of the body on disk that they are of.
+    init(
+        _ bytes: Data,
+        at start: Int64 = 0,
+        storageKey: CacheKey? = nil,
+        generation: UInt64? = nil
+    ) {
         self.storageKey = storageKey
         self.generation = generation
-        rest = Guarded(bytes.isEmpty ? nil : bytes)
+        self.start = start
+        end = start + Int64(bytes.count)
+        state = Guarded(State(bytes: bytes.isEmpty ? nil : bytes))
     }
 
-    func openMedium() -> (any ReaderMedium)? {
-        MemoryMedium(rest.withLock { $0.take() } ?? Data())
-    }
+    var counts: ByteCounts { state.withLock { $0.counts } }
+    var storageTrouble: CacheError? { nil }
+    var length: Int64? { end }
+    var isSeekable: Bool { true }
+
+    func open() -> ReaderBytes { .anywhere(self) }
 
     func next(atMost count: Int) async throws(CacheError) -> Data? {
-        guard let bytes = rest.withLock({ $0.take() }) else { return nil }
-        counts.add(fromCache: Int64(bytes.count))
-        return bytes
+        state.withLock { state in
+            guard let bytes = state.bytes.take() else { return nil }
+            state.counts.add(fromCache: Int64(bytes.count))
+            return bytes
+        }
+    }
+
+    func readAtOnce(_ read: Read) -> Int? {
+        guard read.offset >= start, read.offset < end else { return 0 }
+        return state.withLock { state in
+            guard let bytes = state.bytes else { return 0 }
+            let count = read.destination.copy(bytes.dropFirst(Int(read.offset - start)))
+            state.counts.add(fromCache: Int64(count))
+            return count
+        }
+    }
+
+    func read(_ read: Read, until deadline: MonotonicTime?) async throws(CacheError) -> Int {
+        readAtOnce(read) ?? 0
     }
 }

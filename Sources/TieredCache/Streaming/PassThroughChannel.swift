@@ -61,7 +61,8 @@ final class PassThroughChannel: Sendable {
     }
 
     private let state = Guarded(State())
-    private let changed = ProgressSignal()
+    /// Bumped when bytes come or are taken, and at the end.
+    let signal = ProgressSignal()
 
     /// The offset of the first byte that the channel carries.
     let start: Int64
@@ -140,13 +141,13 @@ final class PassThroughChannel: Sendable {
     /// - Throws: `.cancelled` once the reader has left or the task is cancelled.
     func waitForRoom(below mark: Int) async throws(CacheError) {
         while true {
-            let seen = changed.version
+            let seen = signal.version
             let (bytes, isAbandoned) = state.withLock { ($0.bytes, $0.isAbandoned) }
             guard !isAbandoned, !Task.isCancelled else {
                 throw CacheError(.cancelled, "the reader has left")
             }
             guard bytes >= mark else { return }
-            await changed.wait(after: seen)
+            await signal.wait(after: seen)
         }
     }
 
@@ -155,7 +156,7 @@ final class PassThroughChannel: Sendable {
     /// - Throws: `.cancelled` once the reader has left or the task is cancelled.
     func push(_ chunk: BodyChunk) async throws(CacheError) {
         while true {
-            let seen = changed.version
+            let seen = signal.version
             let accepted: Bool? = state.withLock { state in
                 if state.isAbandoned { return nil }
                 guard state.bytes < Self.capacity else { return false }
@@ -166,9 +167,9 @@ final class PassThroughChannel: Sendable {
                 throw CacheError(.cancelled, "the reader has left")
             }
             if accepted { break }
-            await changed.wait(after: seen)
+            await signal.wait(after: seen)
         }
-        changed.bump()
+        signal.bump()
     }
 
     /// Where the body turned out to end; nil before that, or if it was not seen.
@@ -186,7 +187,7 @@ final class PassThroughChannel: Sendable {
         state.withLock { state in
             if state.finish == nil { state.finish = result }
         }
-        changed.bump()
+        signal.bump()
     }
 
     /// Says that nobody will read on.
@@ -195,26 +196,30 @@ final class PassThroughChannel: Sendable {
             state.isAbandoned = true
             state.removeAll()
         }
-        changed.bump()
+        signal.bump()
+    }
+
+    /// The next chunk if it is there; an inner nil at the end.
+    func poll() throws(CacheError) -> BodyChunk?? {
+        let step = state.withLock { state -> Result<BodyChunk?, CacheError>? in
+            if let chunk = state.popFirst() {
+                state.hasDelivered = true
+                return .success(chunk)
+            }
+            return state.finish.map { $0.map { _ in nil } }
+        }
+        guard let step else { return nil }
+        signal.bump()
+        return .some(try step.get())
     }
 
     /// Waits for the next chunk; nil at the end.
     func next() async throws(CacheError) -> BodyChunk? {
         while true {
-            let seen = changed.version
-            let step = state.withLock { state -> Result<BodyChunk?, CacheError>? in
-                if let chunk = state.popFirst() {
-                    state.hasDelivered = true
-                    return .success(chunk)
-                }
-                return state.finish.map { $0.map { _ in nil } }
-            }
-            if let step {
-                changed.bump()
-                return try step.get()
-            }
+            let seen = signal.version
+            if let step = try poll() { return step }
             guard !Task.isCancelled else { throw CacheError(.cancelled, "the read was cancelled") }
-            await changed.wait(after: seen)
+            await signal.wait(after: seen)
         }
     }
 }

@@ -6,16 +6,16 @@ import Glibc
 import Darwin
 #endif
 
-/// Memory to read into that becomes a `Data` without being copied or cleared first.
+/// Memory to read into that becomes a `Data` without being copied or cleared first, taken when it is used.
 final class ReadBuffer: @unchecked Sendable {
     // Unchecked: one task at a time fills it, and nobody does after `data(count:)`.
     private var memory: UnsafeMutableRawBufferPointer?
 
+    let capacity: Int
+    private var isGivenAway = false
+
     init(capacity: Int) {
-        memory = UnsafeMutableRawBufferPointer(
-            start: malloc(max(1, capacity)),
-            count: capacity
-        )
+        self.capacity = capacity
     }
 
     deinit {
@@ -23,14 +23,18 @@ final class ReadBuffer: @unchecked Sendable {
     }
 
     func fill<Result>(_ body: (UnsafeMutableRawBufferPointer) -> Result) -> Result {
-        guard let memory else { preconditionFailure("the buffer was given away") }
+        precondition(!isGivenAway, "the buffer was given away")
+        let memory =
+            memory
+            ?? UnsafeMutableRawBufferPointer(start: malloc(max(1, capacity)), count: capacity)
+        self.memory = memory
         return body(memory)
     }
 
     /// Gives the first `count` bytes away; the buffer cannot be filled any more.
     func data(count: Int) -> Data {
         guard let start = memory?.baseAddress, count > 0 else { return Data() }
-        memory = nil
+        (memory, isGivenAway) = (nil, true)
         return Data(bytesNoCopy: start, count: count, deallocator: .free)
     }
 }

@@ -47,6 +47,16 @@ final class ProgressSignal: Sendable {
         state.withLock { _ = $0.cancelled.remove(id) }
     }
 
+    /// The same, and at the instant `end` at the latest.
+    func wait(after seen: UInt64, until end: MonotonicTime?, _ time: any TimeSource) async {
+        guard let end else { return await wait(after: seen) }
+        let rest = time.monotonicTime().duration(to: end)
+        guard rest > .zero else { return }
+        let alarm = time.alarm(after: rest) { [self] in bump() }
+        await wait(after: seen)
+        alarm.cancel()
+    }
+
     private func register(
         _ continuation: CheckedContinuation<Void, Never>,
         id: UInt64,

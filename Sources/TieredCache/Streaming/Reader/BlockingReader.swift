@@ -138,7 +138,9 @@ public final class BlockingReader: Sendable {
             throw CacheError(.invalidArgument, "cannot read at offset \(read.offset)")
         }
         guard read.destination.count > 0 else { return 0 }
-        try reader.medium.control.check()
+        try reader.control.check()
+        var read = read
+        read.control = reader.control
         return reader.medium.readAtOnce(read)
     }
 

@@ -26,6 +26,7 @@ public final class CacheReader: Sendable {
     public let options: ReaderOptions
 
     let medium: any ReaderMedium
+    let control = ReadControl()
     private let time: any TimeSource
     private let cursor = Guarded<Int64>(0)
     private let trouble = Guarded<CacheError?>(nil)
@@ -134,7 +135,9 @@ public final class CacheReader: Sendable {
         }
         let end = time.monotonicTime().advanced(by: deadline ?? options.deadline)
         do throws(CacheError) {
-            try medium.control.check()
+            try control.check()
+            var read = read
+            read.control = control
             return try await medium.read(read, until: end)
         } catch {
             trouble.withLock { $0 = error }
@@ -158,11 +161,11 @@ public final class CacheReader: Sendable {
     // MARK: Stopping
 
     /// Ends all reads, present and future, with `.cancelled`; returns at once.
-    public func cancel() { medium.control.cancel() }
+    public func cancel() { control.cancel() }
 
     /// Ends all reads with `.interrupted` until ``resume()``; returns at once.
-    public func interrupt() { medium.control.interrupt() }
+    public func interrupt() { control.interrupt() }
 
     /// Takes back ``interrupt()``.
-    public func resume() { medium.control.resume() }
+    public func resume() { control.resume() }
 }

@@ -5,8 +5,8 @@ import HTTPCaching
 /// A player that seeks or reconnects often comes back at the next byte; it then continues the
 /// transfer instead of making a new one. At most two seconds, and at most 1 MiB more.
 enum Lingering {
-    /// How long a transfer goes on that no reader waits for: ``FollowingBody`` has no more patience with an
-    /// origin that does not come to the end of what the reader has got.
+    /// How long a transfer goes on that no reader waits for: what is read through has no more patience with
+    /// an origin that does not come to the end of what the reader has got.
     static let patience = Duration.seconds(2)
     /// How many bytes it brings meanwhile; what is under way by then is the rest of the 1 MiB.
     static let amount: Int64 = 768 << 10
@@ -27,14 +27,15 @@ enum Lingering {
         }
         Task {
             let start = entry.heldRanges.count
-            let control = ReadControl(signal: fill.signal)
             let end = time.monotonicTime().advanced(by: patience)
-            while running.contains(where: { $0.outcome == nil }),
-                time.monotonicTime() < end, entry.heldRanges.count - start < amount
-            {
+            // One for all waits: bytes that come meanwhile do not set it anew.
+            let alarm = time.alarm(after: patience) { fill.signal.bump() }
+            defer { alarm.cancel() }
+            while time.monotonicTime() < end, entry.heldRanges.count - start < amount {
                 let seen = fill.signal.version
-                guard running.contains(where: { $0.outcome == nil }) else { break }
-                await control.wait(after: seen, until: end, time: time)
+                guard running.contains(where: { $0.outcome == nil }), time.monotonicTime() < end
+                else { break }
+                await fill.signal.wait(after: seen)
             }
             for flight in running {
                 flight.cancel()

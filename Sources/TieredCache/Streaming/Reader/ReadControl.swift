@@ -5,26 +5,26 @@ final class ReadControl: Sendable {
     private struct State {
         var isCancelled = false
         var isInterrupted = false
+        /// What reads wait on.
+        var awaited: [ProgressSignal] = []
+
+        var isOpen: Bool { !isCancelled && !isInterrupted }
     }
 
-    /// What reads wait on; bumped when one of them has to look again.
-    let signal: ProgressSignal
     private let state = Guarded(State())
 
-    init(signal: ProgressSignal) {
-        self.signal = signal
-    }
-
     /// Ends all reads, present and future.
-    func cancel() {
-        state.withLock { $0.isCancelled = true }
-        signal.bump()
-    }
+    func cancel() { stop { $0.isCancelled = true } }
 
     /// Ends all reads until ``resume()``.
-    func interrupt() {
-        state.withLock { $0.isInterrupted = true }
-        signal.bump()
+    func interrupt() { stop { $0.isInterrupted = true } }
+
+    private func stop(_ change: (inout State) -> Void) {
+        let awaited = state.withLock { state in
+            change(&state)
+            return state.awaited
+        }
+        for signal in awaited { signal.bump() }
     }
 
     /// Takes back ``interrupt()``.
@@ -33,35 +33,37 @@ final class ReadControl: Sendable {
     }
 
     /// Whether reads may go on.
-    var isOpen: Bool {
-        state.withLock { !$0.isCancelled && !$0.isInterrupted }
-    }
+    var isOpen: Bool { state.withLock { $0.isOpen } }
 
     /// Throws where a read must not go on.
     func check() throws(CacheError) {
         let (isCancelled, isInterrupted) = state.withLock { ($0.isCancelled, $0.isInterrupted) }
-        guard !isCancelled, !Task.isCancelled else {
-            throw CacheError(.cancelled, "the read was cancelled")
-        }
+        guard !isCancelled, !Task.isCancelled else { throw .readCancelled }
         guard !isInterrupted else {
             throw CacheError(.interrupted, "the read was interrupted; resume the reader first")
         }
     }
 
-    /// Waits for a change after `seen`, or for the instant `end`.
-    func wait(after seen: UInt64, until end: MonotonicTime, time: any TimeSource) async {
-        let rest = time.monotonicTime().duration(to: end)
-        guard rest > .zero, !Task.isCancelled else { return }
-        let signal = signal
-        let alarm = Task {
-            do {
-                try await time.sleep(for: rest)
-                signal.bump()
-            } catch {
-                // Cancelled: the change has come before.
+    /// A read is about to wait; false where it was stopped and must not.
+    ///
+    /// The read has looked at the version it waits for before.
+    func begin(waitingOn signal: ProgressSignal) -> Bool {
+        state.withLock { state in
+            guard state.isOpen else { return false }
+            state.awaited.append(signal)
+            return true
+        }
+    }
+
+    func end(waitingOn signal: ProgressSignal) {
+        state.withLock { state in
+            if let index = state.awaited.firstIndex(where: { $0 === signal }) {
+                state.awaited.remove(at: index)
             }
         }
-        await signal.wait(after: seen)
-        alarm.cancel()
     }
+}
+
+extension CacheError {
+    static let readCancelled = CacheError(.cancelled, "the read was cancelled")
 }

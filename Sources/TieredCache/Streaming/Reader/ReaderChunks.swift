@@ -66,8 +66,7 @@ extension CacheReader {
         let count = Swift.min(Self.chunkSize, left)
         guard count > 0 else { return Data() }
         let buffer = ReadBuffer(capacity: Int(count))
-        let destination = buffer.fill { ReadDestination(buffer: $0) }
-        let read = Read(offset: offset, destination: destination, certainEnd: end)
+        let read = Read(offset: offset, destination: ReadDestination(buffer), certainEnd: end)
         let got = try await self.read(read, deadline: nil)
         return buffer.data(count: got)
     }
