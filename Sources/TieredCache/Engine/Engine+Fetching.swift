@@ -219,7 +219,7 @@ extension Engine {
             let seen = fill.signal.version
             // In this order: a flight that ends between the two has answered before.
             let outcome = subscription.outcome
-            if let id = subscription.flight, let answer = fill.answer(of: id) { return answer }
+            if let answer = subscription.report?.answer { return answer }
             if let outcome {
                 try outcome.get()
                 throw CacheError(.originFailed, "the origin gave no answer")

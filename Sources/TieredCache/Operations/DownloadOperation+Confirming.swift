@@ -39,14 +39,14 @@ extension DownloadOperation {
     }
 
     /// A 304: freshens what is held in either tier.
-    func didConfirm(_ head: DownloadHead, flight: FlightID) {
+    func didConfirm(_ head: DownloadHead, _ report: FlightReport) {
         let fields = head.response.headerFields
         let known = held ?? variants.first { fields[.eTag] == $0.head.fields[.eTag] }
         guard let held = known, Freshening.identifies(fields, storedFields: held.head.fields),
             isAbout(held.head, head)
         else {
             recorder.didRevalidate(request.key, isUnchanged: false)
-            fill.didReceiveHead(.notModified(nil), flight: flight, group: group)
+            fill.didReceiveHead(.notModified(nil), report: report, group: group)
             return
         }
         let freshened = held.head.freshened(
@@ -72,7 +72,7 @@ extension DownloadOperation {
             updateDisk(held.key, from: held.head, to: freshened)
         }
         let confirmation = Fill.Confirmation(asked: held.head, freshened: freshened)
-        fill.didReceiveHead(.notModified(confirmation), flight: flight, group: group)
+        fill.didReceiveHead(.notModified(confirmation), report: report, group: group)
     }
 
     /// Whether an answer without a body is about the resource that a stored one came from.

@@ -4,7 +4,7 @@ import HTTPTypes
 // Errors that are answers.
 extension DownloadOperation {
     /// A final status without a body that was wanted; kept where the rules say so.
-    func didEnd(with response: HTTPResponse, _ outcome: DownloadOutcome, flight: FlightID) {
+    func didEnd(with response: HTTPResponse, _ outcome: DownloadOutcome, _ report: FlightReport) {
         let now = origins.time.wallTime()
         let stored = storedResponse(
             status: response.status.code,
@@ -25,7 +25,7 @@ extension DownloadOperation {
             storability == .storable && request.isCacheable && plan.relay == nil && keep(stored)
         fill.didReceiveHead(
             .unsuccessful(stored, isStored: isKept),
-            flight: flight,
+            report: report,
             group: group
         )
     }

@@ -41,15 +41,16 @@ struct DownloadOperation: Sendable {
         if let brought = broughtMeanwhile() {
             fill.didReceiveHead(
                 .storing(brought),
-                flight: context.id,
+                report: context.report,
                 group: fill.joinableGroup(for: brought.entry)
             )
             return .success(())
         }
         let sink = FillSink(self, context: context)
-        defer { fill.didEnd(context.id) }
         recorder.didStart(request.key, request.target, at: plan.range.lowerBound)
         request.onNotice?(.started(offset: plan.range.lowerBound))
+        // The notice may have cancelled it, before there is a task to cancel.
+        guard !context.isCancelled else { return .failure(.leftFlight) }
         var result = await download(into: sink)
         sink.didEndBody()
         if case .success(let outcome) = result, let failure = mismatchInPassing(sink, outcome) {
@@ -63,7 +64,7 @@ struct DownloadOperation: Sendable {
             recorder.didFailToStore(request.key, request.target, error)
         }
         if let failure = judge(sink.generation, result) { result = .failure(failure) }
-        didEnd(result, sink, flight: context.id)
+        didEnd(result, sink, context.report)
         recorder.didFinish(
             request.key,
             request.target,
@@ -73,7 +74,7 @@ struct DownloadOperation: Sendable {
             isComplete: sink.generation?.entry.isComplete ?? false
         )
         // Subscribers are told by their shares, which end once this returns.
-        if context.isCancelled { fill.signal.bump() }
+        if context.isAbandoned { fill.signal.bump() }
         return result.map { _ in }
     }
 
@@ -114,12 +115,12 @@ struct DownloadOperation: Sendable {
     private func didEnd(
         _ result: Result<DownloadOutcome, CacheError>,
         _ sink: FillSink,
-        flight: FlightID
+        _ report: FlightReport
     ) {
         guard case .success(let outcome) = result else { return }
         if request.relay == nil { origins.didLearn(from: outcome, of: request) }
         if case .unsuccessful(let response) = outcome.end {
-            didEnd(with: response, outcome, flight: flight)
+            didEnd(with: response, outcome, report)
         }
         if outcome.areRangesUntrusted, let generation = sink.generation,
             !generation.head.flags.contains(.withoutRanges)

@@ -136,7 +136,7 @@ extension FillSink {
 
     private func publish(_ answer: Fill.Answer) {
         let group = operation.isForOneReader ? nil : operation.group
-        operation.fill.didReceiveHead(answer, flight: context.id, group: group)
+        operation.fill.didReceiveHead(answer, report: context.report, group: group)
         noteNews()
     }
 }

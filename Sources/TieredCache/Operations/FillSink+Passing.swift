@@ -92,10 +92,7 @@ extension FillSink {
             try await channel.push(BodyChunk(tail))
         }
         fill?.end()
-        operation.fill.didBypassDisk(
-            Fill.Bypass(channel: channel, reason: .disk(error)),
-            flight: context.id
-        )
+        context.report.didBypassDisk(Fill.Bypass(channel: channel, reason: .disk(error)))
         noteNews()
         let rest = chunk.withUnsafeBytes { [UInt8]($0[Int(position - offset)...]) }
         if !rest.isEmpty {

@@ -45,7 +45,7 @@ final class FillSink: DownloadSink {
         /// How the reader keeps up with what goes past the disk.
         var pace: ConsumerPace
         /// Body bytes since readers were told last; nil where there is nothing to tell.
-        var untold: Int?
+        var untold: Int64?
     }
 
     init(_ operation: DownloadOperation, context: FlightContext) {
@@ -67,7 +67,7 @@ final class FillSink: DownloadSink {
     }
 
     /// The body bytes after which readers are told, though more are at hand.
-    private static let worthTelling = 64 << 10
+    private static let worthTelling: Int64 = 64 << 10
 
     /// Wakes readers, if there is something new for them.
     func tell() {
@@ -76,7 +76,7 @@ final class FillSink: DownloadSink {
 
     /// There is something new for readers: they are told of it before the flight waits or ends, or once
     /// it is much, so that a small body costs them one change of thread.
-    func noteNews(_ count: Int = 0) {
+    func noteNews(_ count: Int64 = 0) {
         let isMuch = state.withLock { state in
             let untold = (state.untold ?? 0) + count
             state.untold = untold
@@ -87,12 +87,16 @@ final class FillSink: DownloadSink {
 
     func willWait() { tell() }
 
-    /// The body is over, but not the flight: what follows may take long for a large one.
-    ///
-    /// Of a small one readers have not been told at all, and are told at the flight's end.
+    /// The body is over, but not the flight: what follows may take long, unless the body is brief.
     func didEndBody() {
-        let isAll = state.withLock { Int64($0.untold ?? 0) == $0.received }
-        if !isAll { tell() }
+        if let generation, !isBrief(generation) { tell() }
+    }
+
+    /// Whether all of a body is stored soon enough for its readers to be told once, at the end.
+    private func isBrief(_ generation: Fill.Generation) -> Bool {
+        // What is pinned is synced before a write returns.
+        !operation.request.isPinned
+            && generation.entry.completeLength.map { $0 <= Self.worthTelling } ?? false
     }
 
     var origins: Origins { operation.origins }
@@ -124,7 +128,7 @@ final class FillSink: DownloadSink {
         case .continuing(let offset, let length):
             try continueGeneration(head, from: offset, length: length)
         case .notModified:
-            operation.didConfirm(head, flight: context.id)
+            operation.didConfirm(head, context.report)
             noteNews()
         }
     }
@@ -154,6 +158,7 @@ final class FillSink: DownloadSink {
                 try await pass(rest, to: channel)
             }
         case .storing(let generation, let fill):
+            if !isBrief(generation) { tell() }
             do throws(CacheError) {
                 try store(chunk, at: offset, generation, fill)
             } catch {
@@ -162,7 +167,7 @@ final class FillSink: DownloadSink {
         }
         let end = offset + Int64(chunk.count)
         context.didAdvance(to: end)
-        noteNews(chunk.count)
+        noteNews(Int64(chunk.count))
         try await pauseForReaders(at: end)
     }
 

@@ -22,6 +22,7 @@ package final class FlightContext: Sendable {
     }
 
     package let id: FlightID
+    let report = FlightReport()
     private let queue: RequestQueue
     private let state = Guarded(State())
 
@@ -37,6 +38,9 @@ package final class FlightContext: Sendable {
 
     /// The highest priority among the subscribers at present.
     package var priority: RequestPriority { queue.priority(of: id) }
+
+    /// Whether the flight has no subscriber, which would be told of its end.
+    var isAbandoned: Bool { queue.isAbandoned(id) }
 
     /// Everything from the coverage's start up to `position` can be read by now.
     package func didAdvance(to position: Int64) {

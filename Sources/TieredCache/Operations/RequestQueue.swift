@@ -23,8 +23,8 @@ package final class RequestQueue: Sendable {
         case grant(FlightContext)
         case pause(FlightContext)
         case cancel(FlightContext)
-        /// Work may own what leaves this queue when released, so it is released outside the lock.
-        case drop(Work?)
+        /// Either may own what leaves this queue when released, so they are released outside the lock.
+        case drop(Work?, FlightContext?)
         case complete(Latch<Void>, Latch<Void>.Outcome)
         case drained
     }
@@ -82,7 +82,7 @@ package final class RequestQueue: Sendable {
         work: @escaping Work
     ) -> Subscription {
         let latch = Latch<Void>(didComplete: didEnd)
-        let (join, effects) = state.withLock { state in
+        let (join, report, effects) = state.withLock { state in
             let join = state.machine.join(
                 group,
                 wanting: offset,
@@ -96,11 +96,12 @@ package final class RequestQueue: Sendable {
                 state.works[flight] = work
                 state.contexts[flight] = FlightContext(id: flight, queue: self)
             }
-            return (join, Self.effects(of: join.actions, in: &state))
+            let report = join.flight.flatMap { state.contexts[$0]?.report }
+            return (join, report, Self.effects(of: join.actions, in: &state))
         }
         if join.isNew { didMake() }
         perform(effects, beginningHere: true)
-        return Subscription(join, queue: self, latch: latch)
+        return Subscription(join, report: report, queue: self, latch: latch)
     }
 
     /// Subscribes to the flight that will bring the byte at `offset`, if there is one.
@@ -120,12 +121,15 @@ package final class RequestQueue: Sendable {
         let latch = Latch<Void>(didComplete: didEnd)
         let joined = state.withLock { state in
             let join = state.machine.joinUnderWay(group, wanting: offset, priority: priority)
-            if let join { state.latches[join.subscriber] = latch }
-            return join.map { ($0, Self.effects(of: $0.actions, in: &state)) }
+            return join.map { join in
+                state.latches[join.subscriber] = latch
+                let report = join.flight.flatMap { state.contexts[$0]?.report }
+                return (join, report, Self.effects(of: join.actions, in: &state))
+            }
         }
-        guard let (join, effects) = joined else { return nil }
+        guard let (join, report, effects) = joined else { return nil }
         perform(effects)
-        return Subscription(join, queue: self, latch: latch)
+        return Subscription(join, report: report, queue: self, latch: latch)
     }
 
     /// Starts nothing new until ``resume()``; what has started goes on.
@@ -196,8 +200,10 @@ package final class RequestQueue: Sendable {
             case .cancel(let flight):
                 return state.contexts[flight].map(Effect.cancel)
             case .drop(let flight):
-                state.contexts[flight] = nil
-                return .drop(state.works.removeValue(forKey: flight))
+                return .drop(
+                    state.works.removeValue(forKey: flight),
+                    state.contexts.removeValue(forKey: flight)
+                )
             case .complete(let subscriber, let completion):
                 let outcome = completion.outcome(result)
                 return state.latches.removeValue(forKey: subscriber)
@@ -279,6 +285,11 @@ extension RequestQueue {
         state.withLock { $0.machine.linger(flight, for: amount) }
     }
 
+    /// Whether no subscriber is left that the end of a flight would be told to.
+    func isAbandoned(_ flight: FlightID) -> Bool {
+        state.withLock { $0.machine.flights[flight]?.subscribers.isEmpty ?? true }
+    }
+
     func lingeringEnd(of flight: FlightID) -> Int64? {
         state.withLock { $0.machine.flights[flight]?.lingeringEnd }
     }
@@ -304,11 +315,12 @@ extension RequestQueue {
     }
 
     private func didFinish(_ flight: FlightID, _ result: Result<Void, CacheError>) {
-        let effects = state.withLock { state in
+        let (effects, context) = state.withLock { state in
             let actions = state.machine.didFinish(flight)
-            state.contexts[flight] = nil
-            return Self.effects(of: actions, in: &state, result: result)
+            let context = state.contexts.removeValue(forKey: flight)
+            return (Self.effects(of: actions, in: &state, result: result), context)
         }
-        perform(effects)
+        // What it reports may own the last share in an entry.
+        withExtendedLifetime(context) { perform(effects) }
     }
 }

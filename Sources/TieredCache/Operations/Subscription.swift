@@ -9,16 +9,20 @@ package final class Subscription: Sendable {
     /// Where what the flight brings ended when this subscription was made; `.max` where that was not
     /// known.
     package let end: Int64
+    /// What the flight's head meant, and more; nil if there is no flight.
+    let report: FlightReport?
     private let id: SubscriberID
     private let queue: RequestQueue
     private let latch: Latch<Void>
 
     init(
         _ join: RequestQueueStateMachine.Join,
+        report: FlightReport?,
         queue: RequestQueue,
         latch: Latch<Void>
     ) {
         flight = join.flight
+        self.report = report
         isFirst = join.isNew
         end = join.end
         id = join.subscriber

@@ -114,8 +114,8 @@ final class Transfers: Sendable {
             missing = end
             joined = joinUnderWay(fill, request, entry, at: missing)
         }
-        guard let subscription = joined, let flight = subscription.flight,
-            case .storing(let generation) = fill.answer(of: flight),
+        guard let subscription = joined,
+            case .storing(let generation) = subscription.report?.answer,
             generation.entry.generation == entry.generation
         else { return nil }
         storage.recorder.didShareDownload()

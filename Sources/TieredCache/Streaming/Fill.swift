@@ -41,10 +41,6 @@ final class Fill: Sendable {
 
     private struct State {
         var generation: Generation?
-        var answers: [FlightID: Answer] = [:]
-        /// Flights that have ended and whose answers are still kept, oldest first.
-        var ended: [FlightID] = []
-        var bypasses: [FlightID: Bypass] = [:]
         /// Which group the flights that write into an entry belong to, by generation.
         var writers: [UInt64: FlightGroup] = [:]
         /// Where bodies end whose entry could not record it, and the ends that it did not take.
@@ -80,11 +76,6 @@ final class Fill: Sendable {
         state.withLock { $0.generation }
     }
 
-    /// What the flight's head meant; nil before it has arrived.
-    func answer(of flight: FlightID) -> Answer? {
-        state.withLock { $0.answers[flight] }
-    }
-
     /// The group to join for bytes of `entry`: that of the flight writing it, if there is one.
     func joinableGroup(for entry: DiskEntry) -> FlightGroup {
         state.withLock { $0.writers[entry.generation] } ?? group
@@ -93,51 +84,21 @@ final class Fill: Sendable {
     /// A flight's head has arrived, and this is what it means.
     ///
     /// What waits for it learns it with the next bump of ``signal``, which is the caller's.
-    /// `group` is what others may join for the same bytes; nil for a flight that is for one reader.
-    func didReceiveHead(_ answer: Answer, flight: FlightID, group: FlightGroup?) {
-        let before = state.withLock { state -> (Answer?, Bypass?, Generation?) in
-            let before = (state.answers[flight], state.bypasses[flight], state.generation)
-            state.answers[flight] = answer
-            state.bypasses[flight] = nil
-            guard case .storing(let generation) = answer else { return before }
-            state.generation = generation
-            if let group { state.writers[generation.entry.generation] = group }
-            return before
-        }
-        // They may own entries and channels, so they are let go of outside the lock.
-        withExtendedLifetime(before) {}
-    }
-
-    /// A flight has ended; what it answered is kept for those who have not asked yet.
     ///
-    /// Without an end to that, a reader that stays for hours would keep an answer for each of its
-    /// flights.
-    func didEnd(_ flight: FlightID) {
-        let dropped = state.withLock { state -> [Answer?] in
-            state.ended.append(flight)
-            guard state.ended.count > Self.answersKept else { return [] }
-            let isRead = state.roll.flights
-            let old = state.ended.dropLast(Self.answersKept).filter { !isRead.contains($0) }
-            state.ended.removeAll { old.contains($0) }
-            return old.map { flight in
-                state.bypasses[flight] = nil
-                return state.answers.removeValue(forKey: flight)
-            }
+    /// - Parameters:
+    ///   - answer: what it means.
+    ///   - report: the flight's.
+    ///   - group: what others may join for the same bytes; nil for a flight that is for one reader.
+    func didReceiveHead(_ answer: Answer, report: FlightReport, group: FlightGroup?) {
+        report.didAnswer(answer)
+        guard case .storing(let generation) = answer else { return }
+        let before = state.withLock { state in
+            defer { state.generation = generation }
+            if let group { state.writers[generation.entry.generation] = group }
+            return state.generation
         }
-        // Answers may own entries and channels, so they are let go of outside the lock.
-        withExtendedLifetime(dropped) {}
-    }
-
-    /// How many answers of ended flights are kept though no reader is on their flight.
-    static let answersKept = 32
-
-    /// Where the flight's bytes go since the disk refused; nil while it stores.
-    func bypass(of flight: FlightID) -> Bypass? {
-        state.withLock { $0.bypasses[flight] }
-    }
-
-    func didBypassDisk(_ bypass: Bypass, flight: FlightID) {
-        state.withLock { $0.bypasses[flight] = bypass }
+        // It may own the last share in an entry, so it is let go of outside the lock.
+        withExtendedLifetime(before) {}
     }
 
     // MARK: Contradictions

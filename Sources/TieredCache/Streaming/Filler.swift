@@ -74,15 +74,15 @@ final class Filler: Sendable {
 
     /// Looks what a flight brings; claims its channel if it goes past the disk.
     func standing(of flight: Subscription, _ entry: DiskEntry, at position: Int64) -> Standing {
-        guard let id = flight.flight else { return .underWay }
-        switch fill.answer(of: id) {
+        guard let report = flight.report else { return .underWay }
+        switch report.answer {
         case nil, .notModified:
             return .underWay
         case .storing(let generation):
             guard generation.entry.generation == entry.generation else {
                 return isSame(generation.head, entry) ? .forOthers : .otherRepresentation
             }
-            return fill.bypass(of: id).map { claim($0.channel, $0.reason, at: position) }
+            return report.bypass.map { claim($0.channel, $0.reason, at: position) }
                 ?? .underWay
         case .passing(let head, let channel, let reason):
             guard isSame(head, entry) else { return .otherRepresentation }
@@ -100,9 +100,7 @@ final class Filler: Sendable {
     /// Keeps a flight that brings another representation for a moment: a reader that starts again goes
     /// on with what it has brought.
     func handOver(_ flight: Subscription) {
-        guard let id = flight.flight, case .storing(let newest)? = fill.answer(of: id) else {
-            return
-        }
+        guard case .storing(let newest)? = flight.report?.answer else { return }
         Lingering.begin([flight], of: newest.entry, fill, transfers.origins.time)
     }
 

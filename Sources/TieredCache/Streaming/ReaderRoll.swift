@@ -47,9 +47,6 @@ struct ReaderRoll {
         readers[reader]?.isWaiting = false
     }
 
-    /// The flights that readers are on.
-    var flights: Set<FlightID> { Set(readers.values.compactMap(\.flight)) }
-
     mutating func leave(_ reader: UInt64) {
         readers[reader] = nil
     }

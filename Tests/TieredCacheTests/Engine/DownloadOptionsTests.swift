@@ -107,17 +107,32 @@ struct DownloadOptionsTests {
         #expect(time.monotonicTime().nanoseconds - fast >= 9_700_000_000)
     }
 
-    @Test("The answers of flights that have ended do not pile up")
+    @Test("An answer is there as long as a share in its flight, however many have ended since")
     func answers() async throws {
         let fill = Fill(
             group: FlightGroup(key: CacheKey(explicit: "a", method: "GET"), selector: "")
         ) {}
-        let ids = (1...200).map { FlightID(number: UInt64($0)) }
-        for id in ids {
-            fill.didReceiveHead(.notModified(nil), flight: id, group: fill.group)
-            fill.didEnd(id)
+        let queue = RequestQueue()
+        let join = { (number: Int) in
+            queue.join(
+                FlightGroup(key: fill.group.key, selector: "#\(number)"),
+                wanting: 0,
+                coverage: 0..<Int64.max,
+                host: "a"
+            ) { context in
+                fill.didReceiveHead(.notModified(nil), report: context.report, group: nil)
+                return .success(())
+            }
         }
-        let kept = ids.filter { fill.answer(of: $0) != nil }
-        #expect(kept == Array(ids.suffix(Fill.answersKept)))
+        let shares = (0..<200).map(join)
+        for share in shares { try await share.value() }
+        #expect(shares.allSatisfy { $0.report?.answer != nil })
+        weak let report = shares[0].report
+        withExtendedLifetime(shares) { #expect(report != nil) }
+        var last: Subscription? = join(200)
+        try await last?.value()
+        weak let other = last?.report
+        last = nil
+        #expect(other == nil)
     }
 }

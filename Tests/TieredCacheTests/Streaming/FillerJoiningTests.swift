@@ -34,10 +34,10 @@ struct FillerJoiningTests {
     }
 
     private func waitForHead(of flight: Subscription, _ fill: Fill) async throws {
-        let id = try #require(flight.flight)
+        let report = try #require(flight.report)
         while true {
             let seen = fill.signal.version
-            if fill.answer(of: id) != nil { return }
+            if report.answer != nil { return }
             await fill.signal.wait(after: seen)
         }
     }

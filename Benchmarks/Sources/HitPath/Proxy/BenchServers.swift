@@ -7,6 +7,8 @@ import Glibc
 /// request costs the server, with one worker each.
 final class BenchServers {
     static let sizes = [4096, 65_536, 1 << 20]
+    /// The bytes of each segment below `/segments/`.
+    static let segment = 500 << 10
 
     private let directory: String
     private let program: String
@@ -81,6 +83,30 @@ final class BenchServers {
         return (process, base)
     }
 
+    /// A script for wrk by which each request of a run asks for a file of its own below the URL.
+    func script(counting run: String) throws -> String {
+        let name = run.map { $0.isLetter || $0.isNumber ? String($0) : "-" }.joined()
+        return try script("n = n + 1", "\"\(name)-\" .. n")
+    }
+
+    /// A script for wrk by which each request asks for one of `count` files below the URL.
+    func script(amongst count: Int) throws -> String {
+        try script("n = math.random(\(count))", "n")
+    }
+
+    private func script(_ step: String, _ name: String) throws -> String {
+        let path = "\(directory)/tmp/script"
+        let text = """
+            local n = 0
+            request = function()
+              \(step)
+              return wrk.format("GET", wrk.path .. \(name))
+            end
+            """
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        return path
+    }
+
     private func makeFiles() throws {
         for name in ["files", "cache", "tmp", "logs"] {
             try FileManager.default.createDirectory(
@@ -92,6 +118,8 @@ final class BenchServers {
             let bytes = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
             try bytes.write(to: URL(fileURLWithPath: "\(directory)/files/\(size)"))
         }
+        try Data(count: Self.segment)
+            .write(to: URL(fileURLWithPath: "\(directory)/files/segment"))
         let film = "\(directory)/files/film"
         guard FileManager.default.createFile(atPath: film, contents: nil),
             truncate(film, 1 << 30) == 0
@@ -111,15 +139,21 @@ final class BenchServers {
               access_log off; sendfile on; default_type video/mp4; types { }
               keepalive_requests 1000000000; keepalive_timeout 600s;
               \(paths.joined(separator: " "))
-              proxy_cache_path \(directory)/cache levels=1:2 keys_zone=z:10m max_size=1g;
+              proxy_cache_path \(directory)/cache levels=1:2 keys_zone=z:64m max_size=4g;
+              proxy_cache_path \(directory)/little levels=1:2 keys_zone=y:10m max_size=64m;
+              upstream origin { server 127.0.0.1:\(originPort); keepalive 64; }
               server {
                 listen 127.0.0.1:\(originPort); root \(directory)/files;
                 add_header Cache-Control "max-age=86400";
                 location /cold/ { try_files /65536 =404; }
+                location /small/ { try_files /4096 =404; }
+                location /segments/ { try_files /segment =404; }
               }
               server {
                 listen 127.0.0.1:\(cachePort);
-                location / { proxy_pass http://127.0.0.1:\(originPort); proxy_cache z; }
+                proxy_http_version 1.1; proxy_set_header Connection "";
+                location / { proxy_pass http://origin; proxy_cache z; }
+                location /cold/ { proxy_pass http://origin; proxy_cache y; }
               }
             }
             """

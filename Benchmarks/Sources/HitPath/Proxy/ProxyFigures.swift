@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// What the player proxy costs beside a request made directly: time, and memory.
+/// What the proxies cost beside a request made directly: time, and memory.
 enum ProxyFigures {
     /// Measures and prints.
     ///
@@ -9,7 +9,9 @@ enum ProxyFigures {
     static func report(where isWanted: (String) -> Bool) throws -> Bool {
         let measurements: [(name: String, run: (BenchServers) throws -> Figure)] = [
             ("first byte of a cold URL, beyond a direct request", firstByte),
+            ("100 segments of 500 KiB in a row, nothing held, to direct requests", segments),
             ("memory growth while 1 GiB passes", passing),
+            ("resident while 16 clients evict all the time", evicting),
             ("each of 1,000 idle players connected", idle),
             ("each of 100 players paused in a film", paused),
         ]
@@ -63,7 +65,50 @@ enum ProxyFigures {
             // The first ones meet code that was never run and a connection that is not open.
             if number >= 10 { differences.append(mine - its) }
         }
-        return Figure(value: differences.median, limit: 2, unit: "ms")
+        return Figure(value: differences.median, limit: 0.3, unit: "ms")
+    }
+
+    /// The middle of five ratios, each of a hundred segments that no round before has asked for.
+    private static func segments(_ servers: BenchServers) throws -> Figure {
+        let (process, base) = try servers.serve("segments")
+        defer { process.terminate() }
+        let (port, path) = try split(base)
+        let ours = try BenchConnection(port: port)
+        let direct = try BenchConnection(port: servers.originPort)
+        let play = { (connection: BenchConnection, target: String, port: Int, round: Int) in
+            try time {
+                for number in 0..<100 {
+                    try connection.ask("\(target)/segments/\(round)-\(number)", port: port)
+                    try connection.receiveFirstByte()
+                    let left = BenchServers.segment - 1
+                    guard connection.drop(left) == left else { throw BenchFailure("a cut") }
+                }
+            }
+        }
+        let ratios = try (0..<6).map { round in
+            try play(ours, "\(path)http/127.0.0.1:\(servers.originPort)", port, round)
+                / play(direct, "", servers.originPort, round)
+        }
+        return Figure(value: Array(ratios.dropFirst()).median, limit: 1.1, unit: "times")
+    }
+
+    /// A reverse proxy with 8 MiB of memory tier and 64 MiB of disk, asked for 2,000 files of 64 KiB.
+    private static func evicting(_ servers: BenchServers) throws -> Figure {
+        let origin = "http://127.0.0.1:\(servers.originPort)"
+        let limits = ["--memory-limit", "8MiB", "--disk-limit", "64MiB"]
+        let (process, base) = try servers.serve("evicting", ["--origin", origin] + limits)
+        defer { process.terminate() }
+        for url in [base, "http://127.0.0.1:\(servers.cachePort)/"] {
+            let script = try servers.script(amongst: 2000)
+            _ = try Wrk.run(url + "cold/", seconds: 10, connections: 16, script: script)
+        }
+        let peer = Double(BenchTools.resident(servers.nginx, "VmHWM")) / 1e6
+        print("| nginx, doing the same | \(text(peer, "MB")) | | |")
+        return Figure(
+            value: Double(BenchTools.resident(process, "VmHWM")) / 1e6,
+            limit: 40,
+            unit: "MB"
+        )
     }
 
     private static func passing(_ servers: BenchServers) throws -> Figure {

@@ -79,7 +79,11 @@ struct ExchangeState {
         }
     }
 
-    var isNextAtHand: Bool { !parts.isEmpty || end != nil }
+    /// A failure is not: what came before it had better be told first.
+    var isNextAtHand: Bool {
+        guard parts.isEmpty else { return true }
+        return if case .success = end { true } else { false }
+    }
 
     mutating func waitForPart(
         _ continuation: PartContinuation
