@@ -8,8 +8,9 @@ import SystemPackage
 /// otherwise, and may be made on any thread. A store works as soon as it is made; the first call that
 /// lists or counts waits until the directory was read through once, one that writes for a 256th of it.
 public final class DiskStore: Sendable {
-    // The store keeps the entries that are open, and they know it weakly. Neither `state` nor an
-    // entry's state is held over a system call; the locks of files are ordered by `LockOrder`.
+    // The store keeps the entries that are open, and they know it weakly. Neither `state` nor an entry's
+    // state is held over a system call; locks of files are taken in the order of `LockOrder`. A debug build
+    // traps otherwise.
 
     /// What a store is made with.
     public typealias Options = DiskStoreOptions
@@ -182,8 +183,10 @@ public final class DiskStore: Sendable {
             if let body = entry.distrust() { share(body) }
             // The entry does so by itself, but for a store that goes now.
             if entry.isUnrecorded, !leased.contains(entry.name) {
-                discardBody(entry.name, entry.generation)
-                entry.detach(booked: nil)
+                withLock(of: entry.name) { lock in
+                    discardBody(entry.name, entry.generation)
+                    entry.detach(lock, booked: nil)
+                }
             }
         }
         withExtendedLifetime(residents) {}  // Closes files, so outside the lock.

@@ -38,9 +38,12 @@ package enum LockChecker {
     /// Says that the calling thread is about to take a lock; ``didRelease()`` has to follow.
     package static func willTake(_ kind: Kind) {
         let held = HeldLocks.ofThisThread
-        if let violation = LockHistory.shared.violation(taking: kind, holding: held.kinds) {
-            fatalError(violation)
-        }
+        let violation =
+            switch kind {
+            case .ordered(let order): held.violationOfFixedOrder(order)
+            case .guarded: LockHistory.shared.violation(taking: kind, holding: held.kinds)
+            }
+        if let violation { fatalError(violation) }
         held.kinds.append(kind)
     }
 
@@ -48,11 +51,36 @@ package enum LockChecker {
     package static func didRelease() {
         HeldLocks.ofThisThread.kinds.removeLast()
     }
+
+    /// Traps unless the calling thread may take a lock now, whether it comes to that or not.
+    package static func assertMayTake(_ order: LockOrder) {
+        let held = HeldLocks.ofThisThread
+        if let violation = held.violationOfFixedOrder(order) { fatalError(violation) }
+    }
+
+    /// Traps where the calling thread holds the lock of a value that was created in a file whose name begins
+    /// so; for system calls, which may take long.
+    package static func assertHoldsNone(ofFiles prefix: StaticString) {
+        for case .guarded(let place) in HeldLocks.ofThisThread.kinds
+        where place.description.hasPrefix(prefix.description) {
+            fatalError("a system call is made while \(place) is held")
+        }
+    }
+
+    /// Runs `body`, which must not block: a lock of ``LockOrder`` that it takes is a trap.
+    package static func withoutBlocking<Result>(_ body: () -> Result) -> Result {
+        let held = HeldLocks.ofThisThread
+        held.nonBlockingCalls += 1
+        defer { held.nonBlockingCalls -= 1 }
+        return body()
+    }
 }
 
 /// What one thread holds, in the order in which it was taken.
 private final class HeldLocks {
     var kinds: [LockChecker.Kind] = []
+    /// How many calls that must not block are under way, each within the one before.
+    var nonBlockingCalls = 0
 
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
@@ -73,6 +101,23 @@ private final class HeldLocks {
         let new = HeldLocks()
         pthread_setspecific(key, Unmanaged.passRetained(new).toOpaque())
         return new
+    }
+
+    func violationOfFixedOrder(_ wanted: LockOrder) -> String? {
+        if nonBlockingCalls > 0 {
+            return "\(wanted), which may wait for the disk, is taken while nothing may block"
+        }
+        for other in kinds {
+            switch other {
+            case .guarded:
+                return "\(wanted), which may wait for the disk, is taken while \(other) is held"
+            case .ordered(let order) where order.rawValue >= wanted.rawValue:
+                return "\(wanted) is taken while \(other) is held, against the order of locks"
+            case .ordered:
+                continue
+            }
+        }
+        return nil
     }
 }
 
@@ -95,34 +140,14 @@ private final class LockHistory: @unchecked Sendable {
 
     /// Remembers the order, or says why it must not be.
     func violation(taking kind: LockChecker.Kind, holding held: [LockChecker.Kind]) -> String? {
-        guard let last = held.last else { return nil }
-        if let fixed = Self.violationOfFixedOrder(kind, held) { return fixed }
         // What is held beneath the last one is in the history already, one step below the other.
-        guard case .guarded = kind, case .guarded = last else { return nil }
+        guard let last = held.last, case .guarded = last else { return nil }
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         if kind == last || isReachable(last, from: kind) {
             return "\(kind) is taken while \(last) is held, and elsewhere the other way round"
         }
         later[last, default: []].insert(kind)
-        return nil
-    }
-
-    private static func violationOfFixedOrder(
-        _ kind: LockChecker.Kind,
-        _ held: [LockChecker.Kind]
-    ) -> String? {
-        guard case .ordered(let wanted) = kind else { return nil }
-        for other in held {
-            switch other {
-            case .guarded:
-                return "\(kind), which may wait for the disk, is taken while \(other) is held"
-            case .ordered(let order) where order.rawValue >= wanted.rawValue:
-                return "\(kind) is taken while \(other) is held, against the order of locks"
-            case .ordered:
-                continue
-            }
-        }
         return nil
     }
 
@@ -146,5 +171,14 @@ package enum LockChecker {
 
     @inline(__always)
     package static func didRelease() {}
+
+    @inline(__always)
+    package static func assertMayTake(_ order: LockOrder) {}
+
+    @inline(__always)
+    package static func assertHoldsNone(ofFiles prefix: StaticString) {}
+
+    @inline(__always)
+    package static func withoutBlocking<Result>(_ body: () -> Result) -> Result { body() }
 }
 #endif

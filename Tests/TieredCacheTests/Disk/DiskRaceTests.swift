@@ -84,6 +84,11 @@ struct DiskRaceTests {
             watching waiter: NotingWaiter,
             _ work: @escaping @Sendable () throws -> Void
         ) {
+            start(work)
+            while !isDone.withLock({ $0 }), !waiter.isAwaited { sched_yield() }
+        }
+
+        func start(_ work: @escaping @Sendable () throws -> Void) {
             isDone.withLock { $0 = false }
             Thread { [self] in
                 do {
@@ -93,7 +98,6 @@ struct DiskRaceTests {
                 }
                 isDone.withLock { $0 = true }
             }.start()
-            while !isDone.withLock({ $0 }), !waiter.isAwaited { sched_yield() }
         }
 
         func join() {
@@ -280,12 +284,12 @@ struct DiskRaceTests {
         let isPinned = Guarded(false)
         // The record is read for its key once it was chosen.
         intruder.arm(at: .open, of: ".record") { [store] in
-            do throws(CacheError) {
+            let worker = Worker()
+            worker.start {
                 let wasThere = try store.setPinned(true, key("film"))
                 isPinned.withLock { $0 = wasThere }
-            } catch {
-                Issue.record(error)
             }
+            worker.join()
         }
         try store.trim(to: 0)
         #expect(isPinned.withLock { $0 })

@@ -51,9 +51,13 @@ final class DirectoryLock: Sendable {
         }
     }
 
-    /// Calls `body` with the file that holds the lock; only while writing, which keeps it open.
+    /// Calls `body` with the file that holds the lock, which the write under way keeps open.
     func withFile<Failure: Error>(_ body: (OpenFile) throws(Failure) -> Void) throws(Failure) {
-        if let file = state.withLock({ $0.file }) { try body(file) }
+        let file = state.withLock { state in
+            assert(state.writes > 0, "the lock's file is used while nothing is written")
+            return state.file
+        }
+        if let file { try body(file) }
     }
 
     /// - Returns: the file that holds the lock, if it is to be closed now.

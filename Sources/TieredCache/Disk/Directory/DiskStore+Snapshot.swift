@@ -80,12 +80,13 @@ extension DiskStore {
         attempt { () throws(FileSystemError) in try fileSystem.sync(root, dataOnly: false) }
     }
 
-    /// Writes the index down, once nothing is written any more and before the lock is given up.
+    /// Writes the index down, the last that is written before the lock of the directory is given up.
     ///
     /// Not for a small cache, which is read through sooner than a file is synced. Of directories that
     /// are not in the index it says what the snapshot before said, if there was one.
     func writeSnapshot() {
         guard access.canWrite, let staging else { return }
+        assert(lock.isClosed, "a snapshot is written while something else may be")
         let (known, size) = state.withLock { state -> (EntryIndex?, Int64) in
             let isNeeded = state.entries.isLoaded || state.entries.snapshot.isConsumed
             let isWorthIt = state.entries.index.count >= options.minimumSnapshotEntries

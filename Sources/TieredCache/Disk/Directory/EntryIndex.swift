@@ -1,6 +1,6 @@
 /// What is known of the entries of the directory, and how far that goes: hints (invariant 6).
 ///
-/// A value of ``DiskStore``, under its lock; the files are read and written elsewhere.
+/// A part of ``DiskStore/State``; the files are read and written elsewhere.
 struct EntryIndex: Sendable {
     var index = DiskIndex()
     /// What the last owner wrote down.

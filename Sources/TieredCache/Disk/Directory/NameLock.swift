@@ -1,8 +1,8 @@
 /// Proof that the calling thread holds the lock of an entry's name.
 ///
-/// Functions that need the lock ask for it, so they cannot be called without; none but the one
-/// below makes it. It cannot be kept: what is to be done once the lock is given back is collected
-/// here.
+/// Functions that need the lock have it as a parameter, so that a call without it does not compile.
+/// ``DiskStore/withLock(of:_:)`` alone makes it. It cannot be kept; it collects what is to be done after
+/// the lock was given back.
 struct NameLock: ~Copyable {
     let name: EntryName
     /// What left memory meanwhile: to say when it was used takes the lock of its own name.
@@ -16,8 +16,6 @@ struct NameLock: ~Copyable {
 extension DiskStore {
     /// Runs `body` while nothing else creates, replaces or removes files of the name, or writes its
     /// record.
-    ///
-    /// Taken by no call that must not block, and never while the lock of another name is held.
     func withLock<Result, Failure: Error>(
         of name: EntryName,
         _ body: (inout NameLock) throws(Failure) -> Result

@@ -20,13 +20,20 @@ extension DiskEntry {
         return shift
     }
 
-    /// Makes blocks gaps, before their bytes go.
+    /// Makes blocks gaps, before `body` gives their bytes back.
     ///
-    /// - Returns: the runs whose bytes may go: those apart that are being sent, or written by a fill.
-    ///   They are claimed, so that no fill writes them before the bytes are gone;
-    ///   ``endGivingUp(_:)`` has to follow, before the lock of the name is given back.
-    func giveUp(_ runs: [Range<Int>]) -> [Range<Int>] {
-        state.withLock { state in
+    /// - Parameters:
+    ///   - lock: of the entry's name, for which a fill waits that wants such a block.
+    ///   - runs: the blocks.
+    ///   - body: gets the runs whose bytes may go: those apart that are being sent, or written by a fill.
+    ///     No fill writes them before it returns.
+    /// - Throws: what `body` throws; the blocks are gaps then too.
+    func giveUp(
+        _ lock: borrowing NameLock,
+        _ runs: [Range<Int>],
+        _ body: ([Range<Int>]) throws(FileSystemError) -> Void
+    ) throws(FileSystemError) {
+        let free = state.withLock { state in
             for run in runs {
                 for block in run { state.table.lose(block) }
             }
@@ -38,11 +45,8 @@ extension DiskEntry {
             state.claims += free.map { BlockClaim(blocks: $0, write: nil) }
             return free
         }
-    }
-
-    /// The bytes are gone: fills may write those blocks again.
-    func endGivingUp(_ runs: [Range<Int>]) {
-        state.withLock { $0.release(runs) }
+        defer { state.withLock { $0.release(free) } }
+        try body(free)
     }
 
     /// Stops to trust that blocks stay as they were verified: another owner may give some up.

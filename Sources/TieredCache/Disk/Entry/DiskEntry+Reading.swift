@@ -53,7 +53,7 @@ extension DiskEntry {
         state.withLock { refreshHotBody(&$0) }
     }
 
-    /// The same under the lock that is held, so that of two changes the later one stays.
+    /// The same for a state that is being changed, so that of two changes the later one stays.
     func refreshHotBody(_ state: inout DiskEntryState) {
         let hot = state.isTrusted ? state.hotBody : nil
         hotLength.store(hot?.length ?? 0, ordering: .relaxed)

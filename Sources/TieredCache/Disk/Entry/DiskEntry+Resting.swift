@@ -4,23 +4,6 @@ import Synchronization
 // metadata and checksums stay. The next hit opens the file, and needs no digest, no record and no
 // hashing; whether it still is the file that was verified, its status tells.
 extension DiskEntry {
-    /// Gives up the file; called by the descriptor cache under its lock, for an entry that nobody
-    /// else has, so that nobody can be reading.
-    ///
-    /// - Returns: the file to close; `nil` for an entry that cannot be found again without its record.
-    func rest() -> OpenFile? {
-        state.withLock { state in
-            guard state.canRest, let file = state.body else { return nil }
-            state.body = nil
-            state.isBodyWritable = false
-            if state.restingPath.isEmpty {
-                state.restingPath = state.isInline ? name.record : name.body(generation)
-            }
-            refreshHotBody(&state)
-            return file
-        }
-    }
-
     /// Takes the file that the entry rested without.
     ///
     /// - Returns: false if the entry has one already, or no name any more.
@@ -47,7 +30,7 @@ extension DiskEntry {
 }
 
 extension DiskEntryState {
-    fileprivate var canRest: Bool {
+    var canRest: Bool {
         isPublished && !isDetached && !isUnsettled && verification != 0
             && record == nil && retired.isEmpty && tails.isEmpty
             && table.isComplete && table.isVerified

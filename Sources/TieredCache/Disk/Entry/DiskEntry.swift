@@ -59,6 +59,7 @@ public final class DiskEntry: Sendable {
     }
 
     deinit {
+        assertNoDiskLock()
         let (files, bytes, isOrphan, succession) = state.withLock { state in
             let isOrphan = state.body != nil && !state.isPublished && !state.isDetached
             let bytes = state.detachedBytes + state.retiredBytes
@@ -176,8 +177,8 @@ public final class DiskEntry: Sendable {
 /// Blocks that nothing else may write for a moment.
 struct BlockClaim: Sendable {
     let blocks: Range<Int>
-    /// Which write has them, whose lock is held so long; nil where the lock of the name is, since their
-    /// bytes are being given back.
+    /// Which write has them, which holds the lock of its number so long; nil for one that gives their bytes
+    /// back, which holds the lock of the name.
     let write: UInt64?
 }
 
@@ -191,8 +192,8 @@ struct DiskEntryState: Sendable {
     var bodyOffset: Int64 = 0
     /// Complete bodies are opened for reading only, until one turns out to be damaged.
     var isBodyWritable = false
-    /// Where checksums are written in place, once needed; under the name's lock.
-    var record: OpenFile?
+    /// Where checksums are written in place, once needed.
+    private(set) var record: OpenFile?
     /// Files that were replaced and may still be read from.
     var retired: [OpenFile] = []
     /// What those of them are booked with that have no name any more; freed with this object.
@@ -234,6 +235,13 @@ struct DiskEntryState: Sendable {
     }
 
     var isInline: Bool { flags.contains(.inline) }
+
+    /// - Returns: the file that had checksums written to it before.
+    @discardableResult
+    mutating func setRecord(_ lock: borrowing NameLock, _ file: OpenFile?) -> OpenFile? {
+        defer { record = file }
+        return record
+    }
 
     /// How long the record is without its table.
     func headLength(of key: CacheKey) -> Int {

@@ -89,8 +89,7 @@ public final class DiskFill: Sendable {
     public func end() -> Int {
         let (isLast, lost) = entry.state.withLock { state -> (Bool, Int) in
             guard !tail.isEnded else { return (false, 0) }
-            tail.isEnded = true
-            state.tails.removeAll { $0 === tail }
+            tail.end(&state)
             return (state.tails.isEmpty, tail.count)
         }
         if isLast { entry.store?.didEndFills(of: entry) }
@@ -122,7 +121,7 @@ public final class DiskFill: Sendable {
                 return (.seal(whole), start)
             }
             let count = Int(min(room, Int64(rest.count)))
-            tail.append(UnsafeRawBufferPointer(rebasing: rest[..<count]))
+            tail.append(UnsafeRawBufferPointer(rebasing: rest[..<count]), &state)
             return (.append(count), start)
         }
     }
@@ -136,6 +135,6 @@ public final class DiskFill: Sendable {
     }
 
     private func advance(to offset: Int64) {
-        entry.state.withLock { _ in tail.advance(to: offset) }
+        entry.state.withLock { tail.advance(to: offset, &$0) }
     }
 }

@@ -164,7 +164,7 @@ extension DiskStore {
         let bodyBytes = try bodyBytes(of: entry)
         let (file, status) = try createRecord(&lock, entry, head, nothing)
         entry.state.withLock { state in
-            state.record = file
+            state.setRecord(lock, file)
             state.isPublished = true
         }
         publish(&lock, entry, recordBytes: bookedRecord(status, of: entry), bodyBytes: bodyBytes)
@@ -187,7 +187,7 @@ extension DiskStore {
         if let file = entry.state.withLock({ $0.record }) { return file }
         guard let entries else { throw FileSystemError(.open, .noSuchFileOrDirectory) }
         let file = try openFile(entry.name.record, in: entries, .readWrite)
-        entry.state.withLock { $0.record = file }
+        entry.state.withLock { _ = $0.setRecord(lock, file) }
         return file
     }
 
@@ -195,11 +195,9 @@ extension DiskStore {
 
     /// Closes the file that checksums are written to, once none are written any more.
     func didEndFills(of entry: DiskEntry) {
-        withLock(of: entry.name) { _ in
-            let file = entry.state.withLock { state -> OpenFile? in
-                guard state.tails.isEmpty else { return nil }
-                defer { state.record = nil }
-                return state.record
+        withLock(of: entry.name) { lock in
+            let file = entry.state.withLock { state in
+                state.tails.isEmpty ? state.setRecord(lock, nil) : nil
             }
             if let file { fileSystem.close(file) }
         }

@@ -80,20 +80,30 @@ extension DiskStore {
     ) -> NonBlocking<DiskEntry?> {
         let resident = resident(key, isUse: isUse)
         if let resident, !resident.isResting { return .ready(resident.entry) }
-        do throws(FileSystemError) {
-            if let resident {
-                let woken = try wake(resident, blocking: false)
-                guard case .ready(nil) = woken else { return woken }
+        return LockChecker.withoutBlocking {
+            do throws(FileSystemError) {
+                return try openWithoutBlocking(key, resident, isUse: isUse)
+            } catch {
+                // The blocking form meets the same error and reports it.
+                return .wouldBlock
             }
-            let name = name(of: key)
-            if isKnownAbsent(name) { return .ready(nil) }
-            var leaving = LeavingEntries()
-            defer { retire(leaving, blocking: false) }
-            return try openEntry(key, name, blocking: false, isUse: isUse, &leaving)
-        } catch {
-            // The blocking form meets the same error and reports it.
-            return .wouldBlock
         }
+    }
+
+    private func openWithoutBlocking(
+        _ key: CacheKey,
+        _ resident: ResidentTable.Found?,
+        isUse: Bool
+    ) throws(FileSystemError) -> NonBlocking<DiskEntry?> {
+        if let resident {
+            let woken = try wake(resident, blocking: false)
+            guard case .ready(nil) = woken else { return woken }
+        }
+        let name = name(of: key)
+        if isKnownAbsent(name) { return .ready(nil) }
+        var leaving = LeavingEntries()
+        defer { retire(leaving, blocking: false) }
+        return try openEntry(key, name, blocking: false, isUse: isUse, &leaving)
     }
 
     /// Whether nothing has the name, as the owner of a directory knows that has read it through: no
@@ -254,9 +264,12 @@ extension DiskStore {
 
     /// Closes files that had to go, and takes down what is known of entries that leave.
     ///
-    /// Not to be called while the lock of a name is held, unless without blocking: a use is then noted
-    /// in memory only. Its time in the record is a hint for the next start, and not worth a wait.
+    /// - Parameters:
+    ///   - leaving: what had to go.
+    ///   - blocking: whether this may wait for the lock of a name. If not, a use is noted in memory
+    ///     alone: its time in the record is a hint for the next start, and not worth a wait.
     func retire(_ leaving: LeavingEntries, blocking: Bool = true) {
+        if blocking { LockChecker.assertMayTake(.names) }
         leaving.forEachFile { file, name in
             fileSystem.close(file)
             endOpening(name)

@@ -368,7 +368,7 @@ extension DiskStore {
         }
         // Its body was created and nothing of it recorded: no slot knows of the file.
         if let old, old.isUnrecorded { discardBody(name, old.generation) }
-        old?.detach(booked: oldSlot)
+        old?.detach(lock, booked: oldSlot)
         lock.leaving.append(leaving)
         guard let oldSlot, oldSlot.generation != slot?.generation else { return nil }
         if let cause {

@@ -86,6 +86,7 @@ extension DiskStore {
         let closing = entry.state.withLock { state in
             change(&state)
             return state.didReplaceRecord(
+                lock,
                 file,
                 inlineAt: isInline ? Int64(head.count) : nil,
                 status
@@ -286,6 +287,7 @@ extension DiskEntryState {
 
     /// - Returns: the files that nobody needs any more.
     fileprivate mutating func didReplaceRecord(
+        _ lock: borrowing NameLock,
         _ file: OpenFile,
         inlineAt offset: Int64?,
         _ status: FileStatus
@@ -307,12 +309,8 @@ extension DiskEntryState {
             table = BlockTable(completeLength: table.completeLength)
             return [file]
         }
-        var closing = [record].compactMap { $0 }
-        record = file
-        if tails.isEmpty {
-            closing.append(file)
-            record = nil
-        }
-        return closing
+        let isNeeded = !tails.isEmpty
+        let old = setRecord(lock, isNeeded ? file : nil)
+        return [old, isNeeded ? nil : file].compactMap { $0 }
     }
 }

@@ -159,7 +159,7 @@ extension DiskStore {
         let name = lock.name
         guard let entry = state.withLock({ $0.open.successors.remove(name) }) else { return false }
         if entry.isUnrecorded { discardBody(name, entry.generation) }
-        entry.detach(booked: nil)
+        entry.detach(lock, booked: nil)
         return true
     }
 

@@ -35,7 +35,7 @@ struct SuccessorTable {
 
     var names: [EntryName] { Array(places.keys) }
 
-    /// The caller lets go of what it gets outside the lock of the table, since that closes files.
+    /// The successor of a name, leased: see ``ResidentTable/remove(_:)`` for what letting go of it takes.
     subscript(name: EntryName) -> DiskEntry? { places[name]?.entry }
 
     mutating func insert(_ entry: DiskEntry) {
@@ -47,7 +47,7 @@ struct SuccessorTable {
         places[name]?.generation == generation
     }
 
-    /// Removes the successor of a name; the caller lets go of it outside the lock.
+    /// Removes the successor of a name.
     mutating func remove(_ name: EntryName) -> DiskEntry? {
         places.removeValue(forKey: name)?.entry
     }

@@ -1,14 +1,14 @@
 /// The end of a running fill that is not a block yet: readable, and only in memory.
 ///
-/// `range` and the bytes in it change under the entry's lock. While a full tail is being written to
-/// disk, outside the lock, nobody changes it: its fill is the only writer, and it is waiting.
+/// What changes it has the entry's state as a parameter, so it holds the entry's lock.
 final class FillTail: @unchecked Sendable {
-    // Unchecked for the reason above.
+    // Unchecked: other threads read under the entry's lock. Without it the fill alone reads, which is the
+    // only writer: so a full tail is written to the disk.
     private let bytes: UnsafeMutableRawBufferPointer
     /// Where the bytes belong in the body; starts at a block.
-    var range: Range<Int64>
-    /// Set once the fill has ended, whatever the outcome.
-    var isEnded = false
+    private(set) var range: Range<Int64>
+    /// Whether the fill has ended, whatever the outcome.
+    private(set) var isEnded = false
 
     init(at offset: Int64) {
         bytes = .allocate(byteCount: Int(BlockTable.blockSize), alignment: 64)
@@ -26,14 +26,20 @@ final class FillTail: @unchecked Sendable {
         UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[..<count])
     }
 
-    func append(_ more: UnsafeRawBufferPointer) {
+    func append(_ more: UnsafeRawBufferPointer, _ state: inout DiskEntryState) {
         bytes[count..<(count + more.count)].copyBytes(from: more)
         range = range.lowerBound..<(range.upperBound + Int64(more.count))
     }
 
     /// Goes on behind what has been written.
-    func advance(to offset: Int64) {
+    func advance(to offset: Int64, _ state: inout DiskEntryState) {
         range = offset..<offset
+    }
+
+    /// Takes the tail from the entry.
+    func end(_ state: inout DiskEntryState) {
+        isEnded = true
+        state.tails.removeAll { $0 === self }
     }
 
     func copy(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {

@@ -7,7 +7,7 @@ struct OpenEntries {
 
     /// Keeps no entry any more.
     ///
-    /// - Returns: what was kept; the caller lets go of it outside the lock, since that closes files.
+    /// - Returns: what was kept, see ``ResidentTable/remove(_:)``.
     mutating func close() -> ResidentTable {
         isClosed = true
         defer { residents = ResidentTable() }

@@ -65,7 +65,7 @@ struct ResidentTable {
         beginOpen(number)
     }
 
-    /// Removes an entry; the caller lets go of it outside the lock, since that closes files.
+    /// Removes an entry; to let go of the last reference closes files, which traps under the store's lock.
     mutating func remove(_ name: EntryName) -> DiskEntry? {
         guard let number = byName.removeValue(forKey: name), let entry = entries[number] else {
             return nil
@@ -175,7 +175,25 @@ struct ResidentTable {
     }
 }
 
-/// What had to leave the table; whoever gets it closes files, so outside the lock.
+extension DiskEntry {
+    /// Gives up the file of an entry that nothing but the table has, so that nothing is reading.
+    ///
+    /// - Returns: the file to close; `nil` for an entry that cannot be found again without its record.
+    fileprivate func rest() -> OpenFile? {
+        state.withLock { state in
+            guard state.canRest, let file = state.body else { return nil }
+            state.body = nil
+            state.isBodyWritable = false
+            if state.restingPath.isEmpty {
+                state.restingPath = state.isInline ? name.record : name.body(generation)
+            }
+            refreshHotBody(&state)
+            return file
+        }
+    }
+}
+
+/// What had to leave the table, for ``DiskStore/retire(_:blocking:)``, which closes the files.
 struct LeavingEntries {
     /// What has no file, or is in use.
     var entries: [DiskEntry] = []

@@ -80,6 +80,7 @@ public struct POSIXFileSystem: FileSystem {
 
     /// `close(2)`.
     public func close(_ file: OpenFile) {
+        assertNoDiskLock()
         // Linux frees the descriptor even where close reports EINTR or EIO: never retry.
         #if canImport(Glibc)
         _ = Glibc.close(file.number)
@@ -183,8 +184,14 @@ public struct POSIXFileSystem: FileSystem {
     }
 }
 
+/// Traps in a debug build where this thread holds the lock of a store's or an entry's state.
+@inline(__always)
+func assertNoDiskLock() { LockChecker.assertHoldsNone(ofFiles: "TieredCache/Disk") }
+
+/// Throws what a system call has failed with.
 @inline(__always)
 func check(_ result: Int32, _ call: FileSystemError.Call) throws(FileSystemError) {
+    assertNoDiskLock()
     guard result < 0 else { return }
     throw FileSystemError(call, Errno(rawValue: -result))
 }

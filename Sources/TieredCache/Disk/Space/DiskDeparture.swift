@@ -26,7 +26,9 @@ struct DiskDeparture: Sendable {
 }
 
 extension DiskStore {
-    /// Tells the history and the counters; takes only values' locks, so it may be called under the lock of a name.
+    /// Tells the history and the counters.
+    ///
+    /// The lock of a name may be held here: an earlier one of ``LockOrder`` that they took would trap.
     func didLose(_ departure: DiskDeparture) {
         options.didLeave?(departure)
     }

@@ -212,7 +212,7 @@ extension DiskStore {
             return state.open.residents.remove(victim.name)
         }
         // Opened between choice and removal: lives on without a name until its lease ends.
-        late?.detach(booked: victim)
+        late?.detach(lock, booked: victim)
     }
 
     /// - Returns: whether all is gone; `victim` is what is left.
@@ -279,7 +279,7 @@ extension DiskEntry {
     var isUnrecorded: Bool { state.withLock { $0.body != nil && !$0.isPublished } }
 
     /// Gives up the files' names: what stays open stays booked until the lease ends.
-    func detach(booked slot: DiskIndex.Slot?) {
+    func detach(_ lock: borrowing NameLock, booked slot: DiskIndex.Slot?) {
         let (record, freed) = state.withLock { state -> (OpenFile?, Int64) in
             state.isDetached = true
             let kept = state.isInline ? slot?.recordBytes ?? 0 : slot?.bodyBytes ?? 0
@@ -287,8 +287,7 @@ extension DiskEntry {
             state.detachedBytes += kept
             state.retiredBytes += retired
             state.hasRetiredRecord = false
-            let record = state.isInline ? nil : state.record
-            if record != nil { state.record = nil }
+            let record = state.isInline ? nil : state.setRecord(lock, nil)
             return (record, (slot?.bytes ?? 0) - kept - retired)
         }
         if let record { fileSystem.close(record) }

@@ -58,7 +58,7 @@ extension DiskStore {
         let size = try fileSystem.status(of: body).size
         let isSame = late?.generation == slot.generation
         if size > options.headLength {
-            try punchTail(options.headLength..<size, of: body, isSame ? late : nil)
+            try punchTail(lock, options.headLength..<size, of: body, isSame ? late : nil)
         }
         let held = Int64(found.checksums.prefix(head).count { $0 != 0 })
         slot.recordBytes = booked(
@@ -72,6 +72,7 @@ extension DiskStore {
     }
 
     private func punchTail(
+        _ lock: borrowing NameLock,
         _ tail: Range<Int64>,
         of body: OpenFile,
         _ late: DiskEntry?
@@ -79,10 +80,10 @@ extension DiskStore {
         guard let late else { return try fileSystem.punch(body, tail) }
         let end = Int(clamping: BlockTable.blockCount(tail.upperBound))
         let blocks = BlockTable.block(at: tail.lowerBound)..<end
-        let free = late.giveUp([blocks])
-        defer { late.endGivingUp(free) }
-        // What is being sent or written meanwhile goes with the entry, later.
-        if free == [blocks] { try fileSystem.punch(body, tail) }
+        try late.giveUp(lock, [blocks]) { (free) throws(FileSystemError) in
+            // What is being sent or written meanwhile goes with the entry, later.
+            if free == [blocks] { try fileSystem.punch(body, tail) }
+        }
     }
 
     // MARK: In use
@@ -124,14 +125,12 @@ extension DiskStore {
             let zeros = [UInt8](repeating: 0, count: 8 * run.count)
             try fileSystem.write(zeros, to: record, at: table + 8 * Int64(run.lowerBound))
         }
-        let free = entry.giveUp(runs)
-        defer {
-            entry.endGivingUp(free)
-            attempt { () throws(FileSystemError) in try book(lock, entry, record) }
-        }
-        for run in free {
-            let start = Int64(run.lowerBound) * BlockTable.blockSize
-            try fileSystem.punch(body, start..<(Int64(run.upperBound) * BlockTable.blockSize))
+        defer { attempt { () throws(FileSystemError) in try book(lock, entry, record) } }
+        try entry.giveUp(lock, runs) { (free) throws(FileSystemError) in
+            for run in free {
+                let start = Int64(run.lowerBound) * BlockTable.blockSize
+                try fileSystem.punch(body, start..<(Int64(run.upperBound) * BlockTable.blockSize))
+            }
         }
         state.withLock { $0.counters.shortened += 1 }
         return before - (try fileSystem.status(of: body).allocatedBytes)

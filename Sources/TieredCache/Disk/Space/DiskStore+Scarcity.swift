@@ -48,18 +48,19 @@ extension DiskStore {
             let leaving = shrink(&state, to: 0)
             return (leaving, state.open.residents.openCount < before)
         }
-        // May be called while a name's lock is held, so uses are not written down.
+        // A caller may hold the lock of a name, so uses are not written down.
         retire(leaving, blocking: false)
         return isFewer
     }
 
     /// Runs `body`, and again if the volume was full and entries could be evicted.
     ///
-    /// `body` reserves nothing and can be repeated; not to be called while a lock is held.
+    /// `body` reserves nothing and can be repeated.
     func sparingRoom<Result>(
         _ count: Int64,
         _ body: () throws(CacheError) -> Result
     ) throws(CacheError) -> Result {
+        LockChecker.assertMayTake(.loading)
         do throws(CacheError) {
             return try body()
         } catch  where error.isVolumeFull {

@@ -15,6 +15,7 @@ extension DiskStore {
     /// - Throws: ``CacheError/Code/localStorage`` when only pinned entries and those in use are left,
     ///   or when the volume has less free than it must keep.
     func reserve(_ count: Int64, for name: EntryName?) throws(CacheError) {
+        LockChecker.assertMayTake(.loading)
         try prepareIndex(for: name)
         try reserveBelowLimit(count)
         do throws(CacheError) {

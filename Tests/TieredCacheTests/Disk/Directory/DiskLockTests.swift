@@ -109,6 +109,63 @@ struct DiskLockTests {
         #expect(result?.isLockTrap == true)
     }
 
+    @Test("a lock that may wait for the disk within a call that must not block is a trap")
+    func nonBlockingCall() async {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let names = KeyedLock(.names)
+            names.withLock {}
+            LockChecker.withoutBlocking { LockChecker.withoutBlocking {} }
+            names.withLock {}
+            LockChecker.withoutBlocking { names.withLock {} }
+        }
+        #expect(result?.isLockTrap == true)
+    }
+
+    @Test("to want room while the lock of a name is held is a trap, even where there is room")
+    func roomUnderName() async {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let store = try TestDisk(.memory).open()
+            try store.store(bytes(500), for: key("a"))
+            try store.withLock(of: store.name(of: key("a"))) { _ in
+                try store.reserve(4096, for: nil)
+            }
+        }
+        #expect(result?.isLockTrap == true)
+    }
+
+    @Test("to let go of an entry while the lock of its store is held is a trap")
+    func closingWithinStore() async {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let store = try TestDisk(.memory).open()
+            try store.store(bytes(500), for: key("a"))
+            store.state.withLock { state in
+                _ = state.open.residents.remove(store.name(of: key("a")))
+            }
+        }
+        #expect(result?.isLockTrap == true)
+    }
+
+    @Test("a system call while the lock of a store is held is a trap")
+    func callWithinStore() async {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let store = try TestDisk(.posix).open()
+            _ = try store.state.withLock { _ in try store.fileSystem.status(of: store.root) }
+        }
+        #expect(result?.isLockTrap == true)
+    }
+
     @Test("locks in order are no trap")
     func rightOrder() {
         let locks = LockOrder.allCases.map { KeyedLock($0) }
@@ -134,7 +191,8 @@ struct DiskLockTests {
 extension ExitTest.Result {
     /// Whether the checker of locks has ended the process, and nothing else.
     fileprivate var isLockTrap: Bool {
-        String(decoding: standardErrorContent, as: UTF8.self).contains("is taken while")
+        let message = String(decoding: standardErrorContent, as: UTF8.self)
+        return message.contains("is taken while") || message.contains("a system call is made while")
     }
 }
 
