@@ -30,7 +30,7 @@ public final class DiskStore: Sendable {
     /// Whether this store may write.
     public let access: DiskAccess
     let root: OpenFile
-    let entries: OpenFile?
+    let entriesIfPresent: OpenFile?
     let staging: OpenFile?
     let lock: DirectoryLock
     let ownNames: OwnNames
@@ -69,7 +69,7 @@ public final class DiskStore: Sendable {
         self.timeSource = timeSource
         access = opened.access
         root = opened.root
-        entries = opened.entries
+        entriesIfPresent = opened.entries
         staging = opened.staging
         lock = DirectoryLock(opened.lockFile)
         ownNames = opened.ownNames
@@ -99,7 +99,7 @@ public final class DiskStore: Sendable {
     deinit {
         close()
         let snapshot = state.withLock { $0.entries.snapshot.file }
-        for file in [root, entries, staging, snapshot].compactMap({ $0 }) {
+        for file in [root, entriesIfPresent, staging, snapshot].compactMap({ $0 }) {
             fileSystem.close(file)
         }
     }
@@ -197,6 +197,18 @@ public final class DiskStore: Sendable {
         fileSystem.close(lockFile)
     }
 
+    /// The directory of all entries.
+    ///
+    /// - Throws: `ENOENT` where there is none, as one may meet that only reads.
+    var entries: OpenFile {
+        get throws(FileSystemError) {
+            guard let entriesIfPresent else {
+                throw FileSystemError(.open, .noSuchFileOrDirectory)
+            }
+            return entriesIfPresent
+        }
+    }
+
     /// Says that something is about to be written; ``endWriting()`` has to follow.
     ///
     /// - Throws: `.notOwner`, `.localStorage`, or `.shutDown` once the store is closed.
@@ -225,7 +237,15 @@ public final class DiskStore: Sendable {
         }
     }
 
-    func checkSizes(metadata: Int, completeLength: Int64?) throws(CacheError) {
+    func checkSizes(
+        _ key: CacheKey,
+        metadata: Int,
+        completeLength: Int64?
+    ) throws(CacheError) {
+        let keyLength = key.string.utf8.count
+        guard keyLength <= Record.maximumFieldLength else {
+            throw CacheError(.invalidArgument, "a key of \(keyLength) bytes is too long")
+        }
         guard metadata <= Record.maximumFieldLength else {
             throw CacheError(.invalidArgument, "metadata of \(metadata) bytes is too long")
         }
@@ -277,6 +297,18 @@ public final class DiskStore: Sendable {
 
     func entryError(_ error: FileSystemError, _ name: EntryName) -> CacheError {
         CacheError(error, options.root.appending("entries").appending(name.record))
+    }
+
+    /// Runs `body`, and names the entry in what it throws.
+    func naming<Result>(
+        _ name: EntryName,
+        _ body: () throws(FileSystemError) -> Result
+    ) throws(CacheError) -> Result {
+        do throws(FileSystemError) {
+            return try body()
+        } catch {
+            throw entryError(error, name)
+        }
     }
 
     func count(_ counter: any WritableKeyPath<DiskCounters, Int> & Sendable) {

@@ -57,7 +57,7 @@ struct DiskDirectory {
                 if version != Self.formatVersion { try writeFormat(replacing: version != nil) }
                 sweepStaging()
             }
-            entries = try optional { () throws(FileSystemError) in
+            entries = try ifPresent { () throws(FileSystemError) in
                 try fileSystem.open("entries", in: root, .directory)
             }
             if access.canWrite {
@@ -66,12 +66,12 @@ struct DiskDirectory {
                 sweepQuarantine()
                 sweepHistory()
             }
-            quarantinedBytes = allocatedInQuarantine()
+            quarantinedBytes = allocated(in: Self.quarantine, where: \.isQuarantined)
             fixedBytes =
                 quarantinedBytes + allocated("FORMAT") + allocated("LOCK")
-                + allocated(IndexSnapshot.name)
-                + allocated("PROXY") + allocatedByJobs()
-                + allocatedByHistory()
+                + allocated(IndexSnapshot.name) + allocated("PROXY") + allocatedByHistory()
+                // See docs/jobs-format.md.
+                + allocated(in: "jobs") { $0.kind == .file }
             let volume = try fileSystem.volume(of: root)
             minimumFree = options.minimumFree ?? min(256 << 20, volume.total / 20)
             if let percentage = options.maximumVolumePercentage {
@@ -138,7 +138,7 @@ struct DiskDirectory {
             let file = try fileSystem.openFile("LOCK", in: root, .openOrCreate)
             lockFile = file
             guard try fileSystem.lock(file) else {
-                access = .guest(owner: try readSmall("LOCK").flatMap { LockFile($0).owner })
+                access = .guest(owner: try readLock()?.owner)
                 return
             }
             claim = readClaim()
@@ -162,16 +162,20 @@ struct DiskDirectory {
             let file = try fileSystem.openFile("LOCK", in: root, .read)
             defer { fileSystem.close(file) }
             guard try fileSystem.isLocked(file) else { return }
-            access = .guest(owner: try readSmall("LOCK").flatMap { LockFile($0).owner })
+            access = .guest(owner: try readLock()?.owner)
         } catch {
             return  // Nobody has ever owned it, or nobody who can be told.
         }
     }
 
+    private func readLock() throws(FileSystemError) -> LockFile? {
+        try readSmall("LOCK").map { LockFile($0) }
+    }
+
     /// What cannot be read claims nothing: then all is read before the first write.
     private func readClaim() -> Int64? {
         do throws(FileSystemError) {
-            return try readSmall("LOCK").flatMap { LockFile($0).claim }
+            return try readLock()?.claim
         } catch {
             return nil
         }
@@ -281,15 +285,13 @@ struct DiskDirectory {
         }
     }
 
-    /// What the records of jobs are allocated; see docs/jobs-format.md.
-    private func allocatedByJobs() -> Int64 {
+    /// What files of ours in a directory are allocated; nothing where there is no such directory.
+    private func allocated(in name: String, where isOurs: (DirectoryItem) -> Bool) -> Int64 {
         do throws(FileSystemError) {
-            let jobs = try fileSystem.open("jobs", in: root, .directory)
-            defer { fileSystem.close(jobs) }
-            return try fileSystem.list(jobs).filter { $0.kind == .file }
-                .reduce(0) { $0 + allocated("jobs/\($1.name)") }
+            return try fileSystem.list(name, in: root).filter(isOurs)
+                .reduce(0) { $0 + allocated("\(name)/\($1.name)") }
         } catch {
-            return 0  // There are none.
+            return 0
         }
     }
 
@@ -301,7 +303,7 @@ struct DiskDirectory {
             defer { fileSystem.close(directory) }
             for item in try fileSystem.list(directory) {
                 guard let path = EntryFileName(item.name)?.path else { continue }
-                let twin = try optional { () throws(FileSystemError) in
+                let twin = try ifPresent { () throws(FileSystemError) in
                     try fileSystem.status(of: path, in: entries)
                 }
                 guard let twin,
@@ -314,20 +316,8 @@ struct DiskDirectory {
         }
     }
 
-    private func allocatedInQuarantine() -> Int64 {
-        do throws(FileSystemError) {
-            let directory = try fileSystem.open(Self.quarantine, in: root, .directory)
-            defer { fileSystem.close(directory) }
-            return try fileSystem.list(directory)
-                .filter { $0.kind == .file && EntryFileName($0.name)?.entry != nil }
-                .reduce(0) { $0 + allocated("\(Self.quarantine)/\($1.name)") }
-        } catch {
-            return 0  // There is none.
-        }
-    }
-
     private func readSmall(_ name: String) throws(FileSystemError) -> String? {
-        let opened = try optional { () throws(FileSystemError) in
+        let opened = try ifPresent { () throws(FileSystemError) in
             try fileSystem.openFile(name, in: root, .read)
         }
         guard let opened else { return nil }
@@ -337,16 +327,6 @@ struct DiskDirectory {
             try fileSystem.read(opened, into: buffer, at: 0)
         }
         return String(decoding: bytes[..<count], as: UTF8.self)
-    }
-
-    private func optional<Found>(
-        _ look: () throws(FileSystemError) -> Found
-    ) throws(FileSystemError) -> Found? {
-        do throws(FileSystemError) {
-            return try look()
-        } catch  where error.errno == .noSuchFileOrDirectory {
-            return nil
-        }
     }
 }
 

@@ -61,6 +61,12 @@ struct DiskIndex: Sendable {
         }
 
         var bytes: Int64 { recordBytes + bodyBytes }
+
+        /// What was prefetched, or a head, counts as used from now on.
+        mutating func use(at time: UInt64) {
+            lastUse = time
+            if queue == .prefetched || queue == .heads { queue = .used }
+        }
     }
 
     private struct Ends {
@@ -181,16 +187,9 @@ struct DiskIndex: Sendable {
         return slots[number]
     }
 
-    /// Makes an entry the one used last; what was prefetched, or a head, counts as used from now on.
+    /// Makes an entry the one used last.
     mutating func touch(_ name: EntryName, at time: UInt64) {
-        guard let number = names.number(of: name, in: slots) else { return }
-        unlink(number)
-        slots[number].lastUse = time
-        switch slots[number].queue {
-        case .prefetched, .heads: slots[number].queue = .used
-        case .used, .pinned: break
-        }
-        link(number)
+        relink(name) { $0.use(at: time) }
     }
 
     /// Enters what the record says of an entry of which only the files were known; it becomes the one used
@@ -198,25 +197,28 @@ struct DiskIndex: Sendable {
     ///
     /// Not where files may be booked that are not the entry's: those would be taken for free when it goes.
     mutating func learn(_ known: Slot) {
-        guard let number = names.number(of: known.name, in: slots), slots[number].isGuessed,
-            !slots[number].hasSeveralBodies,
-            !slots[number].hasBody
-                || known.hasBody && known.generation == slots[number].generation
+        guard let guessed = self[known.name], guessed.isGuessed, !guessed.hasSeveralBodies,
+            !guessed.hasBody || known.hasBody && known.generation == guessed.generation
         else { return }
-        unlink(number)
-        slots[number].isGuessed = false
-        slots[number].generation = known.generation
-        slots[number].hasBody = known.hasBody
-        slots[number].lastUse = known.lastUse
-        slots[number].queue = known.queue
-        link(number)
+        relink(known.name) { slot in
+            slot.isGuessed = false
+            slot.generation = known.generation
+            slot.hasBody = known.hasBody
+            slot.lastUse = known.lastUse
+            slot.queue = known.queue
+        }
     }
 
     /// Moves an entry to the newest end of a queue.
     mutating func move(_ name: EntryName, to queue: Queue) {
+        relink(name) { $0.queue = queue }
+    }
+
+    /// Changes an entry, and makes it the newest of the queue that it is in then.
+    private mutating func relink(_ name: EntryName, _ change: (inout Slot) -> Void) {
         guard let number = names.number(of: name, in: slots) else { return }
         unlink(number)
-        slots[number].queue = queue
+        change(&slots[number])
         link(number)
     }
 

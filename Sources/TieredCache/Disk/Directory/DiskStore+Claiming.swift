@@ -35,7 +35,7 @@ extension DiskStore {
 
     /// Lowers a claim that is far too high; `lockFile` is the file that says it.
     func lowerClaim(_ lockFile: OpenFile) {
-        guard access.canWrite, let entries else { return }
+        guard access.canWrite else { return }
         claims.withLock {
             // Nobody may exceed the lower one from here on, although the higher one still stands there.
             let claim = state.withLock { state in

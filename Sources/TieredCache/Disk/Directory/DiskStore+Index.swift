@@ -58,8 +58,7 @@ extension DiskStore {
     }
 
     private func loadShards(_ isCancelled: () -> Bool) throws(CacheError) {
-        guard let entries else { return }
-        let present = try shards(in: entries)
+        let present = try shards()
         var snapshot = snapshotReader()
         var isFirst = true
         for shard in 0..<256 {
@@ -93,7 +92,7 @@ extension DiskStore {
             if state.withLock({ $0.entries.hasLoaded(shard) }) { return 0 }
             var scan = Scan()
             if mayExist {
-                if let known = snapshot?.slots(of: shard, at: stamp(of: shard)) {
+                if let known = slots(of: shard, in: &snapshot) {
                     scan.slots = known
                 } else {
                     try self.scan(shard, into: &scan, upgrading: access.canWrite)
@@ -138,12 +137,14 @@ extension DiskStore {
     /// Removes what a crash left: safe before the first write to a directory.
     private func sweep(_ scan: Scan) {
         guard !scan.damaged.isEmpty || !scan.orphans.isEmpty else { return }
-        guard access.canWrite, let entries, lock.beginWrite() else { return }
+        guard access.canWrite, lock.beginWrite() else { return }
         defer { endWriting() }
         let pinned = Set(scan.slots.lazy.filter { $0.queue == .pinned }.map(\.name))
         // What cannot be removed costs space until the next start; the others are swept all the same.
         for name in scan.damaged {
-            attempt { () throws(FileSystemError) in try unlinkIfPresent(name.record, in: entries) }
+            attempt { () throws(FileSystemError) in
+                try fileSystem.unlinkIfPresent(name.record, in: entries)
+            }
         }
         for body in scan.orphans {
             attempt { () throws(FileSystemError) in
@@ -159,8 +160,7 @@ extension DiskStore {
     /// Where what has its name is pinned, that is on the medium first: the body may be of the generation
     /// before, which a power cut would bring back otherwise.
     func sweep(_ body: EntryBody, isPinned: Bool) throws(FileSystemError) {
-        guard let entries else { return }
         if isPinned { try syncNames(of: body.name) }
-        try unlinkIfPresent(body.path, in: entries)
+        try fileSystem.unlinkIfPresent(body.path, in: entries)
     }
 }

@@ -61,12 +61,7 @@ extension DiskStore {
     private func summary(_ slot: DiskIndex.Slot) throws(CacheError) -> DiskEntrySummary? {
         guard let found = try readRecord(of: slot.name) else { return nil }
         let open = state.withLock { $0.open.residents[slot.name] }
-        let table =
-            open?.state.withLock { $0.table }
-            ?? BlockTable(
-                completeLength: found.record.completeLength,
-                checksums: found.checksums
-            )
+        let table = open?.state.withLock { $0.table } ?? found.table
         return DiskEntrySummary(
             key: found.record.key,
             metadata: found.record.metadata,

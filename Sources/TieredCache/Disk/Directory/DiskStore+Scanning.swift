@@ -16,8 +16,7 @@ extension DiskStore {
     /// Reads every directory; changes nothing.
     func scan() throws(CacheError) -> Scan {
         var result = Scan()
-        guard let entries else { return result }
-        for shard in try shards(in: entries) {
+        for shard in try shards() {
             try scan(shard, into: &result)
         }
         return result
@@ -35,12 +34,9 @@ extension DiskStore {
         into result: inout Scan,
         upgrading: Bool = false
     ) throws(CacheError) {
-        guard let entries else { return }
         let name = EntryName.shard(shard)
         do throws(FileSystemError) {
-            let directory = try open(name, in: entries, .directory)
-            defer { fileSystem.close(directory) }
-            let files = ShardFiles(try fileSystem.list(directory), shard: shard)
+            let files = ShardFiles(try list(name, in: entries), shard: shard)
             try add(files, to: &result, upgrading)
         } catch {
             switch error.errno {
@@ -53,7 +49,8 @@ extension DiskStore {
     }
 
     /// The directories that there are; looking for each of 256 would cost a small cache most.
-    func shards(in entries: OpenFile) throws(CacheError) -> [Int] {
+    func shards() throws(CacheError) -> [Int] {
+        guard let entries = entriesIfPresent else { return [] }
         do throws(FileSystemError) {
             let items = try fileSystem.list(entries).filter { $0.kind == .directory }
             let names = Set(items.map(\.name))
@@ -87,21 +84,13 @@ extension DiskStore {
                 upgrade(found)
             }
             let body = EntryBody(name: name, generation: found.record.generation)
-            let hasBody = files.bodies.contains(body) && !found.record.flags.contains(.inline)
-            if hasBody { claimed.insert(body) }
+            var slot = slot(of: found.record, name)
+            slot.hasBody = slot.hasBody && files.bodies.contains(body)
+            if slot.hasBody { claimed.insert(body) }
             let (record, held) = written(found)
-            let bodyBytes = hasBody ? try allocated(name.body(body.generation), held) : 0
-            result.slots.append(
-                DiskIndex.Slot(
-                    name: name,
-                    generation: body.generation,
-                    recordBytes: try allocated(name.record, record),
-                    bodyBytes: bodyBytes,
-                    hasBody: hasBody,
-                    lastUse: lastUse(of: found.record),
-                    queue: queue(of: found.record)
-                )
-            )
+            slot.recordBytes = try allocated(name.record, record)
+            slot.bodyBytes = slot.hasBody ? try allocated(body.path, held) : 0
+            result.slots.append(slot)
         }
         result.orphans.append(contentsOf: files.bodies.subtracting(claimed))
     }
@@ -155,23 +144,19 @@ extension DiskStore {
 
     /// How much of an entry's files is no hole.
     private func written(_ found: RecordReader.Found) -> (record: Int64, body: Int64) {
-        let (record, checksums) = (found.record, found.checksums)
-        let table = BlockTable(completeLength: record.completeLength, checksums: checksums)
-        let head = record.tableOffset + 8 * Int64(table.heldCount)
-        let isInline = record.flags.contains(.inline)
-        return (head + (isInline ? record.completeLength ?? 0 : 0), table.heldBytes)
+        let table = found.table
+        let head = found.record.tableOffset + 8 * Int64(table.heldCount)
+        return (head + (found.isInline ? table.completeLength ?? 0 : 0), table.heldBytes)
     }
 
     private func allocated(
         _ path: String,
         _ written: Int64
     ) throws(FileSystemError) -> Int64 {
-        guard let entries else { return 0 }
-        do throws(FileSystemError) {
-            return booked(try fileSystem.status(of: path, in: entries), atLeast: written)
-        } catch  where error.errno == .noSuchFileOrDirectory {
-            return 0
+        let status = try ifPresent { () throws(FileSystemError) in
+            try fileSystem.status(of: path, in: entries)
         }
+        return status.map { booked($0, atLeast: written) } ?? 0
     }
 }
 

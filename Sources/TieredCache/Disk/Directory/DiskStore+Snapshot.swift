@@ -29,9 +29,18 @@ extension DiskStore {
         }
     }
 
+    /// What a snapshot says of a directory that is as it was then.
+    func slots(of shard: Int, in snapshot: inout SnapshotReader?) -> [DiskIndex.Slot]? {
+        do throws(FileSystemError) {
+            return try snapshot?.slots(of: shard, at: stamp(of: shard))
+        } catch {
+            count(\.readErrors)
+            return nil
+        }
+    }
+
     /// What one of the 256 directories is now; `nil` if that cannot be told.
-    func stamp(of shard: Int) -> IndexSnapshot.Stamp? {
-        guard let entries else { return nil }
+    private func stamp(of shard: Int) -> IndexSnapshot.Stamp? {
         do throws(FileSystemError) {
             let status = try fileSystem.status(of: EntryName.shard(shard), in: entries)
             guard status.kind == .directory, status.modified > 0 else { return nil }
@@ -59,21 +68,17 @@ extension DiskStore {
     }
 
     private func removeSnapshot() throws(FileSystemError) {
-        let bytes: Int64
-        do throws(FileSystemError) {
-            let status = try fileSystem.status(of: IndexSnapshot.name, in: root)
-            // Not ours, and nothing that a reader would believe.
-            guard status.kind == .file else { return }
-            bytes = status.allocatedBytes
-        } catch  where error.errno == .noSuchFileOrDirectory {
-            return
+        let status = try ifPresent { () throws(FileSystemError) in
+            try fileSystem.status(of: IndexSnapshot.name, in: root)
         }
-        try unlinkIfPresent(IndexSnapshot.name, in: root)
+        // Anything but a file is not ours, and no reader believes it.
+        guard let status, status.kind == .file else { return }
+        try fileSystem.unlinkIfPresent(IndexSnapshot.name, in: root)
         state.withLock { state in
             if state.entries.snapshot.file != nil {
-                state.entries.snapshot.size = bytes
+                state.entries.snapshot.size = status.allocatedBytes
             } else {
-                state.space.book(-bytes)
+                state.space.book(-status.allocatedBytes)
             }
         }
         // Or a power cut could bring it back beside what was done since.
@@ -100,7 +105,7 @@ extension DiskStore {
         defer { endReservation(cost) }
         // Without it the next start reads the directory.
         attempt { () throws(FileSystemError) in
-            try unlinkIfPresent(IndexSnapshot.name, in: staging)
+            try fileSystem.unlinkIfPresent(IndexSnapshot.name, in: staging)
             try writeSnapshot(of: known, in: staging)
         }
     }
@@ -121,7 +126,7 @@ extension DiskStore {
             )
         } catch {
             // Something else may have the name: what was written must not stay uncounted.
-            try unlinkIfPresent(IndexSnapshot.name, in: staging)
+            try fileSystem.unlinkIfPresent(IndexSnapshot.name, in: staging)
             throw error
         }
     }
@@ -133,7 +138,7 @@ extension DiskStore {
             let slots =
                 known.hasLoaded(shard)
                 ? numbers.map { known.index.slot($0) }
-                : before?.slots(of: shard, at: stamp(of: shard))?.map(known.used)
+                : self.slots(of: shard, in: &before)?.map(known.used)
             guard let slots, let section = section(of: shard, slots) else { continue }
             try fileSystem.write(section, to: file, at: offset)
             offset += Int64(section.count)

@@ -7,17 +7,15 @@ extension DiskStore {
         if let staging {
             try reportUnaccounted(in: staging, "staging", report) { DiskDirectory.isOurs($0.name) }
         }
-        guard let entries else { return }
+        guard let entries = entriesIfPresent else { return }
         let shards = Set((0..<256).map { EntryName.shard($0) })
         try reportUnaccounted(in: entries, "entries", report) { item in
             item.kind == .directory && shards.contains(item.name)
         }
-        for shard in try self.shards(in: entries) {
+        for shard in try self.shards() {
             let name = EntryName.shard(shard)
             do throws(FileSystemError) {
-                let directory = try open(name, in: entries, .directory)
-                defer { fileSystem.close(directory) }
-                for item in try fileSystem.list(directory) where !item.isEntryFile(in: shard) {
+                for item in try list(name, in: entries) where !item.isEntryFile(in: shard) {
                     report(unaccounted("entries/\(name)/\(item.name)"))
                 }
             } catch {

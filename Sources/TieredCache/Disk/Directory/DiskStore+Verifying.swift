@@ -10,6 +10,12 @@ public struct DiskVerification: Hashable, Sendable {
     public var damaged = 0
     /// How many of those were made gaps or removed.
     public var repaired = 0
+
+    fileprivate mutating func add(_ finding: DiskFinding) {
+        let count = max(finding.blocks.count, 1)
+        damaged += count
+        if finding.isRepaired { repaired += count }
+    }
 }
 
 extension DiskStore {
@@ -32,26 +38,25 @@ extension DiskStore {
         let scan = try scan()
         if repair { try loadIndex() }
         var result = DiskVerification()
-        for name in scan.damaged {
-            try verifyDamaged(name, repair, &result, report)
+        func tell(_ finding: DiskFinding) {
+            result.add(finding)
+            report(finding)
         }
-        for slot in scan.withheld {
-            noteWithheld(slot.name, &result, report)
-        }
+        for name in scan.damaged { try verifyDamaged(name, repair, tell) }
+        for slot in scan.withheld { tell(withheld(slot.name)) }
         for body in scan.orphans {
             let isOrphan = try withLock(of: body.name) { (lock) throws(CacheError) in
                 guard try isStillOrphan(lock, body) else { return false }
                 if repair { try removeOrphan(lock, body) }
                 return true
             }
-            guard isOrphan else { continue }
-            result.damaged += 1
-            if repair { result.repaired += 1 }
-            report(finding(.orphanedBody, body.path, isRepaired: repair))
+            if isOrphan { tell(finding(.orphanedBody, body.path, isRepaired: repair)) }
         }
         for slot in scan.slots {
-            guard let found = recordToVerify(slot.name, &result, report) else { continue }
-            try verify(found, repair, &result, report)
+            guard let found = recordToVerify(slot.name, tell) else { continue }
+            let blocks = try verify(found, repair, tell)
+            result.entries += 1
+            result.blocks += blocks
         }
         try reportQuarantine(isEmptied: repair, report)
         try reportUnaccounted(report)
@@ -61,18 +66,17 @@ extension DiskStore {
     private func verifyDamaged(
         _ name: EntryName,
         _ repair: Bool,
-        _ result: inout DiskVerification,
-        _ report: (DiskFinding) -> Void
+        _ tell: (DiskFinding) -> Void
     ) throws(CacheError) {
-        result.damaged += 1
-        defer { report(finding(.damagedRecord, name.record, isRepaired: repair)) }
+        var isRepaired = false
+        defer { tell(finding(.damagedRecord, name.record, isRepaired: isRepaired)) }
         guard repair else { return }
         try withLock(of: name) { (lock) throws(CacheError) in
             guard try readRecord(of: name) == nil else { return }  // Stored anew meanwhile.
             try removeFiles(&lock)
             replace(&lock, with: nil, slot: nil, because: .corrupted)
         }
-        result.repaired += 1
+        isRepaired = true
     }
 
     /// Whether a body that had no record when the directory was listed is there, and still has none:
@@ -86,7 +90,7 @@ extension DiskStore {
                 || state.open.residents[body.name]?.generation == body.generation
                 || state.open.successors.isWaiting(body.name, body.generation)
         }
-        guard let entries, !isKnown else { return false }
+        guard !isKnown else { return false }
         if let record = try readRecord(of: body.name)?.record, record.generation == body.generation,
             !record.flags.contains(.inline)
         {
@@ -111,83 +115,59 @@ extension DiskStore {
         }
     }
 
+    /// - Returns: how many blocks are held.
     private func verify(
         _ found: RecordReader.Found,
         _ repair: Bool,
-        _ result: inout DiskVerification,
-        _ report: (DiskFinding) -> Void
-    ) throws(CacheError) {
-        result.entries += 1
+        _ tell: (DiskFinding) -> Void
+    ) throws(CacheError) -> Int {
         var found = found
-        var blocks = 0
-        defer { result.blocks += blocks }
+        var held = 0
         // An entry that is replaced or freshened meanwhile is looked at again, a few times.
         for _ in 0..<3 {
-            blocks = 0
-            let (damaged, isMissing) = damagedBlocks(found, &blocks)
-            guard !damaged.isEmpty else { return }
+            let (damaged, isMissing) = damagedBlocks(found, &held)
+            guard !damaged.isEmpty else { break }
             let now = try withLock(of: found.name) {
                 (lock) throws(CacheError) -> RecordReader.Found? in
-                let now = recordToVerify(found.name, &result, report)
+                let now = recordToVerify(found.name, tell)
                 if repair, let now, now.isSame(as: found) {
                     try clear(lock, damaged, of: now, found)
                 }
                 return now
             }
-            guard let now else { return }
+            guard let now else { break }
             if now.isSame(as: found) {
                 let lasting = damaged.filter { found.isUnchanged($0, in: now) }
-                return note(lasting, of: found, isMissing: isMissing, repair, &result, report)
+                guard !lasting.isEmpty else { break }
+                let kind: DiskFinding.Kind = isMissing ? .missingBody : .damagedBlocks
+                var finding = finding(kind, found.bodyPath, isRepaired: repair)
+                finding.key = found.record.key
+                finding.blocks = lasting
+                tell(finding)
+                break
             }
             found = now
         }
+        return held
     }
 
     /// The record of an entry that was there; nil if it was removed meanwhile, or if the disk does not give
-    /// it any more, which is reported.
+    /// it any more, which is told.
     private func recordToVerify(
         _ name: EntryName,
-        _ result: inout DiskVerification,
-        _ report: (DiskFinding) -> Void
+        _ tell: (DiskFinding) -> Void
     ) -> RecordReader.Found? {
         do throws(CacheError) {
             return try readRecord(of: name)
         } catch {
-            noteWithheld(name, &result, report)
+            tell(withheld(name))
             return nil
         }
     }
 
-    /// Reports a record that the disk does not give; it may the next time, so nothing is repaired.
-    private func noteWithheld(
-        _ name: EntryName,
-        _ result: inout DiskVerification,
-        _ report: (DiskFinding) -> Void
-    ) {
-        result.damaged += 1
-        report(finding(.damagedRecord, name.record, isRepaired: false))
-    }
-
-    private func note(
-        _ damaged: [Int],
-        of found: RecordReader.Found,
-        isMissing: Bool,
-        _ repair: Bool,
-        _ result: inout DiskVerification,
-        _ report: (DiskFinding) -> Void
-    ) {
-        guard !damaged.isEmpty else { return }
-        result.damaged += damaged.count
-        if repair { result.repaired += damaged.count }
-        let isInline = found.record.flags.contains(.inline)
-        var finding = finding(
-            isMissing ? .missingBody : .damagedBlocks,
-            isInline ? found.name.record : found.name.body(found.record.generation),
-            isRepaired: repair
-        )
-        finding.key = found.record.key
-        finding.blocks = damaged
-        report(finding)
+    /// A record that the disk does not give; it may the next time, so nothing is repaired.
+    private func withheld(_ name: EntryName) -> DiskFinding {
+        finding(.damagedRecord, name.record, isRepaired: false)
     }
 
     private func finding(
@@ -204,27 +184,21 @@ extension DiskStore {
 
     private func damagedBlocks(
         _ found: RecordReader.Found,
-        _ count: inout Int
+        _ held: inout Int
     ) -> (blocks: [Int], isFileMissing: Bool) {
-        let table = BlockTable(
-            completeLength: found.record.completeLength,
-            checksums: found.checksums
-        )
-        let isInline = found.record.flags.contains(.inline)
-        let start = isInline ? found.record.tableOffset + 8 * Int64(found.blocks) : 0
-        let path = isInline ? found.name.record : found.name.body(found.record.generation)
+        let table = found.table
+        held = table.heldCount
         beginOpening(found.name)
         defer { endOpening(found.name) }
-        let file = openToVerify(path)
+        let file = openToVerify(found.bodyPath)
         defer { if let file { fileSystem.close(file) } }
         var buffer = [UInt8](repeating: 0, count: Int(BlockTable.blockSize))
         var damaged: [Int] = []
         for block in table.checksums.indices where table.isHeld(block) {
-            count += 1
             let extent = table.extent(of: block)
             let length = Int(extent.upperBound - extent.lowerBound)
             let checksum = file.flatMap { file in
-                self.checksum(file, at: start + extent.lowerBound, length, &buffer)
+                self.checksum(file, at: found.bodyOffset + extent.lowerBound, length, &buffer)
             }
             if checksum != table.checksums[block] { damaged.append(block) }
         }
@@ -232,7 +206,6 @@ extension DiskStore {
     }
 
     private func openToVerify(_ path: String) -> OpenFile? {
-        guard let entries else { return nil }
         do throws(FileSystemError) {
             return try open(path, in: entries, .read)
         } catch {
@@ -268,7 +241,6 @@ extension DiskStore {
         of now: RecordReader.Found,
         _ found: RecordReader.Found
     ) throws(CacheError) {
-        guard let entries else { return }
         let blocks = blocks.filter { found.isUnchanged($0, in: now) }
         if let open = state.withLock({ $0.open.residents[found.name] }),
             open.generation == found.record.generation
@@ -277,15 +249,13 @@ extension DiskStore {
                 open.lose(block)
             }
         }
-        do throws(FileSystemError) {
+        try naming(found.name) { () throws(FileSystemError) in
             let file = try open(found.name.record, in: entries, .readWrite)
             defer { fileSystem.close(file) }
             for block in blocks {
                 let offset = now.record.tableOffset + 8 * Int64(block)
                 try fileSystem.write([UInt8](repeating: 0, count: 8), to: file, at: offset)
             }
-        } catch {
-            throw entryError(error, found.name)
         }
     }
 }
@@ -295,7 +265,7 @@ extension RecordReader.Found {
     fileprivate func isSame(as other: Self) -> Bool {
         record.generation == other.record.generation
             && record.tableOffset == other.record.tableOffset
-            && record.flags.contains(.inline) == other.record.flags.contains(.inline)
+            && isInline == other.isInline
     }
 
     fileprivate func isUnchanged(_ block: Int, in now: Self) -> Bool {

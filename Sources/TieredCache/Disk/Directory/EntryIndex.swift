@@ -88,8 +88,7 @@ struct EntryIndex: Sendable {
     func used(_ slot: DiskIndex.Slot) -> DiskIndex.Slot {
         guard let use = earlyUses[slot.name], use > slot.lastUse else { return slot }
         var slot = slot
-        slot.lastUse = use
-        if slot.queue == .prefetched || slot.queue == .heads { slot.queue = .used }
+        slot.use(at: use)
         return slot
     }
 

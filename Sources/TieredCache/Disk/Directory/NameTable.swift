@@ -20,11 +20,16 @@ struct NameTable {
 
     /// The number of a name.
     func number(of name: EntryName, in slots: SlotSlab) -> Int32? {
+        place(of: name, in: slots).map { places[$0] }
+    }
+
+    @inline(__always)
+    private func place(of name: EntryName, in slots: SlotSlab) -> Int? {
         guard !places.isEmpty else { return nil }
         var place = home(of: name)
         while places[place] != Self.none {
             let number = places[place]
-            if number >= 0, slots[number].name == name { return number }
+            if number >= 0, slots[number].name == name { return place }
             place = next(place)
         }
         return nil
@@ -51,18 +56,10 @@ struct NameTable {
     ///
     /// - Returns: its number.
     mutating func remove(_ name: EntryName, _ slots: SlotSlab) -> Int32? {
-        guard !places.isEmpty else { return nil }
-        var place = home(of: name)
-        while places[place] != Self.none {
-            let number = places[place]
-            if number >= 0, slots[number].name == name {
-                places[place] = Self.gone
-                count -= 1
-                return number
-            }
-            place = next(place)
-        }
-        return nil
+        guard let place = place(of: name, in: slots) else { return nil }
+        defer { places[place] = Self.gone }
+        count -= 1
+        return places[place]
     }
 
     /// Every number, in no order.

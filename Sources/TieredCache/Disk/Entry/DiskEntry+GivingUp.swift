@@ -39,7 +39,7 @@ extension DiskEntry {
             }
             refreshHotBody(&state)
             givenUp.add(1, ordering: .sequentiallyConsistent)
-            let free = Self.runs(
+            let free = DiskEntryState.runs(
                 runs.joined().filter { !state.isLent($0) && !state.isClaimed($0) }
             )
             state.claims += free.map { BlockClaim(blocks: $0, write: nil) }
@@ -86,20 +86,8 @@ extension DiskEntry {
             let behind = blocks.filter { Int64($0) < front }
             let ahead = blocks.filter { Int64($0) >= front }.reversed()
             let wanted = Int(clamping: BlockTable.blockCount(count))
-            return Self.runs((behind + ahead).prefix(wanted).sorted())
+            return DiskEntryState.runs((behind + ahead).prefix(wanted).sorted())
         }
-    }
-
-    private static func runs(_ blocks: [Int]) -> [Range<Int>] {
-        var result: [Range<Int>] = []
-        for block in blocks {
-            if let last = result.last, last.upperBound == block {
-                result[result.count - 1] = last.lowerBound..<(block + 1)
-            } else {
-                result.append(block..<(block + 1))
-            }
-        }
-        return result
     }
 }
 

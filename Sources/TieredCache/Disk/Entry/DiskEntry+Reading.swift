@@ -83,7 +83,8 @@ extension DiskEntry {
         givenUp.load(ordering: .sequentiallyConsistent) == version
     }
 
-    private func readCached(
+    /// Reads what the page cache holds; the blocking form meets what is wrong and books it.
+    func readCached(
         _ file: OpenFile,
         at position: Int64,
         _ buffer: UnsafeMutableRawBufferPointer
@@ -91,7 +92,6 @@ extension DiskEntry {
         guard buffer.count > 0 else { return .ready(0) }
         do throws(FileSystemError) {
             let result = try fileSystem.readWithoutBlocking(file, into: buffer, at: position)
-            // Nothing where something was: the blocking form finds out and books the gap.
             if case .ready(0) = result { return .wouldBlock }
             return result
         } catch {

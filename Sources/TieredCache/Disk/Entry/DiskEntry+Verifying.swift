@@ -8,8 +8,15 @@ extension DiskEntry {
         case copied(Int)
         /// Verified blocks in a row.
         case verified(OpenFile, position: Int64, count: Int, version: UInt64)
-        /// One block that has to be verified.
-        case unverified(OpenFile, position: Int64, block: Int, extent: Range<Int64>)
+        case unverified(Unverified)
+    }
+
+    /// One block that has to be verified.
+    private struct Unverified {
+        var block: Int
+        var extent: Range<Int64>
+        var file: OpenFile
+        var position: Int64
     }
 
     /// Reads piece by piece: each a run of verified blocks, one unverified block, or a fill's end.
@@ -36,8 +43,8 @@ extension DiskEntry {
             guard isUnchanged(since: version) else { return readStep(at: offset, into: buffer) }
             if result < count { didReadShort(file, at: offset + Int64(result)) }
             return result
-        case .unverified(let file, let position, let block, let extent):
-            return verify(block, extent, file, at: position, offset, buffer)
+        case .unverified(let part):
+            return verify(part, offset, buffer)
         }
     }
 
@@ -52,25 +59,10 @@ extension DiskEntry {
             return .ready(count)
         case .verified(let file, let position, let count, let version):
             let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-            let result = readCachedBytes(file, at: position, part)
+            let result = readCached(file, at: position, part)
             return isUnchanged(since: version) ? result : .wouldBlock
-        case .unverified(let file, let position, let block, let extent):
-            return verifyWithoutBlocking(block, extent, file, at: position, offset, buffer)
-        }
-    }
-
-    private func readCachedBytes(
-        _ file: OpenFile,
-        at position: Int64,
-        _ buffer: UnsafeMutableRawBufferPointer
-    ) -> NonBlocking<Int> {
-        do throws(FileSystemError) {
-            let result = try fileSystem.readWithoutBlocking(file, into: buffer, at: position)
-            if case .ready(0) = result { return .wouldBlock }
-            return result
-        } catch {
-            // The blocking form meets the same error and books it.
-            return .wouldBlock
+        case .unverified(let part):
+            return verifyWithoutBlocking(part, offset, buffer)
         }
     }
 
@@ -88,7 +80,9 @@ extension DiskEntry {
             let extent = state.table.extent(of: block)
             guard state.isTrusted, state.table.isVerified(block) else {
                 let position = state.bodyOffset + extent.lowerBound
-                return .unverified(file, position: position, block: block, extent: extent)
+                return .unverified(
+                    Unverified(block: block, extent: extent, file: file, position: position)
+                )
             }
             return .verified(
                 file,
@@ -116,34 +110,28 @@ extension DiskEntry {
     // MARK: One block
 
     private func verify(
-        _ block: Int,
-        _ extent: Range<Int64>,
-        _ file: OpenFile,
-        at position: Int64,
+        _ part: Unverified,
         _ offset: Int64,
         _ buffer: UnsafeMutableRawBufferPointer
     ) -> Int {
-        withBlockBuffer(extent, offset, buffer) { whole in
-            guard readCounting(file, at: position, whole) == whole.count else {
-                didReadShort(file, at: extent.lowerBound)
+        withBlockBuffer(part.extent, offset, buffer) { whole in
+            guard readCounting(part.file, at: part.position, whole) == whole.count else {
+                didReadShort(part.file, at: part.extent.lowerBound)
                 return false
             }
-            return accept(block, UnsafeRawBufferPointer(whole))
+            return accept(part.block, UnsafeRawBufferPointer(whole))
         }
     }
 
     private func verifyWithoutBlocking(
-        _ block: Int,
-        _ extent: Range<Int64>,
-        _ file: OpenFile,
-        at position: Int64,
+        _ part: Unverified,
         _ offset: Int64,
         _ buffer: UnsafeMutableRawBufferPointer
     ) -> NonBlocking<Int> {
         var isCached = true
-        let count = withBlockBuffer(extent, offset, buffer) { whole in
-            isCached = readCachedBytes(file, at: position, whole) == .ready(whole.count)
-            return isCached && accept(block, UnsafeRawBufferPointer(whole))
+        let count = withBlockBuffer(part.extent, offset, buffer) { whole in
+            isCached = readCached(part.file, at: part.position, whole) == .ready(whole.count)
+            return isCached && accept(part.block, UnsafeRawBufferPointer(whole))
         }
         return isCached ? .ready(count) : .wouldBlock
     }

@@ -40,7 +40,7 @@ extension DiskEntry {
         completeLength: Int64? = nil
     ) throws(CacheError) {
         let store = try openStore()
-        try store.checkSizes(metadata: metadata.count, completeLength: completeLength)
+        try store.checkSizes(key, metadata: metadata.count, completeLength: completeLength)
         if completeLength == nil || completeLength == self.completeLength,
             try store.overwriteMetadata(of: self, with: metadata)
         {
@@ -123,7 +123,7 @@ extension DiskEntry {
     /// one does the body lacks its end.
     func finish(completeLength: Int64, tail: FillTail?) throws(CacheError) {
         let store = try openStore()
-        try store.checkSizes(metadata: 0, completeLength: completeLength)
+        try store.checkSizes(key, metadata: 0, completeLength: completeLength)
         if !store.changeUnrecorded(self, { $0.table.completeLength = completeLength }) {
             try store.replaceRecord(of: self) { $0.table.completeLength = completeLength }
         }
@@ -148,19 +148,22 @@ extension DiskEntryState {
         _ blocks: [Int],
         for write: UInt64
     ) -> (runs: [Range<Int>], taken: [Int]) {
-        var runs: [Range<Int>] = []
-        var taken: [Int] = []
-        for block in blocks where !table.isHeld(block) {
-            if isClaimed(block) {
-                taken.append(block)
-            } else if let last = runs.last, last.upperBound == block {
+        let missing = blocks.filter { !table.isHeld($0) }
+        let taken = missing.filter(isClaimed)
+        let runs = Self.runs(missing.filter { !isClaimed($0) })
+        claims += runs.map { BlockClaim(blocks: $0, write: write) }
+        return (runs, taken)
+    }
+
+    /// Blocks in ascending order, those in a row together.
+    static func runs(_ blocks: [Int]) -> [Range<Int>] {
+        blocks.reduce(into: []) { runs, block in
+            if let last = runs.last, last.upperBound == block {
                 runs[runs.count - 1] = last.lowerBound..<(block + 1)
             } else {
                 runs.append(block..<(block + 1))
             }
         }
-        claims += runs.map { BlockClaim(blocks: $0, write: write) }
-        return (runs, taken)
     }
 
     mutating func release(_ runs: [Range<Int>]) {

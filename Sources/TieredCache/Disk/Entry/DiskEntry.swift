@@ -253,6 +253,13 @@ struct DiskEntryState: Sendable {
         )
     }
 
+    /// Takes another file, or none; the one before stays open for reads under way.
+    mutating func setBody(_ file: OpenFile?, at offset: Int64 = 0) {
+        if let body { retired.append(body) }
+        body = file
+        bodyOffset = offset
+    }
+
     var allFiles: [OpenFile] {
         var files = retired
         if let body { files.append(body) }

@@ -10,12 +10,10 @@ extension DiskStore {
             state.retireInlineBody()
             state.isPublished = false
         }
-        do throws(FileSystemError) {
+        try naming(entry.name) { () throws(FileSystemError) in
             try withLock(of: entry.name) { (lock) throws(FileSystemError) in
                 try makeBodyWritable(lock, entry)
             }
-        } catch {
-            throw entryError(error, entry.name)
         }
         entry.refreshHotBody()
     }
@@ -27,15 +25,14 @@ extension DiskStore {
         let needsFile = entry.state.withLock { state in
             state.body != nil && !state.isBodyWritable && !state.isInline && !state.isDetached
         }
-        guard needsFile, let entries else { return }
+        guard needsFile else { return }
         let file = try openFile(
             entry.name.body(entry.generation),
             in: entries,
             .readWrite
         )
         entry.state.withLock { state in
-            if let old = state.body { state.retired.append(old) }
-            state.body = file
+            state.setBody(file)
             state.isBodyWritable = true
         }
     }
@@ -104,8 +101,8 @@ extension DiskStore {
     /// The file for the body's bytes, created at the first block.
     func bodyFile(of entry: DiskEntry) throws(CacheError) -> OpenFile {
         if let file = entry.state.withLock({ $0.body }) { return file }
-        do throws(FileSystemError) {
-            return try creations.withLock(of: entry.name.digest.low) { () throws(FileSystemError) in
+        return try naming(entry.name) { () throws(FileSystemError) in
+            try creations.withLock(of: entry.name.digest.low) { () throws(FileSystemError) in
                 if let file = entry.state.withLock({ $0.body }) { return file }
                 let file = try createBody(of: entry)
                 entry.state.withLock { state in
@@ -114,18 +111,15 @@ extension DiskStore {
                 }
                 return file
             }
-        } catch {
-            throw entryError(error, entry.name)
         }
     }
 
     private func createBody(of entry: DiskEntry) throws(FileSystemError) -> OpenFile {
-        guard let entries else { throw FileSystemError(.create, .noSuchFileOrDirectory) }
         let path = entry.name.body(entry.generation)
         // An earlier body of this generation can only be one that was given up as damaged.
-        try unlinkIfPresent(path, in: entries)
+        try fileSystem.unlinkIfPresent(path, in: entries)
         let file = try create(path, in: entries, entry.name) { _ in }.file
-        if entry.isSuperseded { try unlinkIfPresent(path, in: entries) }
+        if entry.isSuperseded { try fileSystem.unlinkIfPresent(path, in: entries) }
         return file
     }
 
@@ -147,11 +141,11 @@ extension DiskStore {
     ) throws(FileSystemError) {
         let (isDetached, isPublished) = entry.state.withLock { ($0.isDetached, $0.isPublished) }
         // A successor has a record only once it is complete.
-        if entry.isSuccessor { return try bookDetached(lock, entry) }
+        if entry.isSuccessor { return bookDetached(lock, entry, bytes: try bodyBytes(of: entry)) }
         if isDetached {
             // Removed while it was being filled; a body created meanwhile must not keep its name.
-            if let entries { try unlinkIfPresent(entry.name.body(entry.generation), in: entries) }
-            return try bookDetached(lock, entry)
+            try fileSystem.unlinkIfPresent(entry.name.body(entry.generation), in: entries)
+            return bookDetached(lock, entry, bytes: try bodyBytes(of: entry))
         }
         if isPublished {
             let file = try tableFile(lock, of: entry)
@@ -185,7 +179,6 @@ extension DiskStore {
         of entry: DiskEntry
     ) throws(FileSystemError) -> OpenFile {
         if let file = entry.state.withLock({ $0.record }) { return file }
-        guard let entries else { throw FileSystemError(.open, .noSuchFileOrDirectory) }
         let file = try openFile(entry.name.record, in: entries, .readWrite)
         entry.state.withLock { _ = $0.setRecord(lock, file) }
         return file
@@ -245,9 +238,7 @@ extension DiskEntry {
         _ status: FileStatus
     ) {
         state.withLock { state in
-            if let body = state.body { state.retired.append(body) }
-            state.body = file
-            state.bodyOffset = offset
+            state.setBody(file, at: offset)
             state.flags.insert(.inline)
             state.isPublished = true
             state.changes += 1
@@ -272,10 +263,9 @@ extension DiskEntryState {
     /// The record's file stays open for reads under way.
     fileprivate mutating func retireInlineBody() {
         flags.remove(.inline)
-        bodyOffset = 0
-        guard let body else { return }
-        retired.append(body)
-        self.body = nil
+        let hadBody = body != nil
+        setBody(nil)
+        guard hadBody else { return }
         if isDetached {
             retiredBytes += detachedBytes
             detachedBytes = 0

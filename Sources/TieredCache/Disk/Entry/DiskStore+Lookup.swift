@@ -126,7 +126,7 @@ extension DiskStore {
         isUse: Bool,
         _ leaving: inout LeavingEntries
     ) throws(FileSystemError) -> NonBlocking<DiskEntry?> {
-        guard let entries else { return .ready(nil) }
+        guard let entries = entriesIfPresent else { return .ready(nil) }
         let (changes, isGuessed) = state.withLock { state in
             state.space.beginOpening(in: name.shardNumber)
             let isGuessed = state.entries.index[name]?.isGuessed ?? false
@@ -155,17 +155,18 @@ extension DiskStore {
         _ reader: inout RecordReader
     ) throws(FileSystemError) -> DiskEntryState? {
         let record = found.record
-        var table = BlockTable(completeLength: record.completeLength, checksums: found.checksums)
+        var table = found.table
         var state = DiskEntryState(table: table, metadata: record.metadata, flags: record.flags)
         state.isPublished = true
+        var status: FileStatus? = found.status
         if state.isInline {
-            state.bodyOffset = record.tableOffset + Int64(8 * found.blocks)
+            state.bodyOffset = found.bodyOffset
             state.body = reader.takeFile()
         } else if table.heldCount > 0 {
             let writable = access.canWrite && !table.isComplete
             state.isBodyWritable = writable
             switch try reader.openBody(found.name, record.generation, writable: writable) {
-            case .ready(let file): state.body = file
+            case .ready(let body): (state.body, status) = (body?.file, body?.status)
             case .wouldBlock: return nil
             }
             if state.body == nil {
@@ -174,12 +175,8 @@ extension DiskStore {
             }
         }
         if !access.canWrite, let file = state.body { share(file) }
-        guard let file = state.body, table.isComplete else { return state }
-        if state.isInline, let status = found.status {
-            state.verification = status.verification
-        } else {
-            state.verification = try statusOrClose(file).verification
-        }
+        guard let status, state.body != nil, table.isComplete else { return state }
+        state.verification = status.verification
         if isVerified(found.name, record.generation, state.verification) {
             table.verifyAll()
             state.table = table

@@ -13,8 +13,7 @@ extension DiskStore {
     ) throws(CacheError) -> DiskEntry {
         try beginWriting()
         defer { endWriting() }
-        try checkSizes(metadata: metadata.count, completeLength: completeLength)
-        try checkKey(key)
+        try checkSizes(key, metadata: metadata.count, completeLength: completeLength)
         try prepareIndex(for: name(of: key))
         let entry = newEntry(key, metadata, completeLength, entryClass.flags)
         try withLock(of: entry.name) { (lock) throws(CacheError) in
@@ -57,20 +56,10 @@ extension DiskStore {
         }
         try beginWriting()
         defer { endWriting() }
-        try checkSizes(metadata: metadata.count, completeLength: Int64(bytes.count))
-        try checkKey(key)
+        try checkSizes(key, metadata: metadata.count, completeLength: Int64(bytes.count))
         let entry = newEntry(key, metadata, Int64(bytes.count), entryClass.flags)
         try storeInline(bytes, entry, succession)
         return entry
-    }
-
-    private func checkKey(_ key: CacheKey) throws(CacheError) {
-        guard key.string.utf8.count <= Record.maximumFieldLength else {
-            throw CacheError(
-                .invalidArgument,
-                "a key of \(key.string.utf8.count) bytes is too long"
-            )
-        }
     }
 
     private func newEntry(
@@ -128,7 +117,7 @@ extension DiskStore {
             var record = entry.record
             record.flags.insert(.inline)
             let head = record.encode(table: bytes.isEmpty ? [] : [checksum])
-            do throws(FileSystemError) {
+            try naming(entry.name) { () throws(FileSystemError) in
                 let (file, status) = try createRecord(&lock, entry, head, bytes)
                 let failure = settleName(of: entry)
                 entry.didStoreInline(file, Int64(head.count), checksum, status)
@@ -141,19 +130,7 @@ extension DiskStore {
                 )
                 didTakeName(&lock, entry)
                 if let failure { throw failure }
-            } catch {
-                throw entryError(error, entry.name)
             }
-        }
-    }
-
-    /// The status of a file that this thread alone knows yet; closes it where there is none.
-    func statusOrClose(_ file: OpenFile) throws(FileSystemError) -> FileStatus {
-        do throws(FileSystemError) {
-            return try fileSystem.status(of: file)
-        } catch {
-            fileSystem.close(file)
-            throw error
         }
     }
 
@@ -175,13 +152,11 @@ extension DiskStore {
     ) throws(CacheError) {
         guard !bytes.isEmpty else { return }
         let file = try bodyFile(of: entry)
-        do throws(FileSystemError) {
+        try naming(entry.name) { () throws(FileSystemError) in
             try fileSystem.write(bytes, to: file, at: 0)
             entry.state.withLock { $0.table.hold(0, checksum: checksum) }
             entry.refreshHotBody()
-            try bookDetached(lock, entry)
-        } catch {
-            throw entryError(error, entry.name)
+            bookDetached(lock, entry, bytes: try bodyBytes(of: entry))
         }
     }
 
@@ -196,7 +171,6 @@ extension DiskStore {
         _ head: [UInt8],
         _ body: UnsafeRawBufferPointer
     ) throws(FileSystemError) -> (file: OpenFile, result: FileStatus) {
-        guard let entries else { throw FileSystemError(.create, .noSuchFileOrDirectory) }
         let isKnown = state.withLock { $0.entries.index[entry.name] != nil }
         if !isKnown {
             do throws(FileSystemError) {
@@ -221,11 +195,9 @@ extension DiskStore {
         _ head: [UInt8],
         _ body: UnsafeRawBufferPointer
     ) throws(FileSystemError) -> (file: OpenFile, result: FileStatus) {
-        guard let entries, let staging else {
-            throw FileSystemError(.create, .noSuchFileOrDirectory)
-        }
+        guard let staging else { throw FileSystemError(.create, .noSuchFileOrDirectory) }
         let staged = entry.name.staged(entry.generation)
-        try unlinkIfPresent(staged, in: staging)
+        try fileSystem.unlinkIfPresent(staged, in: staging)
         return try create(staged, in: staging, entry.name) { (file) throws(FileSystemError) in
             try write(head, body, to: file)
             // The name of what was promised must never stand for less than that.
@@ -259,7 +231,9 @@ extension DiskStore {
             return (file, try fill(file))
         } catch {
             fileSystem.close(file)
-            attempt { () throws(FileSystemError) in try unlinkIfPresent(path, in: directory) }
+            attempt { () throws(FileSystemError) in
+                try fileSystem.unlinkIfPresent(path, in: directory)
+            }
             throw error
         }
     }
@@ -269,11 +243,12 @@ extension DiskStore {
         in directory: OpenFile,
         _ name: EntryName
     ) throws(FileSystemError) -> OpenFile {
-        if directory == entries { try ensureShard(name) }
+        let isOfEntry = try directory == entries
+        if isOfEntry { try ensureShard(name) }
         do throws(FileSystemError) {
             return try open(path, in: directory, .createNew)
         } catch  where error.errno == .noSuchFileOrDirectory {
-            guard directory == entries else {
+            guard isOfEntry else {
                 didMissDirectory()
                 throw error
             }
@@ -285,9 +260,7 @@ extension DiskStore {
     }
 
     private func ensureShard(_ name: EntryName) throws(FileSystemError) {
-        guard let entries, !state.withLock({ $0.entries.hasShard[name.shardNumber] }) else {
-            return
-        }
+        if state.withLock({ $0.entries.hasShard[name.shardNumber] }) { return }
         do throws(FileSystemError) {
             try fileSystem.makeDirectory(name.shard, in: entries)
         } catch {
@@ -309,17 +282,14 @@ extension DiskStore {
 
     /// Removes what has the name, record first.
     func removeFiles(_ lock: inout NameLock) throws(CacheError) {
-        guard let entries else { return }
         let name = lock.name
-        do throws(FileSystemError) {
+        try naming(name) { () throws(FileSystemError) in
             let slot = state.withLock { $0.entries.index[name] }
             let generation = slot?.generation ?? record(of: name)?.record.generation
-            try unlinkIfPresent(name.record, in: entries)
+            try fileSystem.unlinkIfPresent(name.record, in: entries)
             if let generation, slot?.hasBody != false {
-                try unlinkIfPresent(name.body(generation), in: entries)
+                try fileSystem.unlinkIfPresent(name.body(generation), in: entries)
             }
-        } catch {
-            throw entryError(error, name)
         }
     }
 

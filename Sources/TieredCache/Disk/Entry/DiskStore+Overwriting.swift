@@ -51,7 +51,6 @@ extension DiskStore {
         _ before: DiskEntryState,
         _ metadata: [UInt8]
     ) throws(FileSystemError) -> Bool {
-        guard let entries else { return false }
         let file = try openFile(entry.name.record, in: entries, .readWrite)
         defer { fileSystem.close(file) }
         var fixed = [UInt8](repeating: 0, count: Record.fixedLength)

@@ -12,7 +12,7 @@ extension DiskStore {
         defer { endWriting() }
         var isDone = false
         while !isDone {
-            let cost = entry.replacementCost(after: change)
+            let cost = entry.state.withLock { $0.replacementCost(after: change, of: entry.key) }
             try reserve(cost, for: entry.name)
             defer { endReservation(cost) }
             isDone = try sparingRoom(cost) { () throws(CacheError) in
@@ -54,12 +54,10 @@ extension DiskStore {
             return true
         }
         guard copy.replacementCost(after: change, of: entry.key) <= cost else { return false }
-        do throws(FileSystemError) {
+        try naming(entry.name) { () throws(FileSystemError) in
             try rewrite(&lock, entry, copy, change)
-            return true
-        } catch {
-            throw entryError(error, entry.name)
         }
+        return true
     }
 
     private func rewrite(
@@ -167,10 +165,8 @@ extension DiskStore {
         defer { endReservation(cost) }
         return try withLock(of: entry.name) { (lock) throws(CacheError) in
             guard !entry.isSuperseded else { return nil }
-            do throws(FileSystemError) {
-                return try writeOut(&lock, entry) ? path : nil
-            } catch {
-                throw entryError(error, entry.name)
+            return try naming(entry.name) { () throws(FileSystemError) in
+                try writeOut(&lock, entry) ? path : nil
             }
         }
     }
@@ -183,7 +179,7 @@ extension DiskStore {
 
     /// Whether the name stands for the file that was verified, with nothing behind the body.
     private func isExact(_ entry: DiskEntry) -> Bool {
-        guard let entries, let length = entry.completeLength else { return false }
+        guard let length = entry.completeLength else { return false }
         let body = entry.state.withLock { $0.body }
         do throws(FileSystemError) {
             let named = try fileSystem.status(
@@ -220,10 +216,10 @@ extension DiskStore {
         _ entry: DiskEntry
     ) throws(FileSystemError) -> Bool {
         let before = entry.state.withLock { $0 }
-        guard before.isInline, let entries else { return true }
+        guard before.isInline else { return true }
         guard let bytes = try inlineBody(entry, before) else { return false }
         let path = entry.name.body(entry.generation)
-        try unlinkIfPresent(path, in: entries)
+        try fileSystem.unlinkIfPresent(path, in: entries)
         let body = try create(path, in: entries, entry.name) { (file) throws(FileSystemError) in
             try fileSystem.write(bytes, to: file, at: 0)
             guard entry.isPinned else { return }
@@ -239,13 +235,11 @@ extension DiskStore {
             file = try replaceRecordFile(&lock, entry, head, nothing).file
         } catch {
             fileSystem.close(body)
-            try unlinkIfPresent(path, in: entries)
+            try fileSystem.unlinkIfPresent(path, in: entries)
             throw error
         }
         entry.state.withLock { state in
-            if let old = state.body { state.retired.append(old) }
-            state.body = body
-            state.bodyOffset = 0
+            state.setBody(body)
             state.flags.remove(.inline)
             state.changes += 1
         }
@@ -258,18 +252,9 @@ extension DiskStore {
 
     /// Removes a body that no record speaks of.
     func discardBody(_ name: EntryName, _ generation: UInt64) {
-        guard let entries else { return }
         attempt { () throws(FileSystemError) in
-            try unlinkIfPresent(name.body(generation), in: entries)
+            try fileSystem.unlinkIfPresent(name.body(generation), in: entries)
         }
-    }
-}
-
-extension DiskEntry {
-    fileprivate func replacementCost(
-        after change: @Sendable (inout DiskEntryState) -> Void
-    ) -> Int64 {
-        state.withLock { $0.replacementCost(after: change, of: key) }
     }
 }
 
@@ -294,18 +279,14 @@ extension DiskEntryState {
     ) -> [OpenFile] {
         changes += 1
         if let offset {
-            if let body { retired.append(body) }
-            body = file
-            bodyOffset = offset
+            setBody(file, at: offset)
             verification = status.verification
             return []
         }
         if isInline {
             // The inline body was damaged: the record that is left holds nothing.
             flags.remove(.inline)
-            if let body { retired.append(body) }
-            body = nil
-            bodyOffset = 0
+            setBody(nil)
             table = BlockTable(completeLength: table.completeLength)
             return [file]
         }

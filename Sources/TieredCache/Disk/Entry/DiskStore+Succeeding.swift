@@ -24,10 +24,8 @@ extension DiskStore {
         let cost = Self.cost(entry.recordLength)
         try reserve(cost, for: entry.name)
         defer { endReservation(cost) }
-        do throws(FileSystemError) {
+        try naming(entry.name) { () throws(FileSystemError) in
             if entry.isPinned { try syncBody(of: entry) }
-        } catch {
-            throw entryError(error, entry.name)
         }
         try sparingRoom(cost) { () throws(CacheError) in
             try withLock(of: entry.name) { (lock) throws(CacheError) in
@@ -42,7 +40,7 @@ extension DiskStore {
         guard entry.isSuccessor, entry.isComplete else { return }
         let head = entry.record.encode(table: entry.state.withLock { $0.table.checksums })
         let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
-        do throws(FileSystemError) {
+        try naming(entry.name) { () throws(FileSystemError) in
             let bodyBytes = try bodyBytes(of: entry)
             let (file, status) = try replaceRecordFile(&lock, entry, head, nothing)
             fileSystem.close(file)
@@ -62,8 +60,6 @@ extension DiskStore {
             )
             didTakeName(&lock, entry)
             if let failure { throw failure }
-        } catch {
-            throw entryError(error, entry.name)
         }
     }
 
@@ -127,8 +123,7 @@ extension DiskStore {
         guard isPinned, let found = try readRecord(of: name), found.record.key == entry.key else {
             return nil
         }
-        let length = found.record.completeLength
-        return BlockTable(completeLength: length, checksums: found.checksums).isComplete
+        return found.table.isComplete
     }
 
     /// Has a new entry wait for the name; what waited for it before gives up.
@@ -214,9 +209,7 @@ extension DiskEntry {
 
     /// Whether the entry has been, or is, a successor.
     var hasFollowedPinned: Bool {
-        state.withLock { state in
-            if case .none = state.succession { false } else { true }
-        }
+        state.withLock { $0.succession != .none }
     }
 
     /// Gives a successor its name once it is complete, where it waits for that; does nothing for any
@@ -253,7 +246,5 @@ extension DiskEntryState {
     }
 
     /// Whether the entry waits for somebody's word, so that its body must not be in its record yet.
-    var awaitsVerdict: Bool {
-        if case .waiting(forVerdict: true) = succession { true } else { false }
-    }
+    var awaitsVerdict: Bool { succession == .waiting(forVerdict: true) }
 }

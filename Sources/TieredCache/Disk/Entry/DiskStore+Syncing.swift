@@ -25,8 +25,7 @@ extension DiskStore {
 
     /// Waits until what is held of an entry is on the medium: bytes, record, and names.
     func sync(_ entry: DiskEntry) throws(CacheError) {
-        guard let entries else { return }
-        do throws(FileSystemError) {
+        try naming(entry.name) { () throws(FileSystemError) in
             // In this order: what changes meanwhile may or may not be on the medium.
             let (body, isInline, changes) = entry.state.withLock {
                 ($0.body, $0.isInline, $0.changes)
@@ -37,17 +36,14 @@ extension DiskStore {
             try fileSystem.sync(record, dataOnly: false)
             try syncNames(of: entry.name)
             entry.state.withLock { $0.syncedChanges = max($0.syncedChanges, changes) }
-        } catch {
-            throw entryError(error, entry.name)
         }
     }
 
     /// Waits until the names of an entry's files, and of the directories above them, are on the medium.
     func syncNames(of name: EntryName) throws(FileSystemError) {
-        guard let entries else { return }
         let directory = try open(name.shard, in: entries, .directory)
         defer { fileSystem.close(directory) }
-        for directory in [directory, entries, root] {
+        for directory in [directory, try entries, root] {
             try fileSystem.sync(directory, dataOnly: false)
         }
     }

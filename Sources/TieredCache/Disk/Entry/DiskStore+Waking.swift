@@ -10,11 +10,11 @@ extension DiskStore {
         beginOpening(entry.name)
         defer { endOpening(entry.name) }
         let (path, verification) = entry.restingFile
-        guard case .ready(let file) = try openIfPresent(path, blocking: blocking) else {
-            return .wouldBlock
-        }
-        guard let file, try isFile(file, verification) else {
-            if let file { fileSystem.close(file) }
+        let found = try fileSystem.openIfPresent(path, in: entries, blocking: blocking)
+        guard case .ready(let file) = found else { return .wouldBlock }
+        guard let file else { return forget(resting) }
+        guard try isFile(file, verification) else {
+            fileSystem.close(file)
             return forget(resting)
         }
         if !entry.wake(with: file) {
@@ -30,27 +30,16 @@ extension DiskStore {
         return .ready(entry)
     }
 
-    private func openIfPresent(
-        _ path: String,
-        blocking: Bool
-    ) throws(FileSystemError) -> NonBlocking<OpenFile?> {
-        guard let entries else { return .ready(nil) }
-        do throws(FileSystemError) {
-            if blocking { return .ready(try fileSystem.open(path, in: entries, .read)) }
-            switch try fileSystem.openWithoutBlocking(path, in: entries) {
-            case .ready(let file): return .ready(file)
-            case .wouldBlock: return .wouldBlock
-            }
-        } catch  where error.isAbsence {
-            return .ready(nil)
-        }
-    }
-
     private func isFile(
         _ file: OpenFile,
         _ verification: UInt64
     ) throws(FileSystemError) -> Bool {
-        try statusOrClose(file).verification == verification
+        do throws(FileSystemError) {
+            return try fileSystem.status(of: file).verification == verification
+        } catch {
+            fileSystem.close(file)
+            throw error
+        }
     }
 
     /// Lets go of what is known about a file that somebody else changed or removed.

@@ -10,7 +10,7 @@ struct DiskSuccession: Sendable {
 }
 
 /// Where an entry stands that was made while a complete pinned one had its name.
-enum SuccessionState: Sendable {
+enum SuccessionState: Equatable, Sendable {
     /// It was not: it had its name from the start.
     case none
     /// It has no name yet; once complete it takes it, at a word or at once.

@@ -143,6 +143,38 @@ extension FileSystem {
         }
     }
 
+    /// Opens what is to be read; nil where the name stands for no file.
+    func openIfPresent(
+        _ name: String,
+        in directory: OpenFile,
+        blocking: Bool
+    ) throws(FileSystemError) -> NonBlocking<OpenFile?> {
+        do throws(FileSystemError) {
+            if blocking { return .ready(try open(name, in: directory, .read)) }
+            switch try openWithoutBlocking(name, in: directory) {
+            case .ready(let file): return .ready(file)
+            case .wouldBlock: return .wouldBlock
+            }
+        } catch  where error.isAbsence {
+            return .ready(nil)
+        }
+    }
+
+    /// Removes a name; that there is none is as good.
+    func unlinkIfPresent(_ name: String, in directory: OpenFile) throws(FileSystemError) {
+        _ = try ifPresent { () throws(FileSystemError) in try unlink(name, in: directory) }
+    }
+
+    /// Everything in a directory that has a name in another one.
+    func list(
+        _ name: String,
+        in directory: OpenFile
+    ) throws(FileSystemError) -> [DirectoryItem] {
+        let opened = try open(name, in: directory, .directory)
+        defer { close(opened) }
+        return try list(opened)
+    }
+
     func write(
         _ bytes: UnsafeRawBufferPointer,
         to file: OpenFile,

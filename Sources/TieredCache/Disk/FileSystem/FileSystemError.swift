@@ -55,6 +55,17 @@ extension FileSystemError {
     }
 }
 
+/// What a call finds; nil where nothing has the name.
+func ifPresent<Found>(
+    _ look: () throws(FileSystemError) -> Found
+) throws(FileSystemError) -> Found? {
+    do throws(FileSystemError) {
+        return try look()
+    } catch  where error.errno == .noSuchFileOrDirectory {
+        return nil
+    }
+}
+
 extension CacheError {
     /// The sentence for a failed call: what, on which file, why, and what to do.
     init(_ error: FileSystemError, _ path: FilePath) {

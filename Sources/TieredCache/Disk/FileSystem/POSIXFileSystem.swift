@@ -116,29 +116,28 @@ public struct POSIXFileSystem: FileSystem {
 
     /// `fcntl(2)` with `F_OFD_SETLK`.
     public func lock(_ file: OpenFile) throws(FileSystemError) -> Bool {
-        let result = tc_lock(file.number)
-        try check(result, .lock)
-        return result == 1
+        try isOne(tc_lock(file.number))
     }
 
     /// `fcntl(2)` with `F_OFD_SETLK` and `F_RDLCK`.
     public func share(_ file: OpenFile) throws(FileSystemError) -> Bool {
-        let result = tc_share(file.number)
-        try check(result, .lock)
-        return result == 1
+        try isOne(tc_share(file.number))
     }
 
     /// `fcntl(2)` with `F_OFD_GETLK`.
     public func isLocked(_ file: OpenFile) throws(FileSystemError) -> Bool {
-        let result = tc_is_locked(file.number)
-        try check(result, .lock)
-        return result == 1
+        try isOne(tc_is_locked(file.number))
     }
 
     /// `fcntl(2)` with `F_OFD_SETLK` and `F_UNLCK`.
     public func unlock(_ file: OpenFile) {
         // Cannot fail for an open file; closing follows anyway.
         tc_unlock(file.number)
+    }
+
+    private func isOne(_ result: Int32) throws(FileSystemError) -> Bool {
+        try check(result, .lock)
+        return result == 1
     }
 
     private static func flags(_ mode: OpenMode) -> Int32 {

@@ -8,8 +8,21 @@ struct RecordReader {
         /// As many blocks as the table has room for, held or not.
         var blocks: Int
         var checksums: [UInt64]
-        /// The record file's status, as far as somebody had to ask.
-        var status: FileStatus?
+        /// The record file's status before it was read.
+        var status: FileStatus
+
+        /// Which blocks are held, none of them verified.
+        var table: BlockTable {
+            BlockTable(completeLength: record.completeLength, checksums: checksums)
+        }
+
+        var isInline: Bool { record.flags.contains(.inline) }
+
+        /// Where the body starts in its file.
+        var bodyOffset: Int64 { isInline ? record.tableOffset + 8 * Int64(blocks) : 0 }
+
+        /// The file of the body.
+        var bodyPath: String { isInline ? name.record : name.body(record.generation) }
     }
 
     let fileSystem: any FileSystem
@@ -18,7 +31,6 @@ struct RecordReader {
     /// Whether a file was there that is no whole record.
     private(set) var isDamaged = false
     private var file: OpenFile?
-    private var status: FileStatus?
 
     /// What most records and their tables fit into, so that one read is enough.
     private static let firstRead = 4096
@@ -48,15 +60,26 @@ struct RecordReader {
         _ name: EntryName,
         expecting key: CacheKey?
     ) throws(FileSystemError) -> NonBlocking<Found?> {
-        guard case .ready(let opened) = try openFile(name.record) else { return .wouldBlock }
+        let path = name.record
+        let found = try fileSystem.openIfPresent(path, in: entries, blocking: blocking)
+        guard case .ready(let opened) = found else { return .wouldBlock }
         guard let opened else { return .ready(nil) }
-        status = try fileSystem.requireFile(opened)
+        var status = try fileSystem.requireFile(opened)
         file = opened
-        let parsed = try parse(name, key)
-        // The owner may have been changing the head in place.
-        guard case .damaged = parsed else { return found(parsed) }
-        status = nil
-        return found(try parse(name, key))
+        var parsed = try parse(name, key, opened, status)
+        if case .damaged = parsed {
+            // The owner may have been changing the head in place.
+            status = try fileSystem.status(of: opened)
+            parsed = try parse(name, key, opened, status)
+        }
+        switch parsed {
+        case .found(let found): return .ready(found)
+        case .wouldBlock: return .wouldBlock
+        case .nothing: return .ready(nil)
+        case .needs, .damaged:
+            isDamaged = true
+            return .ready(nil)
+        }
     }
 
     /// Opens a body file; `nil` if there is none.
@@ -64,16 +87,17 @@ struct RecordReader {
         _ name: EntryName,
         _ generation: UInt64,
         writable: Bool
-    ) throws(FileSystemError) -> NonBlocking<OpenFile?> {
+    ) throws(FileSystemError) -> NonBlocking<(file: OpenFile, status: FileStatus)?> {
         if writable, !blocking { return .wouldBlock }
+        let path = name.body(generation)
         do throws(FileSystemError) {
-            let path = name.body(generation)
-            if writable {
-                return .ready(try fileSystem.openFile(path, in: entries, .readWrite))
-            }
-            guard case .ready(let file) = try openFile(path) else { return .wouldBlock }
-            if let file { _ = try fileSystem.requireFile(file) }
-            return .ready(file)
+            let found =
+                writable
+                ? .ready(try fileSystem.open(path, in: entries, .readWrite))
+                : try fileSystem.openIfPresent(path, in: entries, blocking: blocking)
+            guard case .ready(let file) = found else { return .wouldBlock }
+            guard let file else { return .ready(nil) }
+            return .ready((file, try fileSystem.requireFile(file)))
         } catch  where error.isAbsence {
             return .ready(nil)
         }
@@ -87,50 +111,29 @@ struct RecordReader {
         case wouldBlock
     }
 
-    private mutating func found(_ parsed: Parsed) -> NonBlocking<Found?> {
-        switch parsed {
-        case .found(let found): return .ready(found)
-        case .wouldBlock: return .wouldBlock
-        case .nothing: return .ready(nil)
-        case .needs, .damaged:
-            isDamaged = true
-            return .ready(nil)
-        }
-    }
-
-    private func openFile(_ path: String) throws(FileSystemError) -> NonBlocking<OpenFile?> {
-        do throws(FileSystemError) {
-            guard blocking else {
-                switch try fileSystem.openWithoutBlocking(path, in: entries) {
-                case .ready(let file): return .ready(file)
-                case .wouldBlock: return .wouldBlock
-                }
-            }
-            return .ready(try fileSystem.open(path, in: entries, .read))
-        } catch  where error.isAbsence {
-            return .ready(nil)
-        }
-    }
-
-    private mutating func parse(
+    private func parse(
         _ name: EntryName,
-        _ key: CacheKey?
+        _ key: CacheKey?,
+        _ file: OpenFile,
+        _ status: FileStatus
     ) throws(FileSystemError) -> Parsed {
         let result = try withTemporary(Self.firstRead) { (buffer) throws(FileSystemError) in
-            try parse(name, key, buffer)
+            try parse(name, key, file, status, buffer)
         }
         guard case .needs(let count) = result else { return result }
         return try withTemporary(count) { (buffer) throws(FileSystemError) in
-            try parse(name, key, buffer)
+            try parse(name, key, file, status, buffer)
         }
     }
 
-    private mutating func parse(
+    private func parse(
         _ name: EntryName,
         _ key: CacheKey?,
+        _ file: OpenFile,
+        _ status: FileStatus,
         _ buffer: UnsafeMutableRawBufferPointer
     ) throws(FileSystemError) -> Parsed {
-        guard let file, let count = try fill(buffer, from: file) else { return .wouldBlock }
+        guard let count = try fill(buffer, from: file, status.size) else { return .wouldBlock }
         let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count])
         switch Record.decode(bytes, expecting: key) {
         case .damaged:
@@ -141,19 +144,19 @@ struct RecordReader {
             // More is needed than one read got: the file is cut off, or the head is long.
             return count < buffer.count ? .damaged : .needs(needed + Self.firstRead)
         case .record(let record):
-            return try table(of: record, name, bytes, isWhole: count < buffer.count)
+            return table(of: record, name, bytes, status, isWhole: count < buffer.count)
         }
     }
 
     /// The checksums behind the head, as far as the file and the complete length go.
-    private mutating func table(
+    private func table(
         of record: Record,
         _ name: EntryName,
         _ bytes: UnsafeRawBufferPointer,
+        _ status: FileStatus,
         isWhole: Bool
-    ) throws(FileSystemError) -> Parsed {
-        guard let file else { return .wouldBlock }
-        let size = isWhole ? Int64(bytes.count) : try status(of: file).size
+    ) -> Parsed {
+        let size = isWhole ? Int64(bytes.count) : status.size
         let room = max(0, (size - record.tableOffset) / 8)
         let blocks = Int(clamping: record.completeLength.map { BlockTable.blockCount($0) } ?? room)
         if record.flags.contains(.inline), blocks > 1 { return .damaged }
@@ -179,25 +182,17 @@ struct RecordReader {
         )
     }
 
-    private mutating func status(of file: OpenFile) throws(FileSystemError) -> FileStatus {
-        if let status { return status }
-        let status = try fileSystem.status(of: file)
-        self.status = status
-        return status
-    }
-
     /// Fills the buffer from the start of the file; `nil` if that would block.
-    private mutating func fill(
+    private func fill(
         _ buffer: UnsafeMutableRawBufferPointer,
-        from file: OpenFile
+        from file: OpenFile,
+        _ size: Int64
     ) throws(FileSystemError) -> Int? {
         if blocking { return try fileSystem.read(file, into: buffer, at: 0) }
         guard case .ready(let count) = try fileSystem.readWithoutBlocking(file, into: buffer, at: 0)
         else { return nil }
-        if count == buffer.count { return count }
         // Short: either the end of the file, or of what is cached.
-        let size = try status(of: file).size
-        return Int64(count) == size ? count : nil
+        return count == buffer.count || Int64(count) == size ? count : nil
     }
 
     private func withTemporary<Result>(

@@ -10,8 +10,6 @@ struct SnapshotReader {
     private var offset: Int64 = 0
     private var pending: IndexSnapshot.Header?
     private var isAtEnd = false
-    /// Reads that failed.
-    private(set) var errors = 0
 
     init(_ file: OpenFile, _ fileSystem: any FileSystem) throws(FileSystemError) {
         self.file = file
@@ -21,18 +19,18 @@ struct SnapshotReader {
         trustedUntil = status.modified - IndexSnapshot.clockGrain
     }
 
-    func close() {
-        fileSystem.close(file)
-    }
-
     /// The entries of a directory; ask in ascending order.
     ///
     /// - Parameters:
     ///   - shard: the directory's number.
     ///   - stamp: what it is now; `nil` if that is not known.
     /// - Returns: `nil` if the snapshot does not know them, or not as they are now.
-    mutating func slots(of shard: Int, at stamp: IndexSnapshot.Stamp?) -> [DiskIndex.Slot]? {
-        while let header = next(), header.shard < shard {
+    /// - Throws: what a read has failed with; the snapshot ends there.
+    mutating func slots(
+        of shard: Int,
+        at stamp: IndexSnapshot.Stamp?
+    ) throws(FileSystemError) -> [DiskIndex.Slot]? {
+        while let header = try next(), header.shard < shard {
             skip(header)
         }
         guard let header = pending, header.shard == shard else { return nil }
@@ -40,7 +38,7 @@ struct SnapshotReader {
             skip(header)
             return nil
         }
-        let bytes = read(IndexSnapshot.headerLength + header.length)
+        let bytes = try read(IndexSnapshot.headerLength + header.length)
         skip(header)
         guard let slots = bytes.withUnsafeBytes({ IndexSnapshot.slots(header, $0) }) else {
             // Its length may be wrong as well, so that the next section cannot be found.
@@ -50,9 +48,10 @@ struct SnapshotReader {
         return slots
     }
 
-    private mutating func next() -> IndexSnapshot.Header? {
+    private mutating func next() throws(FileSystemError) -> IndexSnapshot.Header? {
         if pending != nil || isAtEnd { return pending }
-        let header = read(IndexSnapshot.headerLength).withUnsafeBytes(IndexSnapshot.header)
+        let bytes = try read(IndexSnapshot.headerLength)
+        let header = bytes.withUnsafeBytes(IndexSnapshot.header)
         guard let header,
             Int64(header.length) <= size - offset - Int64(IndexSnapshot.headerLength)
         else {
@@ -73,7 +72,7 @@ struct SnapshotReader {
         pending = nil
     }
 
-    private mutating func read(_ count: Int) -> [UInt8] {
+    private mutating func read(_ count: Int) throws(FileSystemError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         do throws(FileSystemError) {
             let done = try bytes.withUnsafeMutableBytesThrowing {
@@ -82,8 +81,8 @@ struct SnapshotReader {
             }
             return done == count ? bytes : []
         } catch {
-            errors += 1
-            return []
+            end()
+            throw error
         }
     }
 }

@@ -77,18 +77,7 @@ extension DiskStore {
     }
 
     /// Books the body of an entry that has no name, or none yet, on the entry itself.
-    func bookDetached(
-        _ lock: borrowing NameLock,
-        _ entry: DiskEntry
-    ) throws(FileSystemError) {
-        bookDetached(lock, entry, bytes: try bodyBytes(of: entry))
-    }
-
-    private func bookDetached(
-        _ lock: borrowing NameLock,
-        _ entry: DiskEntry,
-        bytes: Int64
-    ) {
+    func bookDetached(_ lock: borrowing NameLock, _ entry: DiskEntry, bytes: Int64) {
         let delta = entry.state.withLock { state in
             defer { state.detachedBytes = bytes }
             return bytes - state.detachedBytes
@@ -105,11 +94,8 @@ extension DiskStore {
             }
             guard isPublished, let slot = state.withLock({ $0.entries.index[entry.name] }) else {
                 let known = entry.state.withLock { $0.detachedBytes }
-                return bookDetached(
-                    lock,
-                    entry,
-                    bytes: bodyBytes(of: entry, atMost: count, above: known)
-                )
+                let bytes = bodyBytes(of: entry, atMost: count, above: known)
+                return bookDetached(lock, entry, bytes: bytes)
             }
             let body = bodyBytes(of: entry, atMost: count, above: slot.bodyBytes)
             var recordBytes = slot.recordBytes + Self.cost(8192)
@@ -136,7 +122,6 @@ extension DiskStore {
         _ record: OpenFile?
     ) throws(FileSystemError) -> FileStatus {
         if let record { return try fileSystem.status(of: record) }
-        guard let entries else { throw FileSystemError(.inspect, .noSuchFileOrDirectory) }
         return try fileSystem.status(of: entry.name.record, in: entries)
     }
 

@@ -34,7 +34,7 @@ extension DiskStore {
             while !result.isExhausted {
                 let count = missing(result.freed)
                 guard count > 0 else { return }
-                let victims = closedVictims(count, except: failed)
+                let victims = takeVictims(count, except: failed)
                 for victim in victims {
                     if !evict(victim, reason, &result) { failed.insert(victim.name) }
                 }
@@ -58,22 +58,13 @@ extension DiskStore {
         }
     }
 
-    /// Victims whose files this store has closed: what is unlinked while open is not free.
-    private func closedVictims(
-        _ count: Int64,
-        except failed: Set<EntryName>
-    ) -> [DiskIndex.Slot] {
-        let (victims, leaving) = takeVictims(count, except: failed)
-        withExtendedLifetime(leaving) {}
-        return victims
-    }
-
-    /// Takes a batch out of the index; what is still open goes with it.
+    /// Takes a batch out of the index, and closes what is still open of it: what is unlinked while open is
+    /// not free.
     private func takeVictims(
         _ count: Int64,
         except failed: Set<EntryName>
-    ) -> ([DiskIndex.Slot], [DiskEntry]) {
-        state.withLock { state in
+    ) -> [DiskIndex.Slot] {
+        let (victims, leaving) = state.withLock { state in
             var victims: [DiskIndex.Slot] = []
             var leaving: [DiskEntry] = []
             var bytes: Int64 = 0
@@ -91,6 +82,8 @@ extension DiskStore {
             }
             return (victims, leaving)
         }
+        withExtendedLifetime(leaving) {}
+        return victims
     }
 
     /// - Returns: false for one that could not be removed.
@@ -99,27 +92,18 @@ extension DiskStore {
         _ reason: DiskEvictionReason?,
         _ result: inout Eviction
     ) -> Bool {
-        let isReported = options.didLeave != nil
-        let key = isReported ? record(of: victim.name)?.record.key : nil
-        var gone = DiskDeparture(cause: .evicted(.coldBlocks), name: victim.name, key: key)
+        let key = options.didLeave == nil ? nil : record(of: victim.name)?.record.key
         let isHuge = victim.queue == .used && victim.bodyBytes >= options.hugeBody
         do throws(CacheError) {
-            let isShortened = isHuge ? try shorten(victim, &gone) : false
-            let isGone = isShortened ? true : try remove(victim, &gone)
-            guard isGone else { return false }
-            gone.isPartial = isShortened
+            var gone = isHuge ? try shorten(victim) : nil
+            if gone == nil { gone = try remove(victim, key, reason) }
+            guard let gone else { return false }
+            result.freed += gone.bytes
+            if options.didLeave != nil { result.gone.append(gone) }
+            return true
         } catch {
             return false
         }
-        if !gone.isPartial {
-            let usual: DiskEvictionReason =
-                victim.queue == .prefetched ? .prefetchedUnused : .leastRecentlyUsed
-            gone.cause = .evicted(reason ?? usual)
-            gone.bytes = victim.bytes
-        }
-        result.freed += gone.bytes
-        if isReported { result.gone.append(gone) }
-        return true
     }
 
     /// The record of a victim that is out of the index.
@@ -143,23 +127,33 @@ extension DiskStore {
     }
 
     /// Removes a victim's files, and books what that frees.
+    ///
+    /// - Returns: what is gone; nil where it was pinned since it was chosen, or a file cannot be removed.
     private func remove(
         _ victim: DiskIndex.Slot,
-        _ gone: inout DiskDeparture
-    ) throws(CacheError) -> Bool {
-        try withLock(of: victim.name) { (lock) throws(CacheError) -> Bool in
+        _ key: CacheKey?,
+        _ reason: DiskEvictionReason?
+    ) throws(CacheError) -> DiskDeparture? {
+        try withLock(of: victim.name) { (lock) throws(CacheError) -> DiskDeparture? in
             // The name may have been stored anew since the victim was chosen, or pinned.
             let isTaken = state.withLock { $0.entries.index[victim.name] != nil }
             let found = isTaken ? nil : try recordToEvict(lock, victim)
-            gone.key = found?.record.key ?? gone.key
             if let found, let kept = pinned(lock, victim, found) {
                 didSpare(kept, chosenAs: victim)
-                return false
+                return nil
             }
             var left = victim
             let isRemoved = removeFiles(lock, &left, andRecord: !isTaken)
             finishRemoval(lock, of: victim, left: isRemoved ? nil : left, isTaken: isTaken)
-            return isRemoved
+            let usual: DiskEvictionReason =
+                victim.queue == .prefetched ? .prefetchedUnused : .leastRecentlyUsed
+            let gone = DiskDeparture(
+                cause: .evicted(reason ?? usual),
+                name: victim.name,
+                key: found?.record.key ?? key,
+                bytes: victim.bytes
+            )
+            return isRemoved ? gone : nil
         }
     }
 
@@ -174,9 +168,7 @@ extension DiskStore {
         var kept = victim
         kept.queue = .pinned
         // With another flag it is as long as before, if nothing else was changed.
-        if let status = found.status {
-            kept.recordBytes = max(victim.recordBytes, status.allocatedBytes)
-        }
+        kept.recordBytes = max(victim.recordBytes, found.status.allocatedBytes)
         return kept
     }
 
@@ -221,26 +213,17 @@ extension DiskStore {
         _ victim: inout DiskIndex.Slot,
         andRecord: Bool
     ) -> Bool {
-        guard let entries else { return false }
         do throws(FileSystemError) {
             if andRecord {
-                try unlinkIfPresent(victim.name.record, in: entries)
+                try fileSystem.unlinkIfPresent(victim.name.record, in: entries)
                 victim.recordBytes = 0
             }
             if victim.hasBody {
-                try unlinkIfPresent(victim.name.body(victim.generation), in: entries)
+                try fileSystem.unlinkIfPresent(victim.name.body(victim.generation), in: entries)
             }
             return true
         } catch {
             return false
-        }
-    }
-
-    func unlinkIfPresent(_ path: String, in directory: OpenFile) throws(FileSystemError) {
-        do throws(FileSystemError) {
-            try fileSystem.unlink(path, in: directory)
-        } catch  where error.errno == .noSuchFileOrDirectory {
-            return
         }
     }
 
@@ -258,7 +241,7 @@ extension DiskStore {
     /// - Returns: nil where there is none, or a damaged one.
     /// - Throws: ``CacheError/Code/localStorage`` where there may be one that the disk does not give.
     func readRecord(of name: EntryName) throws(CacheError) -> RecordReader.Found? {
-        guard let entries else { return nil }
+        guard let entries = entriesIfPresent else { return nil }
         beginOpening(name)
         defer { endOpening(name) }
         var reader = RecordReader(fileSystem: fileSystem, entries: entries, blocking: true)

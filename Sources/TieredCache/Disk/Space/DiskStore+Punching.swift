@@ -5,34 +5,35 @@ import SystemPackage
 extension DiskStore {
     /// Makes a huge entry that nobody uses a head: what lies behind is given back.
     ///
-    /// - Returns: false if it has to go as a whole.
+    /// - Returns: what is gone; nil if it has to go as a whole.
     /// - Throws: as ``recordToEvict(_:_:)`` does.
-    func shorten(
-        _ victim: DiskIndex.Slot,
-        _ gone: inout DiskDeparture
-    ) throws(CacheError) -> Bool {
-        try withLock(of: victim.name) { (lock) throws(CacheError) -> Bool in
+    func shorten(_ victim: DiskIndex.Slot) throws(CacheError) -> DiskDeparture? {
+        try withLock(of: victim.name) { (lock) throws(CacheError) -> DiskDeparture? in
             guard state.withLock({ $0.entries.index[victim.name] == nil }),
                 let found = try recordToEvict(lock, victim),
                 found.record.generation == victim.generation, found.record.canBePunched
-            else { return false }
+            else { return nil }
+            var left = victim
             do throws(FileSystemError) {
-                var left = victim
                 try giveUpTail(lock, of: found, &left)
-                left.queue = .heads
-                left.verification = 0
-                state.withLock { state in
-                    state.entries.index.insert(left)
-                    state.space.book(left.bytes - victim.bytes)
-                    state.counters.shortened += 1
-                }
-                gone.key = found.record.key
-                gone.bytes = victim.bytes - left.bytes
-                return true
             } catch {
                 // A file system without holes, or a failing one: the entry leaves as a whole.
-                return false
+                return nil
             }
+            left.queue = .heads
+            left.verification = 0
+            state.withLock { state in
+                state.entries.index.insert(left)
+                state.space.book(left.bytes - victim.bytes)
+                state.counters.shortened += 1
+            }
+            return DiskDeparture(
+                cause: .evicted(.coldBlocks),
+                name: victim.name,
+                key: found.record.key,
+                bytes: victim.bytes - left.bytes,
+                isPartial: true
+            )
         }
     }
 
@@ -41,7 +42,6 @@ extension DiskStore {
         of found: RecordReader.Found,
         _ slot: inout DiskIndex.Slot
     ) throws(FileSystemError) {
-        guard let entries else { return }
         let head = Int(options.headLength / BlockTable.blockSize)
         let record = try open(found.name.record, in: entries, .readWrite)
         defer { fileSystem.close(record) }
@@ -111,7 +111,6 @@ extension DiskStore {
         of entry: DiskEntry,
         _ count: Int64
     ) throws(FileSystemError) -> Int64 {
-        guard let entries else { return 0 }
         let runs = entry.coldRuns(count, head: Int(options.headLength / BlockTable.blockSize))
         guard !runs.isEmpty else { return 0 }
         let record = try open(entry.name.record, in: entries, .readWrite)

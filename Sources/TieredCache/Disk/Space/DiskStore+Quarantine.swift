@@ -52,10 +52,10 @@ extension DiskStore {
         attempt { () throws(FileSystemError) in
             let directory = try open(DiskDirectory.quarantine, in: root, .directory)
             defer { fileSystem.close(directory) }
-            for item in try quarantinedFiles(in: directory)
-            where name == nil || EntryFileName(item)?.entry == name {
-                let bytes = try fileSystem.status(of: item, in: directory).allocatedBytes
-                try fileSystem.unlink(item, in: directory)
+            for item in try fileSystem.list(directory)
+            where item.isQuarantined && (name == nil || EntryFileName(item.name)?.entry == name) {
+                let bytes = try fileSystem.status(of: item.name, in: directory).allocatedBytes
+                try fileSystem.unlink(item.name, in: directory)
                 freed += bytes
             }
         }
@@ -72,21 +72,18 @@ extension DiskStore {
     func reportQuarantine(isEmptied: Bool, _ report: (DiskFinding) -> Void) throws(CacheError) {
         let items: [DirectoryItem]
         do throws(FileSystemError) {
-            let directory = try open(DiskDirectory.quarantine, in: root, .directory)
-            defer { fileSystem.close(directory) }
-            items = try fileSystem.list(directory)
+            items = try list(DiskDirectory.quarantine, in: root)
         } catch {
             guard error.isAbsence else { throw self.error(error, DiskDirectory.quarantine) }
             return
         }
         let path = options.root.appending(DiskDirectory.quarantine)
         for item in items {
-            let isOurs = item.kind == .file && EntryFileName(item.name)?.entry != nil
             report(
                 DiskFinding(
-                    kind: isOurs ? .quarantined : .unaccounted,
+                    kind: item.isQuarantined ? .quarantined : .unaccounted,
                     path: path.appending(item.name),
-                    isRepaired: isOurs && isEmptied
+                    isRepaired: item.isQuarantined && isEmptied
                 )
             )
         }
@@ -98,7 +95,6 @@ extension DiskStore {
         _ slot: DiskIndex.Slot,
         _ limit: Int64
     ) throws(FileSystemError) {
-        guard let entries else { return }
         do throws(FileSystemError) {
             try fileSystem.makeDirectory(DiskDirectory.quarantine, in: root)
         } catch  where error.errno == .fileExists {
@@ -106,11 +102,12 @@ extension DiskStore {
         }
         let directory = try open(DiskDirectory.quarantine, in: root, .directory)
         defer { fileSystem.close(directory) }
-        makeRoomAside(for: slot, limit, files: try quarantinedFiles(in: directory).count)
+        let files = try fileSystem.list(directory).count(where: \.isQuarantined)
+        makeRoomAside(for: slot, limit, files: files)
         // The record first, as when an entry is removed: a body alone is swept after a crash.
-        var files = [(slot.name.record, slot.recordBytes)]
-        if slot.hasBody { files.append((slot.name.body(slot.generation), slot.bodyBytes)) }
-        for (path, booked) in files {
+        var aside = [(slot.name.record, slot.recordBytes)]
+        if slot.hasBody { aside.append((slot.name.body(slot.generation), slot.bodyBytes)) }
+        for (path, booked) in aside {
             let file = path.split(separator: "/").last.map(String.init) ?? path
             try fileSystem.rename(path, in: entries, to: file, in: directory)
             let status = try fileSystem.status(of: file, in: directory)
@@ -130,12 +127,11 @@ extension DiskStore {
         }
         emptyQuarantine()
     }
+}
 
-    private func quarantinedFiles(in directory: OpenFile) throws(FileSystemError) -> [String] {
-        try fileSystem.list(directory).filter { item in
-            item.kind == .file && EntryFileName(item.name)?.entry != nil
-        }.map(\.name)
-    }
+extension DirectoryItem {
+    /// Whether it is what a quarantine holds of ours: a record or a body.
+    var isQuarantined: Bool { kind == .file && EntryFileName(name)?.entry != nil }
 }
 
 extension EntryFileName {

@@ -68,7 +68,6 @@ extension DiskStore {
         _ use: UInt64,
         _ entry: DiskEntry
     ) throws(FileSystemError) {
-        guard let entries else { return }
         let file = try openFile(entry.name.record, in: entries, .readWrite)
         defer { fileSystem.close(file) }
         let isVerified = try isAsVerified(lock, file, entry)
@@ -130,7 +129,7 @@ extension DiskStore {
 
     /// Makes a record of an older version a current one, its body untouched.
     func upgrade(_ found: RecordReader.Found) {
-        guard let entries, lock.beginWrite() else { return }
+        guard lock.beginWrite() else { return }
         defer { endWriting() }
         withLock(of: found.name) { lock -> Void in
             // Else it stays readable as it is, and is tried again at the next start.

@@ -28,6 +28,16 @@ extension DiskStore {
         }
     }
 
+    /// Lists a directory, closing idle files for it if need be.
+    func list(
+        _ name: String,
+        in directory: OpenFile
+    ) throws(FileSystemError) -> [DirectoryItem] {
+        try sparingDescriptors { () throws(FileSystemError) in
+            try fileSystem.list(name, in: directory)
+        }
+    }
+
     /// Opens what has to be a regular file; see ``FileSystem/openFile(_:in:_:)``.
     func openFile(
         _ path: String,

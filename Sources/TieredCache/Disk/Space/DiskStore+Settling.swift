@@ -37,7 +37,7 @@ extension DiskStore {
 
     /// Books once more what the files are allocated of an entry that leaves memory.
     func settle(_ entry: DiskEntry) {
-        guard entry.mustSettle, let entries, lock.beginWrite() else { return }
+        guard entry.mustSettle, lock.beginWrite() else { return }
         defer { endWriting() }
         // What was allocated ahead is given back with the last descriptor.
         if let file = entry.giveUpBody() { fileSystem.close(file) }

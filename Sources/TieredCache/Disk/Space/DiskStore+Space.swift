@@ -98,7 +98,7 @@ extension DiskStore {
 
     /// What `count` bytes can take on disk: whole blocks, and one for the file's own structures.
     static func cost(_ count: Int) -> Int64 {
-        (Int64(count) + 4095) / 4096 * 4096 + 4096
+        FileStatus.wholePages(Int64(count)) + 4096
     }
 
     /// Changes the limit.

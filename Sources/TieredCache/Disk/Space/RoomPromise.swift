@@ -92,7 +92,7 @@ extension DiskStore {
         }
         defer {
             // What was written is booked by now.
-            let unused = max(0, taken - (Int64(count) + 4095) / 4096 * 4096)
+            let unused = max(0, taken - FileStatus.wholePages(Int64(count)))
             let isBack = promise?.takeBack(unused) ?? false
             endReservation(isBack ? cost - unused : cost)
         }

@@ -31,10 +31,6 @@ struct SpaceLedger: Sendable {
     private var roomCheckedUntil: Int64 = .min
     private var roomLeft: Int64 = 0
 
-    init(limit: Int64) {
-        self.limit = limit
-    }
-
     /// The account of a directory of which nothing is known but this.
     ///
     /// - Parameters:
@@ -42,8 +38,8 @@ struct SpaceLedger: Sendable {
     ///   - fixed: what is no entry, what is set aside included.
     ///   - quarantined: what is set aside.
     ///   - claim: what LOCK says.
-    init(limit: Int64, fixed: Int64, quarantined: Int64, claim: Int64?) {
-        self.init(limit: limit)
+    init(limit: Int64, fixed: Int64 = 0, quarantined: Int64 = 0, claim: Int64? = nil) {
+        self.limit = limit
         self.quarantined = quarantined
         self.claim = claim
         unread = claim ?? 0
