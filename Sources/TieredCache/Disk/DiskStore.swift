@@ -37,7 +37,6 @@ public final class DiskStore: Sendable {
     let minimumFree: Int64
     let names: KeyedLock
     let writes: KeyedLock
-    let creations: KeyedLock
     let evictions: KeyedLock
     let loading: KeyedLock
     let shardLoads: KeyedLock
@@ -76,7 +75,6 @@ public final class DiskStore: Sendable {
         minimumFree = opened.minimumFree
         names = KeyedLock(.names, waiter: options.lockWaiter)
         writes = KeyedLock(.writes, waiter: options.lockWaiter)
-        creations = KeyedLock(.creations, waiter: options.lockWaiter)
         evictions = KeyedLock(.evictions, waiter: options.lockWaiter)
         loading = KeyedLock(.loading, waiter: options.lockWaiter)
         shardLoads = KeyedLock(.shards, waiter: options.lockWaiter)

@@ -18,8 +18,6 @@ package enum LockOrder: Int, CaseIterable, Sendable {
     case evictions
     /// The files of an entry, by its name.
     case names
-    /// Creating the body of an entry, by its name.
-    case creations
     /// The claim in LOCK, and the snapshot of the index.
     case claims
 }

@@ -159,7 +159,7 @@ struct DiskIndex: Sendable {
     /// Gives entries a place before all others of their queues, those apart that got one meanwhile.
     mutating func placeAsOlder(_ entries: some Sequence<Unplaced>) {
         for entry in entries where slots[entry.number].older == -2 {
-            linkAsOldest(entry.number)
+            link(entry.number, asOldest: true)
         }
     }
 
@@ -263,32 +263,21 @@ struct DiskIndex: Sendable {
         return result
     }
 
-    private mutating func link(_ number: Int32) {
+    private mutating func link(_ number: Int32, asOldest: Bool = false) {
         let queue = Int(slots[number].queue.rawValue)
-        let newest = ends[queue].newest
-        slots[number].older = newest
-        slots[number].newer = -1
-        ends[queue].newest = number
+        let older = asOldest ? -1 : ends[queue].newest
+        let newer = asOldest ? ends[queue].oldest : -1
+        slots[number].older = older
+        slots[number].newer = newer
         ends[queue].bytes += slots[number].bytes
-        if newest >= 0 {
-            slots[newest].newer = number
-        } else {
-            ends[queue].oldest = number
-        }
+        join(older, number, in: queue)
+        join(number, newer, in: queue)
     }
 
-    private mutating func linkAsOldest(_ number: Int32) {
-        let queue = Int(slots[number].queue.rawValue)
-        let oldest = ends[queue].oldest
-        slots[number].older = -1
-        slots[number].newer = oldest
-        ends[queue].oldest = number
-        ends[queue].bytes += slots[number].bytes
-        if oldest >= 0 {
-            slots[oldest].older = number
-        } else {
-            ends[queue].newest = number
-        }
+    /// Makes two entries of a queue neighbours; -1 is the end of the queue.
+    private mutating func join(_ older: Int32, _ newer: Int32, in queue: Int) {
+        if older >= 0 { slots[older].newer = newer } else { ends[queue].oldest = newer }
+        if newer >= 0 { slots[newer].older = older } else { ends[queue].newest = older }
     }
 
     private mutating func unlink(_ number: Int32) {
@@ -296,15 +285,6 @@ struct DiskIndex: Sendable {
         guard slot.older >= -1 else { return }
         let queue = Int(slot.queue.rawValue)
         ends[queue].bytes -= slot.bytes
-        if slot.older >= 0 {
-            slots[slot.older].newer = slot.newer
-        } else {
-            ends[queue].oldest = slot.newer
-        }
-        if slot.newer >= 0 {
-            slots[slot.newer].older = slot.older
-        } else {
-            ends[queue].newest = slot.older
-        }
+        join(slot.older, slot.newer, in: queue)
     }
 }

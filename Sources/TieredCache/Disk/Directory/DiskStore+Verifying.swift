@@ -73,7 +73,7 @@ extension DiskStore {
         guard repair else { return }
         try withLock(of: name) { (lock) throws(CacheError) in
             guard try readRecord(of: name) == nil else { return }  // Stored anew meanwhile.
-            try removeFiles(&lock)
+            try removeFiles(lock)
             replace(&lock, with: nil, slot: nil, because: .corrupted)
         }
         isRepaired = true

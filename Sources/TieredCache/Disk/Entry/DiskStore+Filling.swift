@@ -99,27 +99,29 @@ extension DiskStore {
     }
 
     /// The file for the body's bytes, created at the first block.
-    func bodyFile(of entry: DiskEntry) throws(CacheError) -> OpenFile {
+    private func bodyFile(of entry: DiskEntry) throws(CacheError) -> OpenFile {
         if let file = entry.state.withLock({ $0.body }) { return file }
         return try naming(entry.name) { () throws(FileSystemError) in
-            try creations.withLock(of: entry.name.digest.low) { () throws(FileSystemError) in
-                if let file = entry.state.withLock({ $0.body }) { return file }
-                let file = try createBody(of: entry)
-                entry.state.withLock { state in
-                    state.body = file
-                    state.isBodyWritable = true
-                }
-                return file
+            try withLock(of: entry.name) { (lock) throws(FileSystemError) in
+                try bodyFile(lock, of: entry)
             }
         }
     }
 
-    private func createBody(of entry: DiskEntry) throws(FileSystemError) -> OpenFile {
+    func bodyFile(
+        _ lock: borrowing NameLock,
+        of entry: DiskEntry
+    ) throws(FileSystemError) -> OpenFile {
+        if let file = entry.state.withLock({ $0.body }) { return file }
         let path = entry.name.body(entry.generation)
         // An earlier body of this generation can only be one that was given up as damaged.
         try fileSystem.unlinkIfPresent(path, in: entries)
-        let file = try create(path, in: entries, entry.name) { _ in }.file
+        let file = try create(lock, path, in: entries) { _ in }.file
         if entry.isSuperseded { try fileSystem.unlinkIfPresent(path, in: entries) }
+        entry.state.withLock { state in
+            state.body = file
+            state.isBodyWritable = true
+        }
         return file
     }
 
@@ -131,7 +133,7 @@ extension DiskStore {
         }
     }
 
-    // MARK: Records, under the name's lock
+    // MARK: Records
 
     private func record(
         _ lock: inout NameLock,
@@ -154,14 +156,13 @@ extension DiskStore {
             return try book(lock, entry, file)
         }
         let head = entry.record.encode(table: entry.state.withLock { $0.table.checksums })
-        let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
         let bodyBytes = try bodyBytes(of: entry)
-        let (file, status) = try createRecord(&lock, entry, head, nothing)
+        let (file, status) = try createRecord(lock, entry, head)
         entry.state.withLock { state in
             state.setRecord(lock, file)
             state.isPublished = true
         }
-        publish(&lock, entry, recordBytes: bookedRecord(status, of: entry), bodyBytes: bodyBytes)
+        publish(&lock, entry, status, bodyBytes: bodyBytes)
     }
 
     private static func encode(_ checksums: [UInt64]) -> [UInt8] {
@@ -199,18 +200,19 @@ extension DiskStore {
 
 extension DiskEntry {
     /// The record as it would be written now.
-    var record: Record {
-        state.withLock { state in
-            Record(
-                key: key,
-                metadata: state.metadata,
-                generation: generation,
-                completeLength: state.table.completeLength,
-                created: created,
-                flags: state.flags,
-                lastUse: persistedUse.load(ordering: .relaxed)
-            )
-        }
+    var record: Record { state.withLock { record(of: $0) } }
+
+    /// The record that says what a state of the entry is.
+    func record(of state: DiskEntryState) -> Record {
+        Record(
+            key: key,
+            metadata: state.metadata,
+            generation: generation,
+            completeLength: state.table.completeLength,
+            created: created,
+            flags: state.flags,
+            lastUse: persistedUse.load(ordering: .relaxed)
+        )
     }
 
     /// What the record may take more once the blocks up to `end` are held.

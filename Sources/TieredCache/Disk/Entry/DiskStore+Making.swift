@@ -17,15 +17,15 @@ extension DiskStore {
         try prepareIndex(for: name(of: key))
         let entry = newEntry(key, metadata, completeLength, entryClass.flags)
         try withLock(of: entry.name) { (lock) throws(CacheError) in
-            guard try !inheritPin(&lock, entry, succession) else {
+            guard try !inheritPin(lock, entry, succession) else {
                 if let completeLength {
                     try checkRoom(besidePins: Self.cost(ofBody: completeLength))
                 }
-                return beginSuccession(&lock, entry, succession)
+                return beginSuccession(lock, entry, succession)
             }
-            giveUpSuccessor(&lock)
+            giveUpSuccessor(lock)
             // What is there all the same, put there from outside, is met and replaced by the record.
-            if !isKnownAbsent(entry.name) { try removeFiles(&lock) }
+            if !isKnownAbsent(entry.name) { try removeFiles(lock) }
             replace(&lock, with: entry, slot: nil, because: succession.cause)
         }
         if completeLength == 0 { try publishEmpty(entry) }
@@ -113,22 +113,16 @@ extension DiskStore {
                 // Removed while it was being filled: only its leases still want it.
                 return try keepInMemoryless(lock, bytes, checksum, entry)
             }
-            _ = try inheritPin(&lock, entry, succession)
+            _ = try inheritPin(lock, entry, succession)
             var record = entry.record
             record.flags.insert(.inline)
             let head = record.encode(table: bytes.isEmpty ? [] : [checksum])
             try naming(entry.name) { () throws(FileSystemError) in
-                let (file, status) = try createRecord(&lock, entry, head, bytes)
+                let (file, status) = try createRecord(lock, entry, head, bytes)
                 let failure = settleName(of: entry)
                 entry.didStoreInline(file, Int64(head.count), checksum, status)
-                publish(
-                    &lock,
-                    entry,
-                    recordBytes: bookedRecord(status, of: entry),
-                    bodyBytes: 0,
-                    keepsOldBody: failure != nil
-                )
-                didTakeName(&lock, entry)
+                publish(&lock, entry, status, bodyBytes: 0, keepsOldBody: failure != nil)
+                didTakeName(lock, entry)
                 if let failure { throw failure }
             }
         }
@@ -151,8 +145,8 @@ extension DiskStore {
         _ entry: DiskEntry
     ) throws(CacheError) {
         guard !bytes.isEmpty else { return }
-        let file = try bodyFile(of: entry)
         try naming(entry.name) { () throws(FileSystemError) in
+            let file = try bodyFile(lock, of: entry)
             try fileSystem.write(bytes, to: file, at: 0)
             entry.state.withLock { $0.table.hold(0, checksum: checksum) }
             entry.refreshHotBody()
@@ -160,21 +154,21 @@ extension DiskStore {
         }
     }
 
-    // MARK: Files, under the name's lock
+    // MARK: Files
 
     /// Creates the record under its own name, or through `staging` where the name is taken.
     ///
     /// Where this throws, nothing has changed: what cannot be booked must not be there.
     func createRecord(
-        _ lock: inout NameLock,
+        _ lock: borrowing NameLock,
         _ entry: DiskEntry,
         _ head: [UInt8],
-        _ body: UnsafeRawBufferPointer
+        _ body: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
     ) throws(FileSystemError) -> (file: OpenFile, result: FileStatus) {
         let isKnown = state.withLock { $0.entries.index[entry.name] != nil }
         if !isKnown {
             do throws(FileSystemError) {
-                return try create(entry.name.record, in: entries, entry.name) {
+                return try create(lock, entry.name.record, in: entries) {
                     (file) throws(FileSystemError) in
                     try write(head, body, to: file)
                     return try fileSystem.status(of: file)
@@ -183,27 +177,27 @@ extension DiskStore {
                 // Not in the index and yet there: damaged, or put there from outside.
             }
         }
-        return try replaceRecordFile(&lock, entry, head, body)
+        return try replaceRecordFile(lock, entry, head, body)
     }
 
     /// Writes the record to `staging` and gives it the name of the old one.
     ///
     /// The last call is the one that changes the name: where this throws, nothing has changed.
     func replaceRecordFile(
-        _ lock: inout NameLock,
+        _ lock: borrowing NameLock,
         _ entry: DiskEntry,
         _ head: [UInt8],
-        _ body: UnsafeRawBufferPointer
+        _ body: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
     ) throws(FileSystemError) -> (file: OpenFile, result: FileStatus) {
         guard let staging else { throw FileSystemError(.create, .noSuchFileOrDirectory) }
         let staged = entry.name.staged(entry.generation)
         try fileSystem.unlinkIfPresent(staged, in: staging)
-        return try create(staged, in: staging, entry.name) { (file) throws(FileSystemError) in
+        return try create(lock, staged, in: staging) { (file) throws(FileSystemError) in
             try write(head, body, to: file)
             // The name of what was promised must never stand for less than that.
             if entry.isPinned { try fileSystem.sync(file, dataOnly: false) }
             let status = try fileSystem.status(of: file)
-            try ensureShard(entry.name)
+            try ensureShard(lock)
             try fileSystem.rename(staged, in: staging, to: entry.name.record, in: entries)
             return status
         }
@@ -221,12 +215,12 @@ extension DiskStore {
 
     /// Creates a file and fills it; no trace of it stays if that fails.
     func create<Result>(
+        _ lock: borrowing NameLock,
         _ path: String,
         in directory: OpenFile,
-        _ name: EntryName,
         _ fill: (OpenFile) throws(FileSystemError) -> Result
     ) throws(FileSystemError) -> (file: OpenFile, result: Result) {
-        let file = try createFile(path, in: directory, name)
+        let file = try createFile(lock, path, in: directory)
         do throws(FileSystemError) {
             return (file, try fill(file))
         } catch {
@@ -239,12 +233,12 @@ extension DiskStore {
     }
 
     private func createFile(
+        _ lock: borrowing NameLock,
         _ path: String,
-        in directory: OpenFile,
-        _ name: EntryName
+        in directory: OpenFile
     ) throws(FileSystemError) -> OpenFile {
         let isOfEntry = try directory == entries
-        if isOfEntry { try ensureShard(name) }
+        if isOfEntry { try ensureShard(lock) }
         do throws(FileSystemError) {
             return try open(path, in: directory, .createNew)
         } catch  where error.errno == .noSuchFileOrDirectory {
@@ -253,35 +247,32 @@ extension DiskStore {
                 throw error
             }
             // The directory was removed from outside.
-            state.withLock { $0.entries.hasShard[name.shardNumber] = false }
-            try ensureShard(name)
+            let shard = lock.name.shardNumber
+            state.withLock { $0.entries.hasShard[shard] = false }
+            try ensureShard(lock)
             return try open(path, in: directory, .createNew)
         }
     }
 
-    private func ensureShard(_ name: EntryName) throws(FileSystemError) {
+    private func ensureShard(_ lock: borrowing NameLock) throws(FileSystemError) {
+        let name = lock.name
         if state.withLock({ $0.entries.hasShard[name.shardNumber] }) { return }
         do throws(FileSystemError) {
             try fileSystem.makeDirectory(name.shard, in: entries)
-        } catch {
-            switch error.errno {
-            case .fileExists:
-                // A link in its place must not lead us out of the directory.
-                guard try fileSystem.status(of: name.shard, in: entries).kind == .directory else {
-                    throw FileSystemError(.create, .notDirectory)
-                }
-            case .noSuchFileOrDirectory:
-                didMissDirectory()
-                throw error
-            default:
-                throw error
+        } catch  where error.errno == .fileExists {
+            // A link in its place must not lead us out of the directory.
+            guard try fileSystem.status(of: name.shard, in: entries).kind == .directory else {
+                throw FileSystemError(.create, .notDirectory)
             }
+        } catch {
+            if error.errno == .noSuchFileOrDirectory { didMissDirectory() }
+            throw error
         }
         state.withLock { $0.entries.hasShard[name.shardNumber] = true }
     }
 
     /// Removes what has the name, record first.
-    func removeFiles(_ lock: inout NameLock) throws(CacheError) {
+    func removeFiles(_ lock: borrowing NameLock) throws(CacheError) {
         let name = lock.name
         try naming(name) { () throws(FileSystemError) in
             let slot = state.withLock { $0.entries.index[name] }

@@ -57,11 +57,9 @@ extension DiskStore {
         let count = try fixed.withUnsafeMutableBytesThrowing { (buffer) throws(FileSystemError) in
             try fileSystem.read(file, into: buffer, at: 0)
         }
-        var record = entry.record
-        record.metadata = metadata
-        record.flags = before.flags
-        record.completeLength = before.table.completeLength
-        let head = record.encode(table: [])
+        var after = before
+        after.metadata = metadata
+        let head = entry.record(of: after).encode(table: [])
         // Another program may have put another record there.
         guard count == fixed.count, fixed[..<8] == head[..<8],
             fixed[24...] == head[24..<fixed.count], try isAsVerified(lock, file, entry)

@@ -35,8 +35,8 @@ extension DiskStore {
             guard !(isKeys && isPinned && sparesPinned) else { return false }
             // A damaged record of this name is of no use to anybody.
             guard isKeys || (onDisk == nil && open == nil) else { return false }
-            let hadSuccessor = giveUpSuccessor(&lock)
-            try removeFiles(&lock)
+            let hadSuccessor = giveUpSuccessor(lock)
+            try removeFiles(lock)
             let cause = isKeys ? cause : .corrupted
             replace(&lock, with: nil, slot: nil, because: cause, of: key)
             return isKeys || hadSuccessor
@@ -59,8 +59,8 @@ extension DiskStore {
         for name in names {
             do throws(CacheError) {
                 try withLock(of: name) { (lock) throws(CacheError) in
-                    giveUpSuccessor(&lock)
-                    try removeFiles(&lock)
+                    giveUpSuccessor(lock)
+                    try removeFiles(lock)
                     let slot = replace(&lock, with: nil, slot: nil, because: nil)
                     departure.entries += slot == nil ? 0 : 1
                     departure.bytes += slot?.bytes ?? 0

@@ -17,7 +17,7 @@ extension DiskStore {
             defer { endReservation(cost) }
             isDone = try sparingRoom(cost) { () throws(CacheError) in
                 try withLock(of: entry.name) { (lock) throws(CacheError) in
-                    try rewrite(&lock, entry, change, within: cost)
+                    try rewrite(lock, entry, change, within: cost)
                 }
             }
         }
@@ -43,7 +43,7 @@ extension DiskStore {
 
     /// - Returns: false if the table has grown meanwhile, so that more has to be reserved.
     private func rewrite(
-        _ lock: inout NameLock,
+        _ lock: borrowing NameLock,
         _ entry: DiskEntry,
         _ change: @Sendable (inout DiskEntryState) -> Void,
         within cost: Int64
@@ -55,23 +55,20 @@ extension DiskStore {
         }
         guard copy.replacementCost(after: change, of: entry.key) <= cost else { return false }
         try naming(entry.name) { () throws(FileSystemError) in
-            try rewrite(&lock, entry, copy, change)
+            try rewrite(lock, entry, copy, change)
         }
         return true
     }
 
     private func rewrite(
-        _ lock: inout NameLock,
+        _ lock: borrowing NameLock,
         _ entry: DiskEntry,
         _ before: DiskEntryState,
         _ change: @Sendable (inout DiskEntryState) -> Void
     ) throws(FileSystemError) {
         var after = before
         change(&after)
-        var record = entry.record
-        record.metadata = after.metadata
-        record.flags = after.flags
-        record.completeLength = after.table.completeLength
+        var record = entry.record(of: after)
         let body = try inlineBody(entry, before)
         if body == nil { record.flags.remove(.inline) }
         let table = before.isInline && body == nil ? [] : after.table.checksums
@@ -79,7 +76,7 @@ extension DiskStore {
         let isInline = record.flags.contains(.inline)
         let (file, status) = try (body ?? []).withUnsafeBufferPointer {
             (body) throws(FileSystemError) in
-            try replaceRecordFile(&lock, entry, head, UnsafeRawBufferPointer(body))
+            try replaceRecordFile(lock, entry, head, UnsafeRawBufferPointer(body))
         }
         let closing = entry.state.withLock { state in
             change(&state)
@@ -166,7 +163,7 @@ extension DiskStore {
         return try withLock(of: entry.name) { (lock) throws(CacheError) in
             guard !entry.isSuperseded else { return nil }
             return try naming(entry.name) { () throws(FileSystemError) in
-                try writeOut(&lock, entry) ? path : nil
+                try writeOut(lock, entry) ? path : nil
             }
         }
     }
@@ -212,7 +209,7 @@ extension DiskStore {
     }
 
     private func writeOut(
-        _ lock: inout NameLock,
+        _ lock: borrowing NameLock,
         _ entry: DiskEntry
     ) throws(FileSystemError) -> Bool {
         let before = entry.state.withLock { $0 }
@@ -220,7 +217,7 @@ extension DiskStore {
         guard let bytes = try inlineBody(entry, before) else { return false }
         let path = entry.name.body(entry.generation)
         try fileSystem.unlinkIfPresent(path, in: entries)
-        let body = try create(path, in: entries, entry.name) { (file) throws(FileSystemError) in
+        let body = try create(lock, path, in: entries) { (file) throws(FileSystemError) in
             try fileSystem.write(bytes, to: file, at: 0)
             guard entry.isPinned else { return }
             try fileSystem.sync(file, dataOnly: false)
@@ -229,10 +226,9 @@ extension DiskStore {
         var record = entry.record
         record.flags.remove(.inline)
         let head = record.encode(table: before.table.checksums)
-        let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
         let file: OpenFile
         do throws(FileSystemError) {
-            file = try replaceRecordFile(&lock, entry, head, nothing).file
+            file = try replaceRecordFile(lock, entry, head).file
         } catch {
             fileSystem.close(body)
             try fileSystem.unlinkIfPresent(path, in: entries)

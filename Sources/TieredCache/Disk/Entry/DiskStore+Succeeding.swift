@@ -39,10 +39,9 @@ extension DiskStore {
     private func takeName(_ lock: inout NameLock, _ entry: DiskEntry) throws(CacheError) {
         guard entry.isSuccessor, entry.isComplete else { return }
         let head = entry.record.encode(table: entry.state.withLock { $0.table.checksums })
-        let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
         try naming(entry.name) { () throws(FileSystemError) in
             let bodyBytes = try bodyBytes(of: entry)
-            let (file, status) = try replaceRecordFile(&lock, entry, head, nothing)
+            let (file, status) = try replaceRecordFile(lock, entry, head)
             fileSystem.close(file)
             let failure = settleName(of: entry)
             entry.state.withLock { state in
@@ -50,15 +49,8 @@ extension DiskStore {
                 state.changes += 1
                 if failure == nil { state.syncedChanges = state.changes }
             }
-            let recordBytes = bookedRecord(status, of: entry)
-            publish(
-                &lock,
-                entry,
-                recordBytes: recordBytes,
-                bodyBytes: bodyBytes,
-                keepsOldBody: failure != nil
-            )
-            didTakeName(&lock, entry)
+            publish(&lock, entry, status, bodyBytes: bodyBytes, keepsOldBody: failure != nil)
+            didTakeName(lock, entry)
             if let failure { throw failure }
         }
     }
@@ -84,7 +76,7 @@ extension DiskStore {
         }
     }
 
-    // MARK: Under the name's lock
+    // MARK: With the lock of the name
 
     /// Hands the pin of what has the name on to a new entry: a pin belongs to the key (invariant 5).
     ///
@@ -92,7 +84,7 @@ extension DiskStore {
     /// - Throws: `.notStorable` where what is pinned is to stay; `.localStorage` where it cannot be told
     ///   whether it is.
     func inheritPin(
-        _ lock: inout NameLock,
+        _ lock: borrowing NameLock,
         _ entry: DiskEntry,
         _ succession: DiskSuccession
     ) throws(CacheError) -> Bool {
@@ -128,18 +120,18 @@ extension DiskStore {
 
     /// Has a new entry wait for the name; what waited for it before gives up.
     func beginSuccession(
-        _ lock: inout NameLock,
+        _ lock: borrowing NameLock,
         _ entry: DiskEntry,
         _ succession: DiskSuccession
     ) {
-        giveUpSuccessor(&lock)
+        giveUpSuccessor(lock)
         entry.state.withLock { $0.succession = .waiting(forVerdict: succession.awaitsVerdict) }
         state.withLock { $0.open.successors.insert(entry) }
     }
 
-    func didTakeName(_ lock: inout NameLock, _ entry: DiskEntry) {
+    func didTakeName(_ lock: borrowing NameLock, _ entry: DiskEntry) {
         guard entry.isSuccessor else {
-            giveUpSuccessor(&lock)
+            giveUpSuccessor(lock)
             return
         }
         entry.state.withLock { $0.succession = .done }
@@ -150,7 +142,7 @@ extension DiskStore {
     ///
     /// - Returns: whether there was anything.
     @discardableResult
-    func giveUpSuccessor(_ lock: inout NameLock) -> Bool {
+    func giveUpSuccessor(_ lock: borrowing NameLock) -> Bool {
         let name = lock.name
         guard let entry = state.withLock({ $0.open.successors.remove(name) }) else { return false }
         if entry.isUnrecorded { discardBody(name, entry.generation) }
@@ -163,7 +155,7 @@ extension DiskStore {
         guard lock.beginWrite() else { return }
         defer { endWriting() }
         for name in state.withLock({ $0.open.successors.names }) {
-            withLock(of: name) { _ = giveUpSuccessor(&$0) }
+            withLock(of: name) { _ = giveUpSuccessor($0) }
         }
     }
 

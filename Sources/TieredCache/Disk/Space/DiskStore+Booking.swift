@@ -3,11 +3,11 @@ import SystemPackage
 // What files are allocated is booked on the slot of the index that has the name, and of an entry without
 // a name on the entry itself.
 extension DiskStore {
-    /// Enters a published entry into index and ledger.
+    /// Enters a published entry into index and ledger; `record` is the status of its record.
     func publish(
         _ lock: inout NameLock,
         _ entry: DiskEntry,
-        recordBytes: Int64,
+        _ record: FileStatus,
         bodyBytes: Int64,
         keepsOldBody: Bool = false
     ) {
@@ -27,7 +27,7 @@ extension DiskStore {
         let slot = DiskIndex.Slot(
             name: entry.name,
             generation: entry.generation,
-            recordBytes: recordBytes,
+            recordBytes: bookedRecord(record, of: entry),
             bodyBytes: bodyBytes,
             hasBody: !flags.contains(.inline),
             lastUse: useTime(),

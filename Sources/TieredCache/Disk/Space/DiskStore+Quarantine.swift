@@ -20,14 +20,14 @@ extension DiskStore {
         let name = entry.name
         try prepareIndex(for: name)
         return try withLock(of: name) { (lock) throws(CacheError) in
-            if entry.isSuccessor { return giveUpSuccessor(&lock) }
+            if entry.isSuccessor { return giveUpSuccessor(lock) }
             let (slot, limit) = state.withLock { ($0.entries.index[name], $0.space.limit) }
             guard let slot, slot.generation == entry.generation else { return false }
             var isAside = slot.bytes <= limit / 4
             if isAside {
                 isAside = attempt { () throws(FileSystemError) in try setAside(lock, slot, limit) }
             }
-            if !isAside { try removeFiles(&lock) }
+            if !isAside { try removeFiles(lock) }
             replace(&lock, with: nil, slot: nil, because: .corrupted, of: entry.key)
             return isAside
         }
