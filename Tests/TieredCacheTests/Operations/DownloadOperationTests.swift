@@ -60,7 +60,7 @@ struct DownloadOperationTests {
             await fill.signal.wait(after: seen)
         }
         try share.outcome?.get()
-        return share.flight.flatMap(fill.answer)
+        return share.report?.answer
     }
 
     @Test("What may be stored is stored, found and counted")
