@@ -103,7 +103,7 @@ extension RequestQueueStateMachine {
         _ priority: RequestPriority,
         of subscriber: SubscriberID
     ) -> [Action] {
-        guard let old = subscribers[subscriber], old.priority != priority else { return [] }
+        guard let old = subscribers[subscriber] else { return [] }
         subscribers[subscriber]?.priority = priority
         flights[old.flight]?.priorities.remove(old.priority)
         flights[old.flight]?.priorities.add(priority)
