@@ -36,7 +36,7 @@ struct DownloadOperation: Sendable {
 
     var recorder: Recorder { storage.recorder }
 
-    /// Runs on a thread that may block on the disk.
+    /// Brings the bytes; on a thread that may block on the disk, once it has waited for the origin.
     func run(_ context: FlightContext) async -> Result<Void, CacheError> {
         if let brought = broughtMeanwhile() {
             fill.didReceiveHead(

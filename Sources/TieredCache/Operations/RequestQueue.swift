@@ -6,8 +6,9 @@
 package final class RequestQueue: Sendable {
     /// What a flight does: bring the bytes, tell `FlightContext` how far it is, return when done.
     ///
-    /// Runs at most once, on a task that prefers the queue's executor, so it may block on the
-    /// disk. It must return soon after its task was cancelled; it keeps its slot until then.
+    /// Runs at most once, in a task that prefers the queue's executor, so it may block on the disk
+    /// once it has waited; until then it may be on the thread of ``join``. It must return soon
+    /// after its task was cancelled; it keeps its slot until then.
     package typealias Work = @Sendable (FlightContext) async -> Result<Void, CacheError>
 
     private struct State {
