@@ -20,16 +20,20 @@ extension TimeSource {
             let number = SharedAlarms.machine.set(after: duration, ring)
             return Alarm { SharedAlarms.machine.cancel(number) }
         }
-        // Counted from now, not from when the task gets to run.
-        let deadline = monotonicTime().advanced(by: duration)
-        let task = Task {
+        let run: @Sendable () async -> Void = {
             do {
-                try await sleep(for: monotonicTime().duration(to: deadline))
+                try await sleep(for: duration)
             } catch {
                 return  // Called off.
             }
             ring()
         }
+        // It sleeps before this returns, so that time driven from now on counts.
+        if #available(macOS 26, iOS 26, tvOS 26, visionOS 26, watchOS 26, *) {
+            let task = Task.immediate(operation: run)
+            return Alarm { task.cancel() }
+        }
+        let task = Task(operation: run)
         return Alarm { task.cancel() }
     }
 }
