@@ -4,7 +4,7 @@ SWIFT ?= swift
 SANITIZED = --sanitize=thread -Xswiftc -DTHREAD_SANITIZER --scratch-path .build/tsan
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-repeat test-tsan bench fuzz format lint docs
+.PHONY: help setup setup-build build build-ios demo test test-repeat test-tsan bench fuzz format lint docs
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -12,13 +12,28 @@ help: ## Show this list
 setup: ## Install the Debian packages that building and testing need (only those missing)
 	@scripts/setup.sh
 
-demo: setup ## Show the engine at work against an embedded origin, and check every claim
+setup-build: ## Install those that building needs alone
+	@scripts/setup.sh build
+
+build: setup-build ## Build every target, the tests too
+	$(SWIFT) build --build-tests
+
+build-ios: setup-build ## Build the engine for iOS, on a Mac (never run)
+	xcodebuild build -scheme TieredCache -destination generic/platform=iOS
+
+demo: setup-build ## Show the engine at work against an embedded origin, and check every claim
 	$(SWIFT) build --configuration release --product tieredcache
 	.build/release/tieredcache demo
 
-test: setup lint ## Lint, build without traits, check links, run every test
+test: announce setup lint ## Lint, build without traits, check links, run every test
 	scripts/verify-no-foundation.sh
 	scripts/test.sh
+
+.PHONY: announce
+announce:
+	@echo "make test: installs Debian packages where they are missing (libraries, nginx, players; see"
+	@echo "make test: scripts/setup.sh). A first run takes 23 to 25 minutes on 2 cores: 13 to build,"
+	@echo "make test: 12 for the tests. A later run builds what has changed alone."
 
 test-repeat: ## Run the most concurrent tests RUNS times (1000), stop at the first failure; needs a build
 	scripts/repeat.sh $(RUNS)
@@ -36,13 +51,14 @@ fuzz: setup ## Feed decoders and a whole engine with libFuzzer's inputs, a minut
 format: ## Rewrite the sources in the house style
 	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests Fuzzing
 
-lint: ## Refuse what is not in the house style, and references and arrows between folders that docs/architecture.md does not know
+lint: ## Refuse what is not in the house style: sources, scripts, workflow files, references, arrows
+	scripts/check-scripts.sh
 	scripts/check-references.sh
 	scripts/check-arrows.sh
 	@! grep -rnE --include='*.swift' '(^|[^A-Za-z])try\?' Sources # handle an error, or say why not
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzzing
 
-docs: setup ## Build the documentation into .build/documentation
+docs: setup-build ## Build the documentation into .build/documentation
 	$(SWIFT) package --allow-writing-to-directory .build/documentation \
 		generate-documentation --target TieredCache --output-path .build/documentation \
 		--disable-indexing --warnings-as-errors

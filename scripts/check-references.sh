@@ -20,7 +20,7 @@ for kind in invariant row; do
 done
 twice=$(sort <<<"$defined" | uniq -d)
 if [ -n "$twice" ]; then
-    echo "check-references: $page defines more than once:" $twice >&2
+    echo "check-references: $page defines more than once: ${twice//$'\n'/, }" >&2
     exit 1
 fi
 

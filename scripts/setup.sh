@@ -1,21 +1,37 @@
 #!/usr/bin/env bash
 # Installs what this repository needs from Debian or Ubuntu, and only what is missing.
 #
-#   libssl-dev      MD5 through libcrypto (file names of the disk tier)
-#   libxxhash-dev   XXH3, the checksum of every block
-#   zlib1g-dev      a dependency of SwiftNIO's extras
-#   pkg-config      how SwiftPM finds the three above
-#   nginx           the real origin of the integration tests
-#   curl, openssl   the tests' second client, and their certificates
-#   ffmpeg, mpv, gstreamer, vlc, chromium
-#                   the players that the proxy is tested with; where they cannot be had, those tests
-#                   are skipped and say so
+#   scripts/setup.sh build   what building needs:
+#     libssl-dev      MD5 through libcrypto (file names of the disk tier)
+#     libxxhash-dev   XXH3, the checksum of every block
+#     zlib1g-dev      a dependency of SwiftNIO's extras
+#     pkg-config      how SwiftPM finds the three above
+#   scripts/setup.sh         that, and what testing needs:
+#     nginx           the real origin of the integration tests
+#     curl, openssl   the tests' second client, and their certificates
+#     python3-yaml    the check of workflow files, and the comparison of benchmarks
+#     ffmpeg, mpv, gstreamer, vlc, chromium
+#                     the players that the proxy is tested with; where they cannot be had, those tests
+#                     are skipped and say so
+#
+# On macOS `build` takes the libraries from Homebrew; that was never run.
 set -euo pipefail
+
+what=${1:-test}
+[[ $what == build || $what == test ]] || { echo "usage: setup.sh [build|test]" >&2; exit 64; }
 
 command -v "${SWIFT:-swift}" >/dev/null 2>&1 || {
     echo "setup: no Swift here; install 6.2 or later from https://www.swift.org/install" >&2
     exit 1
 }
+
+if [ "$(uname)" = Darwin ]; then
+    [ "$what" = build ] || echo "setup: tests need Linux; installing what building needs" >&2
+    for formula in openssl@3 xxhash zlib pkgconf; do
+        brew list --versions "$formula" >/dev/null || brew install "$formula"
+    done
+    exit 0
+fi
 
 missing=()
 
@@ -34,9 +50,6 @@ need libssl-dev has_header openssl/evp.h
 need libxxhash-dev has_header xxhash.h
 need zlib1g-dev has_header zlib.h
 need pkg-config has_program pkg-config
-need nginx has_program nginx
-need curl has_program curl
-need openssl has_program openssl
 
 players=()
 want() { # PROGRAM PACKAGE...: the packages bring a player that only its own tests need
@@ -44,17 +57,26 @@ want() { # PROGRAM PACKAGE...: the packages bring a player that only its own tes
     shift
     has_program "$program" >/dev/null 2>&1 || players+=("$@")
 }
-want ffmpeg ffmpeg
-want mpv mpv
-want gst-play-1.0 gstreamer1.0-plugins-base-apps gstreamer1.0-plugins-base gstreamer1.0-libav \
-    gstreamer1.0-plugins-good
-# Transport streams, as in HLS.
-compgen -G '/usr/lib/*/gstreamer-1.0/libgstmpegtsdemux.so' >/dev/null ||
-    players+=(gstreamer1.0-plugins-bad)
-want cvlc vlc-bin vlc-plugin-base
-want chromium chromium
+if [ "$what" = test ]; then
+    need nginx has_program nginx
+    need curl has_program curl
+    need openssl has_program openssl
+    need python3-yaml python3 -c 'import yaml'
+    want ffmpeg ffmpeg
+    want mpv mpv
+    want gst-play-1.0 gstreamer1.0-plugins-base-apps gstreamer1.0-plugins-base gstreamer1.0-libav \
+        gstreamer1.0-plugins-good
+    # Transport streams, as in HLS.
+    compgen -G '/usr/lib/*/gstreamer-1.0/libgstmpegtsdemux.so' >/dev/null ||
+        players+=(gstreamer1.0-plugins-bad)
+    want cvlc vlc-bin vlc-plugin-base
+    want chromium chromium
+fi
 
-[ $((${#missing[@]} + ${#players[@]})) -gt 0 ] || exit 0
+if [ $((${#missing[@]} + ${#players[@]})) -eq 0 ]; then
+    echo "setup: all packages that are needed here are installed"
+    exit 0
+fi
 
 fail() {
     if [ ${#missing[@]} -eq 0 ]; then
@@ -73,7 +95,7 @@ if [ "$(id -u)" -ne 0 ]; then
     as_root=(sudo)
 fi
 
-echo "setup: installing ${missing[*]-} ${players[*]-} (needed to build and test; see scripts/setup.sh)"
+echo "setup: installing ${missing[*]-} ${players[*]-} (what for: see scripts/setup.sh)"
 export DEBIAN_FRONTEND=noninteractive
 ${as_root[@]+"${as_root[@]}"} apt-get update -q >/dev/null || fail "apt-get update failed"
 # Tests start their own nginx; the one of the system must not start with the installation.

@@ -63,7 +63,7 @@ if run all; then exit 0; fi
 failed=
 [ ! -s "$output/all.xml" ] || failed=$(scripts/failed-suites.sh "$output/all.xml")
 if [ -n "$failed" ] && [ "$(wc -l <<<"$failed")" -le 3 ]; then
-    echo "test.sh: these suites run once more:" $failed >&2
+    echo "test.sh: these suites run once more: ${failed//$'\n'/ }" >&2
     if run again --filter "$(paste -sd '|' <<<"$failed")"; then
         print_failures "$output/all.log"
         echo "test.sh: it passed when it ran once more" >&2
