@@ -226,7 +226,7 @@ private struct Workload {
             _ = try store.trim(to: 200_000)
             _ = try store.list()
         }
-        store.flush()
+        store.persistUses()
     }
 
     private func partial(_ store: DiskStore) throws(CacheError) {

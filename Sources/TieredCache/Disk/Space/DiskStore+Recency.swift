@@ -23,9 +23,6 @@ extension DiskStore {
         if state.withLock({ $0.entries.beginFold(at: now) }) { persistUses() }
     }
 
-    /// Writes down which entries were used; otherwise done now and then, and when the store goes.
-    public func flush() { persistUses() }
-
     /// Writes down when the entries in memory were last used.
     ///
     /// - Parameter isLast: nothing is written later, so that also uses within the last minute count.

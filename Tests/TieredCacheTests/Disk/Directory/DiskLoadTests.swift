@@ -75,7 +75,7 @@ struct DiskLoadTests {
         case 310..<330: try store.entry(for: name)?.updateMetadata([UInt8(number & 255)])
         case 330..<345: try store.entry(for: name)?.setPinned(generator.next() % 8 == 0)
         case 345..<360: disk.time.advance(by: .seconds(30))
-        case 360..<364: store.flush()
+        case 360..<364: store.persistUses()
         case 364..<368: _ = try store.bodyPath(for: name)
         case 368..<370: _ = try store.trim(to: 80 << 20)
         case 370: try store.setLimit((90 + Int64(generator.next() % 6)) << 20)

@@ -93,7 +93,7 @@ struct DiskStartTests {
             try store.store(bytes(10), for: key("prefetched"), class: .prefetched)
             for number in [3, 1, 2] {
                 _ = try store.entry(for: key("\(number)"))
-                store.flush()
+                store.persistUses()
             }
         }
         try age()

@@ -79,7 +79,7 @@ struct DiskPunchingTests {
         try store.store(Self.huge, for: key("pinned"), class: .pinned)
         try store.store(Self.huge, for: key("path"))
         _ = try #require(try store.bodyPath(for: key("path")))
-        store.flush()
+        store.persistUses()
         try store.store(Self.other, for: key("other"))
         try store.store(Self.other, for: key("another"))
         #expect(try store.entry(for: key("pinned"))?.isComplete == true)
