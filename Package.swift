@@ -59,7 +59,10 @@ let package = Package(
         .target(name: "CLinuxCalls"),
         .target(
             name: "HTTPCaching",
-            dependencies: [.product(name: "HTTPTypes", package: "swift-http-types")],
+            dependencies: [
+                "CLibcrypto",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ],
             swiftSettings: house
         ),
         .target(

@@ -26,7 +26,8 @@ public final class TieredCache: Sendable {
     /// seconds.
     ///
     /// - Parameter configuration: limits, directory and policies; a copy is kept.
-    /// - Throws: `.invalidArgument` for limits that make no sense.
+    /// - Throws: `.invalidArgument` for limits that make no sense; `.localStorage` on a machine whose
+    ///   libcrypto has no MD5 or no SHA-256, neither for the process nor in its default provider.
     public init(_ configuration: Configuration = Configuration()) throws(CacheError) {
         engine = try Engine(configuration)
         center = DownloadCenter(engine)

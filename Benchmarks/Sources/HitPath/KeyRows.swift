@@ -24,9 +24,6 @@ enum KeyRows {
                         EVP_Q_digest(nil, "MD5", nil, $0.baseAddress, $0.count, &output, nil)
                     }
                 },
-                Contender("portable Swift") { count in
-                    digest(urls, count) { blackHole(MD5.digest(of: $0, using: .portable)) }
-                },
             ]
         )
     }

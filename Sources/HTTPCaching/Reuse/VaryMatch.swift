@@ -19,7 +19,9 @@ public struct SelectingField: Hashable, Sendable {
     init(_ name: String, of request: HTTPFields) {
         self.init(
             name: name,
-            digest: SelectingFieldNormalisation.value(name, of: request).map(SHA256Digest.hex)
+            digest: SelectingFieldNormalisation.value(name, of: request).map {
+                SHA256Digest.hex(of: $0)
+            }
         )
     }
 

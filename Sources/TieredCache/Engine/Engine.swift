@@ -26,12 +26,13 @@ final class Engine: Sendable {
     /// - Parameters:
     ///   - configuration: limits, directory and policies.
     ///   - parts: the machine's, unless a test has its own.
-    /// - Throws: `.invalidArgument`.
+    /// - Throws: `.invalidArgument`; `.localStorage` where libcrypto lacks MD5 or SHA-256.
     init(
         _ configuration: Configuration,
         parts: EngineParts = EngineParts()
     ) throws(CacheError) {
         try configuration.validate()
+        try MD5.requireAlgorithms()
         self.configuration = configuration
         time = configuration.timeSource
         rules = CacheRules(

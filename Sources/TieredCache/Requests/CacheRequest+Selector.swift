@@ -1,3 +1,4 @@
+import HTTPCaching
 package import HTTPTypes
 
 extension CacheRequest {
@@ -13,7 +14,7 @@ extension CacheRequest {
             parts.append("\(field.value.utf8.count):\(field.value)")
         }
         if let body {
-            parts.append(body.withUnsafeBytes { MD5.digest(of: $0).hexadecimal })
+            parts.append(body.withUnsafeBytes { SHA256Digest.hex(of: $0) })
         }
         return parts.joined(separator: " ")
     }

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPCaching
 import Testing
 
 @_spi(Benchmarks) @testable import TieredCache
@@ -23,24 +24,30 @@ struct MD5Tests {
         ),
     ]
 
-    @Test(arguments: MD5.Backend.allCases)
-    func `The vectors of RFC 1321`(backend: MD5.Backend) throws {
+    /// The context of the process, and the one that FIPS mode does not reach.
+    enum Source: CaseIterable, Sendable {
+        case process, ownContext
+    }
+
+    @Test(arguments: Source.allCases)
+    func `The vectors of RFC 1321`(source: Source) throws {
+        let md5 = try Self.digests(source)
         for (text, digest) in Self.vectors {
-            let found = try #require(Self.digest(Array(text.utf8), backend))
+            let found = Array(text.utf8).withUnsafeBytes { md5.digest(of: $0) }
             #expect(found.hexadecimal == digest, "\(text)")
         }
     }
 
     @Test
-    func `All backends agree with each other at every length`() throws {
+    func `Both contexts agree with each other at every length`() throws {
+        let process = try Self.digests(.process)
+        let own = try Self.digests(.ownContext)
         var random = SplitMix(seed: 1)
         for length in Array(0...300) + [4095, 4096, 65_537, 1_000_003] {
             let bytes = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
-            let expected = try #require(Self.digest(bytes, .portable))
-            for backend in MD5.Backend.allCases {
-                #expect(Self.digest(bytes, backend) == expected, "\(backend), \(length) bytes")
-            }
-            #expect(bytes.withUnsafeBytes { MD5.digest(of: $0) } == expected)
+            let expected = bytes.withUnsafeBytes { MD5.digest(of: $0) }
+            #expect(bytes.withUnsafeBytes { process.digest(of: $0) } == expected, "\(length)")
+            #expect(bytes.withUnsafeBytes { own.digest(of: $0) } == expected, "\(length)")
         }
     }
 
@@ -67,8 +74,12 @@ struct MD5Tests {
                 group.addTask {
                     (0..<500).allSatisfy { round in
                         let bytes = Array("key \(task) \(round)".utf8)
-                        return bytes.withUnsafeBytes { MD5.digest(of: $0) }
-                            == Self.digest(bytes, .portable)
+                        let context = DigestContext(.md5)
+                        guard bytes.withUnsafeBytes({ context?.update($0) == true }) else {
+                            return false
+                        }
+                        let digest = bytes.withUnsafeBytes { MD5.digest(of: $0) }
+                        return context?.finish()?.description == "md5=\(digest)"
                     }
                 }
             }
@@ -77,23 +88,29 @@ struct MD5Tests {
     }
 
     @Test
-    func `The chain ends with the portable backend`() {
-        #expect(MD5.select(shared: { nil }, own: { nil }).backend == .portable)
-        let own = MD5.select(shared: { nil }, own: { LibcryptoMD5.fetchFromOwnContext() })
-        #expect(own.backend == .privateProvider)
-        let shared = MD5.select(
-            shared: { LibcryptoMD5.fetchShared() },
-            own: {
-                Issue.record("asked although the first succeeded")
-                return nil
-            }
-        )
-        #expect(shared.backend == .libcrypto)
-        #expect(MD5.backend == .libcrypto)
+    func `A machine without an algorithm gets an error in one line, and no cache`() throws {
+        #expect(DigestAlgorithm.fetch("MD5", properties: "provider=none") != nil)
+        let none = DigestAlgorithm.fetch("no such algorithm")
+        #expect(none == nil)
+        let error = #expect(throws: CacheError.self) {
+            try MD5.requireAlgorithms(md5: none.flatMap { ThreadDigest($0) })
+        }
+        #expect(error?.code == .localStorage)
+        #expect(error?.message.contains("libcrypto offers no MD5") == true)
+        let other = #expect(throws: CacheError.self) {
+            try MD5.requireAlgorithms(sha256: none)
+        }
+        #expect(other?.message.contains("libcrypto offers no SHA-256") == true)
+        try MD5.requireAlgorithms()
     }
 
-    static func digest(_ bytes: [UInt8], _ backend: MD5.Backend) -> MD5Digest? {
-        bytes.withUnsafeBytes { MD5.digest(of: $0, using: backend) }
+    static func digests(_ source: Source) throws -> ThreadDigest {
+        switch source {
+        case .process: return try #require(MD5.shared)
+        case .ownContext:
+            let algorithm = try #require(DigestAlgorithm.fetchFromOwnContext("MD5"))
+            return try #require(ThreadDigest(algorithm))
+        }
     }
 
     /// The names and digests that `md5sum *` prints in `folder`.

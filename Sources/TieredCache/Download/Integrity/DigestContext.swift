@@ -1,22 +1,16 @@
 import CLibcrypto
+import HTTPCaching
 
 /// A digest over bytes that come piece by piece; for one thread at a time.
 struct DigestContext: ~Copyable {
     private let context: OpaquePointer
     private let algorithm: ContentDigest.Algorithm
 
-    /// - Returns: nil where libcrypto does not offer the algorithm, as MD5 in a FIPS process.
+    /// - Returns: nil where libcrypto does not offer the algorithm or is out of memory.
     init?(_ algorithm: ContentDigest.Algorithm) {
-        ERR_set_mark()
-        defer { ERR_pop_to_mark() }
-        let name = algorithm == .md5 ? "MD5" : "SHA256"
-        guard let type = EVP_MD_fetch(nil, name, algorithm == .md5 ? "fips=no" : nil) else {
-            return nil
-        }
-        // The context keeps its own reference.
-        defer { EVP_MD_free(type) }
-        guard let context = EVP_MD_CTX_new() else { return nil }
-        guard EVP_DigestInit_ex2(context, type, nil) == 1 else {
+        let fetched: DigestAlgorithm? = algorithm == .md5 ? .md5 : .sha256
+        guard let fetched, let context = EVP_MD_CTX_new() else { return nil }
+        guard EVP_DigestInit_ex2(context, fetched.type, nil) == 1 else {
             EVP_MD_CTX_free(context)
             return nil
         }
