@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Finds uses between the folders of Sources/TieredCache that the table "Folders of the engine" in
-# docs/architecture.md does not list, and rows of it that are not so any more. A use is the name of a type
+# docs/architecture.md does not list, rows of it that are not so any more, and uses of a folder that does
+# not stand above its user in the table, so that no folders use each other. A use is the name of a type
 # that another folder declares at the top level, in code: comments and quoted words do not count. What
 # stands beside the folders, such as CacheError and the facade, may use all and be used by all.
 # Prints file:line of the first in each file, and exits with 1 then. `--list` prints what each folder uses.
@@ -30,8 +31,14 @@ find "$source" -name '*.swift' -print | sort |
     BEGIN {
         lines = split(listed, line, "\n")
         for (i = 1; i <= lines; i++) {
-            if (split(line[i], word, " ") == 1) isFolder[word[1]] = 1
-            else isListed[word[1], word[2]] = 1
+            if (split(line[i], word, " ") == 1) {
+                isFolder[word[1]] = 1
+                continue
+            }
+            isListed[word[1], word[2]] = 1
+            # Its own row is there by now.
+            if (word[2] == word[1] || !(word[2] in isFolder))
+                complain(page ": `" word[1] "` uses `" word[2] "`, which does not stand above it")
         }
     }
     { files[++count] = $0 }

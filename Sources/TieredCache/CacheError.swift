@@ -101,4 +101,6 @@ extension CacheError {
             status: status
         )
     }
+
+    static let leftFlight = CacheError(.cancelled, "the request was cancelled")
 }

@@ -28,7 +28,7 @@ extension TieredCache {
         forKey key: CacheKey,
         options: ReaderOptions = ReaderOptions()
     ) async throws(CacheError) -> CacheReader {
-        guard let entry = try await engine.entry(for: key), !entry.url.isEmpty else {
+        guard let entry = try await engine.storage.summary(of: key), !entry.url.isEmpty else {
             throw CacheError(.notCached, "nothing is held under the key \(key.redacted)")
         }
         let request = try CacheRequest(entry.url, key: entry.keyName)

@@ -309,7 +309,7 @@ extension TieredCache {
     /// - Returns: the entries.
     /// - Throws: `.localStorage`.
     public func entries() async throws(CacheError) -> [EntrySummary] {
-        try await engine.storage.entries().map(EntrySummary.init)
+        try await engine.storage.entries()
     }
 
     /// One entry of the disk tier.
@@ -318,7 +318,7 @@ extension TieredCache {
     /// - Returns: the entry, or nil.
     /// - Throws: `.localStorage`.
     public func entry(for request: CacheRequest) async throws(CacheError) -> EntrySummary? {
-        try await engine.entry(for: request.key)
+        try await engine.storage.summary(of: request.key)
     }
 
     /// Changes the limit of the disk tier while it is in use.

@@ -31,8 +31,4 @@ extension Engine {
     func fileURL(for key: CacheKey) async throws(CacheError) -> URL? {
         try await storage.bodyPath(for: key).map { URL(filePath: $0.string) }
     }
-
-    func entry(for key: CacheKey) async throws(CacheError) -> EntrySummary? {
-        try await storage.entry(lookingAt: key).map(EntrySummary.init)
-    }
 }

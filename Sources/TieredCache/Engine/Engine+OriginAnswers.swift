@@ -67,7 +67,7 @@ extension Engine {
         _ flight: Flight,
         _ head: StoredResponse,
         _ channel: PassThroughChannel,
-        _ reason: DownloadOperation.NotStored,
+        _ reason: NotStored,
         _ wanted: WantedRange,
         _ request: CacheRequest,
         _ remainder: Remainder

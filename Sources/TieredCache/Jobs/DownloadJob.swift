@@ -112,7 +112,7 @@ final class DownloadJob: Sendable {
     func lookAtEntry() async {
         let key = request.key
         do throws(CacheError) {
-            guard let entry = try await engine.entry(for: key) else { return }
+            guard let entry = try await engine.storage.summary(of: key) else { return }
             state.withLock { state in
                 guard !state.machine.hasDriver else { return }
                 state.status.bytes = entry.heldBytes

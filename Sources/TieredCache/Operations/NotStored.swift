@@ -1,6 +1,12 @@
 import HTTPCaching
 
-extension DownloadOperation.NotStored {
+/// Why the bytes of a response are not stored.
+enum NotStored: Error, Sendable {
+    /// The rules of HTTP, the request, or the application forbid it.
+    case forbidden(Storability.Reason)
+    /// The disk cannot be used, is full, or belongs to another process.
+    case disk(CacheError)
+
     /// For people, as the detail of `Cache-Status`.
     var detail: String {
         switch self {

@@ -72,6 +72,5 @@ package final class Subscription: Sendable {
 }
 
 extension CacheError {
-    static let leftFlight = CacheError(.cancelled, "the request was cancelled")
     static let queueShutDown = CacheError(.shutDown, "the cache has been shut down")
 }

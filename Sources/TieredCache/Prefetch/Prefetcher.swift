@@ -102,7 +102,7 @@ public final class Prefetcher: Sendable {
 
     private static func held(of key: CacheKey, _ engine: Engine) async -> Int64? {
         do throws(CacheError) {
-            return try await engine.entry(for: key)?.heldBytes ?? 0
+            return try await engine.storage.summary(of: key)?.heldBytes ?? 0
         } catch {
             return nil
         }

@@ -27,4 +27,19 @@ extension CacheRequest {
         // What is sent in any case does no harm.
         return field.name != .acceptEncoding || field.value.lowercased() != "identity"
     }
+
+    /// Whether another client has put a condition or a range into the request, on which an error may
+    /// depend.
+    var isSelective: Bool {
+        relay != nil && (range != nil || fields.contains(.range) || fields.hasPrecondition)
+    }
+}
+
+extension HTTPFields {
+    private static let preconditions: [HTTPField.Name] = [
+        .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
+    ]
+
+    /// Whether the answer depends on what the client has (RFC 9110 §13.1).
+    var hasPrecondition: Bool { Self.preconditions.contains { contains($0) } }
 }

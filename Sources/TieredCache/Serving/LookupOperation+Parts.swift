@@ -88,20 +88,3 @@ extension CacheRequest {
         return WantedOfPart(spec: asked?.specs.count == 1 ? asked?.specs.first : nil)
     }
 }
-
-extension HTTPFields {
-    private static let preconditions: [HTTPField.Name] = [
-        .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
-    ]
-
-    /// Whether the answer depends on what the client has (RFC 9110 §13.1).
-    var hasPrecondition: Bool { Self.preconditions.contains { contains($0) } }
-}
-
-extension CacheRequest {
-    /// Whether another client has put a condition or a range into the request, on which an error may
-    /// depend.
-    var isSelective: Bool {
-        relay != nil && (range != nil || fields.contains(.range) || fields.hasPrecondition)
-    }
-}

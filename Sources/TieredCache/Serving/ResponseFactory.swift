@@ -63,7 +63,7 @@ struct ResponseFactory: Sendable {
         _ content: Content,
         as source: ResponseSource,
         _ status: CacheStatus,
-        notStored: DownloadOperation.NotStored? = nil,
+        notStored: NotStored? = nil,
         isStored: Bool = true,
         trouble: CacheError? = nil
     ) -> CacheResponse {

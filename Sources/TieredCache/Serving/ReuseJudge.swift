@@ -37,13 +37,6 @@ extension ReuseDecision {
 }
 
 extension StoredResponse {
-    /// Whether the response came through for another client in a form that the application never sees:
-    /// a redirect, or a coded body.
-    var isForClientsOnly: Bool {
-        flags.contains(.relayed)
-            && ((300...399).contains(status) || ContentCoding(in: fields) != .identity)
-    }
-
     /// Whether the response has the form that a request needs.
     ///
     /// What was fetched for the application may lie behind a redirect, which another client would have to

@@ -65,14 +65,3 @@ struct HeldResponse: Sendable {
         }
     }
 }
-
-/// The bytes that a reader wants, resolved as far as the complete length is known.
-struct WantedRange: Hashable, Sendable {
-    /// The first byte.
-    var start: Int64
-    /// The offset after the last byte; nil: to an end that is not known yet.
-    var end: Int64?
-
-    /// How many bytes there are, as far as the end is known.
-    var count: Int { Int((end ?? start) - start) }
-}

@@ -63,3 +63,12 @@ final class MemoryEntry: Sendable {
         return cost
     }
 }
+
+extension StoredResponse {
+    /// Whether the response came through for another client in a form that the application never sees:
+    /// a redirect, or a coded body.
+    var isForClientsOnly: Bool {
+        flags.contains(.relayed)
+            && ((300...399).contains(status) || ContentCoding(in: fields) != .identity)
+    }
+}

@@ -94,16 +94,16 @@ extension Storage {
         try await withStore { (store) throws(CacheError) in try store.bodyPath(for: key) }
     }
 
-    func entries() async throws(CacheError) -> [DiskEntrySummary] {
+    func entries() async throws(CacheError) -> [EntrySummary] {
         try await withStore { [recorder] (store) throws(CacheError) in
-            try store.list { recorder.didFailToList($0) }
+            try store.list { recorder.didFailToList($0) }.map(EntrySummary.init)
         }
     }
 
-    /// The entry under a key; looking does not count as a use of it.
-    func entry(lookingAt key: CacheKey) async throws(CacheError) -> DiskEntry? {
+    /// What is held under a key; looking does not count as a use of it.
+    func summary(of key: CacheKey) async throws(CacheError) -> EntrySummary? {
         try await withStore { (store) throws(CacheError) in
-            try store.entry(for: key, isUse: false)
+            try store.entry(for: key, isUse: false).map(EntrySummary.init)
         }
     }
 

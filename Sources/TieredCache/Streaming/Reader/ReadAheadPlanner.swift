@@ -205,3 +205,12 @@ extension Int64 {
         return overflow ? .max : sum
     }
 }
+
+extension ReaderOptions {
+    var planner: ReadAheadPlanner.Options {
+        var options = ReadAheadPlanner.Options()
+        options.maximumAhead = max(0, maximumReadAhead)
+        options.windows = max(1, windows)
+        return options
+    }
+}

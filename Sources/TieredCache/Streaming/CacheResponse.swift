@@ -49,7 +49,7 @@ public struct CacheResponse: Sendable {
         wanted: WantedRange,
         body: any BodySource,
         now: WallTime,
-        notStored: DownloadOperation.NotStored? = nil,
+        notStored: NotStored? = nil,
         isStored: Bool = true,
         trouble: CacheError? = nil
     ) {

@@ -14,11 +14,4 @@ public struct ReaderOptions: Hashable, Sendable {
 
     /// Creates the default options.
     public init() {}
-
-    var planner: ReadAheadPlanner.Options {
-        var options = ReadAheadPlanner.Options()
-        options.maximumAhead = max(0, maximumReadAhead)
-        options.windows = max(1, windows)
-        return options
-    }
 }

@@ -106,7 +106,7 @@ final class Filler: Sendable {
 
     private func claim(
         _ channel: PassThroughChannel,
-        _ reason: DownloadOperation.NotStored,
+        _ reason: NotStored,
         at position: Int64
     ) -> Standing {
         guard channel.start <= position, position < channel.end, channel.claim() else {

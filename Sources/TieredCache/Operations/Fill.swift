@@ -25,7 +25,7 @@ final class Fill: Sendable {
         /// Bytes go into this entry, which is another one than before if the origin changed.
         case storing(Generation)
         /// Bytes are not stored and go to the one reader that claims the channel.
-        case passing(StoredResponse, PassThroughChannel, DownloadOperation.NotStored)
+        case passing(StoredResponse, PassThroughChannel, NotStored)
         /// 304: what is held is still the representation; nil if the answer is about something
         /// that is not held.
         case notModified(Confirmation?)
@@ -36,7 +36,7 @@ final class Fill: Sendable {
     /// What follows after the disk has refused in the middle of a generation.
     struct Bypass: Sendable {
         let channel: PassThroughChannel
-        let reason: DownloadOperation.NotStored
+        let reason: NotStored
     }
 
     private struct State {

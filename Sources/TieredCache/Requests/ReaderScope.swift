@@ -9,21 +9,6 @@ struct ReaderScope: Hashable, Sendable {
 }
 
 extension CacheRequest {
-    /// Whether a reader that begins with what is held comes to a byte that can never follow.
-    ///
-    /// A part without a strong validator cannot be continued (invariant 3): its reader needs a new
-    /// generation before its first byte, since none can follow after that.
-    func endsInMiddle(of held: HeldResponse) -> Bool {
-        guard let scope, held.head.validator == nil else { return false }
-        do throws(CacheError) {
-            let wanted = try wanted(in: scope, completeLength: held.completeLength)
-            return wanted.map { !held.holds($0) } ?? true
-        } catch {
-            // What does not exist is not waited for.
-            return false
-        }
-    }
-
     /// How many bytes count as delivered from memory when a hit is found.
     ///
     /// A reader takes what is in memory as a whole, by a second look where the first was for less.

@@ -85,7 +85,7 @@ extension FillSink {
         from offset: Int64,
         length: Int64?,
         isVerbatim: Bool,
-        _ reason: DownloadOperation.NotStored
+        _ reason: NotStored
     ) {
         // No other request can use what is not stored, so none is to join any more.
         context.shrinkCoverage(to: 0)

@@ -1,6 +1,15 @@
 import HTTPCaching
 
-extension WantedRange {
+/// The bytes that a reader wants, resolved as far as the complete length is known.
+struct WantedRange: Hashable, Sendable {
+    /// The first byte.
+    var start: Int64
+    /// The offset after the last byte; nil: to an end that is not known yet.
+    var end: Int64?
+
+    /// How many bytes there are, as far as the end is known.
+    var count: Int { Int((end ?? start) - start) }
+
     /// Resolves what was asked for against what is known.
     ///
     /// - Returns: nil for a suffix of a representation whose length is not known.

@@ -3,14 +3,6 @@ import HTTPTypes
 
 /// The work of one flight: brings a range of one representation, or asks whether it has changed.
 struct DownloadOperation: Sendable {
-    /// Why the bytes of a response are not stored.
-    enum NotStored: Error, Sendable {
-        /// The rules of HTTP, the request, or the application forbid it.
-        case forbidden(Storability.Reason)
-        /// The disk cannot be used, is full, or belongs to another process.
-        case disk(CacheError)
-    }
-
     let storage: Storage
     let origins: Origins
     let fill: Fill
