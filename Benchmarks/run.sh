@@ -2,9 +2,17 @@
 # Builds the benchmarks and prints the table of ratios, what the proxy costs, then what many entries on
 # disk cost, and then a cold download of 256 MiB beside curl's; for proxy and download the program
 # itself is built.
-# Arguments are passed on: parts of row names, --rounds N, --strict; with any, the table alone is
+# `--json FILE`, as the first argument, writes the ratios to FILE too, an object a line: compare.py reads it.
+# Further arguments are passed on: parts of row names, --rounds N, --strict; with any, the table alone is
 # printed. BENCHMARK_ENTRIES is how many entries the second part makes, by default 100,000.
 set -eu
+json=""
+if [ "${1:-}" = --json ]; then
+    [ $# -ge 2 ] || { echo "run.sh: --json wants a file" >&2; exit 64; }
+    : >"$2"
+    json=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
+    shift 2
+fi
 cd "$(dirname "$0")"
 
 missing=""
@@ -32,11 +40,11 @@ case "${*:-proxy}" in
     fi
     ;;
 esac
-[ $# -eq 0 ] || exec "$scratch/release/HitPath" "$@"
-"$scratch/release/HitPath"
+[ $# -eq 0 ] || exec "$scratch/release/HitPath" ${json:+--json "$json"} "$@"
+"$scratch/release/HitPath" ${json:+--json "$json"}
 echo
 "$scratch/release/Allocations"
 echo
 "$scratch/release/DiskScale" --entries "${BENCHMARK_ENTRIES:-100000}"
 echo
-exec "$scratch/release/ColdDownload" "$TIEREDCACHE_PROGRAM"
+exec "$scratch/release/ColdDownload" "$TIEREDCACHE_PROGRAM" ${json:+7 "$json"}

@@ -6,15 +6,16 @@ import Darwin
 
 /// Fetches 256 MiB from nginx on loopback with curl and with `tieredcache prefetch`, in turn.
 ///
-/// Arguments: the program, and the number of rounds. Prints the ratio of the times within a round,
-/// its median over the rounds, and how much more memory 256 MiB take than 64 KiB.
+/// Arguments: the program, the number of rounds (7), and a file to which the ratio is added as JSON,
+/// for Benchmarks/compare.py. Prints the ratio of the times within a round, its median over the
+/// rounds, and how much more memory 256 MiB take than 64 KiB.
 @main
 struct ColdDownload {
     private static let size = 256 << 20
 
     static func main() throws {
         guard CommandLine.arguments.count > 1 else {
-            throw Failure("say which program: ColdDownload PATH [ROUNDS]")
+            throw Failure("say which program: ColdDownload PATH [ROUNDS [FILE]]")
         }
         let program = CommandLine.arguments[1]
         let rounds = CommandLine.arguments.dropFirst(2).first.flatMap { Int($0) } ?? 7
@@ -38,6 +39,18 @@ struct ColdDownload {
             peak = max(peak, prefetch.peak)
         }
         report(ratios, ours, theirs, growth: peak - idle)
+        if CommandLine.arguments.count > 3 {
+            try append(median(ratios), to: CommandLine.arguments[3])
+        }
+    }
+
+    private static func append(_ ratio: Double, to path: String) throws {
+        let line =
+            "{\"atMost\":1.1,\"peer\":\"curl\",\"ratio\":\(ratio),"
+            + "\"row\":\"cold download of 256 MiB\"}\n"
+        guard let file = fopen(path, "a") else { throw Failure("cannot write \(path)") }
+        let isWritten = fputs(line, file) >= 0
+        guard fclose(file) == 0, isWritten else { throw Failure("cannot write \(path)") }
     }
 
     private static func report(

@@ -1,24 +1,12 @@
 /// Compares the hit path with its peers and prints a table of ratios.
 ///
 /// Arguments: parts of row names, to run only those rows; `--rounds N`; `--strict` to exit with 1
-/// where a target is missed.
+/// where a target is missed; `--json FILE` to add the ratios to a file.
 @main
 struct HitPath {
     static func main() throws {
-        var filters: [String] = []
-        var rounds = 41
-        var isStrict = false
-        var arguments = CommandLine.arguments.dropFirst()
-        while let argument = arguments.popFirst() {
-            switch argument {
-            case "--rounds": rounds = arguments.popFirst().flatMap { Int($0) } ?? rounds
-            case "--strict": isStrict = true
-            default: filters.append(argument)
-            }
-        }
-        let isWanted = { (name: String) in
-            filters.isEmpty || filters.contains { name.contains($0) }
-        }
+        let options = try Options(CommandLine.arguments.dropFirst())
+        let (rounds, isWanted) = (options.rounds, options.isWanted)
         let rows =
             try MemoryRows.make() + FacadeRows.make(where: isWanted)
             + DiskRows.make(where: isWanted) + KeyRows.make() + RuleRows.make()
@@ -29,9 +17,35 @@ struct HitPath {
             outcomes: wanted.map(Harness(rounds: rounds).measure) + misses.outcomes + proxies
         )
         table.print()
+        if let file = options.json { try RatioLines(outcomes: table.outcomes).append(to: file) }
         misses.printSwitches()
         let isWithin = try ProxyFigures.report(where: isWanted)
-        if isStrict, !(table.isWithinTargets && isWithin) { throw TargetMissed() }
+        if options.isStrict, !(table.isWithinTargets && isWithin) { throw TargetMissed() }
+    }
+
+    private struct Options {
+        var filters: [String] = []
+        var rounds = 41
+        var isStrict = false
+        var json: String?
+
+        init(_ arguments: ArraySlice<String>) throws {
+            var arguments = arguments
+            while let argument = arguments.popFirst() {
+                switch argument {
+                case "--rounds": rounds = arguments.popFirst().flatMap { Int($0) } ?? rounds
+                case "--strict": isStrict = true
+                case "--json":
+                    json = arguments.popFirst()
+                    if json == nil { throw BenchFailure("--json wants a file") }
+                default: filters.append(argument)
+                }
+            }
+        }
+
+        func isWanted(_ name: String) -> Bool {
+            filters.isEmpty || filters.contains { name.contains($0) }
+        }
     }
 }
 
