@@ -4,7 +4,8 @@ SWIFT ?= swift
 SANITIZED = --sanitize=thread -Xswiftc -DTHREAD_SANITIZER --scratch-path .build/tsan
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build build-ios demo test test-repeat test-tsan bench fuzz format lint docs
+.PHONY: help setup setup-build build build-ios demo test test-repeat test-tsan bench fuzz format lint docs api \
+	test-scripts announce
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -25,15 +26,17 @@ demo: setup-build ## Show the engine at work against an embedded origin, and che
 	$(SWIFT) build --configuration release --product tieredcache
 	.build/release/tieredcache demo
 
-test: announce setup lint ## Lint, build without traits, check links, run every test
+test: announce setup lint test-scripts docs ## Lint, build without traits and the documentation, run every test
 	scripts/verify-no-foundation.sh
 	scripts/test.sh
 
-.PHONY: announce
 announce:
 	@echo "make test: installs Debian packages where they are missing (libraries, nginx, players; see"
 	@echo "make test: scripts/setup.sh). A first run takes 23 to 25 minutes on 2 cores: 13 to build,"
 	@echo "make test: 12 for the tests. A later run builds what has changed alone."
+
+test-scripts: ## Test the release script, its checks and the comparison of benchmarks, in seconds
+	scripts/test-scripts.sh
 
 test-repeat: ## Run the most concurrent tests RUNS times (1000), stop at the first failure; needs a build
 	scripts/repeat.sh $(RUNS)
@@ -57,6 +60,9 @@ lint: ## Refuse what is not in the house style: sources, scripts, workflow files
 	scripts/check-arrows.sh
 	@! grep -rnE --include='*.swift' '(^|[^A-Za-z])try\?' Sources # handle an error, or say why not
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzzing
+
+api: setup-build ## Refuse what breaks programs written for the last version
+	scripts/api.sh
 
 docs: setup-build ## Build the documentation into .build/documentation
 	$(SWIFT) package --allow-writing-to-directory .build/documentation \

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# Tests scripts/release.sh and scripts/api.sh in a repository of their own, with make and swift replaced, and
+# Benchmarks/compare.py. Takes seconds, builds nothing. Prints each case that fails, and exits with 1 then.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/tieredcache-scripts-XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+# What the user has configured for git does not count here.
+export HOME=$scratch GIT_CONFIG_NOSYSTEM=1
+export GIT_AUTHOR_NAME=test GIT_AUTHOR_EMAIL=test@example.com
+export GIT_COMMITTER_NAME=test GIT_COMMITTER_EMAIL=test@example.com
+passed=0
+failed=0
+
+# A repository in which 0.2.0 can be made. Its Makefile notes what was run, and fails where FAIL says so.
+fresh() {
+    rm -rf "$scratch/repository" "$scratch/ran"
+    mkdir -p "$scratch/repository/scripts" "$scratch/repository/Sources/TieredCacheCLI"
+    cd "$scratch/repository"
+    git init --quiet --initial-branch=main .
+    cp "$root/scripts/release.sh" "$root/scripts/api.sh" scripts/
+    # shellcheck disable=SC2016 # make expands these
+    printf 'test api:\n\t@echo $@ >>%s\n\t@case " $$FAIL " in *" $@ "*) exit 1;; esac\n' \
+        "$scratch/ran" >Makefile
+    say_version 0.2.0
+    commit
+}
+
+say_version() { # VERSION: program and changelog speak of it
+    echo "    version: \"$1\"," >Sources/TieredCacheCLI/RootCommand.swift
+    printf '# Changelog\n\n## [Unreleased]\n\n## [%s] - 2026-01-02\n\n- It works.\n' "$1" >CHANGELOG.md
+}
+
+commit() { git add -A && git commit --quiet --allow-empty -m "A commit"; }
+
+# What a script says must contain EXPECTED, its status be STATUS.
+expect() { # NAME STATUS EXPECTED COMMAND...
+    local name=$1 status=$2 expected=$3 said actual=0
+    shift 3
+    said=$("$@" 2>&1) || actual=$?
+    if [ "$actual" -eq "$status" ] && [[ $said == *"$expected"* ]]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED %s: status %s, not %s; it said: %s\n' "$name" "$actual" "$status" "$said" >&2
+    fi
+}
+
+expect_refusal() { # NAME EXPECTED [VERSION]: nothing is tagged either
+    local before
+    before=$(git tag --list)
+    expect "$1" 1 "$2" scripts/release.sh "${3:-0.2.0}"
+    expect "$1: no tag" 0 "[$before]" echo "[$(git tag --list)]"
+}
+
+ran() { if [ -e "$scratch/ran" ]; then paste -sd ' ' "$scratch/ran"; else echo nothing; fi; }
+
+fresh
+expect "no version" 64 usage scripts/release.sh
+expect "two versions" 64 usage scripts/release.sh 0.2.0 0.3.0
+for version in 0.2 v0.2.0 0.02.0 0.2.0- 0.2.0-01 0.2.0+1 'latest'; do
+    expect_refusal "not a version: $version" "is no version" "$version"
+done
+echo more >>Makefile
+expect_refusal "a changed file" "not committed"
+git checkout --quiet Makefile
+touch stray
+expect_refusal "a file that is not committed" "not committed"
+rm stray
+
+expect_refusal "no section" "no line '## [0.3.0] - YYYY-MM-DD'" 0.3.0
+printf '## [Unreleased]\n\n## [0.2.0]\n\n- It works.\n' >CHANGELOG.md && commit
+expect_refusal "a section without date" "no line '## [0.2.0] - YYYY-MM-DD'"
+printf '## [Unreleased]\n\n## [0.2.0] - 2026-01-02\n\n## [0.1.0] - 2026-01-01\n\n- Old.\n' >CHANGELOG.md && commit
+expect_refusal "an empty section" "says nothing of 0.2.0"
+printf '## [Unreleased]\n\n- New.\n\n## [0.2.0] - 2026-01-02\n\n- It works.\n' >CHANGELOG.md && commit
+expect_refusal "lines below Unreleased" "below [Unreleased]"
+
+fresh
+echo '    version: "0.1.0",' >Sources/TieredCacheCLI/RootCommand.swift && commit
+expect_refusal "the program says another version" "does not say that it is 0.2.0"
+
+fresh
+git tag 0.2.0
+expect_refusal "the tag is there" "already"
+git tag --delete 0.2.0 >"$scratch/log"
+git tag 0.10.0
+expect_refusal "older than the last" "0.2.0 is older than 0.10.0"
+git tag --delete 0.10.0 >"$scratch/log"
+git tag 0.2.1-beta.1
+expect_refusal "older than a prerelease" "0.2.0 is older than 0.2.1-beta.1"
+expect "nothing was run for a refusal" 0 nothing ran
+
+fresh
+FAIL="test" expect_refusal "failing tests" "make test failed"
+expect "failing tests: that was all" 0 test ran
+git tag 0.2.0-rc.1
+FAIL=api expect_refusal "a break in the same minor version" "needs a new major version"
+git tag --delete 0.2.0-rc.1 >"$scratch/log"
+git tag 0.1.7
+FAIL=api expect "a break in a new minor version before 1.0.0" 0 "tagged" scripts/release.sh 0.2.0
+
+fresh
+say_version 1.3.0 && commit
+git tag 1.2.0
+FAIL=api expect_refusal "a break in a minor version" "needs a new major version" 1.3.0
+say_version 2.0.0 && commit
+FAIL=api expect "a break in a major version" 0 "tagged" scripts/release.sh 2.0.0
+
+fresh
+git tag 0.2.0-rc.1
+expect "a dry run" 0 "can be made" scripts/release.sh --dry-run 0.2.0
+expect "a dry run makes no tag" 0 "[0.2.0-rc.1]" echo "[$(git tag --list)]"
+expect "a dry run builds nothing" 0 nothing ran
+expect "a version" 0 "as 0.2.0" scripts/release.sh 0.2.0
+expect "a version is tested and compared" 0 "test api" ran
+expect "its tag has the section of the changelog" 0 "- It works." git tag --list -n9 0.2.0
+expect "its tag is annotated" 0 "tag" git cat-file -t 0.2.0
+
+# scripts/api.sh, where swift says which arguments it got.
+fresh
+# shellcheck disable=SC2016 # the script expands these
+printf '#!/bin/sh\necho "swift got $*"\nexit "${SWIFT_STATUS:-0}"\n' >"$scratch/swift" && chmod +x "$scratch/swift"
+export SWIFT=$scratch/swift
+expect "no version yet" 0 "no version tag" scripts/api.sh
+git tag v0.1 && git tag nightly
+expect "other tags are no versions" 0 "no version tag" scripts/api.sh
+git tag 0.9.0 && git tag 0.10.0 && git tag 0.10.0-rc.1
+expect "the newest version" 0 "diagnose-api-breaking-changes 0.10.0 " scripts/api.sh
+SWIFT_STATUS=1 expect "a break" 1 "break programs written for 0.10.0" scripts/api.sh
+git checkout --quiet -b side && git commit --quiet --allow-empty -m "Aside" && git tag 0.11.0
+git checkout --quiet main
+expect "a version of another branch" 0 "diagnose-api-breaking-changes 0.10.0 " scripts/api.sh
+echo "API breakage: func f() has been removed" >scripts/api-allowed.txt
+expect "what is allowed is passed on" 0 "--breakage-allowlist-path scripts/api-allowed.txt" scripts/api.sh
+
+cd "$root"
+expect "Benchmarks/compare.py" 0 OK python3 -B Benchmarks/compare_tests.py
+
+echo "test-scripts: $passed cases passed, $failed failed"
+[ "$failed" -eq 0 ]
