@@ -1,3 +1,5 @@
+package import HTTPCaching
+
 extension TieredCache {
     /// Answers like ``response(for:)``, but asks the origin in pieces of our own shape.
     ///
@@ -13,7 +15,7 @@ extension TieredCache {
         for request: CacheRequest,
         deadline: Duration = .seconds(30)
     ) async throws(CacheError) -> CacheResponse {
-        try await engine.streamedResponse(for: request, deadline: deadline)
+        try await responder.streamedResponse(for: request, deadline: deadline)
     }
 
     /// Opens a reader over an entry that is held, by its key alone.
@@ -35,7 +37,7 @@ extension TieredCache {
         guard request.key == key else {
             throw CacheError(.notCached, "the entry under \(key.redacted) is no answer to GET")
         }
-        return try await engine.reader(for: request, at: 0, certainTo: nil, options)
+        return try await ReaderOpener(responder, request, options).reader()
     }
 
     /// A reader for callers that block; asks nobody before it is opened or read.
@@ -49,8 +51,48 @@ extension TieredCache {
         options: ReaderOptions = ReaderOptions()
     ) -> BlockingReader {
         BlockingReader(request, options, time: engine.time) {
-            [engine] () async throws(CacheError) in
-            try await engine.reader(for: request, at: 0, certainTo: nil, options)
+            [responder] () async throws(CacheError) in
+            try await ReaderOpener(responder, request, options).reader()
         }
+    }
+
+    /// What answers a request at once, without waiting for anything; counted as a hit.
+    ///
+    /// Synchronous, and never blocks on the disk.
+    ///
+    /// - Parameters:
+    ///   - repeated: what is wanted.
+    ///   - range: which bytes of it; nil for all.
+    /// - Returns: nil, whatever the reason; then ``response(for:)`` answers.
+    package func immediateHit(
+        _ repeated: RepeatedRequest,
+        range: ByteRangeSpec?
+    ) -> ImmediateHit? {
+        responder.hit(repeated, range)
+    }
+
+    /// Bytes of a certain body that is held, read on the threads that may wait.
+    ///
+    /// For the rest of an answer that ``immediateHit(_:range:)`` has begun.
+    ///
+    /// - Parameters:
+    ///   - range: which bytes.
+    ///   - target: whose.
+    ///   - generation: the number of the body.
+    /// - Returns: nil if the cache has another body by now, or none.
+    /// - Throws: `.localStorage`.
+    package func heldBytes(
+        _ range: Range<Int64>,
+        of target: TargetURI,
+        generation: UInt64
+    ) async throws(CacheError) -> ResponseBody? {
+        let key = CacheKey(target)
+        guard let entry = try await engine.storage.entry(for: key, isUse: true),
+            entry.generation == generation
+        else { return nil }
+        let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)
+        return ResponseBody(
+            EntryReader(EntryOpening(entry: entry, storage: engine.storage), wanted)
+        )
     }
 }

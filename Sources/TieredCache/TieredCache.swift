@@ -15,6 +15,8 @@ public import FoundationEssentials
 /// ```
 public final class TieredCache: Sendable {
     let engine: Engine
+    /// What the engine answers with, at hand for hits.
+    let responder: Responder
     /// The download jobs.
     let center: DownloadCenter
 
@@ -28,9 +30,10 @@ public final class TieredCache: Sendable {
     /// - Parameter configuration: limits, directory and policies; a copy is kept.
     /// - Throws: `.invalidArgument` for limits that make no sense; `.localStorage` on a machine whose
     ///   libcrypto has no MD5 or no SHA-256, neither for the process nor in its default provider.
-    public init(_ configuration: Configuration = Configuration()) throws(CacheError) {
-        engine = try Engine(configuration)
-        center = DownloadCenter(engine)
+    public convenience init(
+        _ configuration: Configuration = Configuration()
+    ) throws(CacheError) {
+        try self.init(configuration, parts: EngineParts())
     }
 
     /// Opens the cache on a test's own file system.
@@ -49,7 +52,8 @@ public final class TieredCache: Sendable {
         parts: EngineParts
     ) throws(CacheError) {
         engine = try Engine(configuration, parts: parts)
-        center = DownloadCenter(engine)
+        responder = engine.responder
+        center = DownloadCenter(responder, configuration)
     }
 
     /// Why the disk tier cannot be used or written at present; nil if it can.
@@ -105,7 +109,7 @@ extension TieredCache {
     /// - Throws: `.notCached` where the policy forbids the origin, `.originFailed`, `.timedOut`,
     ///   `.rangeNotSatisfiable`, `.cancelled`.
     public func response(for request: CacheRequest) async throws(CacheError) -> CacheResponse {
-        try await engine.response(for: request)
+        try await responder.response(for: request)
     }
 
     /// The answer to a request of another client, by the rules for an intermediary (RFC 9111).
@@ -120,7 +124,7 @@ extension TieredCache {
     /// - Throws: `.originFailed` (502 in HTTP's words), `.timedOut` (504), `.cancelled`,
     ///   `.shutDown`.
     public func relay(_ request: RelayRequest) async throws(CacheError) -> RelayResponse {
-        try await engine.relay(request)
+        try await Relay(request, responder).response()
     }
 
     /// The bytes of a whole answer, or of the range that the request names, in one piece.
@@ -132,8 +136,8 @@ extension TieredCache {
     /// - Returns: the bytes.
     /// - Throws: what ``response(for:)`` throws, and `.httpStatus` for a status of 400 or more.
     public func data(for request: CacheRequest) async throws(CacheError) -> Data {
-        if let bytes = engine.memoryHit(request) { return bytes }
-        return try await engine.data(for: request)
+        if let bytes = responder.memoryHit(request) { return bytes }
+        return try await responder.data(for: request)
     }
 
     /// The bytes of a URL in one piece; see ``data(for:)-(CacheRequest)``.
@@ -152,7 +156,7 @@ extension TieredCache {
         for request: CacheRequest,
         range: Range<Int64>? = nil
     ) async throws(CacheError) -> ResponseBody {
-        try await engine.bytes(for: request, range: range)
+        try await responder.bytes(for: request, range: range)
     }
 
     /// The bytes under a key if the memory tier holds them and they are fresh.
@@ -161,11 +165,11 @@ extension TieredCache {
     ///
     /// - Parameter request: what is wanted; make it once, for its key is hashed when it is made.
     /// - Returns: the bytes, or nil, whatever the reason.
-    public func cachedData(for request: CacheRequest) -> Data? { engine.memoryHit(request) }
+    public func cachedData(for request: CacheRequest) -> Data? { responder.memoryHit(request) }
 
     /// Whether everything that a request wants is held and may be used without the origin.
     public func contains(_ request: CacheRequest) async -> Bool {
-        await engine.contains(request)
+        await responder.contains(request)
     }
 
     /// A file with exactly the complete body, for a player or another program.
@@ -177,7 +181,7 @@ extension TieredCache {
     /// - Returns: the file, or nil if the body is not held completely.
     /// - Throws: `.localStorage`, `.notOwner`.
     public func fileURL(for request: CacheRequest) async throws(CacheError) -> URL? {
-        try await engine.fileURL(for: request.key)
+        try await engine.storage.fileURL(for: request.key)
     }
 
     /// Fetches and stores without delivering; the entry is the first to go until it is used.
@@ -193,7 +197,7 @@ extension TieredCache {
         _ request: CacheRequest,
         bytes: Int64? = nil
     ) async throws(CacheError) -> PrefetchResult {
-        try await engine.prefetch(request, bytes: bytes)
+        try await BeginningFetch(responder, request, bytes: bytes).run()
     }
 }
 
@@ -218,7 +222,8 @@ extension TieredCache {
         certainTo end: Int64? = nil,
         options: ReaderOptions = ReaderOptions()
     ) async throws(CacheError) -> CacheReader {
-        try await engine.reader(for: request, at: offset, certainTo: end, options)
+        try await ReaderOpener(responder, request, options)
+            .reader(at: offset, certainTo: end)
     }
 }
 
@@ -227,7 +232,7 @@ extension TieredCache {
 extension TieredCache {
     /// A request to be started, made more or less urgent, or cancelled by hand.
     public func operation(for request: CacheRequest) -> RequestOperation {
-        RequestOperation(engine.operation(for: request))
+        RequestOperation(responder.operation(for: request))
     }
 
     /// Starts no further downloads until ``resumeDownloads()``; those that run go on.
@@ -259,7 +264,7 @@ extension TieredCache {
         for request: CacheRequest,
         contentType: String? = nil
     ) async throws(CacheError) {
-        try await engine.store(data, for: request, contentType: contentType)
+        try await engine.storage.store(data, for: request, contentType: contentType)
     }
 
     /// Removes an entry from both tiers; who reads it goes on reading.

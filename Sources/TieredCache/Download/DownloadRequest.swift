@@ -119,7 +119,7 @@ package struct DownloadRequest: Hashable, Sendable {
 
     /// The client's own head, but for what belongs to its connection and what we ask ourselves.
     private static func relayedHead(_ kind: RequestKind, plan: DownloadPlan) -> HTTPRequest {
-        // What ends at this hop was taken away when the request came (`Engine.relay`).
+        // What ends at this hop was taken away when the request came (`Relay.init`).
         var fields = plan.fields
         for name in relayedOwnFields { fields[name] = nil }
         if kind != .full {

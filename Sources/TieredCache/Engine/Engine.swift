@@ -1,25 +1,14 @@
 import HTTPCaching
 import Logging
 
-/// What the operations of one cache share: the tiers, the queue, the transport, the recorder.
+/// Opens the parts of one cache, and closes them: the tiers, the transport, the queue, the recorder.
 final class Engine: Sendable {
-    let configuration: Configuration
-    let rules: CacheRules
     let storage: Storage
     let origins: Origins
     let transfers: Transfers
-    /// Where lookups and reads may block on the disk.
-    let io: IOExecutor
-    /// Where downloads run, and everything that writes: what waits here for a lock or for room keeps
-    /// no lookup waiting (invariant 12).
-    let writers: IOExecutor
+    let responder: Responder
     let time: any TimeSource
     let recorder: Recorder
-    let judge: ReuseJudge
-    let responses: ResponseFactory
-
-    /// The keys whose responses are being validated in the background.
-    let revalidations = Guarded<Set<CacheKey>>([])
 
     /// Opens the tiers.
     ///
@@ -27,24 +16,17 @@ final class Engine: Sendable {
     ///   - configuration: limits, directory and policies.
     ///   - parts: the machine's, unless a test has its own.
     /// - Throws: `.invalidArgument`; `.localStorage` where libcrypto lacks MD5 or SHA-256.
-    init(
-        _ configuration: Configuration,
-        parts: EngineParts = EngineParts()
-    ) throws(CacheError) {
+    init(_ configuration: Configuration, parts: EngineParts) throws(CacheError) {
         try configuration.validate()
         try MD5.requireAlgorithms()
-        self.configuration = configuration
         time = configuration.timeSource
-        rules = CacheRules(
+        let rules = CacheRules(
             isShared: configuration.isShared,
             applicationLifetime: configuration.applicationLifetime
         )
-        io = parts.makeExecutor("tc-io")
-        writers = parts.makeExecutor("tc-write")
+        let (io, writers) = (parts.makeExecutor("tc-io"), parts.makeExecutor("tc-write"))
         origins = try Origins(configuration, rules: rules, jitter: parts.jitter)
         recorder = Recorder(configuration, writers: writers)
-        judge = ReuseJudge(rules: rules, time: configuration.timeSource)
-        responses = ResponseFactory(time: configuration.timeSource, recorder: recorder)
         storage = try Storage(
             configuration,
             parts: parts,
@@ -54,6 +36,7 @@ final class Engine: Sendable {
             recorder: recorder
         )
         transfers = Transfers(configuration, storage: storage, origins: origins)
+        responder = Responder(storage: storage, transfers: transfers)
     }
 
     /// How long downloads and connections may take to end, and then the directory to be closed.
@@ -75,8 +58,8 @@ final class Engine: Sendable {
             await origins.transport.shutdown()
             await storage.awaitStop()
         }
-        let hasClosed = await finishing(within: Self.patience.closing, time) { [storage, writers] in
-            await writers.run { storage.disk.close() }
+        let hasClosed = await finishing(within: Self.patience.closing, time) { [storage] in
+            await storage.writers.run { storage.disk.close() }
         }
         if !hasEnded || !hasClosed {
             recorder.logger.warning("the cache was left before everything had ended")

@@ -10,11 +10,13 @@ final class DownloadCenter: Sendable {
         var isLoaded = false
     }
 
-    let engine: Engine
+    private let responder: Responder
+    private let configuration: Configuration
     private let state = Guarded(State())
 
-    init(_ engine: Engine) {
-        self.engine = engine
+    init(_ responder: Responder, _ configuration: Configuration) {
+        self.responder = responder
+        self.configuration = configuration
     }
 
     /// Every job that is not forgotten, in the order of submission.
@@ -54,11 +56,20 @@ final class DownloadCenter: Sendable {
         let record = JobRecord(
             id: .random(),
             request: request,
-            created: engine.time.wallTime(),
-            secretFields: engine.configuration.secretFields
+            created: responder.time.wallTime(),
+            secretFields: configuration.secretFields
         )
-        let job = DownloadJob(record, request: request, engine: engine)
+        let job = job(record, request)
         return state.withLock { $0.insert(job, for: request.key) }
+    }
+
+    private func job(_ record: JobRecord, _ request: CacheRequest) -> DownloadJob {
+        DownloadJob(
+            record,
+            request: request,
+            responder: responder,
+            maximumSegments: configuration.maximumSegments
+        )
     }
 
     /// Ends all runs and all writing; what ran was meant to continue.
@@ -70,24 +81,26 @@ final class DownloadCenter: Sendable {
     }
 
     func requireOwnership() throws(CacheError) {
-        guard let store = engine.storage.disk.openStore, case .guest = store.access else { return }
+        guard let store = responder.storage.disk.openStore, case .guest = store.access else {
+            return
+        }
         try store.requireOwner()
     }
 
     private func load() async throws(CacheError) {
         if state.withLock({ $0.isLoaded }) { return }
-        guard let store = engine.storage.disk.openStore else { return }
-        let records = try await engine.writers.run { () throws(CacheError) in
+        guard let store = responder.storage.disk.openStore else { return }
+        let records = try await responder.storage.writers.run { () throws(CacheError) in
             try JobStore(store).load()
         }
         var found: [(DownloadJob, CacheKey)] = []
         for record in records {
             do throws(CacheError) {
                 let request = try record.request()
-                found.append((DownloadJob(record, request: request, engine: engine), request.key))
+                found.append((job(record, request), request.key))
             } catch {
                 // Made by hand, or by a version that knew more: left alone on disk.
-                engine.recorder.logger.warning("job \(record.id) cannot be read: \(error)")
+                responder.recorder.logger.warning("job \(record.id) cannot be read: \(error)")
             }
         }
         state.withLock { state in

@@ -24,14 +24,21 @@ final class DownloadJob: Sendable {
     private static let reportInterval = Duration.milliseconds(100)
 
     let id: DownloadID
-    let engine: Engine
+    private let responder: Responder
+    private let maximumSegments: Int
     private let state: Guarded<State>
 
     /// Makes a job that nothing has been done for yet; `request` has its credentials, if they are
     /// known.
-    init(_ record: JobRecord, request: CacheRequest, engine: Engine) {
+    init(
+        _ record: JobRecord,
+        request: CacheRequest,
+        responder: Responder,
+        maximumSegments: Int
+    ) {
         id = record.id
-        self.engine = engine
+        self.responder = responder
+        self.maximumSegments = maximumSegments
         var status = DownloadStatus(
             id: record.id,
             url: record.url,
@@ -47,7 +54,7 @@ final class DownloadJob: Sendable {
                 record: record,
                 request: request,
                 status: status,
-                lastReport: engine.time.monotonicTime()
+                lastReport: responder.time.monotonicTime()
             )
         )
     }
@@ -57,6 +64,7 @@ final class DownloadJob: Sendable {
         for watcher in state.withLock({ $0.watchers.values.map { $0 } }) { watcher.finish() }
     }
 
+    private var storage: Storage { responder.storage }
     var status: DownloadStatus { state.withLock { $0.status } }
     var request: CacheRequest { state.withLock { $0.request } }
     var isForgotten: Bool { state.withLock { $0.machine.isForgotten } }
@@ -112,14 +120,14 @@ final class DownloadJob: Sendable {
     func lookAtEntry() async {
         let key = request.key
         do throws(CacheError) {
-            guard let entry = try await engine.storage.summary(of: key) else { return }
+            guard let entry = try await storage.summary(of: key) else { return }
             state.withLock { state in
                 guard !state.machine.hasDriver else { return }
                 state.status.bytes = entry.heldBytes
                 state.status.total = entry.length
             }
         } catch {
-            engine.recorder.didFailToLookUp(key, error)
+            responder.recorder.didFailToLookUp(key, error)
         }
     }
 
@@ -145,7 +153,7 @@ final class DownloadJob: Sendable {
 
     /// At most ten reports a second, and never a last one that is left out.
     private func report(isForced: Bool = false) {
-        let now = engine.time.monotonicTime()
+        let now = responder.time.monotonicTime()
         let isLater = state.withLock { state -> Bool in
             guard isForced || state.lastReport.duration(to: now) >= Self.reportInterval else {
                 defer { state.hasLateReport = true }
@@ -158,7 +166,7 @@ final class DownloadJob: Sendable {
             return false
         }
         guard isLater else { return }
-        Task { [weak self, time = engine.time] in
+        Task { [weak self, time = responder.time] in
             do {
                 try await time.sleep(for: Self.reportInterval)
             } catch {
@@ -221,23 +229,23 @@ final class DownloadJob: Sendable {
 
     /// A record that cannot be written costs the job its memory, not its bytes.
     private func save() async {
-        await engine.writers.run { [self] in
-            guard let store = engine.storage.disk.openStore else { return }
+        await storage.writers.run { [self] in
+            guard let store = storage.disk.openStore else { return }
             do throws(CacheError) {
                 try JobStore(store).save(id) {
                     state.withLock { $0.machine.isForgotten ? nil : $0.record }
                 }
             } catch {
-                engine.recorder.didFailToStore(request.key, request.target, error)
+                responder.recorder.didFailToStore(request.key, request.target, error)
             }
         }
     }
 
     private func dropBytes() async {
         do throws(CacheError) {
-            _ = try await engine.storage.remove(request.key)
+            _ = try await storage.remove(request.key)
         } catch {
-            engine.recorder.didFailToStore(request.key, request.target, error)
+            responder.recorder.didFailToStore(request.key, request.target, error)
         }
     }
 
@@ -283,25 +291,25 @@ final class DownloadJob: Sendable {
             self?.didNotice(notice, run)
             told?(notice)
         }
-        let operation = engine.operation(for: request)
+        let operation = responder.operation(for: request)
         state.withLock { $0.operation = operation }
         let response = try await operation.value()
         try response.requireSuccess(of: request)
-        var books = JobBooks(start: response.range.lowerBound, now: engine.time.monotonicTime())
+        var books = JobBooks(start: response.range.lowerBound, now: responder.time.monotonicTime())
         await note(response, &books, run)
         let segments = JobSegments(
-            engine.transfers,
-            count: engine.configuration.maximumSegments,
+            responder.transfers,
+            count: maximumSegments,
             request,
             response
         )
         defer { segments.cancel() }
-        var checkpoints = JobCheckpoints(now: engine.time.monotonicTime())
+        var checkpoints = JobCheckpoints(now: responder.time.monotonicTime())
         while let chunk = try await response.body.source.next() {
             books.position += Int64(chunk.count)
             await note(response, &books, run)
             guard request.isPinned,
-                checkpoints.isDue(at: books.position, now: engine.time.monotonicTime())
+                checkpoints.isDue(at: books.position, now: responder.time.monotonicTime())
             else { continue }
             await checkpoint(response.body.source.storageKey ?? request.key)
         }
@@ -312,7 +320,7 @@ final class DownloadJob: Sendable {
     }
 
     private func note(_ response: CacheResponse, _ books: inout JobBooks, _ run: Int) async {
-        let now = engine.time.monotonicTime()
+        let now = responder.time.monotonicTime()
         let news = books.didReach(fromOrigin: response.bytesFromOrigin, now: now)
         state.withLock { state in
             state.record.bytesFromOrigin += news
@@ -329,12 +337,12 @@ final class DownloadJob: Sendable {
 
     /// Makes sure that no power cut takes away what has arrived by now.
     private func checkpoint(_ key: CacheKey) async {
-        await engine.writers.run { [self] in
+        await storage.writers.run { [self] in
             do throws(CacheError) {
-                try engine.storage.disk.openStore?.entry(for: key, isUse: false)?.checkpoint()
+                try storage.disk.openStore?.entry(for: key, isUse: false)?.checkpoint()
             } catch {
                 // The bytes are there all the same; only a power cut could take them.
-                engine.recorder.didFailToStore(request.key, request.target, error)
+                responder.recorder.didFailToStore(request.key, request.target, error)
             }
         }
     }

@@ -140,23 +140,3 @@ struct DownloadOperation: Sendable {
         )
     }
 }
-
-extension CacheRequest {
-    /// What is remembered of the request beside its answer.
-    func storedOrigin(finalTarget: TargetURI? = nil) -> StoredResponse.Origin {
-        StoredResponse.Origin(
-            method: method.rawValue,
-            url: target.string,
-            finalURL: finalTarget == target ? nil : finalTarget?.string,
-            keyName: keyName
-        )
-    }
-
-    /// How the disk tier is to treat the entry.
-    var entryClass: DiskEntryClass {
-        var result: DiskEntryClass = []
-        if isPinned { result.insert(.pinned) }
-        if isPrefetch { result.insert(.prefetched) }
-        return result
-    }
-}

@@ -14,11 +14,11 @@ public final class Prefetcher: Sendable {
         var tasks: [CacheKey: Task<Void, Never>] = [:]
     }
 
-    private let engine: Engine
+    private let responder: Responder
     let state: Guarded<State>
 
-    init(_ engine: Engine, options: PrefetchOptions) {
-        self.engine = engine
+    init(_ responder: Responder, options: PrefetchOptions) {
+        self.responder = responder
         state = Guarded(State(planner: PrefetchPlanner(options: options)))
     }
 
@@ -67,18 +67,17 @@ public final class Prefetcher: Sendable {
     }
 
     private func fetch(_ request: CacheRequest, _ bytes: Int64) -> Task<Void, Never> {
-        let engine = engine
-        return Task { [weak self] in
+        Task { [weak self, responder] in
             let end: End
             do throws(CacheError) {
                 let key = request.key
-                let result = try await engine.prefetch(request, bytes: bytes) {
-                    [weak self] wanted in
+                let fetch = try BeginningFetch(responder, request, bytes: bytes)
+                let result = try await fetch.run { [weak self] wanted in
                     self?.state.withLock { $0.planner.didReachTail(key, wanting: wanted) } ?? 0
                 }
                 end = .fetched(result.bytesFromCache + result.bytesFromOrigin)
             } catch {
-                engine.recorder.logger.debug(
+                responder.recorder.logger.debug(
                     "not prefetched",
                     metadata: [
                         LogKeys.url: "\(request.target.redacted)",
@@ -87,7 +86,9 @@ public final class Prefetcher: Sendable {
                 )
                 // What a disk has refused came all the same.
                 let isOfDisk = error.code == .localStorage
-                end = .failed(held: isOfDisk ? nil : await Self.held(of: request.key, engine))
+                end = .failed(
+                    held: isOfDisk ? nil : await Self.held(of: request.key, responder.storage)
+                )
             }
             self?.didEnd(request.key, end)
         }
@@ -100,9 +101,9 @@ public final class Prefetcher: Sendable {
         case failed(held: Int64?)
     }
 
-    private static func held(of key: CacheKey, _ engine: Engine) async -> Int64? {
+    private static func held(of key: CacheKey, _ storage: Storage) async -> Int64? {
         do throws(CacheError) {
-            return try await engine.storage.summary(of: key)?.heldBytes ?? 0
+            return try await storage.summary(of: key)?.heldBytes ?? 0
         } catch {
             return nil
         }
@@ -125,6 +126,6 @@ extension TieredCache {
     /// - Parameter options: how much, and when.
     /// - Returns: the prefetcher, idle.
     public func prefetcher(options: PrefetchOptions = PrefetchOptions()) -> Prefetcher {
-        Prefetcher(engine, options: options)
+        Prefetcher(responder, options: options)
     }
 }

@@ -7,8 +7,34 @@ struct WantedRange: Hashable, Sendable {
     /// The offset after the last byte; nil: to an end that is not known yet.
     var end: Int64?
 
+    /// To `Int64.max` where the end is not known.
+    var bytes: Range<Int64> { start..<(end ?? .max) }
+
     /// How many bytes there are, as far as the end is known.
     var count: Int { Int((end ?? start) - start) }
+
+    /// What was asked for, as far as that can be told; nil where not one byte of it exists, and for the last
+    /// bytes of something of unknown length.
+    init?(_ spec: ByteRangeSpec?, completeLength: Int64?) {
+        switch (spec, completeLength) {
+        case (nil, _):
+            self.init(start: 0, end: completeLength)
+        case (let spec?, let length?):
+            guard let range = spec.resolved(completeLength: length) else { return nil }
+            self.init(start: range.lowerBound, end: range.upperBound)
+        case (.bounded(let range)?, nil):
+            self.init(start: range.lowerBound, end: range.upperBound)
+        case (.openEnded(let start)?, nil):
+            self.init(start: start, end: nil)
+        case (.suffix?, nil):
+            return nil
+        }
+    }
+
+    init(start: Int64, end: Int64?) {
+        self.start = start
+        self.end = end
+    }
 
     /// Resolves what was asked for against what is known.
     ///
@@ -18,16 +44,13 @@ struct WantedRange: Hashable, Sendable {
         _ request: CacheRequest,
         completeLength: Int64?
     ) throws(CacheError) -> WantedRange? {
-        guard let spec = request.range else { return WantedRange(start: 0, end: completeLength) }
-        guard let completeLength else { return unresolved(spec) }
-        guard let range = spec.resolved(completeLength: completeLength) else {
-            throw CacheError(
-                .rangeNotSatisfiable,
-                "bytes \(spec.fieldValue) of \(request.target.redacted) do not exist: "
-                    + "it has \(completeLength) bytes"
-            )
-        }
-        return WantedRange(start: range.lowerBound, end: range.upperBound)
+        if let wanted = WantedRange(request.range, completeLength: completeLength) { return wanted }
+        guard let completeLength, let spec = request.range else { return nil }
+        throw CacheError(
+            .rangeNotSatisfiable,
+            "bytes \(spec.fieldValue) of \(request.target.redacted) do not exist: "
+                + "it has \(completeLength) bytes"
+        )
     }
 
     /// Resolves what was asked for against a response that came through as it is.
@@ -42,13 +65,5 @@ struct WantedRange: Hashable, Sendable {
             return try resolve(request, completeLength: completeLength)
         }
         return WantedRange(start: 0, end: completeLength)
-    }
-
-    private static func unresolved(_ spec: ByteRangeSpec) -> WantedRange? {
-        switch spec {
-        case .bounded(let range): WantedRange(start: range.lowerBound, end: range.upperBound)
-        case .openEnded(let start): WantedRange(start: start, end: nil)
-        case .suffix: nil
-        }
     }
 }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import HTTPCaching
+import HTTPTypes
 import SystemPackage
 
 // What the application does with entries without the origin.
@@ -12,29 +13,73 @@ extension Storage {
         return try await writers.run { () throws(CacheError) in try body(try disk.store()) }
     }
 
-    /// Keeps a whole response in both tiers.
+    /// Keeps what the application has as the whole answer to a request, in both tiers.
     func store(
         _ data: Data,
-        _ head: StoredResponse,
-        for key: CacheKey,
-        class: DiskEntryClass
+        for request: CacheRequest,
+        contentType: String?
     ) async throws(CacheError) {
-        memory.insert(MemoryEntry(head: head, body: data), forKey: key)
+        let head = head(of: data, for: request, contentType: contentType)
+        memory.insert(MemoryEntry(head: head, body: data), forKey: request.key)
         guard hasDirectory else { return }
         try await withStore { (store) throws(CacheError) in
             try data.withBytes { (bytes) throws(CacheError) in
-                try store.store(bytes, for: key, metadata: head.encoded(), class: `class`)
+                try store.store(
+                    bytes,
+                    for: request.key,
+                    metadata: head.encoded(),
+                    class: request.entryClass
+                )
             }
         }
-        recorder.didStore(key, .disk, bytes: Int64(data.count))
+        recorder.didStore(request.key, .disk, bytes: Int64(data.count))
     }
 
-    /// Pins an entry, and what is stored under a key by now.
-    func pin(_ entry: DiskEntry?, _ key: CacheKey) async throws(CacheError) {
-        try await withStore { (store) throws(CacheError) in
-            // Of another flight, it may have no name yet.
-            if let entry, !entry.isPinned { try entry.setPinned(true) }
-            _ = try store.setPinned(true, key)
+    private func head(
+        of data: Data,
+        for request: CacheRequest,
+        contentType: String?
+    ) -> StoredResponse {
+        let now = time.wallTime()
+        var fields: HTTPFields = [.date: HTTPDate.format(now)]
+        fields[.contentType] = contentType
+        fields[.contentLength] = String(data.count)
+        // Without a lifetime of the application's, it is fresh until it is removed.
+        let lifetime = rules.applicationLifetime?.components.seconds ?? Int64(Int32.max)
+        fields[.cacheControl] = "max-age=\(lifetime)"
+        return StoredResponse(
+            status: 200,
+            fields: fields,
+            requestTime: now,
+            responseTime: now,
+            origin: request.storedOrigin(),
+            flags: .storedByApplication
+        )
+    }
+
+    /// Pins what answers a request that asks for it, since only new entries are born pinned, and what is
+    /// stored under its key by then.
+    ///
+    /// That it cannot be done is counted and told as an event; the bytes are delivered all the same.
+    ///
+    /// - Parameters:
+    ///   - entry: what answers; nil where the answer went past the disk. What is stored stays then, and
+    ///     is what the pin is for.
+    ///   - request: what may ask for a pin.
+    /// - Returns: why it cannot be pinned.
+    @discardableResult
+    func keepPin(_ entry: DiskEntry?, _ request: CacheRequest) async -> CacheError? {
+        guard request.isPinned, request.isCacheable, hasDirectory else { return nil }
+        do throws(CacheError) {
+            try await withStore { (store) throws(CacheError) in
+                // Of another flight, it may have no name yet.
+                if let entry, !entry.isPinned { try entry.setPinned(true) }
+                _ = try store.setPinned(true, request.key)
+            }
+            return nil
+        } catch {
+            recorder.didFailToStore(request.key, request.target, error)
+            return error
         }
     }
 
@@ -90,8 +135,10 @@ extension Storage {
         try await withStore { (store) throws(CacheError) in try store.setLimit(bytes) }
     }
 
-    func bodyPath(for key: CacheKey) async throws(CacheError) -> FilePath? {
-        try await withStore { (store) throws(CacheError) in try store.bodyPath(for: key) }
+    func fileURL(for key: CacheKey) async throws(CacheError) -> URL? {
+        try await withStore { (store) throws(CacheError) in
+            try store.bodyPath(for: key).map { URL(filePath: $0.string) }
+        }
     }
 
     func entries() async throws(CacheError) -> [EntrySummary] {
@@ -126,6 +173,26 @@ extension Storage {
     ) async throws(CacheError) -> Value? {
         guard let history = recorder.history else { return nil }
         return try await withStore { (store) throws(CacheError) in try body(history, store) }
+    }
+}
+
+extension CacheRequest {
+    /// What is remembered of the request beside its answer.
+    func storedOrigin(finalTarget: TargetURI? = nil) -> StoredResponse.Origin {
+        StoredResponse.Origin(
+            method: method.rawValue,
+            url: target.string,
+            finalURL: finalTarget == target ? nil : finalTarget?.string,
+            keyName: keyName
+        )
+    }
+
+    /// How the disk tier is to treat the entry.
+    var entryClass: DiskEntryClass {
+        var result: DiskEntryClass = []
+        if isPinned { result.insert(.pinned) }
+        if isPrefetch { result.insert(.prefetched) }
+        return result
     }
 }
 

@@ -13,7 +13,8 @@ final class Storage: Sendable {
     let time: any TimeSource
     /// Where lookups and reads may block on the disk.
     let io: IOExecutor
-    /// Where everything runs that writes.
+    /// Where downloads run, and everything that writes: what waits here for a lock or for room keeps
+    /// no lookup waiting (invariant 12).
     let writers: IOExecutor
     private let configuration: Configuration
     /// Reads the directory through, so that the first write need not.

@@ -204,7 +204,7 @@ struct ReaderContinuationTests {
                 var opening = request
                 opening.range = .bounded(0..<1 << 20)
                 opening.scope = ReaderScope(range: nil, options: Self.options)
-                let lookup = cache.engine.lookup(opening)
+                let lookup = cache.responder.lookup(opening)
                 let executor = IOExecutor(threads: 1)
                 look.begin()
                 async let answer = Task(executorPreference: executor) {

@@ -6,7 +6,7 @@ import HTTPTypes
 // Each is an entry of its own under a key made from that of the whole, as variants are, with its
 // bytes from 0 on. It answers requests for bytes inside it while it is fresh, and is replaced, never
 // completed.
-extension Engine {
+extension Responder {
     /// Answers with bytes of a part by itself.
     func response(from part: HeldPart, _ request: CacheRequest) -> CacheResponse {
         let length = part.entry.completeLength ?? 0
@@ -19,7 +19,8 @@ extension Engine {
         )
         let place = WantedRange(start: bytes.lowerBound - offset, end: bytes.upperBound - offset)
         let content = ResponseFactory.Content(
-            head: part.bytes == nil ? part.head : part.head.ofRepresentation(part.content, rules),
+            head: part.bytes == nil
+                ? part.head : part.head.ofRepresentation(part.content, judge.rules),
             completeLength: part.bytes == nil ? length : part.content.completeLength,
             wanted: WantedRange(start: bytes.lowerBound, end: bytes.upperBound),
             body: EntryReader(opening, place)

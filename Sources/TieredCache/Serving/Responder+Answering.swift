@@ -2,7 +2,7 @@ import FoundationEssentials
 import HTTPCaching
 
 // What a request is answered with from the tiers.
-extension Engine {
+extension Responder {
     /// Answers from a tier; what is missing is fetched while the body is read.
     func response(
         from held: HeldResponse,
@@ -67,7 +67,7 @@ extension Engine {
                 counted: request.countedInMemory(wanted, completeLength: held.completeLength)
             )
         case .disk(let entry):
-            let trouble = await keepPin(entry, request)
+            let trouble = await storage.keepPin(entry, request)
             return try await content(of: entry, head, wanted, request, trouble)
         }
     }
@@ -75,7 +75,7 @@ extension Engine {
     /// Whether what is missing of a response will be stored with it, as far as can be told before.
     private func takesBytes(_ held: HeldResponse) async -> Bool {
         guard let entry = held.diskEntry else { return true }
-        return await io.run { entry.checkFillable() }
+        return await storage.io.run { entry.checkFillable() }
     }
 
     /// Answers from a part that is still being fetched by somebody else's flight.
@@ -95,8 +95,42 @@ extension Engine {
             flight: flight
         )
         let content = try content(opening, held.head, wanted, request)
-        let trouble = await keepPin(entry, request)
+        let trouble = await storage.keepPin(entry, request)
         return responses.response(to: request, content, as: .disk, status, trouble: trouble)
+    }
+
+    /// Opens an entry for an answer: to be read through, or as a reader reads if that has asked.
+    ///
+    /// - Parameters:
+    ///   - opening: what is read.
+    ///   - head: what goes with it.
+    ///   - wanted: the bytes that the request is for.
+    ///   - request: what is answered.
+    /// - Returns: the answer; for a reader with all that it may come to.
+    /// - Throws: `.rangeNotSatisfiable`.
+    func content(
+        _ opening: EntryOpening,
+        _ head: StoredResponse,
+        _ wanted: WantedRange,
+        _ request: CacheRequest
+    ) throws(CacheError) -> ResponseFactory.Content {
+        let length = opening.entry.completeLength
+        var wanted = wanted
+        let body: EntryReader
+        if let scope = request.scope, head.status < 400,
+            let all = try request.wanted(in: scope, completeLength: length)
+        {
+            wanted = all
+            body = EntryReader(opening, from: request.range, all, scope)
+        } else {
+            body = EntryReader(opening, wanted)
+        }
+        return ResponseFactory.Content(
+            head: head,
+            completeLength: length,
+            wanted: wanted,
+            body: body
+        )
     }
 
     /// Reads a small whole body at once, which also promotes it; follows a large one.
@@ -145,7 +179,7 @@ extension Engine {
         let read: Int
         switch buffer.fill({ entry.readWithoutBlocking(at: 0, into: $0) }) {
         case .ready(let count) where count == length: read = count
-        default: read = await io.run { buffer.fill { entry.read(at: 0, into: $0) } }
+        default: read = await storage.io.run { buffer.fill { entry.read(at: 0, into: $0) } }
         }
         return read == length ? buffer.data(count: read) : nil
     }

@@ -3,21 +3,16 @@ import HTTPCaching
 import HTTPTypes
 
 // What goes to the client of a relayed request.
-extension Engine {
+extension Relay {
     /// An answer with its body, cut to what the client asked for.
-    func relayed(
-        _ response: CacheResponse,
-        _ answer: StoredAnswer,
-        _ request: RelayRequest
-    ) -> RelayResponse {
+    func relayed(_ response: CacheResponse, _ answer: StoredAnswer) -> RelayResponse {
         relayed(
             status: response.status,
             fields: response.fields,
             response.cacheStatus,
             completeLength: response.completeLength,
             body: response.body.source,
-            answer,
-            request
+            answer
         )
     }
 
@@ -27,8 +22,7 @@ extension Engine {
         _ cacheStatus: CacheStatus,
         completeLength: Int64?,
         body: any BodySource,
-        _ answer: StoredAnswer,
-        _ request: RelayRequest
+        _ answer: StoredAnswer
     ) -> RelayResponse {
         var (status, fields, body) = (status, fields, body)
         switch answer {
@@ -64,10 +58,7 @@ extension Engine {
     }
 
     /// `only-if-cached`, and nothing held that may be used (RFC 9111 §5.2.1.7).
-    func gatewayTimeout(
-        _ request: RelayRequest,
-        _ reason: ReuseDecision.Reason?
-    ) -> RelayResponse {
+    func gatewayTimeout(_ reason: ReuseDecision.Reason?) -> RelayResponse {
         let why: CacheStatus.ForwardReason =
             reason == nil ? .uriMiss : reason == .varyMiss ? .varyMiss : .stale
         let status = CacheStatus.forwarded(why, detail: "only-if-cached")
@@ -96,12 +87,12 @@ extension Engine {
                 requestTime: answer.requestTime,
                 responseTime: answer.responseTime,
                 isPersonal: answer.flags.contains(.personal),
-                rules: rules
+                rules: responder.judge.rules
             )
         } else {
             head.flags.insert(.invalidated)
         }
-        await storage.replaceHead(of: held, by: head)
+        await responder.storage.replaceHead(of: held, by: head)
     }
 }
 

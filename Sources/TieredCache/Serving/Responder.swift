@@ -3,8 +3,27 @@ import HTTPCaching
 import HTTPTypes
 import Logging
 
-// Requests from beginning to end.
-extension Engine {
+/// Answers requests: from what is stored, else with what the origin answers.
+final class Responder: Sendable {
+    let storage: Storage
+    let transfers: Transfers
+    let judge: ReuseJudge
+    let responses: ResponseFactory
+    let time: any TimeSource
+    let recorder: Recorder
+
+    /// The keys whose responses are being validated in the background.
+    private let revalidations = Guarded<Set<CacheKey>>([])
+
+    init(storage: Storage, transfers: Transfers) {
+        self.storage = storage
+        self.transfers = transfers
+        time = storage.time
+        recorder = storage.recorder
+        judge = ReuseJudge(rules: storage.rules, time: time)
+        responses = ResponseFactory(time: time, recorder: recorder)
+    }
+
     /// Answers a request by a lookup and, only if that did not answer, a download.
     func response(for request: CacheRequest) async throws(CacheError) -> CacheResponse {
         // What is to be pinned must be asked of the disk as well.
@@ -13,11 +32,8 @@ extension Engine {
         if !Task.isCancelled,
             let remainder = try lookup(request).immediateRemainder()
         {
-            return try await fetch(
-                request,
-                remainder,
-                OperationContext(priority: request.priority)
-            )
+            return try await Fetch(responder: self, request: request, remainder: remainder)
+                .response(OperationContext(priority: request.priority))
         }
         return try await operation(for: request).value()
     }
@@ -37,8 +53,9 @@ extension Engine {
                 }
             },
             download: { [self] (remainder, context) async throws(CacheError) in
-                let response = try await fetch(request, remainder, context)
-                if response.body.source.storageKey == nil { await keepPin(nil, request) }
+                let fetch = Fetch(responder: self, request: request, remainder: remainder)
+                let response = try await fetch.response(context)
+                if response.body.source.storageKey == nil { await storage.keepPin(nil, request) }
                 return response
             }
         )
@@ -62,87 +79,6 @@ extension Engine {
         case .underWay(let held, let entry, let wanted, let flight):
             return try await response(from: held, entry, wanted, sharing: flight, request)
         }
-    }
-
-    // MARK: Memory
-
-    /// The bytes, if the memory tier may answer; synchronous.
-    ///
-    /// The usual hit, a plain request for a fresh entry, asks no rule: what they said at an earlier
-    /// one holds until an instant that the entry knows.
-    func memoryHit(_ request: CacheRequest) -> Data? {
-        guard let entry = memoryEntry(request) else { return nil }
-        if request.isPlainGet, entry.isFresh(at: time.coarseWallTime()) {
-            recorder.didHitMemory(request.key, bytes: entry.body.count, isStale: false)
-            return entry.body
-        }
-        return memoryHit(entry, request)
-    }
-
-    private func memoryHit(_ entry: MemoryEntry, _ request: CacheRequest) -> Data? {
-        let now = time.wallTime()
-        guard entry.head.status < 400, let decision = reuse(entry, request, now) else { return nil }
-        guard let spec = request.range else {
-            recorder.didHit(request.key, .memory, decision, bytes: entry.body.count)
-            if request.isPlainGet { entry.noteFresh(at: now, for: decision.timeToLive) }
-            return entry.body
-        }
-        guard let range = spec.resolved(completeLength: Int64(entry.body.count)) else { return nil }
-        recorder.didHit(request.key, .memory, decision, bytes: range.count)
-        return entry.body.part(WantedRange(start: range.lowerBound, end: range.upperBound))
-    }
-
-    func memoryAnswer(_ request: CacheRequest) -> CacheResponse? {
-        guard let (entry, decision) = memoryLookup(request) else { return nil }
-        let length = Int64(entry.body.count)
-        let range = request.range.map { $0.resolved(completeLength: length) } ?? 0..<length
-        guard let range else { return nil }
-        let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)
-        let counted = request.countedInMemory(wanted, completeLength: length)
-        let content = ResponseFactory.Content(
-            head: entry.head,
-            completeLength: length,
-            wanted: wanted,
-            body: MemoryBody(
-                entry.body.part(wanted),
-                at: wanted.start,
-                generation: entry.generation
-            )
-        )
-        return responses.hit(
-            request,
-            content,
-            from: .memory,
-            as: decision.source(of: .memory, for: request),
-            decision,
-            counted: counted
-        )
-    }
-
-    private func memoryLookup(_ request: CacheRequest) -> (MemoryEntry, ReuseDecision)? {
-        guard let entry = memoryEntry(request),
-            let decision = reuse(entry, request, time.wallTime())
-        else { return nil }
-        return (entry, decision)
-    }
-
-    /// What memory holds for a request that it may answer.
-    @inline(__always)
-    private func memoryEntry(_ request: CacheRequest) -> MemoryEntry? {
-        guard request.mayBeAnsweredAtOnce,
-            let entry = storage.memory.entry(forKey: request.key), !entry.isForClientsOnly
-        else { return nil }
-        return entry
-    }
-
-    /// What the rules say, if it is to use the entry; anything else takes the long way.
-    private func reuse(
-        _ entry: MemoryEntry,
-        _ request: CacheRequest,
-        _ now: WallTime
-    ) -> ReuseDecision? {
-        let decision = judge.decision(about: entry.head, for: request, at: now)
-        return decision.action == .use ? decision : nil
     }
 
     // MARK: Whole bodies
@@ -191,6 +127,38 @@ extension Engine {
         return response.body
     }
 
+    /// Answers like ``response(for:)``, but asks the origin in pieces of our own shape.
+    ///
+    /// A consumer that leaves in the middle, as players do, has then cost little more than it read.
+    func streamedResponse(
+        for request: CacheRequest,
+        deadline: Duration
+    ) async throws(CacheError) -> CacheResponse {
+        guard let opening = FirstRange.ofReader(for: request.range), request.method == .get else {
+            return try await response(for: request)
+        }
+        var options = ReaderOptions()
+        options.deadline = deadline
+        var first = request
+        first.range = .bounded(opening)
+        first.scope = ReaderScope(range: request.range, options: options)
+        let response: CacheResponse
+        do throws(CacheError) {
+            response = try await self.response(for: first)
+        } catch {
+            // An empty body has no first byte to ask for.
+            guard error.code == .rangeNotSatisfiable, opening.lowerBound == 0 else { throw error }
+            return try await self.response(for: request)
+        }
+        guard response.status.code < 400 else { return response }
+        let wanted = try WantedRange.resolve(request, completeLength: response.completeLength)
+        // What does not come from an entry is asked for as a whole.
+        guard let wanted, response.range == (wanted.start, wanted.end) else {
+            return try await self.response(for: request)
+        }
+        return response
+    }
+
     func contains(_ request: CacheRequest) async -> Bool {
         if memoryLookup(request) != nil { return true }
         var request = request
@@ -215,7 +183,7 @@ extension Engine {
         request.priority = .background
         request.range = nil
         let hasValidator = held.head.facts.hasValidator
-        let remainder = Remainder(
+        let remainder = LookupOperation.Remainder(
             task: hasValidator ? .validate : .fetch,
             reason: .stale,
             held: hasValidator ? held : nil
@@ -223,8 +191,11 @@ extension Engine {
         Task { [request] in
             defer { revalidations.withLock { _ = $0.remove(held.key) } }
             do throws(CacheError) {
-                let context = OperationContext(priority: .background)
-                let response = try await fetch(request, remainder, context)
+                let response = try await Fetch(
+                    responder: self,
+                    request: request,
+                    remainder: remainder
+                ).response(OperationContext(priority: .background))
                 guard response.source == .origin else { return }
                 while try await response.body.source.next() != nil {}
             } catch {

@@ -2,31 +2,42 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 
-// The second half of a request: what a lookup left over is fetched, validated or completed.
-extension Engine {
+/// The second half of a request: what a lookup left over is fetched, validated or completed.
+struct Fetch: Sendable {
     typealias Remainder = LookupOperation.Remainder
 
+    let responder: Responder
+    let request: CacheRequest
+    let remainder: Remainder
+
+    var transfers: Transfers { responder.transfers }
+    var responses: ResponseFactory { responder.responses }
+
     /// Answers a request whose lookup did not; the body may still be on its way then.
-    func fetch(
-        _ request: CacheRequest,
-        _ remainder: Remainder,
-        _ operation: OperationContext
-    ) async throws(CacheError) -> CacheResponse {
+    func response(_ operation: OperationContext) async throws(CacheError) -> CacheResponse {
         do throws(CacheError) {
-            let response = try await fetchFromOrigin(request, remainder, operation)
-            if !Invalidation.isSafe(request.method) {
-                await invalidate(after: request, response)
-            }
+            let response = try await originResponse(operation)
+            if !Invalidation.isSafe(request.method) { await invalidate(after: response) }
             return response
         } catch {
-            guard let stale = try await staleAnswer(request, remainder, error) else { throw error }
+            guard let stale = try await staleAnswer(after: error) else { throw error }
             return stale
         }
     }
 
-    private func fetchFromOrigin(
-        _ request: CacheRequest,
-        _ remainder: Remainder,
+    /// What a successful unsafe request makes unusable is validated before its next use
+    /// (RFC 9111 §4.4).
+    private func invalidate(after response: CacheResponse) async {
+        let targets = Invalidation.targets(
+            method: request.method,
+            target: request.target,
+            status: response.status.code,
+            fields: response.fields
+        )
+        for target in targets { await responder.storage.invalidate(CacheKey(target)) }
+    }
+
+    private func originResponse(
         _ operation: OperationContext
     ) async throws(CacheError) -> CacheResponse {
         let fill = transfers.fill(for: request)
@@ -41,35 +52,22 @@ extension Engine {
             operation.forwardPriority(to: flight.subscription)
             switch try await answer(of: flight.subscription, fill) {
             case .storing(let generation):
-                guard mayShare(flight, generation, request) else {
+                guard mayShare(flight, generation) else {
                     isAlone = true
                     continue
                 }
-                return try await storingAnswer(flight, generation, request, remainder)
+                return try await storingAnswer(flight, generation)
             case .passing(let head, let channel, let reason):
-                let wanted = try wantedRange(of: request, head, channel)
+                let wanted = try wantedRange(head, channel)
                 if channel.brings(wanted), channel.claim() {
-                    return try passingAnswer(
-                        flight,
-                        head,
-                        channel,
-                        reason,
-                        wanted,
-                        request,
-                        remainder
-                    )
+                    return try passingAnswer(flight, head, channel, reason, wanted)
                 }
                 isAlone = true
                 // Of a suffix it is known by now where it begins.
                 if let end = wanted.end { asked.range = .bounded(wanted.start..<end) }
             case .notModified(let confirmation):
                 if let confirmation, let held = remainder.held(confirmedBy: confirmation),
-                    let answer = try await confirmedAnswer(
-                        request,
-                        held,
-                        confirmation.freshened,
-                        remainder
-                    )
+                    let answer = try await confirmedAnswer(held, confirmation.freshened)
                 {
                     return answer
                 }
@@ -82,7 +80,7 @@ extension Engine {
                 // The client is to have the answer as it is, with its body.
                 remainder = Remainder(task: .fetch, reason: remainder.reason)
             case .unsuccessful(let head, let isStored):
-                return try unsuccessfulAnswer(request, head, remainder, isStored: isStored)
+                return try unsuccessfulAnswer(head, remainder, isStored: isStored)
             }
         }
         throw CacheError(
@@ -93,20 +91,15 @@ extension Engine {
 
     /// Whether the answer to one client may be given to another that has asked meanwhile: where it could
     /// be used again at once (RFC 9111 §4).
-    private func mayShare(
-        _ flight: Flight,
-        _ generation: Fill.Generation,
-        _ request: CacheRequest
-    ) -> Bool {
+    private func mayShare(_ flight: Flight, _ generation: Fill.Generation) -> Bool {
         guard request.relay != nil, flight.base == nil, !flight.subscription.isFirst else {
             return true
         }
-        return judge.decision(about: generation.head, for: request).isUse
+        return responder.judge.decision(about: generation.head, for: request).isUse
     }
 
     /// The bytes that a request wants of a body that is not stored.
     private func wantedRange(
-        of request: CacheRequest,
         _ head: StoredResponse,
         _ channel: PassThroughChannel
     ) throws(CacheError) -> WantedRange {
@@ -117,7 +110,7 @@ extension Engine {
             head,
             completeLength: channel.completeLength
         )
-        guard let wanted else { throw lengthUnknown(request) }
+        guard let wanted else { throw lengthUnknown }
         return wanted
     }
 
@@ -146,7 +139,7 @@ extension Engine {
         {
             return flight
         }
-        var plan = origins.plan(request, range: FirstRange.ofFlight(for: request.range))
+        var plan = transfers.origins.plan(request, range: FirstRange.ofFlight(for: request.range))
         var held: HeldResponse?
         if case .validate = remainder.task, let found = remainder.held {
             held = found
@@ -159,10 +152,10 @@ extension Engine {
             )
             plan.range = 0..<Int64.max
         }
-        plan.relay?.hasFallback = remainder.mayReplaceError(rules)
+        plan.relay?.hasFallback = remainder.mayReplaceError(responder.judge.rules)
         var operation = DownloadOperation(
-            storage: storage,
-            origins: origins,
+            storage: responder.storage,
+            origins: transfers.origins,
             fill: fill,
             group: isAlone ? transfers.soleGroup(fill.group) : fill.group,
             request: request,
@@ -185,7 +178,7 @@ extension Engine {
         _ held: HeldResponse,
         _ entry: DiskEntry
     ) -> Flight? {
-        guard let wanted = request.range.resolvedStart(completeLength: entry.completeLength),
+        guard let wanted = WantedRange(request.range, completeLength: entry.completeLength)?.bytes,
             let gap = entry.nextGap(in: wanted)
         else { return nil }
         let filler = Filler(transfers: transfers, fill: fill, request: request, head: held.head)
@@ -228,25 +221,6 @@ extension Engine {
                 throw CacheError(.cancelled, "the request was cancelled")
             }
             await fill.signal.wait(after: seen)
-        }
-    }
-}
-
-extension ByteRangeSpec? {
-    /// The bytes meant; to `Int64.max` where the end is not known; nil for a suffix then.
-    fileprivate func resolvedStart(completeLength: Int64?) -> Range<Int64>? {
-        switch self {
-        case nil: 0..<(completeLength ?? .max)
-        case let spec?:
-            if let completeLength {
-                spec.resolved(completeLength: completeLength)
-            } else {
-                switch spec {
-                case .bounded(let range): range
-                case .openEnded(let start): start..<Int64.max
-                case .suffix: nil
-                }
-            }
         }
     }
 }

@@ -2,38 +2,46 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 
-// Requests of other clients, answered as RFC 9111 lets an intermediary.
-extension Engine {
-    /// Answers from what is held, else with what the origin answers.
-    ///
+/// A request of another client, answered as RFC 9111 lets an intermediary.
+struct Relay: Sendable {
+    typealias Remainder = LookupOperation.Remainder
+
+    let responder: Responder
+    let request: RelayRequest
+
     /// What ends at this hop is taken away first, so that whatever is decided, stored or matched from
     /// here on is what the origin sees.
-    func relay(_ asked: RelayRequest) async throws(CacheError) -> RelayResponse {
+    init(_ asked: RelayRequest, _ responder: Responder) {
         var request = asked
         request.fields = StoredFields.endToEnd(asked.fields)
-        return try await answer(request)
+        self.request = request
+        self.responder = responder
     }
 
-    private func answer(_ request: RelayRequest) async throws(CacheError) -> RelayResponse {
+    var recorder: Recorder { responder.recorder }
+    var time: any TimeSource { responder.time }
+
+    /// Answers from what is held, else with what the origin answers.
+    func response() async throws(CacheError) -> RelayResponse {
         guard request.method == .get || request.method == .head else {
-            return try await forward(request, CacheStatus.ForwardReason.method)
+            return try await forward(CacheStatus.ForwardReason.method)
         }
         // What content means to a GET only the origin knows (RFC 9110 §9.3.1): an answer to it is
         // not for others, and theirs is not for it.
-        guard request.body == nil else { return try await forward(request, .bypass) }
-        let lookup = lookup(request.lookedUp)
+        guard request.body == nil else { return try await forward(.bypass) }
+        let lookup = responder.lookup(request.lookedUp)
         let held = try await lookup.held()
-        if let part = try await lookup.part(insteadOf: held) { return relayed(part, request) }
+        if let part = try await lookup.part(insteadOf: held) { return relayed(part) }
         guard let held else {
             recorder.didMiss(lookup.request.key, .absent)
-            return try await forward(request, .uriMiss)
+            return try await forward(.uriMiss)
         }
         let decision = lookup.decision(about: held)
         switch decision.action {
         case .use, .useAndRevalidate:
-            return try await reuse(held, decision, request)
+            return try await reuse(held, decision)
         case .validate:
-            return try await validate(held, decision, request)
+            return try await validate(held, decision)
         case .forward:
             recorder.didMiss(
                 lookup.request.key,
@@ -41,10 +49,10 @@ extension Engine {
             )
             let isVariant = decision.reason == .varyMiss && !request.hasSelection
             let variants = isVariant ? try await lookup.variantsToOffer() : []
-            return try await forward(request, decision.forwardReason ?? .request, variants)
+            return try await forward(decision.forwardReason ?? .request, variants)
         case .refuse:
             recorder.didMiss(lookup.request.key, .stale)
-            return gatewayTimeout(request, decision.reason)
+            return gatewayTimeout(decision.reason)
         }
     }
 
@@ -52,16 +60,10 @@ extension Engine {
 
     private func reuse(
         _ held: HeldResponse,
-        _ decision: ReuseDecision,
-        _ request: RelayRequest
+        _ decision: ReuseDecision
     ) async throws(CacheError) -> RelayResponse {
-        let answer = StoredAnswer.decide(
-            method: request.method,
-            request: request.fields,
-            stored: held.head,
-            completeLength: held.completeLength
-        )
-        if case .forOrigin = answer { return try await forward(request, .request) }
+        let answer = answer(from: held.head, completeLength: held.completeLength)
+        if case .forOrigin = answer { return try await forward(.request) }
         let asked = request.asking(for: answer)
         let wanted = try WantedRange.resolve(asked, completeLength: held.completeLength)
         guard let wanted,
@@ -69,46 +71,41 @@ extension Engine {
                 || held.head.validator != nil && !request.isOnlyIfCached
         else {
             recorder.didMiss(asked.key, .partial)
-            return try await forward(request, .partial)
+            return try await forward(.partial)
         }
-        if decision.action == .useAndRevalidate { revalidateInBackground(asked, held) }
+        if decision.action == .useAndRevalidate { responder.revalidateInBackground(asked, held) }
         guard request.method == .get, !answer.hasNoContent else {
             recorder.didHit(asked.key, held.tier, decision, bytes: 0)
-            return relayed(held, decision, answer, request)
+            return relayed(held, decision, answer)
         }
-        let response = try await response(from: held, wanted, decision, asked)
-        return relayed(response, answer, request)
+        return relayed(try await responder.response(from: held, wanted, decision, asked), answer)
     }
 
     /// A stored head whose body the client does not get: 304, 416, or the answer to HEAD.
     private func relayed(
         _ held: HeldResponse,
         _ decision: ReuseDecision,
-        _ answer: StoredAnswer,
-        _ request: RelayRequest
+        _ answer: StoredAnswer
     ) -> RelayResponse {
-        let now = time.wallTime()
-        return relayed(
+        relayed(
             status: HTTPResponse.Status(code: held.head.status),
-            fields: held.head.fieldsForReuse(now: now),
+            fields: held.head.fieldsForReuse(now: time.wallTime()),
             .hit(timeToLive: decision.timeToLive, detail: held.tier.rawValue),
             completeLength: held.completeLength,
             body: MemoryBody(Data()),
-            answer,
-            request
+            answer
         )
     }
 
     /// Bytes of a part that nothing may be joined to, or all of it as it came.
-    private func relayed(_ part: HeldPart, _ request: RelayRequest) -> RelayResponse {
+    private func relayed(_ part: HeldPart) -> RelayResponse {
         let answer = part.bytes.map(StoredAnswer.partial) ?? .whole
-        return relayed(response(from: part, request.lookedUp), answer, request)
+        return relayed(responder.response(from: part, request.lookedUp), answer)
     }
 
     private func validate(
         _ held: HeldResponse,
-        _ decision: ReuseDecision,
-        _ request: RelayRequest
+        _ decision: ReuseDecision
     ) async throws(CacheError) -> RelayResponse {
         guard request.method == .get, held.head.status == 200 || held.head.facts.hasValidator else {
             // The answer to HEAD tells about what is held (RFC 9111 §4.3.5).
@@ -118,50 +115,37 @@ extension Engine {
                 held: held
             )
             remainder.staleOnError = decision.staleOnError
-            return try await forward(request, remainder)
+            return try await forward(remainder)
         }
-        let answer = StoredAnswer.decide(
-            method: request.method,
-            request: request.fields,
-            stored: held.head,
-            completeLength: held.completeLength
-        )
-        guard !answer.isForOrigin else { return try await forward(request, .request) }
+        let answer = answer(from: held.head, completeLength: held.completeLength)
+        guard answer != .forOrigin else { return try await forward(.request) }
         let asked = request.asking(for: answer)
-        let remainder = try lookup(asked).remainder(validating: held, decision)
-        return try await fetch(request, asked, remainder)
+        let remainder = try responder.lookup(asked).remainder(validating: held, decision)
+        return try await fetch(asked, remainder)
     }
 
     // MARK: From the origin
 
     private func forward(
-        _ request: RelayRequest,
         _ reason: CacheStatus.ForwardReason,
         _ variants: [HeldResponse] = []
     ) async throws(CacheError) -> RelayResponse {
-        try await forward(
-            request,
-            Remainder(task: .fetch, reason: reason, variants: variants)
-        )
+        try await forward(Remainder(task: .fetch, reason: reason, variants: variants))
     }
 
-    private func forward(
-        _ request: RelayRequest,
-        _ remainder: Remainder
-    ) async throws(CacheError) -> RelayResponse {
-        guard !request.isOnlyIfCached else { return gatewayTimeout(request, nil) }
-        return try await fetch(request, request.forwarded, remainder)
+    private func forward(_ remainder: Remainder) async throws(CacheError) -> RelayResponse {
+        guard !request.isOnlyIfCached else { return gatewayTimeout(nil) }
+        return try await fetch(request.forwarded, remainder)
     }
 
     private func fetch(
-        _ request: RelayRequest,
         _ asked: CacheRequest,
         _ remainder: Remainder
     ) async throws(CacheError) -> RelayResponse {
-        let context = OperationContext(priority: request.priority)
         let response: CacheResponse
         do throws(CacheError) {
-            response = try await fetch(asked, remainder, context)
+            response = try await Fetch(responder: responder, request: asked, remainder: remainder)
+                .response(OperationContext(priority: request.priority))
         } catch {
             var error = error
             error.cacheStatus = .forwarded(remainder.reason)
@@ -171,11 +155,17 @@ extension Engine {
             await freshen(held, byHead: response.head)
         }
         let wasHeld = response.headSource != .origin
-        guard wasHeld || asked.range != nil else { return relayed(response, .whole, request) }
-        return relayed(
-            response,
-            storedAnswer(response, asked, request, wasHeld: wasHeld),
-            request
+        guard wasHeld || asked.range != nil else { return relayed(response, .whole) }
+        return relayed(response, storedAnswer(response, asked, wasHeld: wasHeld))
+    }
+
+    /// What a stored representation has for the client.
+    private func answer(from stored: StoredResponse, completeLength: Int64?) -> StoredAnswer {
+        StoredAnswer.decide(
+            method: request.method,
+            request: request.fields,
+            stored: stored,
+            completeLength: completeLength
         )
     }
 
@@ -183,16 +173,10 @@ extension Engine {
     private func storedAnswer(
         _ response: CacheResponse,
         _ asked: CacheRequest,
-        _ request: RelayRequest,
         wasHeld: Bool
     ) -> StoredAnswer {
         if wasHeld {
-            let answer = StoredAnswer.decide(
-                method: request.method,
-                request: request.fields,
-                stored: response.head,
-                completeLength: response.completeLength
-            )
+            let answer = answer(from: response.head, completeLength: response.completeLength)
             guard case .partial = answer else { return answer }
         }
         guard response.head.status == 200, asked.range != nil, response.completeLength != nil,
@@ -257,6 +241,4 @@ extension RelayRequest {
 extension StoredAnswer {
     /// Whether the client gets no byte of the representation.
     var hasNoContent: Bool { self == .notModified || self == .rangeNotSatisfiable }
-
-    fileprivate var isForOrigin: Bool { self == .forOrigin }
 }

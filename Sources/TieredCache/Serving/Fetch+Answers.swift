@@ -2,12 +2,10 @@ import FoundationEssentials
 import HTTPCaching
 
 // What a request is answered with once the origin was asked.
-extension Engine {
+extension Fetch {
     func storingAnswer(
         _ flight: Flight,
-        _ generation: Fill.Generation,
-        _ request: CacheRequest,
-        _ remainder: Remainder
+        _ generation: Fill.Generation
     ) async throws(CacheError) -> CacheResponse {
         let entry = generation.entry
         let wanted = try WantedRange.resolve(
@@ -15,7 +13,7 @@ extension Engine {
             generation.head,
             completeLength: entry.completeLength
         )
-        guard let wanted else { throw lengthUnknown(request) }
+        guard let wanted else { throw lengthUnknown }
         let filler = Filler(
             transfers: transfers,
             fill: flight.fill,
@@ -26,7 +24,7 @@ extension Engine {
         let heldBefore = flight.base === entry ? flight.heldBefore : ByteRangeSet()
         let opening = EntryOpening(
             entry: entry,
-            storage: storage,
+            storage: responder.storage,
             filler: filler,
             flight: isNear(flight, wanted, generation) ? flight.subscription : nil,
             heldBefore: heldBefore
@@ -34,7 +32,7 @@ extension Engine {
         // What must not be stored is for the client alone whose request began the exchange.
         let isOwn = heldBefore.isEmpty && flight.subscription.isFirst
         let head = isOwn ? generation.received ?? generation.head : generation.head
-        let content = try content(opening, head, wanted, request)
+        let content = try responder.content(opening, head, wanted, request)
         let status = CacheStatus.forwarded(
             remainder.reason,
             isStored: entry.isFillable,
@@ -45,7 +43,7 @@ extension Engine {
             content,
             as: heldBefore.isEmpty ? .origin : .revalidated,
             status,
-            trouble: await keepPin(entry, request)
+            trouble: await responder.storage.keepPin(entry, request)
         )
     }
 
@@ -68,9 +66,7 @@ extension Engine {
         _ head: StoredResponse,
         _ channel: PassThroughChannel,
         _ reason: NotStored,
-        _ wanted: WantedRange,
-        _ request: CacheRequest,
-        _ remainder: Remainder
+        _ wanted: WantedRange
     ) throws(CacheError) -> CacheResponse {
         guard !request.isPrefetch else { throw reason.error(for: request) }
         let body = PassThroughReader(
@@ -94,20 +90,18 @@ extension Engine {
 
     /// A 304: what is held is delivered; nil where a reader would not come to its end with it.
     func confirmedAnswer(
-        _ request: CacheRequest,
         _ held: HeldResponse,
-        _ head: StoredResponse,
-        _ remainder: Remainder
+        _ head: StoredResponse
     ) async throws(CacheError) -> CacheResponse? {
         let isStored = held.diskEntry.map(\.isFillable) ?? true
         let status = CacheStatus.forwarded(remainder.reason, status: 304, isStored: isStored)
         guard request.endsInMiddle(of: held), case .disk(let entry) = held.body,
             let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
-        else { return try await heldAnswer(request, held, head, .revalidated, status) }
+        else { return try await heldAnswer(held, head, .revalidated, status) }
         // Another reader's transfer may be about to bring the rest.
         if let flight = transfers.flightUnderWay(for: request, entry, wanted) {
             let confirmed = HeldResponse(head: head, entry: entry)
-            return try await response(
+            return try await responder.response(
                 from: confirmed,
                 entry,
                 wanted,
@@ -118,19 +112,18 @@ extension Engine {
         }
         // Or it has brought it between the two looks.
         guard !request.endsInMiddle(of: held) else { return nil }
-        return try await heldAnswer(request, held, head, .revalidated, status)
+        return try await heldAnswer(held, head, .revalidated, status)
     }
 
     private func heldAnswer(
-        _ request: CacheRequest,
         _ held: HeldResponse,
         _ head: StoredResponse,
         _ source: ResponseSource,
         _ status: CacheStatus
     ) async throws(CacheError) -> CacheResponse {
         let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
-        guard let wanted else { throw lengthUnknown(request) }
-        let found = try await content(of: held, head, wanted, request)
+        guard let wanted else { throw lengthUnknown }
+        let found = try await responder.content(of: held, head, wanted, request)
         return responses.held(
             request,
             found.content,
@@ -146,7 +139,6 @@ extension Engine {
 
     /// An error status; a held response may stand in for it (RFC 5861 §4).
     func unsuccessfulAnswer(
-        _ request: CacheRequest,
         _ head: StoredResponse,
         _ remainder: Remainder,
         isStored: Bool
@@ -167,21 +159,17 @@ extension Engine {
     }
 
     /// What is held, marked as stale, if the rules allow it for this failure.
-    func staleAnswer(
-        _ request: CacheRequest,
-        _ remainder: Remainder,
-        _ error: CacheError
-    ) async throws(CacheError) -> CacheResponse? {
+    func staleAnswer(after error: CacheError) async throws(CacheError) -> CacheResponse? {
         guard let held = remainder.held, remainder.staleOnError != .never else { return nil }
         switch error.code {
         case _ where error.isWithoutAnswer: break
         case .httpStatus where remainder.staleOnError == .error: break
-        case .httpStatus where request.relay != nil && remainder.mayReplaceError(rules): break
+        case .httpStatus
+        where request.relay != nil && remainder.mayReplaceError(responder.judge.rules): break
         default: return nil
         }
-        recorder.didServeStale(request.key, from: held.tier)
+        responder.recorder.didServeStale(request.key, from: held.tier)
         return try await heldAnswer(
-            request,
             held,
             held.head,
             .stale,
@@ -189,7 +177,7 @@ extension Engine {
         )
     }
 
-    func lengthUnknown(_ request: CacheRequest) -> CacheError {
+    var lengthUnknown: CacheError {
         CacheError(
             .rangeNotSatisfiable,
             "\(request.target.redacted) has no known length to count the last bytes from"

@@ -2,34 +2,41 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 
-// Opening readers.
-extension Engine {
+/// Opens readers of what answers a request.
+struct ReaderOpener: Sendable {
+    let responder: Responder
+    /// What is to be read; its range plays no role.
+    let request: CacheRequest
+    let options: ReaderOptions
+
+    init(_ responder: Responder, _ request: CacheRequest, _ options: ReaderOptions) {
+        self.responder = responder
+        self.options = options
+        var request = request
+        request.range = nil
+        self.request = request
+    }
+
     /// Opens a reader; what it fetches first is around `offset`.
     func reader(
-        for request: CacheRequest,
-        at offset: Int64,
-        certainTo end: Int64?,
-        _ options: ReaderOptions
+        at offset: Int64 = 0,
+        certainTo end: Int64? = nil
     ) async throws(CacheError) -> CacheReader {
         guard (0..<ByteOffset.limit).contains(offset) else {
             throw CacheError(.invalidArgument, "cannot read at offset \(offset)")
         }
-        var request = request
-        request.range = nil
-        if let response = wholeInMemory(request), let reader = reader(response, request, options) {
-            return reader
-        }
+        if let response = wholeInMemory, let reader = reader(response) { return reader }
         let opening = FirstRange.ofReader(at: offset, certainTo: end)
         do throws(CacheError) {
-            let response = try await open(request, opening, options)
-            if let reader = reader(response, request, options, opening) { return reader }
+            let response = try await open(opening)
+            if let reader = reader(response, opening) { return reader }
         } catch {
             // An empty body has no first byte to ask for.
             guard error.code == .rangeNotSatisfiable, offset == 0 else { throw error }
         }
         // An origin whose parts cannot be told to belong together is asked for the whole.
-        let response = try await open(request, 0..<Int64.max, options)
-        guard let reader = reader(response, request, options) else {
+        let response = try await open(0..<Int64.max)
+        guard let reader = reader(response) else {
             throw CacheError(
                 .originFailed,
                 "\(request.target.redacted) gave no answer that a reader can use; try again"
@@ -38,21 +45,18 @@ extension Engine {
         return reader
     }
 
-    private func open(
-        _ request: CacheRequest,
-        _ range: Range<Int64>,
-        _ options: ReaderOptions
-    ) async throws(CacheError) -> CacheResponse {
+    private func open(_ range: Range<Int64>) async throws(CacheError) -> CacheResponse {
         var request = request
         if range != 0..<Int64.max { request.range = .bounded(range) }
         request.scope = ReaderScope(range: nil, options: options)
-        let response = try await response(for: request)
+        let response = try await responder.response(for: request)
         try response.requireSuccess(of: request)
         return response
     }
 
-    private func wholeInMemory(_ request: CacheRequest) -> CacheResponse? {
-        guard !request.isPinned, let response = memoryAnswer(request), response.status.code < 400
+    private var wholeInMemory: CacheResponse? {
+        guard !request.isPinned, let response = responder.memoryAnswer(request),
+            response.status.code < 400
         else { return nil }
         return response
     }
@@ -60,8 +64,6 @@ extension Engine {
     /// A reader that goes on from a response; nil where only the whole would do.
     private func reader(
         _ response: CacheResponse,
-        _ request: CacheRequest,
-        _ options: ReaderOptions,
         _ opening: Range<Int64> = 0..<Int64.max
     ) -> CacheReader? {
         let medium: any ReaderMedium
@@ -73,10 +75,11 @@ extension Engine {
             // A part that nothing can be joined to is of no use to a reader.
             let canGoOn = response.head.validator != nil && response.completeLength != nil
             guard opening == 0..<Int64.max || canGoOn else { return nil }
-            medium = ReopeningMedium(response, request, time: time) {
-                [self] (request) async throws(CacheError) in try await self.response(for: request)
+            medium = ReopeningMedium(response, request, time: responder.time) {
+                [responder] (request) async throws(CacheError) in
+                try await responder.response(for: request)
             }
         }
-        return CacheReader(request, response, medium, options, time: time)
+        return CacheReader(request, response, medium, options, time: responder.time)
     }
 }
