@@ -102,5 +102,13 @@ extension CacheError {
         )
     }
 
+    /// The origin has replaced what is being read.
+    static func changed(_ target: TargetURI) -> CacheError {
+        CacheError(
+            .representationChanged,
+            "\(target.redacted) changed at the origin; start again from 0"
+        )
+    }
+
     static let leftFlight = CacheError(.cancelled, "the request was cancelled")
 }

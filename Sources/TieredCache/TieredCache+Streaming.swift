@@ -90,7 +90,7 @@ extension TieredCache {
         guard let entry = try await engine.storage.entry(for: key, isUse: true),
             entry.generation == generation
         else { return nil }
-        let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)
+        let wanted = WantedRange(range)
         return ResponseBody(
             EntryReader(EntryOpening(entry: entry, storage: engine.storage), wanted)
         )

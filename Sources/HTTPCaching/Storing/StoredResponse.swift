@@ -116,6 +116,19 @@ public struct StoredResponse: Hashable, Sendable {
         )
     }
 
+    /// The same with other fields, and with another status if one is given.
+    package func with(status: Int? = nil, _ fields: HTTPFields) -> StoredResponse {
+        StoredResponse(
+            status: status ?? self.status,
+            fields: fields,
+            requestTime: requestTime,
+            responseTime: responseTime,
+            origin: origin,
+            selectingFields: selectingFields,
+            flags: flags
+        )
+    }
+
     /// The strong validator by which parts of the body may be joined, or nil.
     public var validator: Validator? {
         guard !flags.contains(.withoutValidator) else { return nil }

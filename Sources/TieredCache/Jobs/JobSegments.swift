@@ -82,7 +82,7 @@ struct JobSegments: Sendable {
         of entry: DiskEntry,
         _ filler: Filler
     ) async -> CacheError? {
-        let wanted = WantedRange(start: range.lowerBound, end: range.upperBound)
+        let wanted = WantedRange(range)
         let storage = filler.transfers.storage
         let opening = EntryOpening(entry: entry, storage: storage, filler: filler)
         let body = EntryReader(opening, wanted)

@@ -127,9 +127,10 @@ extension DownloadOperation {
             recorder.didRefuse(request.key, reason)
             if reason.isAboutRepresentation, request.relay == nil {
                 // What was pinned is wanted whatever the origin says now.
-                storage.forgetUnlessPinned(
+                storage.forget(
                     request.key,
-                    because: storage.departure(of: request.key)
+                    because: storage.departure(of: request.key),
+                    sparesPinned: true
                 )
             }
             return .failure(.forbidden(reason))
@@ -245,14 +246,6 @@ extension StoredResponse {
         guard !cookies.isEmpty else { return self }
         var fields = fields
         fields[fields: .setCookie] = cookies
-        return StoredResponse(
-            status: status,
-            fields: fields,
-            requestTime: requestTime,
-            responseTime: responseTime,
-            origin: origin,
-            selectingFields: selectingFields,
-            flags: flags
-        )
+        return with(fields)
     }
 }

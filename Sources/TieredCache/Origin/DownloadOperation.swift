@@ -131,12 +131,4 @@ struct DownloadOperation: Sendable {
             return .failure(error)
         }
     }
-
-    /// The error for readers of what the origin has replaced.
-    func changed() -> CacheError {
-        CacheError(
-            .representationChanged,
-            "\(request.target.redacted) changed at the origin; start again from 0"
-        )
-    }
 }

@@ -34,7 +34,7 @@ extension FillSink {
             // Its reader knows a head already, so only the same body from its start can follow.
             guard stored.isSameShape(as: known),
                 channel.restart(start: start.offset, completeLength: start.completeLength)
-            else { throw operation.changed() }
+            else { throw CacheError.changed(operation.request.target) }
             state.withLock { $0.passed = start.offset }
             dropPart()
             beginDigests(of: stored, start)

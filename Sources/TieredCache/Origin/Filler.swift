@@ -51,13 +51,6 @@ final class Filler: Sendable {
         return newest.head.flags.contains(.withoutRanges)
     }
 
-    func changed() -> CacheError {
-        CacheError(
-            .representationChanged,
-            "\(request.target.redacted) changed at the origin; start again from 0"
-        )
-    }
-
     /// What a flight has for a reader of an entry.
     enum Standing {
         /// The flight stores into the entry, or has no answer yet, or has ended.

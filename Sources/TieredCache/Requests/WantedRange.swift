@@ -21,14 +21,18 @@ struct WantedRange: Hashable, Sendable {
             self.init(start: 0, end: completeLength)
         case (let spec?, let length?):
             guard let range = spec.resolved(completeLength: length) else { return nil }
-            self.init(start: range.lowerBound, end: range.upperBound)
+            self.init(range)
         case (.bounded(let range)?, nil):
-            self.init(start: range.lowerBound, end: range.upperBound)
+            self.init(range)
         case (.openEnded(let start)?, nil):
             self.init(start: start, end: nil)
         case (.suffix?, nil):
             return nil
         }
+    }
+
+    init(_ range: Range<Int64>) {
+        self.init(start: range.lowerBound, end: range.upperBound)
     }
 
     init(start: Int64, end: Int64?) {

@@ -32,18 +32,18 @@ extension Fetch {
         // What must not be stored is for the client alone whose request began the exchange.
         let isOwn = heldBefore.isEmpty && flight.subscription.isFirst
         let head = isOwn ? generation.received ?? generation.head : generation.head
-        let content = try responder.content(opening, head, wanted, request)
+        var content = try responder.content(opening, head, wanted, request)
         let status = CacheStatus.forwarded(
             remainder.reason,
             isStored: entry.isFillable,
             isCollapsed: !flight.subscription.isFirst
         )
+        content.trouble = await responder.storage.keepPin(entry, request)
         return responses.response(
             to: request,
             content,
             as: heldBefore.isEmpty ? .origin : .revalidated,
-            status,
-            trouble: await responder.storage.keepPin(entry, request)
+            status
         )
     }
 
@@ -71,10 +71,10 @@ extension Fetch {
         guard !request.isPrefetch else { throw reason.error(for: request) }
         let body = PassThroughReader(
             channel,
-            range: wanted.start..<(wanted.end ?? .max),
+            range: wanted.bytes,
             subscription: flight.subscription
         )
-        let content = ResponseFactory.Content(
+        let content = ResponseContent(
             head: head,
             completeLength: channel.completeLength,
             wanted: wanted,
@@ -123,16 +123,9 @@ extension Fetch {
     ) async throws(CacheError) -> CacheResponse {
         let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
         guard let wanted else { throw lengthUnknown }
-        let found = try await responder.content(of: held, head, wanted, request)
-        return responses.held(
-            request,
-            found.content,
-            from: held.tier,
-            as: source,
-            status,
-            counted: found.counted,
-            trouble: found.trouble
-        )
+        let content = try await responder.content(of: held, head, wanted, request)
+        responder.recorder.didRead(Int64(content.counted), from: held.tier)
+        return responses.response(to: request, content, as: source, status)
     }
 
     // MARK: When the origin fails
@@ -148,7 +141,7 @@ extension Fetch {
         {
             throw CacheError.status(head.status, for: request.target)
         }
-        let content = ResponseFactory.Content(
+        let content = ResponseContent(
             head: head,
             completeLength: 0,
             wanted: WantedRange(start: 0, end: 0),

@@ -43,7 +43,7 @@ extension LookupOperation {
         // Of several the most recent counts (RFC 9111 §4).
         guard held.head.responseTime <= part.head.responseTime else { return true }
         let bytes = part.bytes ?? 0..<(held.completeLength ?? .max)
-        return held.holds(WantedRange(start: bytes.lowerBound, end: bytes.upperBound))
+        return held.holds(WantedRange(bytes))
     }
 
     private func part(_ entry: DiskEntry, _ wanted: CacheRequest.WantedOfPart) -> HeldPart? {

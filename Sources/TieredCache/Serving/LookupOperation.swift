@@ -69,6 +69,9 @@ struct LookupOperation: Sendable {
     let request: CacheRequest
 
     private var recorder: Recorder { storage.recorder }
+    private var mayAskOrigin: Bool {
+        request.policy != .cacheOnly && !request.facts.cacheControl.onlyIfCached
+    }
 
     /// Looks up without blocking the calling thread on the disk.
     func perform() async throws(CacheError) -> Answer {
@@ -155,9 +158,13 @@ struct LookupOperation: Sendable {
         if !request.isPinned, let entry = storage.memory.entry(forKey: key) {
             return entry.head.mayAnswer(request) ? HeldResponse(entry, key: key) : nil
         }
-        guard let entry = try await storage.entry(for: key, isUse: !request.isPrefetch),
-            let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request)
-        else { return nil }
+        return try await storage.entry(for: key, isUse: !request.isPrefetch).flatMap(held(by:))
+    }
+
+    private func held(by entry: DiskEntry) -> HeldResponse? {
+        guard let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request) else {
+            return nil
+        }
         return HeldResponse(head: head, entry: entry)
     }
 
@@ -167,9 +174,7 @@ struct LookupOperation: Sendable {
         lacking held: HeldResponse? = nil
     ) throws(CacheError) -> Answer {
         recorder.didMiss(request.key, cause)
-        guard request.policy != .cacheOnly, !request.facts.cacheControl.onlyIfCached else {
-            throw notCached()
-        }
+        guard mayAskOrigin else { throw notCached() }
         var remainder = Remainder(task: .fetch, reason: reason)
         if case .disk(let entry) = held?.body { remainder.lacking = entry }
         return .incomplete(remainder)
@@ -195,11 +200,8 @@ struct LookupOperation: Sendable {
 
     /// What is being brought in the place of what is pinned, where that may be used as it is.
     private func next(after held: HeldResponse) -> HeldResponse? {
-        guard let entry = storage.disk.openStore?.successor(of: held.key),
-            let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request)
-        else { return nil }
-        let next = HeldResponse(head: head, entry: entry)
-        return decision(about: next).action == .use ? next : nil
+        let next = storage.disk.openStore?.successor(of: held.key).flatMap(self.held(by:))
+        return next.flatMap { decision(about: $0).action == .use ? $0 : nil }
     }
 
     private func forward(_ decision: ReuseDecision) async throws(CacheError) -> Answer {
@@ -222,15 +224,14 @@ struct LookupOperation: Sendable {
         let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
         guard let wanted else { return try partialOfUnknownLength(held) }
         if !held.holds(wanted) {
-            guard request.policy != .cacheOnly, !request.facts.cacheControl.onlyIfCached else {
+            guard mayAskOrigin else {
                 recorder.didMiss(request.key, .partial)
                 throw notCached("it is held only in part")
             }
             if held.head.validator == nil, let answer = try await incomplete(held, wanted) {
                 return answer
             }
-        } else if request.endsInMiddle(of: held), request.policy != .cacheOnly,
-            !request.facts.cacheControl.onlyIfCached,
+        } else if request.endsInMiddle(of: held), mayAskOrigin,
             let answer = try await incomplete(held, wanted)
         {
             return answer

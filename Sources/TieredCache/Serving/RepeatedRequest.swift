@@ -6,7 +6,7 @@ import HTTPTypes
 /// Keeps no body and no lease: what is held is looked up each time.
 package final class RepeatedRequest: Sendable {
     /// What tells whether a head is still that of the entry.
-    enum Origin: Equatable {
+    enum Origin: Equatable, Sendable {
         case memory(UInt64)
         /// Comparing the same metadata again costs one comparison of addresses.
         case disk(generation: UInt64, metadata: [UInt8])
@@ -58,8 +58,6 @@ package final class RepeatedRequest: Sendable {
         }
     }
 }
-
-extension RepeatedRequest.Origin: Sendable {}
 
 /// The head of something held: the same object as long as the head is the same.
 package final class HitHead: Sendable {

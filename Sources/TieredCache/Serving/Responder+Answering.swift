@@ -12,36 +12,16 @@ extension Responder {
     ) async throws(CacheError) -> CacheResponse {
         let isHit = held.holds(wanted)
         if !isHit { recorder.didMiss(request.key, .partial) }
-        let found = try await content(of: held, held.head, wanted, request)
+        let content = try await content(of: held, held.head, wanted, request)
         let source = decision.source(of: held.tier, for: request)
-        guard isHit else {
-            let isStored = await takesBytes(held)
-            return responses.response(
-                to: request,
-                found.content,
-                as: source,
-                .forwarded(.partial, isStored: isStored, timeToLive: decision.timeToLive),
-                trouble: found.trouble
-            )
-        }
-        return responses.hit(
-            request,
-            found.content,
-            from: held.tier,
+        if isHit { return responses.hit(request, content, from: held.tier, as: source, decision) }
+        let isStored = await takesBytes(held)
+        return responses.response(
+            to: request,
+            content,
             as: source,
-            decision,
-            counted: found.counted,
-            trouble: found.trouble
+            .forwarded(.partial, isStored: isStored, timeToLive: decision.timeToLive)
         )
-    }
-
-    /// What is held, as it is delivered.
-    struct HeldContent {
-        let content: ResponseFactory.Content
-        /// How many of its bytes count as delivered by now.
-        let counted: Int
-        /// Why it cannot be pinned.
-        var trouble: CacheError?
     }
 
     /// Opens the body of what is held, with the head that goes with it.
@@ -50,26 +30,32 @@ extension Responder {
         _ head: StoredResponse,
         _ wanted: WantedRange,
         _ request: CacheRequest
-    ) async throws(CacheError) -> HeldContent {
+    ) async throws(CacheError) -> ResponseContent {
         switch held.body {
-        case .memory(let entry):
-            return HeldContent(
-                content: ResponseFactory.Content(
-                    head: head,
-                    completeLength: held.completeLength,
-                    wanted: wanted,
-                    body: MemoryBody(
-                        entry.body.part(wanted),
-                        at: wanted.start,
-                        generation: entry.generation
-                    )
-                ),
-                counted: request.countedInMemory(wanted, completeLength: held.completeLength)
-            )
-        case .disk(let entry):
-            let trouble = await storage.keepPin(entry, request)
-            return try await content(of: entry, head, wanted, request, trouble)
+        case .memory(let entry): return content(of: entry, head, wanted, request)
+        case .disk(let entry): return try await content(of: entry, head, wanted, request)
         }
+    }
+
+    /// What memory holds, as it is delivered.
+    func content(
+        of entry: MemoryEntry,
+        _ head: StoredResponse,
+        _ wanted: WantedRange,
+        _ request: CacheRequest
+    ) -> ResponseContent {
+        let length = Int64(entry.body.count)
+        return ResponseContent(
+            head: head,
+            completeLength: length,
+            wanted: wanted,
+            body: MemoryBody(
+                entry.body.part(wanted),
+                at: wanted.start,
+                generation: entry.generation
+            ),
+            counted: request.countedInMemory(wanted, completeLength: length)
+        )
     }
 
     /// Whether what is missing of a response will be stored with it, as far as can be told before.
@@ -94,9 +80,9 @@ extension Responder {
             filler: Filler(transfers: transfers, fill: fill, request: request, head: held.head),
             flight: flight
         )
-        let content = try content(opening, held.head, wanted, request)
-        let trouble = await storage.keepPin(entry, request)
-        return responses.response(to: request, content, as: .disk, status, trouble: trouble)
+        var content = try content(opening, held.head, wanted, request)
+        content.trouble = await storage.keepPin(entry, request)
+        return responses.response(to: request, content, as: .disk, status)
     }
 
     /// Opens an entry for an answer: to be read through, or as a reader reads if that has asked.
@@ -113,7 +99,7 @@ extension Responder {
         _ head: StoredResponse,
         _ wanted: WantedRange,
         _ request: CacheRequest
-    ) throws(CacheError) -> ResponseFactory.Content {
+    ) throws(CacheError) -> ResponseContent {
         let length = opening.entry.completeLength
         var wanted = wanted
         let body: EntryReader
@@ -125,12 +111,7 @@ extension Responder {
         } else {
             body = EntryReader(opening, wanted)
         }
-        return ResponseFactory.Content(
-            head: head,
-            completeLength: length,
-            wanted: wanted,
-            body: body
-        )
+        return ResponseContent(head: head, completeLength: length, wanted: wanted, body: body)
     }
 
     /// Reads a small whole body at once, which also promotes it; follows a large one.
@@ -138,9 +119,9 @@ extension Responder {
         of entry: DiskEntry,
         _ head: StoredResponse,
         _ wanted: WantedRange,
-        _ request: CacheRequest,
-        _ trouble: CacheError?
-    ) async throws(CacheError) -> HeldContent {
+        _ request: CacheRequest
+    ) async throws(CacheError) -> ResponseContent {
+        let trouble = await storage.keepPin(entry, request)
         if entry.isComplete, let length = entry.completeLength,
             wanted == WantedRange(start: 0, end: length), length <= storage.memory.promotionLimit,
             let bytes = await readWhole(entry, length: length)
@@ -148,13 +129,14 @@ extension Responder {
             if !request.isPrefetch {
                 storage.promote(bytes, head, entry.key, entry.generation) { entry.isSuperseded }
             }
-            let content = ResponseFactory.Content(
+            return ResponseContent(
                 head: head,
                 completeLength: length,
                 wanted: wanted,
-                body: MemoryBody(bytes, storageKey: entry.key, generation: entry.generation)
+                body: MemoryBody(bytes, storageKey: entry.key, generation: entry.generation),
+                counted: wanted.count,
+                trouble: trouble
             )
-            return HeldContent(content: content, counted: wanted.count, trouble: trouble)
         }
         let mayFetch = request.policy != .cacheOnly
         let fill = mayFetch ? transfers.fill(for: request) : nil
@@ -165,12 +147,11 @@ extension Responder {
                 Filler(transfers: transfers, fill: $0, request: request, head: head)
             }
         )
-        return HeldContent(
-            content: try content(opening, head, wanted, request),
-            // What a reader follows counts when it is read.
-            counted: request.scope == nil ? wanted.count : 0,
-            trouble: trouble
-        )
+        var content = try content(opening, head, wanted, request)
+        // What a reader follows counts when it is read.
+        content.counted = request.scope == nil ? wanted.count : 0
+        content.trouble = trouble
+        return content
     }
 
     /// The whole body, or nil if a block turns out to be damaged.

@@ -97,31 +97,19 @@ extension Responder {
         }
         guard let range = spec.resolved(completeLength: Int64(entry.body.count)) else { return nil }
         recorder.didHit(request.key, .memory, decision, bytes: range.count)
-        return entry.body.part(WantedRange(start: range.lowerBound, end: range.upperBound))
+        return entry.body.part(WantedRange(range))
     }
 
     func memoryAnswer(_ request: CacheRequest) -> CacheResponse? {
         guard let (entry, decision) = memoryLookup(request) else { return nil }
         let length = Int64(entry.body.count)
         guard let wanted = WantedRange(request.range, completeLength: length) else { return nil }
-        let counted = request.countedInMemory(wanted, completeLength: length)
-        let content = ResponseFactory.Content(
-            head: entry.head,
-            completeLength: length,
-            wanted: wanted,
-            body: MemoryBody(
-                entry.body.part(wanted),
-                at: wanted.start,
-                generation: entry.generation
-            )
-        )
         return responses.hit(
             request,
-            content,
+            content(of: entry, entry.head, wanted, request),
             from: .memory,
             as: decision.source(of: .memory, for: request),
-            decision,
-            counted: counted
+            decision
         )
     }
 

@@ -18,39 +18,28 @@ extension Responder {
             mayStartAgain: request.policy != .cacheOnly
         )
         let place = WantedRange(start: bytes.lowerBound - offset, end: bytes.upperBound - offset)
-        let content = ResponseFactory.Content(
+        let content = ResponseContent(
             head: part.bytes == nil
                 ? part.head : part.head.ofRepresentation(part.content, judge.rules),
             completeLength: part.bytes == nil ? length : part.content.completeLength,
-            wanted: WantedRange(start: bytes.lowerBound, end: bytes.upperBound),
-            body: EntryReader(opening, place)
-        )
-        return responses.hit(
-            request,
-            content,
-            from: .disk,
-            as: .disk,
-            part.decision,
+            wanted: WantedRange(bytes),
+            body: EntryReader(opening, place),
             counted: bytes.count
         )
+        return responses.hit(request, content, from: .disk, as: .disk, part.decision)
     }
 }
 
 extension StoredResponse {
     /// The head of the whole that a part tells about.
     fileprivate func ofRepresentation(_ part: LonePart, _ rules: CacheRules) -> StoredResponse {
-        StoredResponse(
+        with(
             status: 200,
-            fields: StoredFields.ofRepresentation(
+            StoredFields.ofRepresentation(
                 partial: fields,
                 completeLength: part.completeLength,
                 rules: rules
-            ),
-            requestTime: requestTime,
-            responseTime: responseTime,
-            origin: origin,
-            selectingFields: selectingFields,
-            flags: flags
+            )
         )
     }
 }

@@ -15,16 +15,7 @@ extension Storage {
     }
 
     /// Drops what is held under a key because the origin's answer must not be stored.
-    func forget(_ key: CacheKey, because cause: DiskDeparture.Cause) {
-        forget(key, because: cause, sparesPinned: false)
-    }
-
-    /// The same for what no client has asked to keep.
-    func forgetUnlessPinned(_ key: CacheKey, because cause: DiskDeparture.Cause) {
-        forget(key, because: cause, sparesPinned: true)
-    }
-
-    private func forget(_ key: CacheKey, because cause: DiskDeparture.Cause, sparesPinned: Bool) {
+    func forget(_ key: CacheKey, because cause: DiskDeparture.Cause, sparesPinned: Bool = false) {
         memory.remove(key)
         defer { memory.remove(key) }
         guard let store = disk.openStore else { return }

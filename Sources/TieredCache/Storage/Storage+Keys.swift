@@ -15,7 +15,7 @@ extension Storage {
     func key(for stored: StoredResponse, of primary: CacheKey) -> CacheKey {
         guard let first = storedHead(under: primary), first.isVariant else { return primary }
         guard stored.selectingNames == first.selectingNames else {
-            for key in primary.variants { forgetUnlessPinned(key, because: .replaced) }
+            for key in primary.variants { forget(key, because: .replaced, sparesPinned: true) }
             return primary
         }
         guard first.selectingFields != stored.selectingFields else { return primary }

@@ -41,31 +41,27 @@ public struct CacheResponse: Sendable {
     let head: StoredResponse
 
     init(
-        _ head: StoredResponse,
-        request: CacheRequest,
+        _ content: ResponseContent,
+        to request: CacheRequest,
         source: ResponseSource,
         cacheStatus: CacheStatus,
-        completeLength: Int64?,
-        wanted: WantedRange,
-        body: any BodySource,
         now: WallTime,
         notStored: NotStored? = nil,
-        isStored: Bool = true,
-        trouble: CacheError? = nil
+        isStored: Bool = true
     ) {
-        self.head = head
+        head = content.head
         status = HTTPResponse.Status(code: head.status)
         // `Age` says that a response did not come from the origin right now (RFC 9111 §5.1).
         fields = source == .origin ? head.fields : head.fieldsForReuse(now: now)
         finalTarget = head.finalTarget ?? request.target
         self.cacheStatus = cacheStatus
-        self.completeLength = completeLength
-        range = (wanted.start, wanted.end)
-        self.body = ResponseBody(body)
+        completeLength = content.completeLength
+        range = (content.wanted.start, content.wanted.end)
+        body = ResponseBody(content.body)
         headSource = source
         wasStored = notStored == nil && isStored
         mayKeepInMemory = isStored && notStored?.isOfDisk ?? true
-        self.trouble = trouble ?? notStored?.error(for: request)
+        trouble = content.trouble ?? notStored?.error(for: request)
     }
 
     /// Throws a status of 400 or more.
@@ -95,4 +91,16 @@ public struct CacheResponse: Sendable {
             return headSource == .memory ? .memory : .disk
         }
     }
+}
+
+/// What answers a request: a head, and bytes of its representation.
+struct ResponseContent {
+    let head: StoredResponse
+    let completeLength: Int64?
+    let wanted: WantedRange
+    let body: any BodySource
+    /// How many of its bytes count as delivered by now.
+    var counted = 0
+    /// Why it cannot be pinned.
+    var trouble: CacheError?
 }

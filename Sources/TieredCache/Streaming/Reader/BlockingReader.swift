@@ -177,7 +177,7 @@ public final class BlockingReader: Sendable {
             return (state.reader, state.stopOpening)
         }
         reader?.cancel()
-        stop?(Self.cancelled)
+        stop?(.readCancelled)
     }
 
     /// Ends the opening and all reads with `.interrupted` until ``resume()``; returns at once.
@@ -187,7 +187,7 @@ public final class BlockingReader: Sendable {
             return (state.reader, state.stopOpening)
         }
         reader?.interrupt()
-        stop?(Self.interrupted)
+        stop?(.readInterrupted)
     }
 
     /// Takes back ``interrupt()``.
@@ -197,12 +197,6 @@ public final class BlockingReader: Sendable {
             return state.reader
         }?.resume()
     }
-
-    private static let cancelled = CacheError(.cancelled, "the read was cancelled")
-    private static let interrupted = CacheError(
-        .interrupted,
-        "the read was interrupted; resume the reader first"
-    )
 
     // MARK: The opening
 
@@ -245,8 +239,8 @@ public final class BlockingReader: Sendable {
             state.stopOpening = stop
             return (state.isCancelled, state.isInterrupted)
         }
-        if isCancelled { stop(Self.cancelled) }
-        if isInterrupted { stop(Self.interrupted) }
+        if isCancelled { stop(.readCancelled) }
+        if isInterrupted { stop(.readInterrupted) }
     }
 
     private func end(

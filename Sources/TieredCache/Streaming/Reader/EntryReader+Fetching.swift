@@ -34,7 +34,7 @@ extension EntryReader {
             return try join(read, filler, &patience, isAlone: true)
         case .otherRepresentation:
             filler.handOver(share.flight)
-            throw filler.changed()
+            throw CacheError.changed(filler.request.target)
         case .unsuccessful(let status):
             leave(share)
             throw CacheError.status(status, for: filler.request.target)
@@ -62,7 +62,7 @@ extension EntryReader {
         _ patience: inout Patience,
         isAlone: Bool = false
     ) throws(CacheError) {
-        guard !filler.isOutdated(entry) else { throw filler.changed() }
+        guard !filler.isOutdated(entry) else { throw CacheError.changed(filler.request.target) }
         patience.fruitless += 1
         // More than one by itself brings nothing that this one did not; the next waits a while.
         guard patience.fruitless <= 3 else {

@@ -39,9 +39,7 @@ final class ReadControl: Sendable {
     func check() throws(CacheError) {
         let (isCancelled, isInterrupted) = state.withLock { ($0.isCancelled, $0.isInterrupted) }
         guard !isCancelled, !Task.isCancelled else { throw .readCancelled }
-        guard !isInterrupted else {
-            throw CacheError(.interrupted, "the read was interrupted; resume the reader first")
-        }
+        guard !isInterrupted else { throw .readInterrupted }
     }
 
     /// A read is about to wait; false where it was stopped and must not.
@@ -66,4 +64,8 @@ final class ReadControl: Sendable {
 
 extension CacheError {
     static let readCancelled = CacheError(.cancelled, "the read was cancelled")
+    static let readInterrupted = CacheError(
+        .interrupted,
+        "the read was interrupted; resume the reader first"
+    )
 }
