@@ -1,4 +1,5 @@
 public import FoundationEssentials
+import SystemPackage
 
 /// A cache for the bytes of URLs: memory, then disk, then the origin.
 ///
@@ -181,7 +182,9 @@ extension TieredCache {
     /// - Returns: the file, or nil if the body is not held completely.
     /// - Throws: `.localStorage`, `.notOwner`.
     public func fileURL(for request: CacheRequest) async throws(CacheError) -> URL? {
-        try await engine.storage.fileURL(for: request.key)
+        try await engine.storage.withStore { (store) throws(CacheError) in
+            try store.bodyPath(for: request.key).map { URL(filePath: $0.string) }
+        }
     }
 
     /// Fetches and stores without delivering; the entry is the first to go until it is used.
@@ -289,7 +292,9 @@ extension TieredCache {
         _ isPinned: Bool,
         for request: CacheRequest
     ) async throws(CacheError) -> Bool {
-        try await engine.storage.setPinned(isPinned, request.key)
+        try await engine.storage.withStore { (store) throws(CacheError) in
+            try store.setPinned(isPinned, request.key)
+        }
     }
 
     /// Removes all entries, pinned ones too; files that are not the cache's stay.
@@ -334,14 +339,18 @@ extension TieredCache {
     /// - Parameter bytes: the most that files may be allocated; greater than 0.
     /// - Throws: `.invalidArgument`, `.localStorage`, or `.notOwner`.
     public func setDiskLimit(_ bytes: Int64) async throws(CacheError) {
-        try await engine.storage.setDiskLimit(bytes)
+        try await engine.storage.withStore { (store) throws(CacheError) in
+            try store.setLimit(bytes)
+        }
     }
 
     /// What the disk tier holds.
     ///
     /// - Returns: entries, bytes as the disk allocates them for files, and the limit.
     /// - Throws: `.localStorage`.
-    public func usage() async throws(CacheError) -> DiskUsage { try await engine.storage.usage() }
+    public func usage() async throws(CacheError) -> DiskUsage {
+        try await engine.storage.withStore { (store) throws(CacheError) in try store.usage() }
+    }
 
     /// Reads every block that is held and compares it with its checksum.
     ///
@@ -355,6 +364,8 @@ extension TieredCache {
         repair: Bool = false,
         report: @Sendable (DiskFinding) -> Void = { _ in }
     ) async throws(CacheError) -> DiskVerification {
-        try await engine.storage.verify(repair: repair, report: report)
+        try await engine.storage.withStore { (store) throws(CacheError) in
+            try store.verify(repair: repair, report: report)
+        }
     }
 }

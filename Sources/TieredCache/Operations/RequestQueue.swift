@@ -11,7 +11,7 @@ package final class RequestQueue: Sendable {
     /// after its task was cancelled; it keeps its slot until then.
     package typealias Work = @Sendable (FlightContext) async -> Result<Void, CacheError>
 
-    private struct State {
+    struct State {
         var machine: RequestQueueStateMachine
         var works: [FlightID: Work] = [:]
         var contexts: [FlightID: FlightContext] = [:]
@@ -30,7 +30,7 @@ package final class RequestQueue: Sendable {
         case drained
     }
 
-    private let state: Guarded<State>
+    let state: Guarded<State>
     private let executor: (any TaskExecutor)?
     private let drained = Latch<Void>()
 
@@ -165,11 +165,6 @@ package final class RequestQueue: Sendable {
     /// - Complexity: O(n) in the number of flights.
     package func nextPosition(after offset: Int64, of key: CacheKey) -> Int64? {
         state.withLock { $0.machine.nextPosition(after: offset, of: key) }
-    }
-
-    /// What the queue is doing at this instant.
-    package func snapshot() -> RequestQueueSnapshot {
-        state.withLock { $0.machine.snapshot() }
     }
 
     private func decide(

@@ -1,12 +1,11 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
-import SystemPackage
 
 // What the application does with entries without the origin.
 extension Storage {
     /// Runs `body` with the store on a thread that may block.
-    private func withStore<Value: Sendable>(
+    func withStore<Value: Sendable>(
         _ body: @Sendable (DiskStore) throws(CacheError) -> Value
     ) async throws(CacheError) -> Value {
         let disk = disk
@@ -125,22 +124,6 @@ extension Storage {
         return try await withStore { (store) throws(CacheError) in try store.trim(to: bytes) }
     }
 
-    func setPinned(_ isPinned: Bool, _ key: CacheKey) async throws(CacheError) -> Bool {
-        try await withStore { (store) throws(CacheError) in
-            try store.setPinned(isPinned, key)
-        }
-    }
-
-    func setDiskLimit(_ bytes: Int64) async throws(CacheError) {
-        try await withStore { (store) throws(CacheError) in try store.setLimit(bytes) }
-    }
-
-    func fileURL(for key: CacheKey) async throws(CacheError) -> URL? {
-        try await withStore { (store) throws(CacheError) in
-            try store.bodyPath(for: key).map { URL(filePath: $0.string) }
-        }
-    }
-
     func entries() async throws(CacheError) -> [EntrySummary] {
         try await withStore { [recorder] (store) throws(CacheError) in
             try store.list { recorder.didFailToList($0) }.map(EntrySummary.init)
@@ -151,19 +134,6 @@ extension Storage {
     func summary(of key: CacheKey) async throws(CacheError) -> EntrySummary? {
         try await withStore { (store) throws(CacheError) in
             try store.entry(for: key, isUse: false).map(EntrySummary.init)
-        }
-    }
-
-    func usage() async throws(CacheError) -> DiskUsage {
-        try await withStore { (store) throws(CacheError) in try store.usage() }
-    }
-
-    func verify(
-        repair: Bool,
-        report: @Sendable (DiskFinding) -> Void
-    ) async throws(CacheError) -> DiskVerification {
-        try await withStore { (store) throws(CacheError) in
-            try store.verify(repair: repair, report: report)
         }
     }
 

@@ -1,9 +1,11 @@
+@testable import TieredCache
+
 /// What a request queue is doing at one instant.
-package struct RequestQueueSnapshot: Sendable {
+struct RequestQueueSnapshot: Sendable {
     /// One flight.
-    package struct Flight: Sendable {
+    struct Flight: Sendable {
         /// What the flight is doing.
-        package enum State: String, Sendable {
+        enum State: String, Sendable {
             /// Waits for its first slot.
             case queued
             /// Has a slot.
@@ -18,25 +20,25 @@ package struct RequestQueueSnapshot: Sendable {
             case cancelled
         }
 
-        package let id: FlightID
-        package let key: CacheKey
-        package let host: String
-        package let state: State
-        package let priority: RequestPriority
-        package let subscribers: Int
-        package let coverage: Range<Int64>
+        let id: FlightID
+        let key: CacheKey
+        let host: String
+        let state: State
+        let priority: RequestPriority
+        let subscribers: Int
+        let coverage: Range<Int64>
         /// Everything between the coverage's start and here has been delivered.
-        package let position: Int64
+        let position: Int64
     }
 
     /// All flights, in order of arrival.
-    package let flights: [Flight]
+    let flights: [Flight]
     /// Slots in use: running flights, and cancelled ones that have not ended.
-    package let slotsInUse: Int
-    package let isSuspended: Bool
+    let slotsInUse: Int
+    let isSuspended: Bool
 
     /// The number of flights in `state`.
-    package func count(_ state: Flight.State) -> Int {
+    func count(_ state: Flight.State) -> Int {
         flights.count { $0.state == state }
     }
 }
@@ -45,7 +47,7 @@ extension RequestQueueStateMachine {
     /// The present state, for people.
     ///
     /// - Complexity: O(n log n) in the number of flights.
-    package func snapshot() -> RequestQueueSnapshot {
+    func snapshot() -> RequestQueueSnapshot {
         let flights = flights.sorted { $0.key < $1.key }.map { id, flight in
             RequestQueueSnapshot.Flight(
                 id: id,
@@ -77,4 +79,8 @@ extension RequestQueueStateMachine.Flight.State {
         case .cancelled: .cancelled
         }
     }
+}
+
+extension RequestQueue {
+    func snapshot() -> RequestQueueSnapshot { state.withLock { $0.machine.snapshot() } }
 }
