@@ -1,99 +1,57 @@
-/// A field value that is a dictionary (RFC 8941 §3.2), such as `max-age=60, no-store`.
+import RawStructuredFieldValues
+
+/// A field value that is a dictionary (RFC 9651 §3.2), such as `max-age=60, no-store`.
 ///
 /// Strict, in contrast to the parser of `Cache-Control`: one error anywhere makes the whole field
 /// invalid, because that is what its definition demands of every recipient.
-struct StructuredDictionary: Hashable {
+package struct StructuredDictionary: Hashable {
     /// A member's value; parameters are checked and left out.
-    enum Value: Hashable {
+    package enum Value: Hashable {
         case boolean(Bool)
         case integer(Int64)
         case string(String)
         case token(String)
-        /// A decimal, a byte sequence or an inner list, none of which a cache directive has.
+        /// A byte sequence, in base64 as it came.
+        case bytes(String)
+        /// A decimal, a date, a display string or an inner list, none of which a field read here has.
         case other
     }
 
+    /// A key and its value.
+    package struct Member: Hashable {
+        package let key: String
+        package let value: Value
+    }
+
     /// The members in the order in which their keys first came; of repeated keys the last counts.
-    private(set) var members: [(key: String, value: Value)] = []
+    package let members: [Member]
 
     /// Reads all lines of a field, joined by commas; nil if they are no dictionary.
-    init?(_ fieldValue: String) {
-        var scanner = FieldScanner(fieldValue.trimmingSpaces)
-        while !scanner.isAtEnd {
-            guard let key = Self.key(&scanner) else { return nil }
-            var value = Value.boolean(true)
-            if scanner.skip("=") {
-                guard let read = Self.memberValue(&scanner) else { return nil }
-                value = read
+    package init?(_ fieldValue: String) {
+        var parser = StructuredFieldValueParser(Array(fieldValue.utf8))
+        do {
+            members = try parser.parseDictionaryFieldValue().map {
+                Member(key: $0.0, value: Value($0.1))
             }
-            guard Self.skipParameters(&scanner) else { return nil }
-            set(key, value)
-            scanner.skipWhitespace()
-            guard !scanner.isAtEnd else { return }
-            guard scanner.skip(",") else { return nil }
-            scanner.skipWhitespace()
-            guard !scanner.isAtEnd else { return nil }
-        }
-    }
-
-    static func == (one: Self, other: Self) -> Bool {
-        one.members.elementsEqual(other.members) { $0 == $1 }
-    }
-
-    func hash(into hasher: inout Hasher) {
-        for member in members { hasher.combine(member.key) }
-    }
-
-    private mutating func set(_ key: String, _ value: Value) {
-        if let index = members.firstIndex(where: { $0.key == key }) {
-            members[index].value = value
-        } else {
-            members.append((key, value))
-        }
-    }
-
-    // MARK: Parts
-
-    private static func key(_ scanner: inout FieldScanner) -> String? {
-        guard let first = scanner.next, isLowercase(first) || first == UInt8(ascii: "*") else {
+        } catch {
             return nil
         }
-        let key = scanner.take {
-            isLowercase($0) || $0.isDigit || "_-.*".utf8.contains($0)
-        }
-        return String(decoding: key, as: UTF8.self)
     }
-
-    private static func memberValue(_ scanner: inout FieldScanner) -> Value? {
-        guard scanner.next == UInt8(ascii: "(") else { return StructuredItem.parse(&scanner) }
-        _ = scanner.skip("(")
-        while true {
-            _ = scanner.take { $0 == 0x20 }
-            if scanner.skip(")") { return .other }
-            guard StructuredItem.parse(&scanner) != nil, skipParameters(&scanner) else {
-                return nil
-            }
-            guard scanner.next == 0x20 || scanner.next == UInt8(ascii: ")") else { return nil }
-        }
-    }
-
-    private static func skipParameters(_ scanner: inout FieldScanner) -> Bool {
-        while scanner.skip(";") {
-            _ = scanner.take { $0 == 0x20 }
-            guard key(&scanner) != nil else { return false }
-            if scanner.skip("="), StructuredItem.parse(&scanner) == nil { return false }
-        }
-        return true
-    }
-
-    private static func isLowercase(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte) }
 }
 
-extension String {
-    /// The text without leading and trailing spaces; a tab there is an error (RFC 8941 §4.2).
-    fileprivate var trimmingSpaces: String {
-        var bytes = Array(utf8)[...].drop { $0 == 0x20 }
-        while bytes.last == 0x20 { bytes.removeLast() }
-        return String(decoding: bytes, as: UTF8.self)
+extension StructuredDictionary.Value {
+    fileprivate init(_ member: ItemOrInnerList) {
+        guard case .item(let item) = member else {
+            self = .other
+            return
+        }
+        switch item.rfc9651BareItem {
+        case .bool(let value): self = .boolean(value)
+        case .integer(let value): self = .integer(value)
+        case .string(let value): self = .string(value)
+        case .token(let value): self = .token(value)
+        case .undecodedByteSequence(let value): self = .bytes(value)
+        case .decimal, .date, .displayString: self = .other
+        }
     }
 }

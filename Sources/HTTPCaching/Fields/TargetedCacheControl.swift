@@ -28,8 +28,8 @@ extension ResponseCacheControl {
         guard let dictionary = StructuredDictionary(fieldValue), !dictionary.members.isEmpty
         else { return nil }
         self.init("")
-        for (name, value) in dictionary.members {
-            guard apply(targeted: name, value) else { return nil }
+        for member in dictionary.members {
+            guard apply(targeted: member.key, member.value) else { return nil }
         }
     }
 

@@ -83,6 +83,8 @@ public struct CacheStatus: Hashable, Sendable, CustomStringConvertible {
     ///
     /// The key is left out: it may hold a signature.
     public var fieldValue: String {
+        // Not by the serializer of structured fields: each hit of a proxy has this field, and a value takes
+        // that 2.7 µs instead of 0.3 µs to 0.7 µs.
         var value = cacheName
         if let forwardReason {
             value += "; fwd=\(forwardReason.rawValue)"

@@ -15,11 +15,14 @@ struct StructuredDictionaryTests {
         ("a=\"x \\\" \\\\\"", [("a", .string("x \" \\"))]),
         ("a=Tok/en:x", [("a", .token("Tok/en:x"))]),
         ("a=*x", [("a", .token("*x"))]), ("*k_-.9=1", [("*k_-.9", .integer(1))]),
-        ("a=:aGVsbG8=:", [("a", .other)]), ("a=(1 \"x\" y);q=1", [("a", .other)]),
+        ("a=:aGVsbG8=:", [("a", .bytes("aGVsbG8="))]), ("a=(1 \"x\" y);q=1", [("a", .other)]),
         ("a=();b, c", [("a", .other), ("c", .boolean(true))]),
         ("a;x;y=?0;z=\"q\", b", [("a", .boolean(true)), ("b", .boolean(true))]),
         // A repeated key keeps its place and takes the last value (RFC 8941 §4.2.2).
         ("a=1, b=2, a=3", [("a", .integer(3)), ("b", .integer(2))]),
+        // The types that RFC 9651 adds: a date and a display string.
+        ("a=@1659578233, b", [("a", .other), ("b", .boolean(true))]),
+        ("a=%\"f%c3%bc\"", [("a", .other)]), ("a=1\t", [("a", .integer(1))]),
     ]
 
     @Test("What is a dictionary is read", arguments: valid)
@@ -36,7 +39,9 @@ struct StructuredDictionaryTests {
             "max-age=10000, &&&&&", "a=1.", "a=.5", "a=1.2345", "a=1234567890123456",
             "a=1234567890123.1", "a=--1", "a=\"x", "a=\"\\x\"", "a=\"\u{e4}\"", "a=\"\t\"", "a=?2",
             "a=?", "a=:x", "a=:&:", "a=(1", "a=(1,2)", "a=(1\"x\")", "a;", "a;1", "a;b=", "a=1;;b",
-            "a=1 b=2", "\ta", "a=\u{e4}",
+            "a=1 b=2", "\ta", "a=\u{e4}", "a=@1.5", "a=@", "a=%\"%C3%BC\"", "a=%\"%ff\"", "a=%x",
+            "a=-",
+            "a=1;\tb", "a=(1\t2)", "a=(1", "a=(1;", "a=\"x\\", "a=%\"%", "a=@-",
         ]
     )
     func invalid(text: String) {

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import HTTPCaching
 public import HTTPTypes
 
 /// What the bytes of a whole representation digest to.
@@ -52,7 +53,7 @@ public struct ContentDigest: Hashable, Sendable, CustomStringConvertible {
     /// `Content-MD5` (RFC 1864).
     ///
     /// Empty where the representation is coded, since it is the coded bytes that they digest.
-    /// Members that cannot be read, or name other algorithms, say nothing.
+    /// A field that is malformed says nothing (RFC 9651 §4.2), nor do members of other algorithms.
     ///
     /// - Parameters:
     ///   - fields: the fields of the response.
@@ -62,8 +63,11 @@ public struct ContentDigest: Hashable, Sendable, CustomStringConvertible {
         let coding = fields[.contentEncoding]?.lowercased() ?? "identity"
         guard coding == "identity" else { return [] }
         var result: [ContentDigest] = []
-        for text in (fields[.reprDigest] ?? "").split(separator: ",") {
-            guard let digest = member(text), !result.contains(digest) else { continue }
+        for member in fields[.reprDigest].flatMap({ StructuredDictionary($0) })?.members ?? [] {
+            guard let algorithm = Algorithm(rawValue: member.key),
+                case .bytes(let text) = member.value,
+                let digest = ContentDigest(algorithm, base64: text)
+            else { continue }
             result.append(digest)
         }
         guard !isPart, let text = fields[.contentMD5],
@@ -76,19 +80,6 @@ public struct ContentDigest: Hashable, Sendable, CustomStringConvertible {
     /// The fields that promise a digest of the bytes as they were sent.
     static let promisingFields = [HTTPField.Name.reprDigest, .contentMD5]
 
-    /// One member of `Repr-Digest`: a name and a byte sequence (RFC 9651 §3.3.5).
-    private static func member(_ text: Substring) -> ContentDigest? {
-        guard let equals = text.firstIndex(of: "=") else { return nil }
-        let name = text[..<equals].trimmed.lowercased()
-        let value = text[text.index(after: equals)...].trimmed
-        // Parameters may follow the second colon.
-        let parts = value.split(separator: ":", omittingEmptySubsequences: false)
-        guard let algorithm = Algorithm(rawValue: name), parts.count >= 3, parts[0].isEmpty else {
-            return nil
-        }
-        return ContentDigest(algorithm, base64: String(parts[1]))
-    }
-
     private init?(_ algorithm: Algorithm, base64 text: String) {
         guard let data = Data(base64Encoded: text) else { return nil }
         self.init(algorithm, Array(data))
@@ -99,13 +90,4 @@ extension HTTPField.Name {
     // Valid tokens: the fallbacks are never used.
     fileprivate static let reprDigest = HTTPField.Name("Repr-Digest") ?? .contentLocation
     fileprivate static let contentMD5 = HTTPField.Name("Content-MD5") ?? .contentLocation
-}
-
-extension Substring {
-    fileprivate var trimmed: String {
-        var rest = self
-        while let first = rest.first, first == " " || first == "\t" { rest.removeFirst() }
-        while let last = rest.last, last == " " || last == "\t" { rest.removeLast() }
-        return String(rest)
-    }
 }
