@@ -8,7 +8,7 @@ extension DownloadsCommand {
         }
         for download in downloads where download.state != .finished {
             let report = DownloadReport(download, owner: owner)
-            try StandardOutput.writeLine(json ? report.json.text : report.line)
+            try StandardOutput.writeLine(json ? JSONLine.text(of: report) : report.line)
         }
     }
 }
@@ -123,7 +123,7 @@ struct ResumeOrder: Sendable {
         var failures: [String] = []
         for download in downloads {
             let report = DownloadReport(download.status)
-            if printsJSON { try StandardOutput.writeLine(report.json.text) }
+            if printsJSON { try StandardOutput.writeLine(JSONLine.text(of: report)) }
             guard download.status.state != .finished else {
                 await download.acknowledge()
                 continue

@@ -149,8 +149,8 @@ struct GetOrder: Sendable {
     }
 
     private func say(_ report: GetReport) throws {
-        guard file != nil else { return StandardError.write(report.json.text) }
-        try StandardOutput.writeLine(report.json.text)
+        guard file != nil else { return StandardError.write(try JSONLine.text(of: report)) }
+        try StandardOutput.writeLine(JSONLine.text(of: report))
     }
 }
 

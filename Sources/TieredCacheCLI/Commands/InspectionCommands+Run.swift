@@ -42,7 +42,7 @@ extension ListCommand {
     func run() async throws {
         let entries = try await cache.withCache(isReading: true) { try await $0.entries() }
         for entry in selection.apply(to: entries).map({ EntryReport($0) }) {
-            try StandardOutput.writeLine(json ? entry.json.text : entry.line)
+            try StandardOutput.writeLine(json ? JSONLine.text(of: entry) : entry.line)
         }
     }
 }
@@ -58,7 +58,7 @@ extension StatsCommand {
             limit: usage.limit,
             lifetime: lifetime
         )
-        guard !json else { return try StandardOutput.writeLine(report.json.text) }
+        guard !json else { return try StandardOutput.writeLine(JSONLine.text(of: report)) }
         for line in report.lines { try StandardOutput.writeLine(line) }
     }
 
@@ -82,7 +82,7 @@ extension EventsCommand {
             try await cache.recordedEvents(for: request, since: start)
         }
         for event in events.map({ EventReport(event: $0) }) {
-            try StandardOutput.writeLine(json ? event.json.text : event.line)
+            try StandardOutput.writeLine(json ? JSONLine.text(of: event) : event.line)
         }
     }
 }
@@ -98,7 +98,7 @@ extension ShowCommand {
         }
         var report = EntryReport(entry)
         report.headers = entry.fields.map { (name: $0.name.rawName, value: $0.value) }
-        guard !json else { return try StandardOutput.writeLine(report.json.text) }
+        guard !json else { return try StandardOutput.writeLine(JSONLine.text(of: report)) }
         try StandardOutput.writeLine(report.line)
         let now = SystemTimeSource().wallTime()
         for line in EntryExplanation(entry: entry, now: now, owner: owner).lines {
@@ -154,7 +154,7 @@ extension VerifyCommand {
             damaged: Int64(found.damaged),
             repaired: Int64(found.repaired)
         )
-        try StandardOutput.writeLine(json ? report.json.text : report.line)
+        try StandardOutput.writeLine(json ? JSONLine.text(of: report) : report.line)
         guard found.damaged > found.repaired else { return }
         let count = found.damaged - found.repaired
         throw CommandFailure(

@@ -128,7 +128,7 @@ struct PrefetchOrder: Sendable {
     private func say(_ report: GetReport, _ request: CacheRequest) -> (CacheRequest, CacheError)? {
         guard printsJSON else { return nil }
         do {
-            try StandardOutput.writeLine(report.json.text)
+            try StandardOutput.writeLine(JSONLine.text(of: report))
             return nil
         } catch {
             return (request, CacheError(.localStorage, error.message))

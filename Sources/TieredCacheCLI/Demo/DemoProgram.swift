@@ -9,8 +9,14 @@ struct DemoProgram: Sendable {
         let lines: [String]
         let succeeded: Bool
 
-        /// The last line as JSON, where `get --json` puts it.
-        var json: JSONFields { JSONFields(lines.last ?? "") }
+        /// What the last line says, where `get --json` puts its report; nil where it is none.
+        var report: GetReport? {
+            do {
+                return try JSONLine.value(of: lines.last ?? "")
+            } catch {
+                return nil  // Every claim about it fails, which says more than the error.
+            }
+        }
     }
 
     let cacheDirectory: FilePath

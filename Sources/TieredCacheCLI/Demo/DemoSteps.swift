@@ -17,17 +17,17 @@ extension Demo {
         )
         origin.serve("/film.mp4", film)
         let outcome = try await get("/film.mp4", into: "film.mp4")
-        let json = outcome.json
+        let told = outcome.report
         report.claim("the command succeeded", outcome.succeeded)
-        report.claim("source is \"origin\"", json.text("source") == "origin")
+        report.claim("source is \"origin\"", told?.source == "origin")
         report.claim(
-            "\(size(json.integer("fromOrigin") ?? 0)) came from the origin",
-            json.integer("fromOrigin") == film.length
+            "\(size(told?.fromOrigin ?? 0)) came from the origin",
+            told?.fromOrigin == film.length
         )
         report.claim("the file equals what the origin has", try equals("film.mp4", film))
         let written = origin.log.bodyBytesWritten(for: "/film.mp4")
         report.claim("the origin sent each byte once", written == film.length)
-        if let seconds = json.text("seconds").flatMap({ Double($0) }), seconds > 0 {
+        if let seconds = told?.seconds, seconds > 0 {
             report.say("It took \(seconds) s: \(size(Int64(Double(film.length) / seconds)))/s.")
         }
     }
@@ -37,9 +37,9 @@ extension Demo {
         let film = origin.resource("/film.mp4")
         let before = origin.log.exchanges.count
         let outcome = try await get("/film.mp4", into: "film-again.mp4")
-        let json = outcome.json
-        report.claim("source is \"disk\"", json.text("source") == "disk")
-        report.claim("no byte came from the origin", json.integer("fromOrigin") == 0)
+        let told = outcome.report
+        report.claim("source is \"disk\"", told?.source == "disk")
+        report.claim("no byte came from the origin", told?.fromOrigin == 0)
         report.claim("the origin was not even asked", origin.log.exchanges.count == before)
         report.claim(
             "the file equals the first",
@@ -101,7 +101,7 @@ extension Demo {
         let leftovers = files.names.filter { $0.contains("long") }
         report.claim("neither the file nor a temporary is there", leftovers.isEmpty)
         let outcome = try await get("/long.mp4", into: "long.mp4")
-        let json = outcome.json
+        let told = outcome.report
         report.claim("the second get succeeded", outcome.succeeded)
         let ranges = origin.log.exchanges(for: "/long.mp4").dropFirst().map { $0.fields[.range] }
         report.claim(
@@ -109,8 +109,8 @@ extension Demo {
             !ranges.isEmpty && !ranges.contains(nil)
         )
         report.claim(
-            "\(size(json.integer("fromCache") ?? 0)) came from the killed process's blocks",
-            (json.integer("fromCache") ?? 0) > 0
+            "\(size(told?.fromCache ?? 0)) came from the killed process's blocks",
+            (told?.fromCache ?? 0) > 0
         )
         let twice = origin.log.bodyBytesWritten(for: "/long.mp4") - film.length
         report.claim("only \(size(twice)) were fetched twice", twice >= 0 && twice < 4 << 20)
@@ -147,13 +147,13 @@ extension Demo {
         origin.serve("/live.m3u8", .text("#EXTM3U\n", cacheControl: "no-cache"))
         let first = try await get("/live.m3u8", into: "live-1.m3u8")
         let second = try await get("/live.m3u8", into: "live-2.m3u8")
-        report.claim("the first get is from the origin", first.json.text("source") == "origin")
-        report.claim("the second is revalidated", second.json.text("source") == "revalidated")
+        report.claim("the first get is from the origin", first.report?.source == "origin")
+        report.claim("the second is revalidated", second.report?.source == "revalidated")
         let statuses = origin.log.exchanges(for: "/live.m3u8").map(\.status)
         report.claim("the origin answered 200, then 304", statuses == [200, 304])
         origin.serve("/live.m3u8", .text("#EXTM3U\n#EXT-X-ENDLIST\n", cacheControl: "no-cache"))
         let third = try await get("/live.m3u8", into: "live-3.m3u8")
-        report.claim("once it changes, the change arrives", third.json.text("source") == "origin")
+        report.claim("once it changes, the change arrives", third.report?.source == "origin")
         let texts = try ["live-1.m3u8", "live-2.m3u8", "live-3.m3u8"].map { try files.read($0) }
         report.claim(
             "all three are what the origin had at the time",

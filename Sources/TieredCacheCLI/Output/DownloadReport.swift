@@ -1,31 +1,17 @@
 import TieredCache
 
 /// One line of `downloads` and `resume`.
-struct DownloadReport: Equatable {
+struct DownloadReport: Encodable, Equatable {
     var id: String
     var url: String
     var state: String
     var bytes: Int64
-    var total: Int64?
+    @Nullable var total: Int64?
     var attempts: Int64
     /// Why it gave up, if it did.
-    var error: String?
+    @Nullable var error: String?
     /// The number of the process that owns the directory and may be running it, if that is another.
-    var owner: Int64?
-
-    /// For programs.
-    var json: JSONValue {
-        .object([
-            .init("id", .string(id)),
-            .init("url", .string(url)),
-            .init("state", .string(state)),
-            .init("bytes", .integer(bytes)),
-            .init("total", .optional(total)),
-            .init("attempts", .integer(attempts)),
-            .init("error", error.map { .string($0) } ?? .null),
-            .init("owner", .optional(owner)),
-        ])
-    }
+    @Nullable var owner: Int64?
 
     /// `paused  12.3 MiB of 64.0 MiB  http://…`, and the reason of a failure, or who runs it.
     var line: String {

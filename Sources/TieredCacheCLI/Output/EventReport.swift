@@ -5,17 +5,6 @@ import TieredCache
 struct EventReport: Equatable {
     let event: RecordedEvent
 
-    var json: JSONValue {
-        .object([
-            .init("time", .string(event.time.timestamp)),
-            .init("event", .string(event.kind.rawValue)),
-            .init("reason", event.reason.map { .string($0) } ?? .null),
-            .init("entry", event.entry.map { .string($0) } ?? .null),
-            .init("count", .integer(event.count)),
-            .init("url", event.url.map { .string($0) } ?? .null),
-        ])
-    }
-
     /// `2026-11-21T08:43:38.123Z  evicted leastRecentlyUsed, 64.0 KiB  https://host/path`.
     var line: String {
         var what = event.kind.rawValue
@@ -29,5 +18,21 @@ struct EventReport: Equatable {
         if event.kind == .lost { return "\(event.count) events" }
         guard event.entry == nil else { return ProgressLine.size(event.count) }
         return event.count == 1 ? "1 entry" : "\(event.count) entries"
+    }
+}
+
+extension EventReport: Encodable {
+    private enum CodingKeys: CodingKey {
+        case time, event, reason, entry, count, url
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(event.time.timestamp, forKey: .time)
+        try container.encode(event.kind.rawValue, forKey: .event)
+        try container.encode(event.reason, forKey: .reason)
+        try container.encode(event.entry, forKey: .entry)
+        try container.encode(event.count, forKey: .count)
+        try container.encode(event.url, forKey: .url)
     }
 }

@@ -54,7 +54,7 @@ final class PrefetchScreen: Sendable {
     /// One of them is stored.
     func didEnd(_ report: GetReport) {
         tally.withLock {
-            $0.didEnd(fromOrigin: report.bytesFromOrigin, fromCache: report.bytesFromCache)
+            $0.didEnd(fromOrigin: report.fromOrigin, fromCache: report.fromCache)
         }
     }
 

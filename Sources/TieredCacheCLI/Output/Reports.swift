@@ -1,29 +1,36 @@
 /// What `get --json` and `prefetch --json` say about one URL.
-struct GetReport: Equatable {
+struct GetReport: Codable, Equatable, Sendable {
     /// Without userinfo.
-    var url: String
-    var status: Int
+    let url: String
+    let status: Int
     /// `memory`, `disk`, `origin`, `revalidated` or `stale`.
-    var source: String
-    var bytesFromCache: Int64
-    var bytesFromOrigin: Int64
-    var elapsed: Duration
+    let source: String
+    /// The sum of the two that follow.
+    let bytes: Int64
+    let fromCache: Int64
+    let fromOrigin: Int64
+    let seconds: Double
 
-    var json: JSONValue {
-        .object([
-            .init("url", .string(url)),
-            .init("status", .integer(Int64(status))),
-            .init("source", .string(source)),
-            .init("bytes", .integer(bytesFromCache + bytesFromOrigin)),
-            .init("fromCache", .integer(bytesFromCache)),
-            .init("fromOrigin", .integer(bytesFromOrigin)),
-            .init("seconds", .number(elapsed.roundedSeconds)),
-        ])
+    init(
+        url: String,
+        status: Int,
+        source: String,
+        bytesFromCache: Int64,
+        bytesFromOrigin: Int64,
+        elapsed: Duration
+    ) {
+        self.url = url
+        self.status = status
+        self.source = source
+        bytes = bytesFromCache + bytesFromOrigin
+        fromCache = bytesFromCache
+        fromOrigin = bytesFromOrigin
+        seconds = elapsed.roundedSeconds
     }
 }
 
 /// What `list --json` and `show --json` say about one entry.
-struct EntryReport: Equatable {
+struct EntryReport {
     var url: String
     var key: String
     var status: Int
@@ -34,60 +41,51 @@ struct EntryReport: Equatable {
     var isPinned: Bool
     /// Only for `show`.
     var headers: [(name: String, value: String)]?
+}
 
-    var json: JSONValue {
-        var members: [JSONValue.Member] = [
-            .init("url", .string(url)),
-            .init("key", .string(key)),
-            .init("status", .integer(Int64(status))),
-            .init("length", .optional(length)),
-            .init("held", .integer(held)),
-            .init("complete", .bool(isComplete)),
-            .init("pinned", .bool(isPinned)),
-        ]
-        if let headers { members.append(.init("headers", Self.json(headers))) }
-        return .object(members)
+extension EntryReport: Encodable {
+    private enum CodingKeys: String, CodingKey {
+        case url, key, status, length, held, headers
+        case isComplete = "complete"
+        case isPinned = "pinned"
     }
 
-    /// One member for each name; several lines of one name become a list of values.
-    private static func json(_ headers: [(name: String, value: String)]) -> JSONValue {
-        var members: [JSONValue.Member] = []
-        for header in headers {
-            let name = header.name.lowercased()
-            let sameName = members.firstIndex { $0.name == name }
-            guard let sameName else {
-                members.append(.init(name, .string(header.value)))
-                continue
+    /// One line is a text, several of one name are a list of texts.
+    private enum HeaderValue: Encodable {
+        case one(String)
+        case several([String])
+
+        func encode(to encoder: any Encoder) throws {
+            switch self {
+            case .one(let value): try value.encode(to: encoder)
+            case .several(let values): try values.encode(to: encoder)
             }
-            var values: [JSONValue]
-            switch members[sameName].value {
-            case .array(let earlier): values = earlier
-            case let earlier: values = [earlier]
-            }
-            values.append(.string(header.value))
-            members[sameName] = .init(name, .array(values))
         }
-        return .object(members)
     }
 
-    static func == (left: EntryReport, right: EntryReport) -> Bool { left.json == right.json }
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(url, forKey: .url)
+        try container.encode(key, forKey: .key)
+        try container.encode(status, forKey: .status)
+        try container.encode(length, forKey: .length)
+        try container.encode(held, forKey: .held)
+        try container.encode(isComplete, forKey: .isComplete)
+        try container.encode(isPinned, forKey: .isPinned)
+        guard let headers else { return }
+        let lines = Dictionary(grouping: headers) { $0.name.lowercased() }.mapValues { lines in
+            lines.count == 1 ? HeaderValue.one(lines[0].value) : .several(lines.map(\.value))
+        }
+        try container.encode(lines, forKey: .headers)
+    }
 }
 
 /// What `verify --json` says.
-struct VerifyReport: Equatable {
+struct VerifyReport: Encodable, Equatable {
     var entries: Int64
     var blocks: Int64
     var damaged: Int64
     var repaired: Int64
-
-    var json: JSONValue {
-        .object([
-            .init("entries", .integer(entries)),
-            .init("blocks", .integer(blocks)),
-            .init("damaged", .integer(damaged)),
-            .init("repaired", .integer(repaired)),
-        ])
-    }
 }
 
 extension Duration {

@@ -9,50 +9,40 @@ struct StatsReport: Equatable {
     var limit: Int64
     /// Nil where nothing was counted yet.
     var lifetime: LifetimeStatistics?
+}
 
-    var json: JSONValue {
-        var members: [JSONValue.Member] = [
-            .init("entries", .integer(entries)),
-            .init("bytes", .integer(bytes)),
-            .init("limit", .integer(limit)),
-        ]
-        if let lifetime { members += Self.members(lifetime) }
-        return .object(members)
+extension StatsReport: Encodable {
+    private enum CodingKeys: CodingKey {
+        case entries, bytes, limit
+        case since, requests, hitRatio, bodyBytes, byteHitRatio, misses, left
+        case evictedBytes, damagedBlocks
     }
 
-    private static func members(_ lifetime: LifetimeStatistics) -> [JSONValue.Member] {
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(entries, forKey: .entries)
+        try container.encode(bytes, forKey: .bytes)
+        try container.encode(limit, forKey: .limit)
+        guard let lifetime else { return }
         let sums = lifetime.statistics
-        return [
-            .init("since", .string(lifetime.since.timestamp)),
-            .init(
-                "requests",
-                object([
-                    ("memory", sums.memoryHits), ("disk", sums.diskHits), ("miss", sums.misses),
-                ])
-            ),
-            .init("hitRatio", ratio(sums.hitRatio)),
-            .init(
-                "bodyBytes",
-                object([
-                    ("memory", sums.bytesFromMemory), ("disk", sums.bytesFromDisk),
-                    ("origin", sums.bytesFromOrigin),
-                ])
-            ),
-            .init("byteHitRatio", ratio(sums.byteHitRatio)),
-            .init("misses", object(sums.missReasons)),
-            .init("left", object(sums.departures)),
-            .init("evictedBytes", .integer(sums.bytesEvicted)),
-            .init("damagedBlocks", .integer(sums.blocksDamaged)),
-        ]
+        try container.encode(lifetime.since.timestamp, forKey: .since)
+        try container.encode(Self.object(sums.answers), forKey: .requests)
+        try container.encode(Self.ratio(sums.hitRatio), forKey: .hitRatio)
+        try container.encode(Self.object(sums.bodyBytes), forKey: .bodyBytes)
+        try container.encode(Self.ratio(sums.byteHitRatio), forKey: .byteHitRatio)
+        try container.encode(Self.object(sums.missReasons), forKey: .misses)
+        try container.encode(Self.object(sums.departures), forKey: .left)
+        try container.encode(sums.bytesEvicted, forKey: .evictedBytes)
+        try container.encode(sums.blocksDamaged, forKey: .damagedBlocks)
     }
 
-    private static func object(_ members: [(String, Int64)]) -> JSONValue {
-        .object(members.map { .init($0.0, .integer($0.1)) })
+    private static func object(_ members: [(String, Int64)]) -> [String: Int64] {
+        Dictionary(members) { $1 }
     }
 
     /// To a ten-thousandth: more digits would be noise.
-    private static func ratio(_ value: Double?) -> JSONValue {
-        value.map { .number(($0 * 10_000).rounded() / 10_000) } ?? .null
+    private static func ratio(_ value: Double?) -> Double? {
+        value.map { ($0 * 10_000).rounded() / 10_000 }
     }
 }
 
@@ -72,10 +62,7 @@ extension StatsReport {
                     ("memory", sums.memoryHits), ("disk", sums.diskHits), ("missed", sums.misses),
                 ]),
             "body bytes  \(ProgressLine.size(sums.bytesFromCache + origin)): "
-                + Self.shares([
-                    ("memory", sums.bytesFromMemory), ("disk", sums.bytesFromDisk),
-                    ("origin", origin),
-                ]),
+                + Self.shares(sums.bodyBytes),
             "misses      \(Self.list(sums.missReasons))",
             "left        \(Self.list(sums.departures)); evicted "
                 + "\(ProgressLine.size(sums.bytesEvicted)), damaged blocks \(sums.blocksDamaged)",
@@ -98,6 +85,14 @@ extension StatsReport {
 }
 
 extension Statistics {
+    fileprivate var answers: [(String, Int64)] {
+        [("memory", memoryHits), ("disk", diskHits), ("miss", misses)]
+    }
+
+    fileprivate var bodyBytes: [(String, Int64)] {
+        [("memory", bytesFromMemory), ("disk", bytesFromDisk), ("origin", bytesFromOrigin)]
+    }
+
     fileprivate var missReasons: [(String, Int64)] {
         [
             ("absent", missesAbsent), ("variant", missesVariant), ("stale", missesStale),

@@ -8,7 +8,7 @@ import TieredCacheTesting
 @Suite("verify", .timeLimit(.minutes(10)))
 struct VerifyTests {
     private func json(_ entries: Int, _ blocks: Int, _ damaged: Int, _ repaired: Int) -> String {
-        #"{"entries":\#(entries),"blocks":\#(blocks),"damaged":\#(damaged),"repaired":\#(repaired)}"#
+        #"{"blocks":\#(blocks),"damaged":\#(damaged),"entries":\#(entries),"repaired":\#(repaired)}"#
     }
 
     private func damage(_ file: FilePath, at offset: Int64) throws {

@@ -23,7 +23,7 @@ struct DemoPartsTests {
     }
 
     @Test("What the commands print is read back")
-    func fields() {
+    func fields() throws {
         let report = GetReport(
             url: "http://x/?a=\"b\\c,}",
             status: 200,
@@ -32,18 +32,21 @@ struct DemoPartsTests {
             bytesFromOrigin: 0,
             elapsed: .milliseconds(250)
         )
-        let fields = JSONFields(report.json.text)
-        #expect(fields.text("url") == report.url)
-        #expect(fields.text("source") == "disk")
-        #expect(fields.integer("status") == 200)
-        #expect(fields.integer("bytes") == 7)
-        #expect(fields.integer("fromOrigin") == 0)
-        #expect(fields.text("seconds") == "0.25")
-        #expect(fields.text("none") == nil)
+        let line = try JSONLine.text(of: report)
+        let read = try JSONLine.value(of: line, as: GetReport.self)
+        #expect(read == report)
+        #expect(read.url == report.url)
+        #expect(read.source == "disk")
+        #expect(read.status == 200)
+        #expect(read.bytes == 7)
+        #expect(read.fromOrigin == 0)
+        #expect(read.seconds == 0.25)
     }
 
     @Test("Other text has no members", arguments: ["", "{", "{}", "[1]", "x", "{\"a\"", "{\"a\":"])
     func otherText(line: String) {
-        #expect(JSONFields(line).integer("a") == nil)
+        #expect(throws: (any Error).self) { try JSONLine.value(of: line, as: GetReport.self) }
+        let outcome = DemoProgram.Outcome(lines: [line], succeeded: true)
+        #expect(outcome.report == nil)
     }
 }
