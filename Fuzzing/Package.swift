@@ -9,6 +9,7 @@ let package = Package(
     dependencies: [
         .package(name: "TieredCache", path: "..", traits: []),
         .package(url: "https://github.com/apple/swift-http-types.git", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-system.git", from: "1.8.1"),
     ],
     targets: [
@@ -42,6 +43,19 @@ let package = Package(
         .executableTarget(
             name: "PlaylistFuzzer",
             dependencies: [.product(name: "HTTPCaching", package: "TieredCache")],
+            swiftSettings: [
+                .treatAllWarnings(as: .error),
+                // As the sources expect, which are the proxy's.
+                .enableUpcomingFeature("InternalImportsByDefault"),
+            ]
+        ),
+        .executableTarget(
+            name: "RequestFuzzer",
+            dependencies: [
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
             swiftSettings: [
                 .treatAllWarnings(as: .error),
                 // As the sources expect, which are the proxy's.
