@@ -1,9 +1,10 @@
 /// Follows the framing of the requests on one connection and refuses every shape that two parsers
 /// might read in two ways: request smuggling lives there (RFC 9112 §11.2).
 ///
-/// Stands in front of the real parser, which is lenient in places, and lets one request at a time
-/// through. Performs no I/O and keeps no bytes; the caller gives it the same bytes again, and more,
-/// until they are passed on.
+/// Stands in front of the real parser and lets one request at a time through. It checks what decides
+/// where a request ends, and what the parser takes in more than one form: odd hosts, codings and ends of
+/// lines. What the parser refuses is left to it; RequestLaws holds the two together. Performs no I/O and
+/// keeps no bytes; the caller gives it the same bytes again, and more, until they are passed on.
 struct RequestGuard {
     /// What becomes of the bytes at the front.
     enum Verdict: Hashable {

@@ -4,14 +4,16 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10)))
 struct RequestGuardTests {
-    /// Feeds text in pieces of `size` bytes; returns what was passed on for each request, whole
-    /// ones first, and the refusal that ended it.
+    /// Feeds text in pieces of `size` bytes to the guard, and what it passes on to the parser; returns
+    /// what was passed on for each request, whole ones first, and the refusal of either that ended it.
     private func run(
         _ text: String,
         pieces size: Int = .max,
         limits: ServerLimits = ServerLimits()
-    ) -> (requests: [String], rest: String, refusal: RequestRefusal?) {
+    ) throws -> (requests: [String], rest: String, refusal: RequestRefusal?) {
         var subject = RequestGuard(limits: limits)
+        let parser = try RequestParser()
+        defer { parser.close() }
         var requests: [String] = []
         var current: [UInt8] = []
         var waiting: [UInt8] = []
@@ -20,7 +22,7 @@ struct RequestGuardTests {
             waiting += input.prefix(size)
             input = input.dropFirst(size)
             do throws(RequestRefusal) {
-                while let verdict = try Self.step(&subject, &waiting, &current) {
+                while let verdict = try Self.step(&subject, &waiting, &current, parser) {
                     guard verdict else { continue }
                     requests.append(String(decoding: current, as: UTF8.self))
                     current = []
@@ -36,7 +38,8 @@ struct RequestGuardTests {
     private static func step(
         _ subject: inout RequestGuard,
         _ waiting: inout [UInt8],
-        _ current: inout [UInt8]
+        _ current: inout [UInt8],
+        _ parser: RequestParser
     ) throws(RequestRefusal) -> Bool? {
         let verdict = try waiting.withUnsafeBytes { subject.inspection(of: $0) }.get()
         switch verdict {
@@ -46,7 +49,11 @@ struct RequestGuardTests {
             waiting.removeFirst(count)
             return false
         case .pass(let count, let endsRequest):
-            current += waiting.prefix(count)
+            let part = Array(waiting.prefix(count))
+            parser.feed(current.isEmpty ? RequestParser.ofKnownMethod(part) : part)
+            // The connection answers an error of the parser as it answers a refusal.
+            guard parser.error == nil else { throw .malformed("the parser refuses it") }
+            current += part
             waiting.removeFirst(count)
             return endsRequest
         }
@@ -66,15 +73,15 @@ struct RequestGuardTests {
     ]
 
     @Test(arguments: [1, 2, 3, 7, 64, Int.max])
-    func goodRequestsPassUnchangedHoweverTheyAreCut(size: Int) {
-        let (requests, rest, refusal) = run(Self.good.joined(), pieces: size)
+    func goodRequestsPassUnchangedHoweverTheyAreCut(size: Int) throws {
+        let (requests, rest, refusal) = try run(Self.good.joined(), pieces: size)
         #expect(requests == Self.good)
         #expect(rest.isEmpty)
         #expect(refusal == nil)
     }
 
-    @Test func emptyLinesBeforeARequestAreDropped() {
-        let (requests, _, refusal) = run("\r\n\r\n" + Self.good[0] + "\r\n" + Self.good[1])
+    @Test func emptyLinesBeforeARequestAreDropped() throws {
+        let (requests, _, refusal) = try run("\r\n\r\n" + Self.good[0] + "\r\n" + Self.good[1])
         #expect(requests == [Self.good[0], Self.good[1]])
         #expect(refusal == nil)
     }
@@ -204,19 +211,19 @@ struct RequestGuardTests {
     ]
 
     @Test(arguments: bad, [1, 5, Int.max])
-    func badRequestsAreRefusedHoweverTheyAreCut(example: (String, Int), size: Int) {
-        let (requests, _, refusal) = run(example.0, pieces: size)
+    func badRequestsAreRefusedHoweverTheyAreCut(example: (String, Int), size: Int) throws {
+        let (requests, _, refusal) = try run(example.0, pieces: size)
         #expect(requests.isEmpty)
         #expect(refusal?.status == example.1, "\(example.0.debugDescription)")
     }
 
-    @Test func whatStandsBeforeABadRequestPasses() {
-        let (requests, _, refusal) = run(Self.good[4] + Self.bad[0].0)
+    @Test func whatStandsBeforeABadRequestPasses() throws {
+        let (requests, _, refusal) = try run(Self.good[4] + Self.bad[0].0)
         #expect(requests == [Self.good[4]])
         #expect(refusal?.status == 400)
     }
 
-    @Test func sizesAreLimited() {
+    @Test func sizesAreLimited() throws {
         var limits = ServerLimits()
         limits.maximumHeadSize = 200
         limits.maximumTargetSize = 50
@@ -240,7 +247,7 @@ struct RequestGuardTests {
         ]
         for (text, status) in cases {
             for size in [1, 17, Int.max] {
-                let refusal = run(text, pieces: size, limits: limits).refusal
+                let refusal = try run(text, pieces: size, limits: limits).refusal
                 #expect(refusal?.status == status, "\(text.debugDescription) by \(size)")
             }
         }
@@ -249,7 +256,7 @@ struct RequestGuardTests {
     /// Heads, chunks and lengths with bytes changed, cut out and doubled: nothing traps, and what is
     /// let through does not depend on how it arrives.
     @Test(arguments: [1, 2, 3] as [UInt64])
-    func spoiltRequestsAreReadInOneWay(seed: UInt64) {
+    func spoiltRequestsAreReadInOneWay(seed: UInt64) throws {
         var random = seed
         func pick(_ count: Int) -> Int {
             random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
@@ -270,7 +277,7 @@ struct RequestGuardTests {
                 if bytes.isEmpty { bytes = [0x0A] }
             }
             let text = String(decoding: bytes, as: UTF8.self)
-            let (whole, pieces) = (run(text), run(text, pieces: 1 + pick(5)))
+            let (whole, pieces) = (try run(text), try run(text, pieces: 1 + pick(5)))
             #expect(
                 whole.requests == pieces.requests && whole.refusal == pieces.refusal,
                 "seed \(seed), round \(round): \(text.debugDescription)"

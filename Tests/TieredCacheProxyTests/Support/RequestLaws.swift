@@ -90,43 +90,25 @@ private struct RequestReading {
 
     /// Gives the parser one request after the other, the last byte of each by itself.
     func check() throws {
-        let parts = Parts()
-        let channel = EmbeddedChannel()
-        try channel.pipeline.syncOperations.addHandlers(
-            ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes)),
-            parts
-        )
-        defer { channel.close(promise: nil) }
+        let parser = try RequestParser()
+        defer { parser.close() }
         for request in guarded.requests {
-            let bytes = Self.ofKnownMethod(request)
-            feed(bytes.dropLast(), to: channel)
-            guard parts.error == nil else { return }
-            guard parts.ends == 0 else { throw Self.broken("ends early", request) }
-            feed(bytes.suffix(1), to: channel)
-            guard parts.error == nil else { return }
-            guard parts.heads.count == 1, parts.ends == 1 else {
-                throw Self.broken("is \(parts.heads.count) heads and \(parts.ends) ends", request)
+            let bytes = RequestParser.ofKnownMethod(request)
+            parser.feed(bytes.dropLast())
+            guard parser.error == nil else { return }
+            guard parser.ends == 0 else { throw Self.broken("ends early", request) }
+            parser.feed(bytes.suffix(1))
+            guard parser.error == nil else { return }
+            guard parser.heads.count == 1, parser.ends == 1 else {
+                throw Self.broken("is \(parser.heads.count) heads, \(parser.ends) ends", request)
             }
-            try checkHead(parts.heads[0], request)
-            guard !parts.isLast else { return }
-            parts.heads = []
-            parts.ends = 0
+            try checkHead(parser.heads[0], request)
+            guard !parser.isLast else { return }
+            parser.beginNext()
         }
-        feed(Self.ofKnownMethod(guarded.begun)[...], to: channel)
-        guard parts.error == nil, parts.ends == 0 else { return }
-        for head in parts.heads { try checkHead(head, guarded.begun) }
-    }
-
-    /// What the gate gives the parser for the bytes of a request.
-    private static func ofKnownMethod(_ request: [UInt8]) -> [UInt8] {
-        var bytes = ByteBuffer(bytes: request)
-        _ = ForeignMethod.replace(in: &bytes)
-        return Array(buffer: bytes)
-    }
-
-    private func feed(_ bytes: ArraySlice<UInt8>, to channel: EmbeddedChannel) {
-        channel.pipeline.fireChannelRead(ByteBuffer(bytes: bytes))
-        channel.pipeline.fireChannelReadComplete()
+        parser.feed(RequestParser.ofKnownMethod(guarded.begun)[...])
+        guard parser.error == nil, parser.ends == 0 else { return }
+        for head in parser.heads { try checkHead(head, guarded.begun) }
     }
 
     private func checkHead(_ head: HTTPRequestHead, _ request: [UInt8]) throws {
@@ -164,30 +146,5 @@ private struct RequestReading {
         RequestLaws.Broken(
             description: "\(String(decoding: request, as: UTF8.self).debugDescription) \(what)"
         )
-    }
-
-    /// What came out of the parser.
-    private final class Parts: ChannelInboundHandler {
-        typealias InboundIn = HTTPServerRequestPart
-
-        var heads: [HTTPRequestHead] = []
-        var ends = 0
-        var error: (any Error)?
-        /// Whether the connection ends after this request, as the handler behind the parser has it.
-        var isLast = false
-
-        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-            switch unwrapInboundIn(data) {
-            case .head(let head):
-                heads.append(head)
-                isLast = head.headers.contains(name: "upgrade") || head.method == .CONNECT
-            case .body: break
-            case .end: ends += 1
-            }
-        }
-
-        func errorCaught(context: ChannelHandlerContext, error: any Error) {
-            self.error = error
-        }
     }
 }

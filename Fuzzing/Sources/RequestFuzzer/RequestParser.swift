@@ -1,0 +1,1 @@
+../../../Tests/TieredCacheProxyTests/Support/RequestParser.swift
