@@ -52,7 +52,7 @@ struct ServerRequest: Sendable {
     var fields: HTTPFields {
         var fields = HTTPFields()
         for (name, value) in head.headers {
-            // The guard lets tokens pass only, which all are names.
+            // The parser lets tokens pass only, which all are names.
             guard let name = HTTPField.Name(name) else { continue }
             fields.append(HTTPField(name: name, value: value))
         }

@@ -90,7 +90,7 @@ private struct RequestReading {
 
     /// Gives the parser one request after the other, the last byte of each by itself.
     func check() throws {
-        let parser = try RequestParser()
+        let parser = RequestParser()
         defer { parser.close() }
         for request in guarded.requests {
             let bytes = RequestParser.ofKnownMethod(request)

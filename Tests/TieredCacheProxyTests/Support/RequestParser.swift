@@ -9,14 +9,12 @@ import NIOHTTP1
 
 /// SwiftNIO's parser of requests, as it stands behind the guard in a connection.
 final class RequestParser {
-    private let channel = EmbeddedChannel()
+    private let channel: EmbeddedChannel
     private let parts = Parts()
 
-    init() throws {
-        try channel.pipeline.syncOperations.addHandlers(
-            ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes)),
-            parts
-        )
+    init() {
+        let decoder = HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes)
+        channel = EmbeddedChannel(handlers: [ByteToMessageHandler(decoder), parts])
     }
 
     /// The heads and the ends since the last request was begun.
