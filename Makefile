@@ -23,7 +23,7 @@ build-ios: setup-build ## Build the engine for iOS, on a Mac (never run)
 	xcodebuild build -scheme TieredCache -destination generic/platform=iOS
 
 demo: setup-build ## Show the engine at work against an embedded origin, and check every claim
-	$(SWIFT) build --product tieredcache # for debugging, since optimising takes twice the time
+	$(SWIFT) build --product tieredcache # for debugging: optimising takes longer, and tests use this build
 	.build/debug/tieredcache demo
 
 test: announce setup lint test-scripts docs ## Lint, build without traits and the documentation, run every test
