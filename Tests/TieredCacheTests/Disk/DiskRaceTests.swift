@@ -168,12 +168,10 @@ struct DiskRaceTests {
         let store = try open(disk, intruder, waiter: waiter)
         try store.store(Self.film, for: key("film"))
         store.closeIdle()
-        let slot = try #require(
-            store.state.withLock { state in
-                let name = store.name(of: key("film"))
-                return state.entries.index.remove(name)
-            }
-        )
+        let name = store.name(of: key("film"))
+        try store.state.withLock { state in
+            state.entries.takeVictim(try #require(state.entries.index[name]))
+        }
         let entry = try #require(try store.entry(for: key("film")))
         let fill = try entry.beginFill(at: 0)
         intruder.arm(at: .resize) {
@@ -182,7 +180,7 @@ struct DiskRaceTests {
                 worker.run(watching: waiter) { try fill.write(Self.film) }
             }
         }
-        #expect(try #require(try store.shorten(slot)).bytes > 0)
+        #expect(try #require(try store.shorten(name)).bytes > 0)
         worker.join()
         fill.end()
         for range in entry.heldRanges.ranges {
@@ -270,6 +268,68 @@ struct DiskRaceTests {
         leaving = []
         #expect(disk.memory.allocatedBytes < 300_000)
         #expect(store.bookedBytes == disk.memory.allocatedBytes)
+    }
+
+    @Test(
+        "what is written to an entry that is about to leave is booked",
+        arguments: [(1, 3), (20, 30)]
+    )
+    func fillAndEvict(before: Int, after: Int) throws {
+        let disk = TestDisk(.memory)
+        let intruder = Intruder()
+        let store = try open(disk, intruder) { _ in }
+        let film = bytes(2 << 20, seed: 3)
+        let block = 65_536
+        try store.makeEntry(for: key("film"), metadata: [], completeLength: Int64(film.count))
+            .beginFill(at: 0).write(film[..<(before * block)])
+        store.closeIdle()
+        let reading = Guarded<DiskEntry?>(nil)
+        // The record is read for its key once the entry was chosen.
+        intruder.arm(at: .open, of: ".record") {
+            let worker = Worker()
+            worker.start {
+                let entry = try #require(try store.entry(for: key("film")))
+                try entry.beginFill(at: Int64(before * block))
+                    .write(film[(before * block)..<(after * block)])
+                reading.withLock { $0 = entry }
+            }
+            worker.join()
+        }
+        try store.trim(to: 0)
+        try #require(reading.withLock { $0 != nil })
+        #expect(store.bookedBytes >= disk.memory.allocatedBytes)
+        _ = reading.withLock { $0.take() }
+        store.closeIdle()
+        #expect(try store.usage().bytes == disk.allocatedBytes)
+    }
+
+    @Test("a damaged body that is fetched again while it is about to leave stays")
+    func repairAndEvict() throws {
+        let disk = TestDisk(.memory)
+        let intruder = Intruder()
+        do { try disk.open().store(bytes(60_000), for: key("film")) }
+        let path = disk.paths(".record")[0]
+        var content = try disk.content(path)
+        content[content.count - 1] ^= 1
+        try disk.write(content, path)
+        let store = try open(disk, intruder) { _ in }
+        try store.loadIndex()
+        let reading = Guarded<DiskEntry?>(nil)
+        intruder.arm(at: .open, of: ".record") {
+            let worker = Worker()
+            worker.start {
+                let entry = try #require(try store.entry(for: key("film")))
+                #expect(entry.read(60_000).isEmpty)
+                try entry.beginFill(at: 0).write(bytes(60_000))
+                reading.withLock { $0 = entry }
+            }
+            worker.join()
+        }
+        try store.trim(to: 0)
+        #expect(store.bookedBytes == disk.memory.allocatedBytes)
+        let entry = try #require(try store.entry(for: key("film")))
+        #expect(firstDifference(entry.read(60_000), bytes(60_000)) == nil)
+        #expect(reading.withLock { $0.take() } === entry)
     }
 
     @Test("what is pinned while it is about to leave stays", arguments: [1000, 300_000])

@@ -3,6 +3,8 @@
 /// A part of ``DiskStore/State``; the files are read and written elsewhere.
 struct EntryIndex: Sendable {
     var index = DiskIndex()
+    /// What an eviction has taken out of the index, until it has removed the files.
+    private var victims: [EntryName: DiskIndex.Slot] = [:]
     /// What the last owner wrote down.
     var snapshot = IndexSnapshot.State()
     /// Counts, per directory, what made a lookup's file an old one.
@@ -34,6 +36,46 @@ struct EntryIndex: Sendable {
         guard loaded[name.shardNumber] else { return true }
         return index[name]?.generation == generation
     }
+
+    // MARK: Leaving
+
+    /// Takes an entry out of the index; until ``forgetVictim(_:)`` its files are booked all the same.
+    mutating func takeVictim(_ slot: DiskIndex.Slot) {
+        index.remove(slot.name)
+        victims[slot.name] = slot
+    }
+
+    /// What is known by now of what was chosen to leave: a lookup may have opened it, and a fill may have
+    /// written to it since.
+    func victim(_ name: EntryName) -> DiskIndex.Slot? { victims[name] }
+
+    mutating func forgetVictim(_ name: EntryName) { victims[name] = nil }
+
+    /// What the files of a generation are booked with; nil if they have no name any more.
+    func booked(_ name: EntryName, generation: UInt64) -> DiskIndex.Slot? {
+        if let slot = index[name], slot.generation == generation { return slot }
+        guard let victim = victims[name], victim.generation == generation else { return nil }
+        return victim
+    }
+
+    /// Changes what the files of a generation are booked with.
+    ///
+    /// - Returns: by how many bytes they grew; nil if they have no name any more.
+    @discardableResult
+    mutating func update(
+        _ name: EntryName,
+        generation: UInt64,
+        _ change: (inout DiskIndex.Slot) -> Void
+    ) -> Int64? {
+        if let growth = index.update(name, generation: generation, change) { return growth }
+        guard var victim = victims[name], victim.generation == generation else { return nil }
+        let before = victim.bytes
+        change(&victim)
+        victims[name] = victim
+        return victim.bytes - before
+    }
+
+    // MARK: Changes
 
     /// Files of the name are not what a lookup may have opened.
     mutating func didChange(_ name: EntryName) {

@@ -106,9 +106,9 @@ extension DiskStore {
     ) {
         let isPinned = entry.isPinned
         let kept = state.withLock { state -> Int64 in
-            // Where it is about to be evicted nothing says how long the old one was: about as this one.
-            let old = state.entries.index[entry.name]?.recordBytes ?? recordBytes
-            let delta = state.entries.index.update(entry.name, generation: entry.generation) {
+            let known = state.entries.booked(entry.name, generation: entry.generation)
+            let old = known?.recordBytes ?? recordBytes
+            let delta = state.entries.update(entry.name, generation: entry.generation) {
                 slot in
                 slot.recordBytes = recordBytes
             }

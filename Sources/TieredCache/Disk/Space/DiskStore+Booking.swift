@@ -19,7 +19,8 @@ extension DiskStore {
             return (state.flags, state.detachedBytes, state.hasRetiredRecord)
         }
         let kept = state.withLock { state in
-            let kept = keepsRecord ? state.entries.index[entry.name]?.recordBytes ?? 0 : 0
+            let known = state.entries.booked(entry.name, generation: entry.generation)
+            let kept = keepsRecord ? known?.recordBytes ?? 0 : 0
             state.space.book(kept)
             return kept
         }
@@ -66,7 +67,7 @@ extension DiskStore {
     ) {
         let isInline = entry.state.withLock { $0.isInline }
         state.withLock { state in
-            let delta = state.entries.index.update(entry.name, generation: entry.generation) {
+            let delta = state.entries.update(entry.name, generation: entry.generation) {
                 slot in
                 slot.recordBytes = recordBytes
                 slot.bodyBytes = bodyBytes
@@ -92,7 +93,10 @@ extension DiskStore {
             let (record, isPublished) = entry.state.withLock {
                 ($0.record, $0.isPublished && !$0.isDetached)
             }
-            guard isPublished, let slot = state.withLock({ $0.entries.index[entry.name] }) else {
+            let booked = state.withLock {
+                $0.entries.booked(entry.name, generation: entry.generation)
+            }
+            guard isPublished, let slot = booked else {
                 let known = entry.state.withLock { $0.detachedBytes }
                 let bytes = bodyBytes(of: entry, atMost: count, above: known)
                 return bookDetached(lock, entry, bytes: bytes)

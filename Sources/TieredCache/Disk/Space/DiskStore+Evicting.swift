@@ -77,7 +77,7 @@ extension DiskStore {
             for slot in candidates where bytes < count {
                 bytes += slot.bytes
                 victims.append(slot)
-                state.entries.index.remove(slot.name)
+                state.entries.takeVictim(slot)
                 if let entry = state.open.residents.remove(slot.name) { leaving.append(entry) }
             }
             return (victims, leaving)
@@ -92,11 +92,12 @@ extension DiskStore {
         _ reason: DiskEvictionReason?,
         _ result: inout Eviction
     ) -> Bool {
+        defer { state.withLock { $0.entries.forgetVictim(victim.name) } }
         let key = options.didLeave == nil ? nil : record(of: victim.name)?.record.key
         let isHuge = victim.queue == .used && victim.bodyBytes >= options.hugeBody
         do throws(CacheError) {
-            var gone = isHuge ? try shorten(victim) : nil
-            if gone == nil { gone = try remove(victim, key, reason) }
+            var gone = isHuge ? try shorten(victim.name) : nil
+            if gone == nil { gone = try remove(victim.name, key, reason) }
             guard let gone else { return false }
             result.freed += gone.bytes
             if options.didLeave != nil { result.gone.append(gone) }
@@ -130,13 +131,22 @@ extension DiskStore {
     ///
     /// - Returns: what is gone; nil where it was pinned since it was chosen, or a file cannot be removed.
     private func remove(
-        _ victim: DiskIndex.Slot,
+        _ name: EntryName,
         _ key: CacheKey?,
         _ reason: DiskEvictionReason?
     ) throws(CacheError) -> DiskDeparture? {
-        try withLock(of: victim.name) { (lock) throws(CacheError) -> DiskDeparture? in
-            // The name may have been stored anew since the victim was chosen, or pinned.
-            let isTaken = state.withLock { $0.entries.index[victim.name] != nil }
+        try withLock(of: name) { (lock) throws(CacheError) -> DiskDeparture? in
+            let (chosen, taker) = state.withLock {
+                ($0.entries.victim(name), $0.entries.index[name])
+            }
+            guard let victim = chosen else { return nil }
+            if taker?.generation == victim.generation {
+                // Published anew since it was chosen: all that is there is booked once more.
+                state.withLock { $0.space.free(victim.bytes, in: name.shardNumber) }
+                return nil
+            }
+            // The name may have been stored anew, or pinned.
+            let isTaken = taker != nil
             let found = isTaken ? nil : try recordToEvict(lock, victim)
             if let found, let kept = pinned(lock, victim, found) {
                 didSpare(kept, chosenAs: victim)

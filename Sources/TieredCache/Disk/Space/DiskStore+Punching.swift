@@ -7,10 +7,12 @@ extension DiskStore {
     ///
     /// - Returns: what is gone; nil if it has to go as a whole.
     /// - Throws: as ``recordToEvict(_:_:)`` does.
-    func shorten(_ victim: DiskIndex.Slot) throws(CacheError) -> DiskDeparture? {
-        try withLock(of: victim.name) { (lock) throws(CacheError) -> DiskDeparture? in
-            guard state.withLock({ $0.entries.index[victim.name] == nil }),
-                let found = try recordToEvict(lock, victim),
+    func shorten(_ name: EntryName) throws(CacheError) -> DiskDeparture? {
+        try withLock(of: name) { (lock) throws(CacheError) -> DiskDeparture? in
+            let chosen = state.withLock {
+                $0.entries.index[name] == nil ? $0.entries.victim(name) : nil
+            }
+            guard let victim = chosen, let found = try recordToEvict(lock, victim),
                 found.record.generation == victim.generation, found.record.canBePunched
             else { return nil }
             var left = victim
