@@ -303,6 +303,78 @@ struct DiskRaceTests {
         #expect(try store.usage().bytes == disk.allocatedBytes)
     }
 
+    /// Stores a film, has it chosen to leave, and does something right before it leaves.
+    private func evict(
+        _ disk: TestDisk,
+        size: Int,
+        while work: @escaping @Sendable (DiskStore) throws -> Void
+    ) throws -> DiskStore {
+        let intruder = Intruder()
+        let store = try open(disk, intruder) { _ in }
+        try store.store(Array(Self.film[..<size]), for: key("film"))
+        store.closeIdle()
+        // The record is read for its key once the entry was chosen.
+        intruder.arm(at: .open, of: ".record") {
+            let worker = Worker()
+            worker.start { try work(store) }
+            worker.join()
+        }
+        try store.trim(to: 0)
+        return store
+    }
+
+    @Test("what is removed while it is about to leave is booked as long as it is read")
+    func removeAndEvict() throws {
+        let disk = TestDisk(.memory)
+        let reading = Guarded<DiskEntry?>(nil)
+        let store = try evict(disk, size: 300_000) { store in
+            let entry = try #require(try store.entry(for: key("film")))
+            reading.withLock { $0 = entry }
+            #expect(try store.remove(key("film")))
+        }
+        let entry = try #require(reading.withLock { $0 })
+        #expect(firstDifference(entry.read(300_000), Array(Self.film[..<300_000])) == nil)
+        #expect(store.bookedBytes >= disk.memory.allocatedBytes)
+        #expect(disk.memory.allocatedBytes > 300_000)
+    }
+
+    @Test("what is replaced while it is about to leave keeps its bytes for those who read it")
+    func replaceAndEvict() throws {
+        let disk = TestDisk(.memory)
+        let reading = Guarded<DiskEntry?>(nil)
+        let store = try evict(disk, size: 2 << 20) { store in
+            let entry = try #require(try store.entry(for: key("film")))
+            #expect(firstDifference(entry.read(2 << 20), Self.film) == nil)
+            reading.withLock { $0 = entry }
+            _ = try store.makeEntry(for: key("film"), metadata: [], completeLength: 500_000)
+        }
+        let entry = try #require(reading.withLock { $0 })
+        #expect(firstDifference(entry.read(2 << 20), Self.film) == nil)
+        #expect(store.bookedBytes >= disk.memory.allocatedBytes)
+        #expect(disk.paths(".body").isEmpty)
+    }
+
+    @Test("what is about to leave goes with everything else", arguments: [300_000, 2 << 20])
+    func removeAllAndEvict(size: Int) throws {
+        let disk = TestDisk(.memory)
+        let store = try evict(disk, size: size) { try $0.removeAll() }
+        #expect(try store.usage().entries == 0)
+        #expect(disk.paths(".record").isEmpty && disk.paths(".body").isEmpty)
+        #expect(try store.usage().bytes == disk.allocatedBytes)
+    }
+
+    @Test("what is pinned while it is about to leave hands its pin on")
+    func pinReplaceAndEvict() throws {
+        let disk = TestDisk(.memory)
+        let store = try evict(disk, size: 300_000) { store in
+            #expect(try store.setPinned(true, key("film")))
+            store.closeIdle()
+            _ = try store.makeEntry(for: key("film"), metadata: [], completeLength: 500_000)
+        }
+        let entry = try #require(try store.entry(for: key("film")))
+        #expect(entry.isPinned && entry.read(300_000).count == 300_000)
+    }
+
     @Test("a damaged body that is fetched again while it is about to leave stays")
     func repairAndEvict() throws {
         let disk = TestDisk(.memory)

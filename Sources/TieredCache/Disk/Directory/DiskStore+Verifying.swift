@@ -86,7 +86,7 @@ extension DiskStore {
         _ body: EntryBody
     ) throws(CacheError) -> Bool {
         let isKnown = state.withLock { state in
-            state.entries.index[body.name]?.generation == body.generation
+            state.entries.booked(body.name, generation: body.generation) != nil
                 || state.open.residents[body.name]?.generation == body.generation
                 || state.open.successors.isWaiting(body.name, body.generation)
         }

@@ -39,23 +39,53 @@ struct EntryIndex: Sendable {
 
     // MARK: Leaving
 
-    /// Takes an entry out of the index; until ``forgetVictim(_:)`` its files are booked all the same.
+    // What an eviction has chosen has its name and its files until its turn comes: it is not among the
+    // oldest any more, and lookups do not find it. One name is never in the index and a victim as well.
+
+    /// Takes an entry out of the index, as one that is to leave.
     mutating func takeVictim(_ slot: DiskIndex.Slot) {
         index.remove(slot.name)
         victims[slot.name] = slot
     }
 
-    /// What is known by now of what was chosen to leave: a lookup may have opened it, and a fill may have
-    /// written to it since.
+    /// What is known by now of what was chosen to leave; nil once something else has removed or replaced it.
+    ///
+    /// A lookup may have opened it, and a fill may have written to it since.
     func victim(_ name: EntryName) -> DiskIndex.Slot? { victims[name] }
 
+    /// All that is about to leave.
+    var leaving: some Collection<DiskIndex.Slot> { victims.values }
+
+    /// A victim's files are gone.
     mutating func forgetVictim(_ name: EntryName) { victims[name] = nil }
+
+    /// A victim stays, as `slot`.
+    mutating func spareVictim(_ slot: DiskIndex.Slot) {
+        victims[slot.name] = nil
+        index.insert(slot)
+    }
+
+    // MARK: What has a name
+
+    /// What has the name, also while it is about to leave: for those who hold the lock of the name.
+    func known(_ name: EntryName) -> DiskIndex.Slot? { index[name] ?? victims[name] }
+
+    /// Forgets what has the name.
+    mutating func remove(_ name: EntryName) -> DiskIndex.Slot? {
+        index.remove(name) ?? victims.removeValue(forKey: name)
+    }
+
+    /// Moves what has the name to the queue of what is pinned, or out of it.
+    mutating func setPinned(_ isPinned: Bool, _ name: EntryName) {
+        guard let slot = known(name), isPinned != (slot.queue == .pinned) else { return }
+        let queue: DiskIndex.Queue = isPinned ? .pinned : .used
+        index.move(name, to: queue)
+        victims[name]?.queue = queue
+    }
 
     /// What the files of a generation are booked with; nil if they have no name any more.
     func booked(_ name: EntryName, generation: UInt64) -> DiskIndex.Slot? {
-        if let slot = index[name], slot.generation == generation { return slot }
-        guard let victim = victims[name], victim.generation == generation else { return nil }
-        return victim
+        known(name).flatMap { $0.generation == generation ? $0 : nil }
     }
 
     /// Changes what the files of a generation are booked with.

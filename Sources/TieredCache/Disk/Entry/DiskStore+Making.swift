@@ -25,7 +25,8 @@ extension DiskStore {
             }
             giveUpSuccessor(lock)
             // What is there all the same, put there from outside, is met and replaced by the record.
-            if !isKnownAbsent(entry.name) { try removeFiles(lock) }
+            let isLeaving = state.withLock { $0.entries.victim(entry.name) != nil }
+            if isLeaving || !isKnownAbsent(entry.name) { try removeFiles(lock) }
             replace(&lock, with: entry, slot: nil, because: succession.cause)
         }
         if completeLength == 0 { try publishEmpty(entry) }
@@ -165,7 +166,7 @@ extension DiskStore {
         _ head: [UInt8],
         _ body: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
     ) throws(FileSystemError) -> (file: OpenFile, result: FileStatus) {
-        let isKnown = state.withLock { $0.entries.index[entry.name] != nil }
+        let isKnown = state.withLock { $0.entries.known(entry.name) != nil }
         if !isKnown {
             do throws(FileSystemError) {
                 return try create(lock, entry.name.record, in: entries) {
@@ -275,7 +276,7 @@ extension DiskStore {
     func removeFiles(_ lock: borrowing NameLock) throws(CacheError) {
         let name = lock.name
         try naming(name) { () throws(FileSystemError) in
-            let slot = state.withLock { $0.entries.index[name] }
+            let slot = state.withLock { $0.entries.known(name) }
             let generation = slot?.generation ?? record(of: name)?.record.generation
             try fileSystem.unlinkIfPresent(name.record, in: entries)
             if let generation, slot?.hasBody != false {
@@ -300,7 +301,7 @@ extension DiskStore {
         keepsOldBody: Bool = false
     ) -> DiskIndex.Slot? {
         let name = lock.name
-        let known = state.withLock { $0.entries.index[name] }
+        let known = state.withLock { $0.entries.known(name) }
         if let known, let slot, known.hasBody, known.generation != slot.generation {
             if keepsOldBody {
                 state.withLock { $0.space.book(known.bodyBytes) }
@@ -314,7 +315,7 @@ extension DiskStore {
             state -> (DiskIndex.Slot?, DiskEntry?, LeavingEntries) in
             isDamaged = state.entries.forgetDamaged(name)
             state.entries.didChange(name)
-            let oldSlot = state.entries.index.remove(name)
+            let oldSlot = state.entries.remove(name)
             let old = state.open.residents[name] === entry ? nil : state.open.residents.remove(name)
             if let slot {
                 state.entries.index.insert(slot)

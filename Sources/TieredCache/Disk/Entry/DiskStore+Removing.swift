@@ -52,7 +52,7 @@ extension DiskStore {
         try loadIndex()
         let names = state.withLock { state in
             Set(state.entries.index.all.map(\.name)).union(state.open.residents.all.map(\.name))
-                .union(state.open.successors.names)
+                .union(state.open.successors.names).union(state.entries.leaving.map(\.name))
         }
         var failure: CacheError?
         var departure = DiskDeparture(cause: .removed, entries: 0)

@@ -113,9 +113,7 @@ extension DiskStore {
                 slot.recordBytes = recordBytes
             }
             state.space.book((delta ?? 0) + (keepsOld ? old : 0))
-            if let slot = state.entries.index[entry.name], isPinned != (slot.queue == .pinned) {
-                state.entries.index.move(entry.name, to: isPinned ? .pinned : .used)
-            }
+            state.entries.setPinned(isPinned, entry.name)
             return keepsOld ? old : 0
         }
         entry.state.withLock { $0.retiredBytes += kept }

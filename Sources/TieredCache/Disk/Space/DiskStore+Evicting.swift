@@ -52,7 +52,8 @@ extension DiskStore {
     func evictableBytes() -> Int64 {
         state.withLock { state in
             let leased = Set(state.open.residents.leasedNames())
-            return state.entries.index.all.reduce(state.space.quarantined) { sum, slot in
+            let leaving = state.entries.leaving.reduce(0) { $0 + $1.bytes }
+            return state.entries.index.all.reduce(state.space.quarantined + leaving) { sum, slot in
                 slot.queue == .pinned || leased.contains(slot.name) ? sum : sum + slot.bytes
             }
         }
@@ -92,7 +93,6 @@ extension DiskStore {
         _ reason: DiskEvictionReason?,
         _ result: inout Eviction
     ) -> Bool {
-        defer { state.withLock { $0.entries.forgetVictim(victim.name) } }
         let key = options.didLeave == nil ? nil : record(of: victim.name)?.record.key
         let isHuge = victim.queue == .used && victim.bodyBytes >= options.hugeBody
         do throws(CacheError) {
@@ -129,32 +129,23 @@ extension DiskStore {
 
     /// Removes a victim's files, and books what that frees.
     ///
-    /// - Returns: what is gone; nil where it was pinned since it was chosen, or a file cannot be removed.
+    /// - Returns: what is gone; nil where it was pinned, removed or replaced since it was chosen, or a file
+    ///   cannot be removed.
     private func remove(
         _ name: EntryName,
         _ key: CacheKey?,
         _ reason: DiskEvictionReason?
     ) throws(CacheError) -> DiskDeparture? {
         try withLock(of: name) { (lock) throws(CacheError) -> DiskDeparture? in
-            let (chosen, taker) = state.withLock {
-                ($0.entries.victim(name), $0.entries.index[name])
-            }
-            guard let victim = chosen else { return nil }
-            if taker?.generation == victim.generation {
-                // Published anew since it was chosen: all that is there is booked once more.
-                state.withLock { $0.space.free(victim.bytes, in: name.shardNumber) }
-                return nil
-            }
-            // The name may have been stored anew, or pinned.
-            let isTaken = taker != nil
-            let found = isTaken ? nil : try recordToEvict(lock, victim)
+            guard let victim = state.withLock({ $0.entries.victim(name) }) else { return nil }
+            let found = try recordToEvict(lock, victim)
             if let found, let kept = pinned(lock, victim, found) {
                 didSpare(kept, chosenAs: victim)
                 return nil
             }
             var left = victim
-            let isRemoved = removeFiles(lock, &left, andRecord: !isTaken)
-            finishRemoval(lock, of: victim, left: isRemoved ? nil : left, isTaken: isTaken)
+            let isRemoved = removeFiles(lock, &left)
+            finishRemoval(lock, of: victim, left: isRemoved ? nil : left)
             let usual: DiskEvictionReason =
                 victim.queue == .prefetched ? .prefetchedUnused : .leastRecentlyUsed
             let gone = DiskDeparture(
@@ -185,7 +176,7 @@ extension DiskStore {
     private func didSpare(_ kept: DiskIndex.Slot, chosenAs victim: DiskIndex.Slot) {
         state.withLock { state in
             state.space.book(kept.bytes - victim.bytes)
-            state.entries.index.insert(kept)
+            state.entries.spareVictim(kept)
         }
     }
 
@@ -193,17 +184,17 @@ extension DiskStore {
     private func finishRemoval(
         _ lock: borrowing NameLock,
         of victim: DiskIndex.Slot,
-        left: DiskIndex.Slot?,
-        isTaken: Bool
+        left: DiskIndex.Slot?
     ) {
         let late = state.withLock { state -> DiskEntry? in
             state.entries.didChange(victim.name)
             if let left {
                 state.counters.housekeepingErrors += 1
                 state.space.book(left.bytes - victim.bytes)
-                if !isTaken { state.entries.index.insert(left) }
+                state.entries.spareVictim(left)
                 return nil
             }
+            state.entries.forgetVictim(victim.name)
             state.counters.evictions += 1
             guard let entry = state.open.residents[victim.name],
                 entry.generation == victim.generation
@@ -220,14 +211,11 @@ extension DiskStore {
     /// - Returns: whether all is gone; `victim` is what is left.
     private func removeFiles(
         _ lock: borrowing NameLock,
-        _ victim: inout DiskIndex.Slot,
-        andRecord: Bool
+        _ victim: inout DiskIndex.Slot
     ) -> Bool {
         do throws(FileSystemError) {
-            if andRecord {
-                try fileSystem.unlinkIfPresent(victim.name.record, in: entries)
-                victim.recordBytes = 0
-            }
+            try fileSystem.unlinkIfPresent(victim.name.record, in: entries)
+            victim.recordBytes = 0
             if victim.hasBody {
                 try fileSystem.unlinkIfPresent(victim.name.body(victim.generation), in: entries)
             }

@@ -9,10 +9,8 @@ extension DiskStore {
     /// - Throws: as ``recordToEvict(_:_:)`` does.
     func shorten(_ name: EntryName) throws(CacheError) -> DiskDeparture? {
         try withLock(of: name) { (lock) throws(CacheError) -> DiskDeparture? in
-            let chosen = state.withLock {
-                $0.entries.index[name] == nil ? $0.entries.victim(name) : nil
-            }
-            guard let victim = chosen, let found = try recordToEvict(lock, victim),
+            guard let victim = state.withLock({ $0.entries.victim(name) }),
+                let found = try recordToEvict(lock, victim),
                 found.record.generation == victim.generation, found.record.canBePunched
             else { return nil }
             var left = victim
@@ -25,7 +23,7 @@ extension DiskStore {
             left.queue = .heads
             left.verification = 0
             state.withLock { state in
-                state.entries.index.insert(left)
+                state.entries.spareVictim(left)
                 state.space.book(left.bytes - victim.bytes)
                 state.counters.shortened += 1
             }

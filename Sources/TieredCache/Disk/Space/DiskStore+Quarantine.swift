@@ -21,8 +21,10 @@ extension DiskStore {
         try prepareIndex(for: name)
         return try withLock(of: name) { (lock) throws(CacheError) in
             if entry.isSuccessor { return giveUpSuccessor(lock) }
-            let (slot, limit) = state.withLock { ($0.entries.index[name], $0.space.limit) }
-            guard let slot, slot.generation == entry.generation else { return false }
+            let (slot, limit) = state.withLock {
+                ($0.entries.booked(name, generation: entry.generation), $0.space.limit)
+            }
+            guard let slot else { return false }
             var isAside = slot.bytes <= limit / 4
             if isAside {
                 isAside = attempt { () throws(FileSystemError) in try setAside(lock, slot, limit) }
