@@ -23,11 +23,15 @@ package struct StructuredDictionary: Hashable {
         package let value: Value
     }
 
+    /// The longest field that is read: the time that it takes grows with the square of its length.
+    private static let maximumLength = 4096
+
     /// The members in the order in which their keys first came; of repeated keys the last counts.
     package let members: [Member]
 
-    /// Reads all lines of a field, joined by commas; nil if they are no dictionary.
+    /// Reads all lines of a field, joined by commas; nil if they are no dictionary, or longer than 4 KiB.
     package init?(_ fieldValue: String) {
+        guard fieldValue.utf8.count <= Self.maximumLength else { return nil }
         var parser = StructuredFieldValueParser(Array(fieldValue.utf8))
         do {
             members = try parser.parseDictionaryFieldValue().map {

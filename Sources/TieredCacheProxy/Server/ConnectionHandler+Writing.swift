@@ -217,6 +217,7 @@ extension ConnectionHandler {
     private func endConnection(after written: EventLoopFuture<Void>) -> EventLoopFuture<Void> {
         guard let context, !isEnding else { return written }
         isEnding = true
+        gate.stop()
         exchange?.task = nil
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         return written.always { _ in

@@ -3,6 +3,8 @@ struct FieldLine {
     let name: UnsafeRawBufferPointer
     /// Without the white space around it.
     let value: UnsafeRawBufferPointer
+    /// Whether a tab stands behind the value.
+    let endsInTab: Bool
 
     /// Cuts a line.
     ///
@@ -16,6 +18,7 @@ struct FieldLine {
         name = UnsafeRawBufferPointer(rebasing: line[..<colon])
         var value = line[colon...].dropFirst()
         guard UTF8Text.isValid(value) else { throw .malformed("a field value is not UTF-8") }
+        endsInTab = value.last == 0x09
         while let last = value.last, last == 0x20 || last == 0x09 { value.removeLast() }
         while let first = value.first, first == 0x20 || first == 0x09 { value.removeFirst() }
         self.value = UnsafeRawBufferPointer(rebasing: value)

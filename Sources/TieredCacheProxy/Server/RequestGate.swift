@@ -15,7 +15,7 @@ final class RequestGate: ChannelInboundHandler {
     /// Whether a request has been passed on completely and not been answered.
     private var isHolding = false
     private var isPumping = false
-    private var isRefused = false
+    private var isStopped = false
     private var foreignMethod: String?
     private var timer: ConnectionTimer?
     /// When the connection was opened, or the last answer was complete.
@@ -51,7 +51,7 @@ final class RequestGate: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
-        guard !isRefused else { return }
+        guard !isStopped else { return }
         if pending == nil {
             pending = bytes
         } else {
@@ -70,13 +70,20 @@ final class RequestGate: ChannelInboundHandler {
         isHolding = false
         // From here on and not from the last byte: empty lines before a request do not keep a
         // connection open (RFC 9112 §2.2).
-        if !isRefused {
+        if !isStopped {
             idleSince = context?.eventLoop.now ?? .distantFuture
             timer?.start(limits.idleTimeout)
         }
         guard !isPumping else { return }
         pump()
         readHead()
+    }
+
+    /// Drops what waits and all that comes from now on: no further request is answered.
+    func stop() {
+        isStopped = true
+        pending = nil
+        timer?.stop()
     }
 
     /// Whether the connection has been without a request, and without the beginning of one, for so long.
@@ -92,7 +99,7 @@ final class RequestGate: ChannelInboundHandler {
     }
 
     private func readHead() {
-        guard !isHolding, !isRefused, subject.state == .head else { return }
+        guard !isHolding, !isStopped, subject.state == .head else { return }
         context?.read()
     }
 
@@ -102,7 +109,7 @@ final class RequestGate: ChannelInboundHandler {
         guard !isPumping else { return }
         isPumping = true
         defer { isPumping = false }
-        while !isHolding, !isRefused, let bytes = pending, bytes.readableBytes > 0 {
+        while !isHolding, !isStopped, let bytes = pending, bytes.readableBytes > 0 {
             let isHead = subject.state == .head
             switch bytes.withUnsafeReadableBytes({ subject.inspection(of: $0) }) {
             case .success(.incomplete):
@@ -130,14 +137,12 @@ final class RequestGate: ChannelInboundHandler {
     }
 
     private func refuse(_ refusal: RequestRefusal) {
-        isRefused = true
-        pending = nil
-        timer?.stop()
+        stop()
         context?.fireUserInboundEventTriggered(refusal)
     }
 
     private func didTimeOut() {
-        guard let context, !isHolding, !isRefused, subject.state == .head else { return }
+        guard let context, !isHolding, !isStopped, subject.state == .head else { return }
         if pending == nil {
             context.close(promise: nil)
         } else {

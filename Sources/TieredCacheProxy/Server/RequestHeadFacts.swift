@@ -4,6 +4,7 @@ struct RequestHeadFacts {
     private(set) var contentLength: Int64?
     private(set) var isChunked = false
     private var isVersion10 = false
+    private var isConnect = false
     private var hasHost = false
 
     /// Reads `METHOD SP TARGET SP HTTP/1.x`, with single spaces and nothing else.
@@ -18,6 +19,7 @@ struct RequestHeadFacts {
         guard line[..<first].allSatisfy({ TokenCharacters.contains($0) }) else {
             throw .malformed("the method is not a token")
         }
+        isConnect = line[..<first].elementsEqual("CONNECT".utf8)
         let target = line[(first + 1)..<last]
         guard target.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
             throw .malformed("the target has a space or a control character")
@@ -46,7 +48,7 @@ struct RequestHeadFacts {
         switch field.name.count {
         case 4 where field.isNamed("host"): try readHost(field.value)
         case 14 where field.isNamed("content-length"): try readContentLength(field.value)
-        case 17 where field.isNamed("transfer-encoding"): try readTransferEncoding(field.value)
+        case 17 where field.isNamed("transfer-encoding"): try readTransferEncoding(field)
         default: break
         }
     }
@@ -57,6 +59,10 @@ struct RequestHeadFacts {
         guard hasHost || isVersion10 else { throw .malformed("there is no Host") }
         guard !isChunked || contentLength == nil else {
             throw .malformed("there is a length beside the chunked coding")
+        }
+        // The parser takes what follows for the tunnel (RFC 9110 §9.3.6).
+        guard !isConnect || !isChunked && contentLength == nil else {
+            throw .malformed("CONNECT has no content")
         }
         guard !isChunked || !isVersion10 else {
             throw .malformed("HTTP/1.0 has no transfer codings")
@@ -82,10 +88,9 @@ struct RequestHeadFacts {
         contentLength = value.reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
     }
 
-    private mutating func readTransferEncoding(
-        _ value: UnsafeRawBufferPointer
-    ) throws(RequestRefusal) {
-        guard !isChunked, value.equalsIgnoringCase("chunked") else {
+    private mutating func readTransferEncoding(_ field: FieldLine) throws(RequestRefusal) {
+        // The parser refuses a tab behind the coding, but only after it has told of the head.
+        guard !isChunked, !field.endsInTab, field.value.equalsIgnoringCase("chunked") else {
             throw .malformed("only the transfer coding chunked is understood, and once")
         }
         isChunked = true

@@ -32,6 +32,14 @@ struct StructuredDictionaryTests {
         #expect(members.map(\.value) == expected.map(\.1))
     }
 
+    @Test("A dictionary of more than 4 KiB is not read")
+    func long() {
+        let text = (0..<1024).map { "k\($0 % 10)" }.joined(separator: " ,")
+        #expect(text.utf8.count == 4094)
+        #expect(StructuredDictionary(text + "  ") != nil)
+        #expect(StructuredDictionary(text + "   ") == nil)
+    }
+
     @Test(
         "One error makes all of it invalid",
         arguments: [

@@ -251,6 +251,21 @@ struct HTTPServerTests {
         }
     }
 
+    @Test func whatTheParserRefusesIsAnsweredWhileTheClientSends() async throws {
+        try await withServer { server, _ in
+            let port = server.port
+            try await onThread {
+                let connection = try RawConnection(port: port)
+                let piece = [UInt8](repeating: 0, count: 1 << 20)
+                try connection.send(
+                    "POST / HTTP/1.1\r\nHost: a\r\nX: b\0\r\nContent-Length: \(32 << 20)\r\n\r\n"
+                )
+                for _ in 0..<32 { try connection.send(piece) }
+                #expect(try connection.receiveAnswer().status == 400)
+            }
+        }
+    }
+
     @Test func brokenChunksEndAnAnswerThatWaitsForThem() async throws {
         try await withServer { server, _ in
             let port = server.port

@@ -4,6 +4,21 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10)))
 struct RequestGuardTests {
+    /// The parser tells of these heads before it refuses them, or takes no content for theirs.
+    @Test(arguments: [
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\t\r\n\r\n",
+        "CONNECT a:1 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n",
+        "CONNECT a:1 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ])
+    func theGuardRefusesByItself(head: String) {
+        var subject = RequestGuard(limits: ServerLimits())
+        let verdict = Array(head.utf8).withUnsafeBytes { subject.inspection(of: $0) }
+        guard case .failure = verdict else {
+            Issue.record("\(head.debugDescription) is passed on")
+            return
+        }
+    }
+
     /// Feeds text in pieces of `size` bytes to the guard, and what it passes on to the parser; returns
     /// what was passed on for each request, whole ones first, and the refusal of either that ended it.
     private func run(
