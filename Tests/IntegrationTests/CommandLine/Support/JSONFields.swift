@@ -13,19 +13,28 @@ struct JSONFields {
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
-            if container.decodeNil() {
+            guard !container.decodeNil() else {
                 self = .null
-            } else if let text = try? container.decode(String.self) {
-                self = .text(text)
-            } else if let flag = try? container.decode(Bool.self) {
-                self = .flag(flag)
-            } else if let whole = try? container.decode(Int64.self) {
-                self = .whole(whole)
-            } else if let number = try? container.decode(Double.self) {
-                self = .number(number)
-            } else {
-                self = .other
+                return
             }
+            self = Self.first(of: [
+                { .text(try container.decode(String.self)) },
+                { .flag(try container.decode(Bool.self)) },
+                { .whole(try container.decode(Int64.self)) },
+                { .number(try container.decode(Double.self)) },
+            ])
+        }
+
+        /// A decoder tells the type of a value only by failing for the others.
+        private static func first(of attempts: [() throws -> Member]) -> Member {
+            for attempt in attempts {
+                do {
+                    return try attempt()
+                } catch {
+                    continue
+                }
+            }
+            return .other
         }
     }
 
