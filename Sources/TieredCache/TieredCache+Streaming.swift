@@ -77,7 +77,7 @@ extension TieredCache {
     ///
     /// - Parameters:
     ///   - range: which bytes.
-    ///   - target: whose.
+    ///   - target: the URL that was asked for.
     ///   - generation: the number of the body.
     /// - Returns: nil if the cache has another body by now, or none.
     /// - Throws: `.localStorage`.

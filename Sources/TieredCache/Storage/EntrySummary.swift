@@ -19,7 +19,7 @@ public struct EntrySummary: Sendable {
     public let heldBytes: Int64
     /// Whether all of the body is held.
     public let isComplete: Bool
-    /// Which.
+    /// The bytes of the body that are held, as offsets in it, in ascending order.
     public let heldRanges: [Range<Int64>]
     /// Whether eviction spares the entry.
     public let isPinned: Bool

@@ -67,7 +67,7 @@ struct EntryIndex: Sendable {
 
     // MARK: What has a name
 
-    /// What has the name, also while it is about to leave: for those who hold the lock of the name.
+    /// What has the name, also while it is about to leave: for callers that hold the lock of the name.
     func known(_ name: EntryName) -> DiskIndex.Slot? { index[name] ?? victims[name] }
 
     /// Forgets what has the name.
