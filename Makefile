@@ -58,6 +58,7 @@ lint: ## Refuse what is not in the house style: sources, scripts, workflow files
 	scripts/check-scripts.sh
 	scripts/check-references.sh
 	scripts/check-arrows.sh
+	scripts/check-columns.sh
 	@! grep -rnE --include='*.swift' '(^|[^A-Za-z])try\?' Sources # handle an error, or say why not
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzzing
 

@@ -1,8 +1,10 @@
 import CLibcrypto
 
-/// An algorithm of libcrypto, fetched once for the process: MD5 and SHA-256 have one implementation here.
+/// An algorithm of libcrypto, fetched once for the process: MD5 and SHA-256 have one implementation
+/// here.
 ///
-/// A fetch searches the providers under a lock, which costs several times what digesting a key does.
+/// A fetch searches the providers under a lock, which costs several times what digesting a key
+/// does.
 package struct DigestAlgorithm: Sendable {
     /// The `EVP_MD`.
     ///
@@ -14,7 +16,8 @@ package struct DigestAlgorithm: Sendable {
     /// SHA-256, in FIPS mode the approved one; nil where libcrypto has none.
     package static let sha256 = fetch("SHA256")
 
-    /// Searches the library context of the process, and then one that its configuration does not reach.
+    /// Searches the library context of the process, and then one that its configuration does not
+    /// reach.
     ///
     /// - Parameters:
     ///   - name: the name by which providers know the algorithm.

@@ -52,8 +52,8 @@ extension TargetURI {
     }
 }
 
-/// An IPv4 address in the forms of `inet_aton`: one to four numbers, decimal, octal or hexadecimal, the
-/// last of which fills what is left.
+/// An IPv4 address in the forms of `inet_aton`: one to four numbers, decimal, octal or hexadecimal,
+/// the last of which fills what is left.
 struct IPv4Number {
     let value: UInt32
 

@@ -1,5 +1,6 @@
 extension WallTime {
-    /// The instant as RFC 3339 writes it, in UTC and to the millisecond: `2026-11-21T08:43:38.123Z`.
+    /// The instant as RFC 3339 writes it, in UTC and to the millisecond:
+    /// `2026-11-21T08:43:38.123Z`.
     public var timestamp: String {
         let seconds = seconds
         let day = seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400

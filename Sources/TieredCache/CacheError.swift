@@ -110,5 +110,5 @@ extension CacheError {
         )
     }
 
-    static let leftFlight = CacheError(.cancelled, "the request was cancelled")
+    static let leftTransfer = CacheError(.cancelled, "the request was cancelled")
 }

@@ -6,15 +6,15 @@ import Darwin
 
 /// Where two bodies begin to differ.
 ///
-/// To be used in place of `==` in an expectation: Swift Testing describes two collections that are not
-/// equal by their shortest edit script, which takes hours for bodies of megabytes, so that a test that
-/// fails looks like one that hangs.
+/// To be used in place of `==` in an expectation: Swift Testing describes two collections that are
+/// not equal by their shortest edit script, which takes hours for bodies of megabytes, so that a
+/// test that fails looks like one that hangs.
 ///
 /// - Parameters:
 ///   - found: what came; nil differs from everything else.
 ///   - expected: what should have come.
-/// - Returns: the first position at which they differ, or the shorter one's length; nil where they are
-///   the same.
+/// - Returns: the first position at which they differ, or the shorter one's length; nil where they
+///   are the same.
 package func firstDifference<Element: Equatable>(
     _ found: (some Collection<Element>)?,
     _ expected: (some Collection<Element>)?

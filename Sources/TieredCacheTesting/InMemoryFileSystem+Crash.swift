@@ -16,8 +16,8 @@ public enum CrashOutcome: Hashable, Sendable {
 extension InMemoryFileSystem {
     /// A disk as a power cut at this moment may leave it: nothing open, nothing locked.
     ///
-    /// This disk stays as it is, so that one run can be looked at with several outcomes. Only a disk
-    /// that remembers what was not synced has other outcomes than `everythingKept`.
+    /// This disk stays as it is, so that one run can be looked at with several outcomes. Only a
+    /// disk that remembers what was not synced has other outcomes than `everythingKept`.
     public func afterCrash(_ outcome: CrashOutcome) -> InMemoryFileSystem {
         switch outcome {
         case .everythingKept:

@@ -15,7 +15,8 @@ extension InMemoryFileSystem {
         /// What it showed to be allocated when that was settled last.
         var shownBytes: Int64 = 512
         var opens = 0
-        /// Neither a name nor anybody who has it open; kept because a power cut may bring a name back.
+        /// Neither a name nor anybody who has it open; kept because a power cut may bring a name
+        /// back.
         var isGone = false
     }
 
@@ -57,7 +58,7 @@ extension InMemoryFileSystem {
             self.remembersUnsynced = remembersUnsynced
         }
 
-        mutating func book(_ delta: Int64) {
+        mutating func charge(_ delta: Int64) {
             allocatedBytes += delta
             peakAllocatedBytes = max(peakAllocatedBytes, allocatedBytes)
         }
@@ -91,7 +92,7 @@ extension InMemoryFileSystem.State {
             change(&file.content)
         }
         file.modified = now
-        book(file.content.allocatedBytes - before)
+        charge(file.content.allocatedBytes - before)
         files[number] = file
     }
 
@@ -216,7 +217,7 @@ extension InMemoryFileSystem.State {
         guard let file = files[number], file.opens == 0, !file.isGone else { return }
         let isNamed = directories.values.contains { $0.names.values.contains(.file(number)) }
         guard !isNamed else { return }
-        book(-file.content.allocatedBytes)
+        charge(-file.content.allocatedBytes)
         if remembersUnsynced {
             files[number]?.isGone = true
         } else {

@@ -5,8 +5,8 @@ public import TieredCache
 /// A disk in memory: counts what files are allocated, can be full, can fail any call, and can lose
 /// power between any two.
 ///
-/// Allocation is in pages of 4096 bytes, holes cost nothing. What was not synced may be gone after a
-/// power cut: see ``afterCrash(_:)``. Any thread may call.
+/// Allocation is in pages of 4096 bytes, holes cost nothing. What was not synced may be gone after
+/// a power cut: see ``afterCrash(_:)``. Any thread may call.
 public final class InMemoryFileSystem: FileSystem {
     let state: Guarded<State>
 
@@ -15,8 +15,8 @@ public final class InMemoryFileSystem: FileSystem {
     /// - Parameters:
     ///   - capacity: how many bytes files may be allocated in all.
     ///   - time: gives the modification dates.
-    ///   - remembersUnsynced: keeps what was overwritten, renamed and removed since it was synced, so
-    ///     that ``afterCrash(_:)`` can bring it back; takes memory.
+    ///   - remembersUnsynced: keeps what was overwritten, renamed and removed since it was synced,
+    ///     so that ``afterCrash(_:)`` can bring it back; takes memory.
     public init(
         capacity: Int64 = 1 << 40,
         time: any TimeSource = SystemTimeSource(),
@@ -78,8 +78,8 @@ public final class InMemoryFileSystem: FileSystem {
         state.withLock { $0.capacity = capacity }
     }
 
-    /// Lets so many more calls through that change the disk; then every call fails with `EIO`, as if
-    /// the process had died.
+    /// Lets so many more calls through that change the disk; then every call fails with `EIO`, as
+    /// if the process had died.
     public func crash(afterChanges count: Int) {
         state.withLock { $0.changesLeft = count }
     }
@@ -101,7 +101,8 @@ public final class InMemoryFileSystem: FileSystem {
         state.withLock { $0.settle() }
     }
 
-    /// A status tells so many bytes more of a file that is open, as XFS does, which allocates ahead.
+    /// A status tells so many bytes more of a file that is open, as XFS does, which allocates
+    /// ahead.
     ///
     /// They count nowhere else.
     public func allocateAhead(_ bytes: Int64) {

@@ -1,4 +1,5 @@
-/// The versions that a file's pages and its length had since they were synced, the present ones apart.
+/// The versions that a file's pages and its length had since they were synced, the present ones
+/// apart.
 ///
 /// The first version of each is the synced one.
 struct UnsyncedPages: Sendable {
@@ -19,7 +20,8 @@ struct UnsyncedPages: Sendable {
     ///
     /// - Parameters:
     ///   - content: what the file has now.
-    ///   - choose: gets a number of versions, and says which one is left; the last is the present one.
+    ///   - choose: gets a number of versions, and says which one is left; the last is the present
+    ///     one.
     /// - Returns: the content that is left.
     func settled(_ content: Pages, _ choose: (Int) -> Int) -> Pages {
         var result = content

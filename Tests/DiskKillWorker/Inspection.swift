@@ -27,7 +27,8 @@ func inspect(_ directory: String, _ findings: inout Findings) -> String? {
         for number in 0..<UInt64(24) {
             if let problem = try compare(store, key(number), &findings) { return problem }
         }
-        // A write that was cut short may have left a torn block; none that was whole may be damaged.
+        // A write that was cut short may have left a torn block; none that was whole may be
+        // damaged.
         findings.damaged += try store.verify(repair: true).damaged
         guard try store.verify(repair: false).damaged == 0 else { return "not repaired" }
         let usage = try store.usage()
@@ -70,7 +71,7 @@ private func compare(
     }
     findings.entries += 1
     if !entry.isComplete { findings.partial += 1 }
-    for range in entry.heldRanges.ranges {
+    for range in entry.storedRanges.ranges {
         var buffer = [UInt8](repeating: 0, count: Int(range.upperBound - range.lowerBound))
         let count = buffer.withUnsafeMutableBytes { entry.read(at: range.lowerBound, into: $0) }
         findings.bytes += Int64(count)

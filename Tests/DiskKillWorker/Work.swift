@@ -46,7 +46,7 @@ private func step(
         }
         try entry.updateMetadata(content.metadata(padding: Int(generator.next() % 9000)))
     case 7:
-        try fillGap(store, key)
+        try fetchGap(store, key)
     case 8:
         let entry = try store.entry(for: key)
         try entry?.setPinned(true)
@@ -73,29 +73,30 @@ private func fillInParts(
         completeLength: Int64(content.count)
     )
     guard content.count > 150_000 else { return }
-    let back = try entry.beginFill(at: 131_072)
-    let front = try entry.beginFill(at: 0)
+    let back = try entry.beginWriting(at: 131_072)
+    let front = try entry.beginWriting(at: 0)
     try write(content, 131_072..<content.count, back)
     try write(content, 0..<100_000, front)
 }
 
-private func fillGap(_ store: DiskStore, _ key: CacheKey) throws(CacheError) {
+private func fetchGap(_ store: DiskStore, _ key: CacheKey) throws(CacheError) {
     guard let entry = try store.entry(for: key), let content = Content(entry.metadata),
         let gap = entry.nextGap(in: 0..<Int64(content.count))
     else { return }
     try write(
         content,
         Int(gap.lowerBound)..<Int(gap.upperBound),
-        entry.beginFill(at: gap.lowerBound)
+        entry.beginWriting(at: gap.lowerBound)
     )
 }
 
 /// In pieces, as they come from a network.
-private func write(_ content: Content, _ range: Range<Int>, _ fill: DiskFill) throws(CacheError) {
+private func write(_ content: Content, _ range: Range<Int>, _ writer: BodyWriter) throws(CacheError)
+{
     var start = range.lowerBound
     while start < range.upperBound {
         let end = min(start + 30_000, range.upperBound)
-        try content.withBytes(start..<end) { (bytes) throws(CacheError) in try fill.write(bytes) }
+        try content.withBytes(start..<end) { (bytes) throws(CacheError) in try writer.write(bytes) }
         start = end
     }
 }

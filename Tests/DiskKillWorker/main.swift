@@ -2,9 +2,9 @@
 //
 // usage: DiskKillWorker DIRECTORY KILLS SEED
 //
-// This process has one thread, so that a fork of it is a whole process: the child opens the directory
-// and works until it is killed; then the parent opens it and compares every byte. Ends with a line
-// that says how often, or with exit code 1 and what was wrong.
+// This process has one thread, so that a fork of it is a whole process: the child opens the
+// directory and works until it is killed; then the parent opens it and compares every byte. Ends
+// with a line that says how often, or with exit code 1 and what was wrong.
 
 #if canImport(Glibc)
 import Glibc

@@ -1,7 +1,8 @@
 #if os(Linux)
 import Glibc
 
-/// Takes over the jobs that the runtime's pool would get, where a simulation's thread enqueues them.
+/// Takes over the jobs that the runtime's pool would get, where a simulation's thread enqueues
+/// them.
 ///
 /// Other threads' jobs go where they always went, so that a simulation and the test that runs it
 /// live in one process.

@@ -137,7 +137,8 @@ extension SimulatedClient {
             let length = disk.content(of: path)?.count ?? 0
             disk.cut(path, to: Int64(length / (2 + die % 3)))
         }
-        // The record of an open entry is not looked at again, so nothing is promised of it any more.
+        // The record of an open entry is not looked at again, so nothing is promised of it any
+        // more.
         if !path.hasSuffix(".record") { world.change { $0.endVoiding([url]) } }
     }
 }

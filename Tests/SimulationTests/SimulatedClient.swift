@@ -90,8 +90,8 @@ struct SimulatedClient: Sendable {
         while chunks < get.maximumChunks {
             chunks += 1
             if get.pause > 0 { await sleep(.milliseconds(get.pause)) }
-            if get.lends, let lent = iterator.lend(1...65_536) {
-                guard send(lent, &check, url, process) else { return }
+            if get.leases, let yielded = iterator.lease(1...65_536) {
+                guard send(yielded, &check, url, process) else { return }
                 continue
             }
             guard let chunk = try await iterator.next() else {
@@ -103,21 +103,21 @@ struct SimulatedClient: Sendable {
         }
     }
 
-    /// Sends lent bytes from their file, as the kernel would, some time later.
+    /// Sends leased bytes from their file, as the kernel would, some time later.
     ///
     /// - Returns: false if the file no longer reaches so far, so that the answer is cut.
     private func send(
-        _ lent: LentBytes,
+        _ yielded: LeasedBytes,
         _ check: inout BodyCheck,
         _ url: Int,
         _ process: SimulatedProcess
     ) -> Bool {
-        scheduler.handOver("sends u\(url) \(lent.range)")
-        var bytes = [UInt8](repeating: 0, count: Int(lent.count))
+        scheduler.handOver("sends u\(url) \(yielded.range)")
+        var bytes = [UInt8](repeating: 0, count: Int(yielded.count))
         let count = bytes.withUnsafeMutableBytes { buffer in
             do throws(FileSystemError) {
-                let file = OpenFile(number: lent.descriptor)
-                return try process.files.base.read(file, into: buffer, at: lent.place.lowerBound)
+                let file = OpenFile(number: yielded.descriptor)
+                return try process.files.base.read(file, into: buffer, at: yielded.place.lowerBound)
             } catch {
                 return 0
             }
@@ -125,13 +125,13 @@ struct SimulatedClient: Sendable {
         guard count == bytes.count else {
             let mayFail = world.profile.damage || world.profile.diskFaults
             if !mayFail { fail("u\(url): lent bytes are gone") }
-            _ = lent.checkFile()
+            _ = yielded.checkFile()
             return false
         }
         if let complaint = bytes.withUnsafeBytes({ check.take($0) }) {
             fail("u\(url), sent from its file: \(complaint)")
         }
-        withExtendedLifetime(lent) {}
+        withExtendedLifetime(yielded) {}
         return true
     }
 

@@ -7,10 +7,10 @@ import TieredCacheTesting
 /// One life of the program that has the cache.
 final class SimulatedProcess: Sendable {
     let number: Int
-    let cache: TieredCache
+    let cache: MediaCache
     let files: SimulatedFileSystem
 
-    init(number: Int, cache: TieredCache, files: SimulatedFileSystem) {
+    init(number: Int, cache: MediaCache, files: SimulatedFileSystem) {
         self.number = number
         self.cache = cache
         self.files = files
@@ -76,7 +76,7 @@ final class SimulatedWorld: Sendable {
             return response
         }
         do {
-            let cache = try TieredCache(
+            let cache = try MediaCache(
                 configuration(limit, transport),
                 parts: parts(files, number)
             )
@@ -87,8 +87,11 @@ final class SimulatedWorld: Sendable {
         }
     }
 
-    private func configuration(_ limit: Int64, _ transport: any Transport) -> Configuration {
-        var configuration = Configuration(directory: "/cache")
+    private func configuration(
+        _ limit: Int64,
+        _ transport: any Transport
+    ) -> MediaCache.Configuration {
+        var configuration = MediaCache.Configuration(directory: "/cache")
         configuration.memoryLimit = profile.memoryLimit
         configuration.diskLimit = limit
         configuration.minimumFreeDisk = 0
@@ -200,17 +203,17 @@ final class SimulatedWorld: Sendable {
         if let complaint { fail("\(complaint)\n\(account(of: disk))") }
     }
 
-    /// What is allocated, and what the store has booked for it.
+    /// What is allocated, and what the store has charged for it.
     private func account(of disk: InMemoryFileSystem) -> String {
         let store = state.withLock { $0.process }?.cache.engine.storage.disk.openStore
-        let booked = store?.state.withLock { state in
+        let charged = store?.state.withLock { state in
             "booked \(state.space.bytes), reserved \(state.space.reserved), "
                 + "removed and open \(state.space.pendingRelease)"
         }
         let files = disk.files.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
         let views = state.withLock { $0.earlier + [$0.process?.files].compactMap { $0 } }
         let open = views.flatMap(\.openSizes).map { "open: \($0)" }
-        return ([booked ?? "no store"] + files + open).joined(separator: "\n")
+        return ([charged ?? "no store"] + files + open).joined(separator: "\n")
     }
 }
 #endif

@@ -19,9 +19,9 @@ struct SimulationOrder: Codable, Sendable {
 
     /// What the environment orders; nil where it says nothing.
     ///
-    /// `TIEREDCACHE_SIMULATION_SECONDS=3600` takes new seeds for an hour, from a random one on or from
-    /// `TIEREDCACHE_SIMULATION_FIRST`; `TIEREDCACHE_SIMULATION_SEED=7` makes one run again and tells
-    /// all of it.
+    /// `TIEREDCACHE_SIMULATION_SECONDS=3600` takes new seeds for an hour, from a random one on or
+    /// from `TIEREDCACHE_SIMULATION_FIRST`; `TIEREDCACHE_SIMULATION_SEED=7` makes one run again and
+    /// tells all of it.
     static let ofEnvironment: SimulationOrder? = {
         var order = SimulationOrder()
         if let seed = number("TIEREDCACHE_SIMULATION_SEED") {

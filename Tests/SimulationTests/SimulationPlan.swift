@@ -14,7 +14,7 @@ struct SimulationPlan {
         var isPinned = false
         /// Asks for all in one piece, which goes into memory.
         var isWhole = false
-        var lends = false
+        var leases = false
         var isCancelled = false
         /// Stops reading after so many chunks.
         var maximumChunks = Int.max
@@ -26,7 +26,7 @@ struct SimulationPlan {
             if let range { text += " \(range)" }
             if isPinned { text += " pinned" }
             if isWhole { text += " whole" }
-            if lends { text += " lent" }
+            if leases { text += " lent" }
             if maximumChunks < .max { text += " \(maximumChunks) chunks" }
             if pause > 0 { text += " slowly" }
             if isCancelled { text += " and cancels" }
@@ -36,7 +36,7 @@ struct SimulationPlan {
 
     /// The kinds of things that clients do.
     enum Kind: Int, CaseIterable {
-        case get, pause, prefetch, keep, maintain, change, end, trouble
+        case get, pause, prefetch, keep, maintain, change, end, storageError
 
         /// How often it is done, in twentieths.
         var usualWeight: Int {
@@ -44,7 +44,7 @@ struct SimulationPlan {
             case .get: 9
             case .keep: 3
             case .pause, .maintain, .change: 2
-            case .prefetch, .end, .trouble: 1
+            case .prefetch, .end, .storageError: 1
             }
         }
     }
@@ -91,7 +91,7 @@ struct SimulationPlan {
         default: break
         }
         if die.chance(1, of: 5) { get.maximumChunks = 1 + die.roll(3) }
-        get.lends = die.chance(1, of: 3)
+        get.leases = die.chance(1, of: 3)
         get.isCancelled = die.chance(1, of: 12)
         if die.chance(1, of: 4) { get.pause = die.pick([1, 20, 1000]) }
         return get
@@ -134,7 +134,7 @@ struct SimulationPlan {
         }
         let end = position + 65_536 + die.roll(300_000)
         var get = Get(range: .bounded(Int64(position)..<Int64(end)))
-        get.lends = die.chance(1, of: 3)
+        get.leases = die.chance(1, of: 3)
         get.pause = die.pick([0, 0, 20])
         await client.get(0, get)
         position = end
@@ -158,7 +158,7 @@ struct SimulationPlan {
         case .maintain: await maintain(client, number)
         case .change: await change(client, url, number)
         case .end: await end(client, number)
-        case .trouble: await trouble(client, url, number)
+        case .storageError: await storageError(client, url, number)
         }
     }
 
@@ -264,14 +264,15 @@ struct SimulationPlan {
         }
     }
 
-    private mutating func trouble(
+    private mutating func storageError(
         _ client: SimulatedClient,
         _ url: Int,
         _ number: Int
     ) async {
         if profile.damage, number % 4 < 2 {
             client.damage(url, number / 4)
-            // Who meets the damage asks for a part; who comes next may be given what lies around it.
+            // Who meets the damage asks for a part; who comes next may be given what lies around
+            // it.
             var get = get()
             (get.policy, get.isCancelled) = (.protocolDefault, false)
             await client.get(url, get)

@@ -119,10 +119,12 @@ struct SimulationProfile: Sendable {
             return
         case .holes:
             (clients, urls, lifetime, tags) = (6, 4, 3600, true)
-            // While a large write makes room, a small one passes held blocks and comes to what goes.
+            // While a large write makes room, a small one passes stored blocks and comes to what
+            // goes.
             (film, roles) = (3_300_000, [.viewer, .viewer, .viewer, .bringer, .bringer])
             (lengths, chunks) = ([700_000], [700_000])
-            // A fill that passes held blocks calls no disk: only between chunks can others go first.
+            // A fill that passes stored blocks calls no disk: only between chunks can others go
+            // first.
             chunksPerDelay = 1
             (diskLimit, hugeBody, headLength) = (3_500_000, 1 << 20, 64 << 10)
             (ignoresRanges, rangesPerIgnored) = (true, 2)
@@ -148,7 +150,7 @@ struct SimulationProfile: Sendable {
             (damage, diskFaults, crashes, changes, noStore) = (true, false, false, false, false)
             (verifies, trims, limitChanges, removes) = (false, false, false, false)
             diskLimit = 4 << 20
-            weights[SimulationPlan.Kind.trouble.rawValue] = 8
+            weights[SimulationPlan.Kind.storageError.rawValue] = 8
         case .crowds:
             (urls, maximumOpenEntries, maximumHeadMemory) = (9, 1, 0)
             lockGroups = 2

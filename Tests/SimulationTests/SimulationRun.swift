@@ -116,7 +116,7 @@ struct SimulationRun {
             await client.attempt("looks at u\(url)") { (process) throws(CacheError) in
                 // The unsealed end of a transfer under way is in memory only.
                 let entry = try await process.cache.entry(for: client.request(url))
-                if let entry, entry.isComplete { result[url] = entry.heldBytes }
+                if let entry, entry.isComplete { result[url] = entry.storedBytes }
             }
         }
         return result

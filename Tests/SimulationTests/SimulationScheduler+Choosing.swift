@@ -20,8 +20,8 @@ struct SimulationPace {
 extension SimulationScheduler {
     /// What a thread is about to do.
     ///
-    /// Threads are stopped more often before they change the disk: what is decided and not done yet is
-    /// what others must not contradict.
+    /// Threads are stopped more often before they change the disk: what is decided and not done yet
+    /// is what others must not contradict.
     enum Place {
         case anywhere
         case change

@@ -5,9 +5,10 @@ import TieredCacheTesting
 
 /// Orders every job, I/O call and timer of a simulation by a seed.
 ///
-/// Each job has a thread, so that it can stop in the middle of synchronous code, but only one thread
-/// holds the baton. It is handed on, to whom the die says, at each call of ``handOver(_:)``, at each
-/// wait for a lock, and when a job ends. When nothing can run, the clock goes to its next timer.
+/// Each job has a thread, so that it can stop in the middle of synchronous code, but only one
+/// thread holds the baton. It is handed on, to whom the die says, at each call of ``handOver(_:)``,
+/// at each wait for a lock, and when a job ends. When nothing can run, the clock goes to its next
+/// timer.
 final class SimulationScheduler: @unchecked Sendable {
     // Unchecked: only who holds the baton touches anything here, but for `steps`.
     let time: ManualTimeSource

@@ -7,7 +7,7 @@ import Testing
 struct ConfigurationTests {
     @Test
     func `Limits are on by default`() throws {
-        let configuration = Configuration(directory: nil)
+        let configuration = MediaCache.Configuration(directory: nil)
         try configuration.validate()
         #expect(configuration.memoryLimit == 64 * 1_048_576)
         #expect(configuration.diskLimit == 2 * 1_073_741_824)
@@ -20,7 +20,7 @@ struct ConfigurationTests {
     @Test
     func `The directory follows XDG and HOME, absolute paths alone`() {
         func directory(_ environment: [String: String]) -> FilePath? {
-            Configuration.defaultDirectory { environment[$0] }
+            MediaCache.Configuration.defaultDirectory { environment[$0] }
         }
         let home = "/home/u"
         #expect(directory(["HOME": home]) == "/home/u/.cache/tieredcache")
@@ -31,7 +31,7 @@ struct ConfigurationTests {
         #expect(directory([:]) == nil)
     }
 
-    static let faults: [(String, @Sendable (inout Configuration) -> Void)] = [
+    static let faults: [(String, @Sendable (inout MediaCache.Configuration) -> Void)] = [
         ("memoryLimit is 0", { $0.memoryLimit = 0 }),
         ("diskLimit is -1", { $0.diskLimit = -1 }),
         ("minimumFreeDisk is -5", { $0.minimumFreeDisk = -5 }),
@@ -47,7 +47,7 @@ struct ConfigurationTests {
     @Test(arguments: faults.indices)
     func `A value that makes no sense is refused, and named`(index: Int) throws {
         let (fault, change) = Self.faults[index]
-        var configuration = Configuration(directory: "/tmp/x")
+        var configuration = MediaCache.Configuration(directory: "/tmp/x")
         change(&configuration)
         let error = try #require(throws: CacheError.self) { try configuration.validate() }
         #expect(error.code == .invalidArgument)
@@ -56,7 +56,7 @@ struct ConfigurationTests {
 
     @Test
     func `A limit that is set does not follow the volume`() throws {
-        var configuration = Configuration(directory: nil)
+        var configuration = MediaCache.Configuration(directory: nil)
         configuration.diskLimit = 5
         configuration.minimumFreeDisk = 0
         try configuration.validate()

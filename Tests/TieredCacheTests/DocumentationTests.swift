@@ -60,7 +60,7 @@ struct DocumentationTests {
     // The functions below are compiled, not run: they would ask the network.
 
     private func readme() async throws {
-        let cache = try TieredCache(Configuration())
+        let cache = try MediaCache(MediaCache.Configuration())
         let film = try CacheRequest("https://example.com/film.mp4")
         let response = try await cache.response(for: film)
         print(response.status, response.source)  // 200 origin; the next time: 200 disk
@@ -71,10 +71,10 @@ struct DocumentationTests {
     }
 
     private func gettingStarted(subtitles: Data) async throws {
-        var configuration = Configuration()
+        var configuration = MediaCache.Configuration()
         configuration.memoryLimit = 32 << 20
         configuration.diskLimit = 1 << 30
-        let cache = try TieredCache(configuration)
+        let cache = try MediaCache(configuration)
 
         let poster = try await cache.data(for: CacheRequest("https://example.com/poster.jpg"))
         show(poster)
@@ -97,8 +97,8 @@ struct DocumentationTests {
 
         let captions = try CacheRequest("https://example.com/s?token=1", key: "subtitles/42")
         try await cache.store(subtitles, for: captions, contentType: "text/vtt")
-        let wasHeld = try await cache.remove(captions)
-        print(wasHeld)
+        let wasStored = try await cache.remove(captions)
+        print(wasStored)
         await cache.shutdown()
     }
 }

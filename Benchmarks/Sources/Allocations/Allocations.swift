@@ -74,10 +74,10 @@ enum Allocations {
     }
 
     private static func hits() async throws -> UInt {
-        var configuration = Configuration(directory: nil)
+        var configuration = MediaCache.Configuration(directory: nil)
         configuration.transport = NoTransport()
         configuration.respondsToMemoryPressure = false
-        let cache = try TieredCache(configuration)
+        let cache = try MediaCache(configuration)
         let request = try CacheRequest("http://origin.example/a")
         do throws(CacheError) {
             try await cache.store(Data(repeating: 7, count: 4096), for: request)
@@ -87,7 +87,7 @@ enum Allocations {
         }
         let found = count {
             for _ in 0..<rounds {
-                guard cache.cachedData(for: request) != nil else { fatalError("not held") }
+                guard cache.cachedData(for: request) != nil else { fatalError("not stored") }
             }
         }
         await cache.shutdown()

@@ -6,9 +6,9 @@ import Darwin
 
 /// Fetches 256 MiB from nginx on loopback with curl and with `tieredcache prefetch`, in turn.
 ///
-/// Arguments: the program, the number of rounds (7), and a file to which the ratio is added as JSON,
-/// for Benchmarks/compare.py. Prints the ratio of the times within a round, its median over the
-/// rounds, and how much more memory 256 MiB take than 64 KiB.
+/// Arguments: the program, the number of rounds (7), and a file to which the ratio is added as
+/// JSON, for Benchmarks/compare.py. Prints the ratio of the times within a round, its median over
+/// the rounds, and how much more memory 256 MiB take than 64 KiB.
 @main
 struct ColdDownload {
     private static let size = 256 << 20

@@ -4,8 +4,8 @@ import TieredCache
 
 /// Prints what a disk tier of many small entries costs.
 ///
-/// Arguments: `--entries N`, by default 100,000; `--directory DIR`, by default a temporary one, removed
-/// at the end. A million entries take 4 GiB and a million inodes.
+/// Arguments: `--entries N`, by default 100,000; `--directory DIR`, by default a temporary one,
+/// removed at the end. A million entries take 4 GiB and a million inodes.
 @main
 struct DiskScale {
     static func main() throws {

@@ -14,10 +14,10 @@ struct Scale {
         CacheKey(explicit: "https://media.example/title/\(number)/video/1080p/segment.m4s")
     }
 
-    private func open(resting: Bool = true) throws -> DiskStore {
+    private func open(dormant: Bool = true) throws -> DiskStore {
         var options = DiskStoreOptions(root: root, limit: 1 << 40)
         options.minimumFree = 0
-        if !resting { options.maximumHeadMemory = 0 }
+        if !dormant { options.maximumHeadMemory = 0 }
         return try DiskStore(options)
     }
 
@@ -147,7 +147,7 @@ struct Scale {
             try large.withUnsafeBytes { _ = try writer.store($0, for: key, metadata: []) }
         }
         writer.close()
-        let store = try open(resting: false)
+        let store = try open(dormant: false)
         try store.loadIndex()
         var buffer = [UInt8](repeating: 0, count: size)
         let pass = {

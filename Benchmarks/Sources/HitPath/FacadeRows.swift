@@ -12,12 +12,12 @@ enum FacadeRows {
     private static func readThrough(_ name: String) throws -> Row {
         let directory = FilePath(NSTemporaryDirectory())
             .appending("tieredcache-facade-\(ProcessInfo.processInfo.processIdentifier)")
-        var configuration = Configuration(directory: directory)
+        var configuration = MediaCache.Configuration(directory: directory)
         configuration.transport = NoTransport()
         // What a loaded machine would have the cache give up could not be had again: there is no
         // origin.
         configuration.respondsToMemoryPressure = false
-        let cache = try TieredCache(configuration)
+        let cache = try MediaCache(configuration)
         let samples = Samples(count: 1000)
         let requests = try samples.lookups.map { try CacheRequest($0) }
         let bare = try MemoryCache<CacheKey, Payload>(limits: MemoryLimits(maximumCost: 2000))
@@ -82,10 +82,10 @@ enum FacadeRows {
 /// Somebody who keeps a request and asks again and again: what is measured is the hit, and not the
 /// copy of a request out of an array.
 private final class Asker: Sendable {
-    let cache: TieredCache
+    let cache: MediaCache
     let request: CacheRequest
 
-    init(cache: TieredCache, request: CacheRequest) {
+    init(cache: MediaCache, request: CacheRequest) {
         self.cache = cache
         self.request = request
     }

@@ -111,8 +111,8 @@ enum MemoryRows {
         return cache
     }
 
-    /// Lookups by keys that the caller has in hand: a span lends them without counting a reference,
-    /// as the peer's pointers are.
+    /// Lookups by keys that the caller has in hand: a span leases them without counting a
+    /// reference, as the peer's pointers are.
     private static func lookups<Key>(
         in cache: MemoryCache<Key, Payload>,
         of keys: [Key]

@@ -16,8 +16,8 @@ struct Samples {
     static func url(_ number: Int) -> String {
         let head = "https://cdn.example.com/v1/title/\(number)/video/1080p/"
         let tail = "/segment.m4s"
-        let filler = String(repeating: "x", count: 75 - head.utf8.count - tail.utf8.count)
-        return head + filler + tail
+        let fetcher = String(repeating: "x", count: 75 - head.utf8.count - tail.utf8.count)
+        return head + fetcher + tail
     }
 
     /// A fixed permutation of `0..<count`.

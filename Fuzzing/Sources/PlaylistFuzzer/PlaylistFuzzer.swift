@@ -1,5 +1,5 @@
-// Feeds the readers and rewriters of playlists with libFuzzer's inputs, under the laws that the tests
-// know too: what a playlist costs is in proportion to its length.
+// Feeds the readers and rewriters of playlists with libFuzzer's inputs, under the laws that the
+// tests know too: what a playlist costs is in proportion to its length.
 //
 // The sources are the proxy's own, since its other parts would have to be built for nothing.
 

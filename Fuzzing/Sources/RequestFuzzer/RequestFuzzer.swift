@@ -1,5 +1,6 @@
-// Feeds the guard of the HTTP server with libFuzzer's inputs, and what it lets through to the parser of
-// SwiftNIO, under the laws that the tests know too: both see the same requests (no smuggling).
+// Feeds the guard of the HTTP server with libFuzzer's inputs, and what it lets through to the
+// parser of SwiftNIO, under the laws that the tests know too: both see the same requests (no
+// smuggling).
 //
 // The sources are the proxy's own, since its other parts would have to be built for nothing.
 

@@ -51,8 +51,8 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
         left.isWeak == right.isWeak && left.weaklyMatches(right)
     }
 
-    /// Whether bytes that are no UTF-8 stood there, which all look alike by now: two tags that differ
-    /// in them alone must not be taken for one.
+    /// Whether bytes that are no UTF-8 stood there, which all look alike by now: two tags that
+    /// differ in them alone must not be taken for one.
     private static func isRepaired(_ opaque: String) -> Bool {
         opaque.unicodeScalars.contains("\u{FFFD}")
     }

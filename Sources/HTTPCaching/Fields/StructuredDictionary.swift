@@ -13,7 +13,8 @@ package struct StructuredDictionary: Hashable {
         case token(String)
         /// A byte sequence, in base64 as it came.
         case bytes(String)
-        /// A decimal, a date, a display string or an inner list, none of which a field read here has.
+        /// A decimal, a date, a display string or an inner list, none of which a field read here
+        /// has.
         case other
     }
 
@@ -29,7 +30,8 @@ package struct StructuredDictionary: Hashable {
     /// The members in the order in which their keys first came; of repeated keys the last counts.
     package let members: [Member]
 
-    /// Reads all lines of a field, joined by commas; nil if they are no dictionary, or longer than 4 KiB.
+    /// Reads all lines of a field, joined by commas; nil if they are no dictionary, or longer than
+    /// 4 KiB.
     package init?(_ fieldValue: String) {
         guard fieldValue.utf8.count <= Self.maximumLength else { return nil }
         var parser = StructuredFieldValueParser(Array(fieldValue.utf8))

@@ -19,11 +19,12 @@ public struct FreshnessLifetime: Hashable, Sendable {
 
     /// The lifetime of a response.
     ///
-    /// In this order, of the directives that are for this cache: `s-maxage` in a shared one, `max-age`, `Expires` − `Date`, the
-    /// application's lifetime, a tenth of `Date` − `Last-Modified`. The last two only for a status
-    /// that RFC 9110 §15.1 calls heuristically cacheable, or with `public`; the application's not
-    /// for errors, which should not outlive their cause. Neither for what may have been made for one
-    /// client (``ResponseFacts/isPersonal``): no guess hands it to another.
+    /// In this order, of the directives that are for this cache: `s-maxage` in a shared one,
+    /// `max-age`, `Expires` − `Date`, the application's lifetime, a tenth of `Date` −
+    /// `Last-Modified`. The last two only for a status that RFC 9110 §15.1 calls heuristically
+    /// cacheable, or with `public`; the application's not for errors, which should not outlive
+    /// their cause. Neither for what may have been made for one client
+    /// (``ResponseFacts/isPersonal``): no guess hands it to another.
     public init(of response: ResponseFacts, rules: CacheRules) {
         if let explicit = Self.explicit(response, rules: rules) {
             self.init(duration: max(.zero, explicit), source: .explicit)

@@ -10,7 +10,7 @@ public struct ReuseDecision: Hashable, Sendable {
         case useAndRevalidate
         /// Ask the origin with a conditional request.
         case validate
-        /// Ask the origin as if nothing were held.
+        /// Ask the origin as if nothing were stored.
         case forward
         /// Do not answer, and do not ask: 504 in HTTP's words (RFC 9111 §5.2.1.7).
         case refuse

@@ -2,10 +2,10 @@ import HTTPTypes
 
 /// Makes values of request fields equal that mean the same (RFC 9111 §4.1).
 ///
-/// Only of fields that are known to be lists: any other value is what the origin saw, byte for byte,
-/// since it may tell apart what would be the same as a list. Elements of lists lose the whitespace around
-/// them. In `Accept-Encoding` and `Accept-Language` order and case mean nothing, so they are sorted in
-/// lower case.
+/// Only of fields that are known to be lists: any other value is what the origin saw, byte for
+/// byte, since it may tell apart what would be the same as a list. Elements of lists lose the
+/// whitespace around them. In `Accept-Encoding` and `Accept-Language` order and case mean nothing,
+/// so they are sorted in lower case.
 ///
 /// | field | value | normalised |
 /// | --- | --- | --- |

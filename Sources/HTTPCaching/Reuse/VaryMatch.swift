@@ -28,8 +28,8 @@ public struct SelectingField: Hashable, Sendable {
     /// A field as version 1 of the stored form has it: the normalised value, a digest only of
     /// credentials.
     ///
-    /// Every field was normalised as a list then, so that what is none and has a value may have been
-    /// another one: it matches nothing any more.
+    /// Every field was normalised as a list then, so that what is none and has a value may have
+    /// been another one: it matches nothing any more.
     init(name: String, value: String?) {
         let isDigest = ["authorization", "cookie", "proxy-authorization"].contains(name)
         let isKnown = isDigest || SelectingFieldNormalisation.isList(name)

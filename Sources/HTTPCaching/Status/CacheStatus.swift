@@ -8,15 +8,15 @@ public struct CacheStatus: Hashable, Sendable, CustomStringConvertible {
         case method
         /// Nothing was held for the URI.
         case uriMiss = "uri-miss"
-        /// Something was held, but other request fields had selected it.
+        /// Something was stored, but other request fields had selected it.
         case varyMiss = "vary-miss"
-        /// Nothing usable was held, for one of the two reasons.
+        /// Nothing usable was stored, for one of the two reasons.
         case miss
-        /// What was held was fresh, but the request wanted something newer.
+        /// What was stored was fresh, but the request wanted something newer.
         case request
-        /// What was held was stale.
+        /// What was stored was stale.
         case stale
-        /// Only a part of what was asked for was held.
+        /// Only a part of what was asked for was stored.
         case partial
     }
 
@@ -79,12 +79,12 @@ public struct CacheStatus: Hashable, Sendable, CustomStringConvertible {
         return result
     }
 
-    /// The value of `Cache-Status`, such as `TieredCache; hit; ttl=376; detail=memory`.
+    /// The value of `Cache-Status`, such as `MediaCache; hit; ttl=376; detail=memory`.
     ///
     /// The key is left out: it may hold a signature.
     public var fieldValue: String {
-        // Not by the serializer of structured fields: each hit of a proxy has this field, and a value takes
-        // that 2.7 µs instead of 0.3 µs to 0.7 µs.
+        // Not by the serializer of structured fields: each hit of a proxy has this field, and a
+        // value takes that 2.7 µs instead of 0.3 µs to 0.7 µs.
         var value = cacheName
         if let forwardReason {
             value += "; fwd=\(forwardReason.rawValue)"

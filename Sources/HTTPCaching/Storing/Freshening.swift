@@ -40,7 +40,7 @@ public enum Freshening {
 
     /// The stored fields with those of the answer in place of their namesakes.
     ///
-    /// What describes the bytes held rather than the answer stays: `Content-Length`,
+    /// What describes the bytes stored rather than the answer stays: `Content-Length`,
     /// `Content-Encoding`, `Content-Range` and `Content-Type` (a 304 has no content that they
     /// could describe, and some origins send the defaults of an empty one). `Age` and `Date` go if
     /// the answer has none: they told how old the response was when it first came.

@@ -13,8 +13,8 @@ public enum Storability: Hashable, Sendable {
         case method
         /// Not a final response, or one whose caching rules are unknown.
         case status
-        /// An error that the request itself may have caused, by a condition, a range, an expectation,
-        /// its size or its haste.
+        /// An error that the request itself may have caused, by a condition, a range, an
+        /// expectation, its size or its haste.
         case causedByRequest = "caused-by-request"
         /// `no-store` in the request (§5.2.1.5).
         case requestNoStore = "request-no-store"
@@ -81,8 +81,9 @@ public enum Storability: Hashable, Sendable {
 
     /// Whether another request for the same target might get something else than this error.
     ///
-    /// Conditions and ranges are looked at only where there would be a 200 (RFC 9110 §13.2.1, §14.2), but
-    /// not every origin keeps to that. What a cache may guess a lifetime for is about the target alone.
+    /// Conditions and ranges are looked at only where there would be a 200 (RFC 9110 §13.2.1,
+    /// §14.2), but not every origin keeps to that. What a cache may guess a lifetime for is about
+    /// the target alone.
     private static func isCausedByRequest(_ status: Int, _ isSelective: Bool) -> Bool {
         StatusCode.isCausedByRequest(status)
             || isSelective && status >= 400 && !StatusCode.isHeuristicallyCacheable(status)

@@ -6,8 +6,8 @@ public enum StoredFields {
     /// those that its cache directives forbid to keep.
     ///
     /// `no-cache="..."` forbids to reuse the fields it names without validation, `private="..."`
-    /// forbids a shared cache to store them; neither is stored. Nor is `Set-Cookie` in a shared cache:
-    /// it was for the client that had asked.
+    /// forbids a shared cache to store them; neither is stored. Nor is `Set-Cookie` in a shared
+    /// cache: it was for the client that had asked.
     ///
     /// - Parameters:
     ///   - response: the fields as received.

@@ -18,9 +18,9 @@ import HTTPTypes
 /// A text is its length in 4 bytes and then its bytes; an optional text is preceded by one byte, 0
 /// for none and 1 for one. Nothing may follow.
 ///
-/// Version 1 had the values of selecting fields as they were, and did not say whether the request had a
-/// cookie. It is read: as if there had been one, and without `Set-Cookie`, which only the client was to
-/// have that had asked.
+/// Version 1 had the values of selecting fields as they were, and did not say whether the request
+/// had a cookie. It is read: as if there had been one, and without `Set-Cookie`, which only the
+/// client was to have that had asked.
 extension StoredResponse {
     private static let version: UInt8 = 2
 

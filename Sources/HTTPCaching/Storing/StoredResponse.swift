@@ -23,9 +23,9 @@ public struct StoredResponse: Hashable, Sendable {
         public static let storedByApplication = Flags(rawValue: 1 << 2)
         /// Came through as the origin sent it: redirects not followed, codings not decoded.
         public static let relayed = Flags(rawValue: 1 << 3)
-        /// Came without a strong validator, or with one that other bytes have as well, because these
-        /// were decoded on the way in or changed by a proxy (203); what a 304 says later is not about
-        /// its bytes.
+        /// Came without a strong validator, or with one that other bytes have as well, because
+        /// these were decoded on the way in or changed by a proxy (203); what a 304 says later is
+        /// not about its bytes.
         public static let withoutValidator = Flags(rawValue: 1 << 4)
         /// May have been made for one client: it set a cookie, or its request had one.
         ///
@@ -188,7 +188,7 @@ public struct StoredResponse: Hashable, Sendable {
     ) -> StoredResponse {
         var flags = flags.subtracting([.invalidated, .personal])
         if isPersonal || answer.contains(.setCookie) { flags.insert(.personal) }
-        // A date that was too young for the bytes held is older at the time of the answer, and
+        // A date that was too young for the bytes stored is older at the time of the answer, and
         // still says nothing about what was written within that second.
         if validator == nil { flags.insert(.withoutValidator) }
         return StoredResponse(

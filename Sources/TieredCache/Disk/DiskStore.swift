@@ -4,13 +4,14 @@ import SystemPackage
 
 /// The disk tier: keys, opaque metadata, and bodies in checksummed blocks; knows nothing of HTTP.
 ///
-/// What is on disk is described in docs/disk-format.md. Calls block on the disk unless their name says
-/// otherwise, and may be made on any thread. A store works as soon as it is made; the first call that
-/// lists or counts waits until the directory was read through once, one that writes for a 256th of it.
+/// What is on disk is described in docs/disk-format.md. Calls block on the disk unless their name
+/// says otherwise, and may be made on any thread. A store works as soon as it is made; the first
+/// call that lists or counts waits until the directory was read through once, one that writes for a
+/// 256th of it.
 public final class DiskStore: Sendable {
-    // The store keeps the entries that are open, and they know it weakly. Neither `state` nor an entry's
-    // state is held over a system call; locks of files are taken in the order of `LockOrder`. A debug build
-    // traps otherwise.
+    // The store keeps the entries that are open, and they know it weakly. Neither `state` nor an
+    // entry's state is held over a system call; locks of files are taken in the order of
+    // `LockOrder`. A debug build traps otherwise.
 
     /// What a store is made with.
     public typealias Options = DiskStoreOptions
@@ -108,18 +109,18 @@ public final class DiskStore: Sendable {
     /// Starts a new entry, which takes the key from what is stored under it.
     ///
     /// Those who hold the old entry read on. The new one is visible at once, and on disk with its
-    /// first whole block, or when a small body is complete. What is pinned hands its pin on; if it is
-    /// complete as well it is found until the new entry is complete, which is only known to those that
-    /// hold it until then, and lost with the last of them.
+    /// first whole block, or when a small body is complete. What is pinned hands its pin on; if it
+    /// is complete as well it is found until the new entry is complete, which is only known to
+    /// those that hold it until then, and lost with the last of them.
     ///
     /// - Parameters:
     ///   - key: whose entry it is.
     ///   - metadata: at most 16 MiB, given back as it is.
     ///   - completeLength: the length of the whole body, if it is known.
     ///   - entryClass: pinned, prefetched, or neither.
-    /// - Returns: the entry, without a byte; see ``DiskEntry/beginFill(at:)``.
-    /// - Throws: ``CacheError/Code/notOwner``; ``CacheError/Code/localStorage``, also for a body longer
-    ///   than the limit.
+    /// - Returns: the entry, without a byte; see ``DiskEntry/beginWriting(at:)``.
+    /// - Throws: ``CacheError/Code/notOwner``; ``CacheError/Code/localStorage``, also for a body
+    ///   longer than the limit.
     public func makeEntry(
         for key: CacheKey,
         metadata: [UInt8],
@@ -178,12 +179,12 @@ public final class DiskStore: Sendable {
         let leased = Set(residents.leasedNames())
         for entry in residents.all {
             // From here on another store may own the directory, and give up blocks.
-            if let body = entry.distrust() { share(body) }
+            if let body = entry.invalidateVerification() { share(body) }
             // The entry does so by itself, but for a store that goes now.
             if entry.isUnrecorded, !leased.contains(entry.name) {
                 withLock(of: entry.name) { lock in
                     discardBody(entry.name, entry.generation)
-                    entry.detach(lock, booked: nil)
+                    entry.detach(lock, charged: nil)
                 }
             }
         }
@@ -256,8 +257,8 @@ public final class DiskStore: Sendable {
 
     /// Refuses a body that reaches so far.
     ///
-    /// Of one whose length is not known, where it reaches decides how long its table becomes: a single
-    /// block far behind all others must not take more than the whole cache may.
+    /// Of one whose length is not known, where it reaches decides how long its table becomes: a
+    /// single block far behind all others must not take more than the whole cache may.
     func checkEnd(_ offset: Int64, adding count: Int = 0) throws(CacheError) {
         let (end, overflow) = offset.addingReportingOverflow(Int64(count))
         guard !overflow, end <= min(limit, BlockTable.maximumLength) else {

@@ -11,13 +11,13 @@ public struct DiskStoreOptions: Sendable {
 
     /// The most that the store's files may be allocated, in bytes; at least ``minimumLimit``.
     public var limit: Int64
-    /// The most of the volume that the store may take, in percent; lowers ``limit`` when the directory
-    /// is opened.
+    /// The most of the volume that the store may take, in percent; lowers ``limit`` when the
+    /// directory is opened.
     ///
     /// `nil`, the default, leaves the limit as it is.
     public var maximumVolumePercentage: Int?
-    /// Below so much free space on the volume nothing is written; `nil` is the smaller of 256 MiB and
-    /// 5 % of the volume.
+    /// Below so much free space on the volume nothing is written; `nil` is the smaller of 256 MiB
+    /// and 5 % of the volume.
     public var minimumFree: Int64?
     /// A complete body up to this length lives in its record; at most one block.
     ///
@@ -29,14 +29,14 @@ public struct DiskStoreOptions: Sendable {
     public var maximumOpenEntries: Int = 256
     /// How much memory the heads of entries may take whose files are closed, in bytes.
     ///
-    /// A hit on one of them opens its file and reads no record. Default 4 MiB, a few thousand entries;
-    /// 0 keeps none.
+    /// A hit on one of them opens its file and reads no record. Default 4 MiB, a few thousand
+    /// entries; 0 keeps none.
     public var maximumHeadMemory: Int = 4 << 20
 
     /// Whether nothing is to be changed: the directory is not owned, although it may have no owner.
     var isReader = false
     /// Called with whatever is gone, also what was asked for: by any thread, which must not wait.
-    var didLeave: (@Sendable (DiskDeparture) -> Void)?
+    var didLeave: (@Sendable (DiskRemoval) -> Void)?
     /// Called before the directory is given up, on the thread that closes the store.
     var willClose: (@Sendable (DiskStore) -> Void)?
     /// From how many entries on the index is written down when the store closes: reading through

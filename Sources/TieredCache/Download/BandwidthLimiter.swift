@@ -54,7 +54,7 @@ final class BandwidthLimiter: Sendable {
         do {
             try await time.sleep(for: wait)
         } catch {
-            throw .leftFlight
+            throw .leftTransfer
         }
     }
 }

@@ -190,7 +190,7 @@ struct DownloadExchange: Sendable {
         return run.machine.didStop()
     }
 
-    /// Bytes that are held must come again; the first new ones go to the sink (row 28).
+    /// Bytes that are stored must come again; the first new ones go to the sink (row 28).
     private func compare(
         _ chunk: BodyChunk,
         _ count: Int,
@@ -200,7 +200,7 @@ struct DownloadExchange: Sendable {
     ) async throws(CacheError) -> DownloadStateMachine.Action? {
         let sink = run.sink
         let isSame = chunk.withUnsafeBytes { bytes in
-            sink.holds(UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: offset)
+            sink.isStored(UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: offset)
         }
         guard isSame else { return run.machine.didMismatch() }
         run.didReceive(count, at: offset, now: now)
@@ -238,7 +238,7 @@ struct DownloadExchange: Sendable {
         guard error.kind == .cancelled else {
             return run.machine.didFail(error, isOffline: isOffline)
         }
-        switch watchdog.verdict {
+        switch watchdog.decision {
         case .silent: return run.machine.didTimeOut(isOffline: isOffline)
         case .addressLost: return run.machine.didLoseAddress()
         case nil: return run.machine.didFail(error)

@@ -17,7 +17,7 @@ package struct DownloadPlan: Sendable {
     package var relay: RelayPlan?
     /// The bytes wanted; `Int64.max` as the upper bound means to the end.
     package var range: Range<Int64>
-    /// What is held of the current generation, or nil where nothing is.
+    /// What is stored of the current generation, or nil where nothing is.
     package var generation: Generation?
     /// `If-None-Match` and `If-Modified-Since` of a revalidation; empty for a plain download.
     package var conditionalFields: HTTPFields
@@ -30,7 +30,7 @@ package struct DownloadPlan: Sendable {
     /// What the request says in `Via`; it selects nothing.
     package var via: String?
     /// The fields that are for the requested origin alone.
-    package var secretFields = Configuration.commonSecretFields
+    package var secretFields = MediaCache.Configuration.commonSecretFields
     /// Whether ranges carry `If-Match`: one of several requests that fetch one body at a time.
     package var isSegment = false
     /// Gives a fresh URL where the present one is refused with this status; nil where nobody does.
@@ -62,7 +62,7 @@ package struct DownloadPlan: Sendable {
 /// The request goes out with the client's own end-to-end fields; redirects, errors and coded bodies
 /// are answers like any other and come through as they are.
 package struct RelayPlan: Sendable {
-    /// Whether something is held that is served instead of an error of the origin (RFC 5861 §4).
+    /// Whether something is stored that is served instead of an error of the origin (RFC 5861 §4).
     package var hasFallback = false
     /// Told of interim responses, which go to the client as well.
     package var onInterim: (@Sendable (HTTPResponse) -> Void)?
@@ -75,7 +75,8 @@ package struct RelayPlan: Sendable {
 extension DownloadPlan {
     /// Whether an origin that has sent all instead of the range asked for may go on.
     ///
-    /// It may where it sends another representation than the range was of: a client that asked will want that.
+    /// It may where it sends another representation than the range was of: a client that asked will
+    /// want that.
     package func wantsWhole(after start: GenerationStart, _ response: HTTPResponse) -> Bool {
         (policy.takesWholeAnswers || generation != nil) && range.upperBound < .max
             && start.offset == 0
@@ -83,7 +84,7 @@ extension DownloadPlan {
     }
 
     /// Whether a whole body shows, or lets fear, that a request for the bytes behind some that are
-    /// held would bring all of it again.
+    /// stored would bring all of it again.
     package func hasIgnoredRanges(_ start: GenerationStart, _ response: HTTPResponse) -> Bool {
         guard start.offset == 0, response.status == .ok else { return false }
         return range != 0..<Int64.max
@@ -91,7 +92,7 @@ extension DownloadPlan {
     }
 }
 
-/// What identifies the bytes held, and with it every response that may be joined to them.
+/// What identifies the bytes stored, and with it every response that may be joined to them.
 package struct Generation: Hashable, Sendable {
     /// The strong validator, or nil: then nothing can be joined.
     package var validator: Validator?

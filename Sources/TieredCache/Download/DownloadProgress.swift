@@ -1,6 +1,6 @@
 /// How far a download has come; a value for a progress bar.
 ///
-/// It counts what comes over the network. A body that is held in part is told by
+/// It counts what comes over the network. A body that is stored in part is told by
 /// ``CacheResponse/lastBytesSource`` and ``DownloadStatus/source``.
 public struct DownloadProgress: Hashable, Sendable {
     /// The offset after the last byte that arrived.

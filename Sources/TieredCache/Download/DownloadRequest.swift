@@ -7,17 +7,17 @@ package enum RequestKind: Hashable, Sendable {
     case full
     /// A range of a representation of which nothing is known.
     case initialRange(Range<Int64>)
-    /// More of the generation held: `Range` with `If-Range` ("R" in the table).
+    /// More of the generation stored: `Range` with `If-Range` ("R" in the table).
     case resume(Range<Int64>, Generation)
-    /// More of the generation held, beside other requests for it: `Range` with `If-Match`, so that
-    /// a change brings no body ("S" in the table).
+    /// More of the generation stored, beside other requests for it: `Range` with `If-Match`, so
+    /// that a change brings no body ("S" in the table).
     case segment(Range<Int64>, Generation)
     /// More of a generation whose validator does not count at the URL that is asked, or that has
-    /// none ("U" in the table). The first `held` bytes are stored, and must be the same. Where they do
-    /// not end at the first missing byte, the range has no others, and what is missing is asked for
-    /// next.
-    case overlap(Range<Int64>, Generation, held: Int64)
-    /// Whether what is held is still current; carries the conditional fields.
+    /// none ("U" in the table). The first `stored` bytes are stored, and must be the same. Where
+    /// they do not end at the first missing byte, the range has no others, and what is missing is
+    /// asked for next.
+    case overlap(Range<Int64>, Generation, stored: Int64)
+    /// Whether what is stored is still current; carries the conditional fields.
     case revalidation
 
     /// The range asked for, or nil.
@@ -34,8 +34,8 @@ package enum RequestKind: Hashable, Sendable {
 extension RequestKind {
     /// How many of the bytes asked for are stored and must come again.
     package var comparedCount: Int64 {
-        guard case .overlap(_, _, let held) = self else { return 0 }
-        return held
+        guard case .overlap(_, _, let stored) = self else { return 0 }
+        return stored
     }
 
     /// What the bytes are to be joined to, or nil where they begin something.

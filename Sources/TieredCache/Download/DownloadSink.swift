@@ -14,7 +14,7 @@ package protocol DownloadSink: Sendable {
     /// Stores bytes at their offset in the present generation.
     ///
     /// Offsets follow each other without a gap after each head. After ``DownloadHead/Kind``
-    /// `.continuing` some of them may be held already; they are the same bytes.
+    /// `.continuing` some of them may be stored already; they are the same bytes.
     func write(_ chunk: BodyChunk, at offset: Int64) async throws(CacheError)
 
     /// Nothing more is at hand: the download waits for the origin, after this returns.
@@ -33,8 +33,8 @@ package protocol DownloadSink: Sendable {
     /// contains the byte before it; else one behind it. nil where there is none to compare with.
     func storedRun(near offset: Int64) -> Range<Int64>?
 
-    /// Whether the bytes held at `offset` are these.
-    func holds(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool
+    /// Whether the bytes stored at `offset` are these.
+    func isStored(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool
 
     /// Reports progress, at most ten times a second and once at the end.
     func didProgress(_ progress: DownloadProgress)
@@ -48,7 +48,7 @@ extension DownloadSink {
     package func shouldStop(at offset: Int64) -> Bool { false }
     package func canReplaceGeneration() -> Bool { true }
     package func storedRun(near offset: Int64) -> Range<Int64>? { nil }
-    package func holds(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool { false }
+    package func isStored(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool { false }
     package func didProgress(_ progress: DownloadProgress) {}
     package func willRetry(_ retry: DownloadRetry) {}
 }
@@ -62,7 +62,7 @@ package struct DownloadHead: Sendable {
         /// More of the present generation, or with status 200 all of it once more, because the
         /// origin does not know ranges. The length is what is known now.
         case continuing(from: Int64, completeLength: Int64?)
-        /// No body: what is held is current, and its fields are to be freshened.
+        /// No body: what is stored is current, and its fields are to be freshened.
         case notModified
     }
 
@@ -86,7 +86,7 @@ package struct DownloadOutcome: Hashable, Sendable {
         case completed(completeLength: Int64?)
         /// The sink wanted no more from this offset on.
         case stopped(at: Int64)
-        /// What is held is current.
+        /// What is stored is current.
         case notModified
         /// A final status without a usable representation; its body was not read.
         case unsuccessful(HTTPResponse)

@@ -66,7 +66,7 @@ extension DownloadStateMachine {
         return .overlap(
             compared.lowerBound..<end,
             generation,
-            held: Int64(compared.count)
+            stored: Int64(compared.count)
         )
     }
 
@@ -111,7 +111,7 @@ extension DownloadStateMachine {
         plan.policy.maximumRequestLength = nil
     }
 
-    /// An attempt brought an error; what is held stays.
+    /// An attempt brought an error; what is stored stays.
     mutating func attemptFailed(
         _ reason: String,
         retryAfter: Duration? = nil,
@@ -136,7 +136,7 @@ extension DownloadStateMachine {
         )
     }
 
-    /// What was held cannot be joined to what the origin sends: all of it is asked for again.
+    /// What was stored cannot be joined to what the origin sends: all of it is asked for again.
     mutating func restart(_ reason: RestartReason) -> Action {
         restarts += 1
         guard restarts <= plan.policy.maximumRestarts else { return fail(.contradiction(reason)) }

@@ -157,7 +157,7 @@ extension DownloadStateMachine {
         if plan.wantsWhole(after: start, response) { extendToEnd() }
         noteReplacement(by: start)
         var start = start
-        start.contradictsHeld = hasContradicted
+        start.contradictsStored = hasContradicted
         if hasContradicted, let doubted, doubted == start.validator { areRangesUntrusted = true }
         start.areRangesUntrusted = areRangesUntrusted
         (hasContradicted, doubted) = (false, nil)
@@ -248,7 +248,8 @@ extension DownloadStateMachine {
 }
 
 extension Duration {
-    /// A long time in its largest unit, rounded down, for people: `90 s`, `5 min`, `3 h`, `31 years`.
+    /// A long time in its largest unit, rounded down, for people: `90 s`, `5 min`, `3 h`, `31
+    /// years`.
     fileprivate var roughly: String {
         let units: [(name: String, seconds: Int64)] = [
             ("years", 31_557_600), ("days", 86_400), ("h", 3600), ("min", 60),

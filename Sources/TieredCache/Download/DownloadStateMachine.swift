@@ -20,12 +20,13 @@ package struct DownloadStateMachine: Sendable {
         case send(DownloadRequest)
         /// Hand the head to the sink, then pull the body; a `notModified` has none and is the end.
         case receive(DownloadHead.Kind)
-        /// Pull the body, whose first bytes are stored and must come again; hand the head to the sink
-        /// when they have, if there is one: else the body has no others.
+        /// Pull the body, whose first bytes are stored and must come again; hand the head to the
+        /// sink when they have, if there is one: else the body has no others.
         case compare(DownloadHead.Kind?)
         /// Close the exchange, wait, go on.
         case wait(PendingRetry)
-        /// Close the exchange, ask the application for a fresh URL; the present one gave this status.
+        /// Close the exchange, ask the application for a fresh URL; the present one gave this
+        /// status.
         case resolve(status: Int)
         /// Close the exchange: done.
         case finish(DownloadOutcome.End)
@@ -51,8 +52,8 @@ package struct DownloadStateMachine: Sendable {
     package enum ChunkAction: Hashable, Sendable {
         /// They are part of the body.
         case write(at: Int64)
-        /// The first `count` of them must be the same as those held at `at`; the others are part of
-        /// the body and follow them.
+        /// The first `count` of them must be the same as those stored at `at`; the others are part
+        /// of the body and follow them.
         case compare(at: Int64, count: Int)
         /// They are not; go on with this action.
         case instead(Action)
@@ -84,7 +85,8 @@ package struct DownloadStateMachine: Sendable {
     var target: TargetURI
     /// Whether a fresh URL was asked for since the last byte that arrived.
     var hasResolved = false
-    /// Where stored bytes have come again since the generation began: its validator counts there too.
+    /// Where stored bytes have come again since the generation began: its validator counts there
+    /// too.
     var provenTarget: TargetURI?
     /// Whether any fresh URL is in use, so that it has to show that it leads to the same bytes.
     var isResolved = false
@@ -110,10 +112,10 @@ package struct DownloadStateMachine: Sendable {
     var replacements = 0
     var hasRefreshedRedirect = false
     var bypassesCaches = false
-    /// Whether an answer has contradicted what is held, and no generation has begun since.
+    /// Whether an answer has contradicted what is stored, and no generation has begun since.
     var hasContradicted = false
-    /// The validator whose representation a range has contradicted: if the whole has it as well, the
-    /// ranges are wrong.
+    /// The validator whose representation a range has contradicted: if the whole has it as well,
+    /// the ranges are wrong.
     var doubted: Validator?
     /// Until a response begins a new generation, every request carries the conditional fields.
     var isRevalidating: Bool
@@ -236,7 +238,7 @@ package struct DownloadStateMachine: Sendable {
         return plan.policy.maximumRequestLength == nil ? sendFromStart() : send()
     }
 
-    /// The bytes that came again are not those that are held (row 28).
+    /// The bytes that came again are not those that are stored (row 28).
     package mutating func didMismatch() -> Action {
         provenTarget = nil
         return restart(.representationChanged)

@@ -7,7 +7,7 @@ import HTTPCaching
 /// the origin's silence. Arming costs one lock, so it is done around every pull.
 final class DownloadWatchdog: Sendable {
     /// Why the exchange was ended.
-    enum Verdict: Hashable, Sendable {
+    enum Decision: Hashable, Sendable {
         /// No byte came for the time allowed.
         case silent
         /// This machine no longer has the address.
@@ -27,7 +27,7 @@ final class DownloadWatchdog: Sendable {
     private struct State {
         var armedAt: MonotonicTime?
         var upload = Upload.none
-        var verdict: Verdict?
+        var decision: Decision?
         var localAddress: String?
         var alarm: Alarm?
         /// Ends the exchange, where the transport has said how.
@@ -38,7 +38,7 @@ final class DownloadWatchdog: Sendable {
     private let timeout: Duration
     private let time: any TimeSource
     private let state = Guarded(State())
-    private let verdicts = ProgressSignal()
+    private let decisions = ProgressSignal()
 
     init(timeout: Duration, time: any TimeSource) {
         self.timeout = timeout
@@ -46,7 +46,7 @@ final class DownloadWatchdog: Sendable {
     }
 
     /// Why the exchange was ended; nil if it was not by this object.
-    var verdict: Verdict? { state.withLock { $0.verdict } }
+    var decision: Decision? { state.withLock { $0.decision } }
 
     /// From now on the origin is expected to send; returns the present.
     @discardableResult
@@ -99,41 +99,42 @@ final class DownloadWatchdog: Sendable {
     func didLoseAddress(_ address: String, _ target: TargetURI) {
         guard !target.isLoopback else { return }
         let isOurs = state.withLock { state in
-            guard state.localAddress ?? address == address, state.verdict == nil else {
+            guard state.localAddress ?? address == address, state.decision == nil else {
                 return false
             }
-            state.verdict = .addressLost
+            state.decision = .addressLost
             return true
         }
         if isOurs { didDecide() }
     }
 
-    /// Takes the transport's means to end the exchange from any thread; uses it at once if the time has
-    /// run out.
+    /// Takes the transport's means to end the exchange from any thread; uses it at once if the time
+    /// has run out.
     func attach(_ cancelExchange: @escaping @Sendable () -> Void) {
         let isLate = state.withLock { state in
             state.cancelExchange = cancelExchange
-            return state.verdict != nil
+            return state.decision != nil
         }
         if isLate { cancelExchange() }
     }
 
-    /// Runs `body`, whose exchange is ended by what was attached when the time runs out or the address
-    /// is lost.
+    /// Runs `body`, whose exchange is ended by what was attached when the time runs out or the
+    /// address is lost.
     func watchAttached<Value>(_ body: () async -> Value) async -> Value {
         begin()
         defer { end() }
         return await body()
     }
 
-    /// Runs `body` in a task of its own, and cancels that when the time runs out or the address is lost.
+    /// Runs `body` in a task of its own, and cancels that when the time runs out or the address is
+    /// lost.
     func watch<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) async -> Value {
         begin()
         defer { end() }
         return await withTaskGroup(of: Value?.self) { group in
             group.addTask { await body() }
             group.addTask {
-                await self.waitForVerdict()
+                await self.waitForDecision()
                 return nil
             }
             // The first to end ends the other; the value comes from the body in any case.
@@ -174,31 +175,31 @@ final class DownloadWatchdog: Sendable {
     private func look() {
         let now = time.monotonicTime()
         let remaining = state.withLock { state -> Duration? in
-            guard !state.isOver, state.verdict == nil else { return nil }
+            guard !state.isOver, state.decision == nil else { return nil }
             // Not armed: the next arming cannot run out before a whole timeout has passed.
             guard let armedAt = state.armedAt, state.upload != .atClient else { return timeout }
             let remaining = timeout - armedAt.duration(to: now)
             guard remaining > .zero else {
-                state.verdict = .silent
+                state.decision = .silent
                 return nil
             }
             return remaining
         }
         if let remaining { return setAlarm(after: remaining) }
-        if verdict != nil { didDecide() }
+        if decision != nil { didDecide() }
     }
 
     private func didDecide() {
         state.withLock { $0.isOver ? nil : $0.cancelExchange }?()
-        verdicts.bump()
+        decisions.bump()
     }
 
-    /// Returns when there is a verdict, or when cancelled.
-    private func waitForVerdict() async {
+    /// Returns when there is a decision, or when cancelled.
+    private func waitForDecision() async {
         while !Task.isCancelled {
-            let seen = verdicts.version
-            guard verdict == nil else { return }
-            await verdicts.wait(after: seen)
+            let seen = decisions.version
+            guard decision == nil else { return }
+            await decisions.wait(after: seen)
         }
     }
 }

@@ -35,7 +35,7 @@ package struct Downloader: Sendable {
     /// prefix at every moment and stays so, however the download ends.
     ///
     /// - Parameters:
-    ///   - plan: What to fetch, and what is held.
+    ///   - plan: What to fetch, and what is stored.
     ///   - sink: Where the bytes go.
     /// - Returns: How it ended.
     /// - Throws: ``CacheError``; the sink's own errors unchanged.

@@ -2,15 +2,15 @@ package import HTTPCaching
 
 /// How the URL that answers is related to the one that gave what is stored, both behind redirects.
 ///
-/// A validator tells apart the representations of one resource (RFC 9110 §8.8.3), and a redirect that
-/// led to one resource may lead to another now, with the same revision number for a tag. So a
+/// A validator tells apart the representations of one resource (RFC 9110 §8.8.3), and a redirect
+/// that led to one resource may lead to another now, with the same revision number for a tag. So a
 /// validator counts for the URL that gave it. Anywhere else stored bytes have to come again, and be
 /// the same, before others are joined to them.
 package enum ResourceRelation: Hashable, Sendable {
     /// The same URL.
     case same
-    /// The same but for the query, as where a signature rotates: the validator still counts, and what
-    /// can be compared is.
+    /// The same but for the query, as where a signature rotates: the validator still counts, and
+    /// what can be compared is.
     case otherQuery
     /// Another origin or path: the validator proves nothing.
     case other

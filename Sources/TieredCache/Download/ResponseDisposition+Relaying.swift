@@ -8,11 +8,11 @@ extension ResponseDisposition {
     ///
     /// | request | response | meaning |
     /// | --- | --- | --- |
-    /// | revalidation | 304 | what is held is current |
+    /// | revalidation | 304 | what is stored is current |
     /// | any | 1xx, or a transfer coding beside or in place of chunked | nothing to use |
-    /// | any but resume | 500, 502, 503, 504, and something held may stand in for it | the error |
+    /// | any but resume | 500, 502, 503, 504, and something stored may stand in for it | the error |
     /// | range of ours | 206 | the part, checked as ever |
-    /// | more of what is held | any | as ever |
+    /// | more of what is stored | any | as ever |
     /// | any other | any other | an answer, with the body it has |
     ///
     /// - Parameters:

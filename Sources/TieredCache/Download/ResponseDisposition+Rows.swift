@@ -31,7 +31,7 @@ extension ResponseDisposition {
             // A redirect that is to be followed was followed before; 300 has a body of its own.
             self = Self.whole(response, to: kind, in: context)
         case let code where StatusCode.isTransient(code):
-            // Row 22: what is held stays; the body of an error is nobody's representation.
+            // Row 22: what is stored stays; the body of an error is nobody's representation.
             self = .retry(
                 after: RetryAfter.delay(
                     in: response.headerFields,
@@ -140,23 +140,23 @@ extension ResponseDisposition {
 }
 
 extension ResponseContext {
-    /// Row 13: whether a whole body is the representation that is held, sent again because ranges
+    /// Row 13: whether a whole body is the representation that is stored, sent again because ranges
     /// are not known here.
     ///
-    /// What is held stays then; the bytes run past until the first missing one. A tag says it for
-    /// any length that is not another one. A date says it together with the length: what was changed
-    /// since the held bytes came has a later date. Both say it only at the URL that gave them; where
-    /// the query has changed, what is held is compared.
+    /// What is stored stays then; the bytes run past until the first missing one. A tag says it for
+    /// any length that is not another one. A date says it together with the length: what was
+    /// changed since the stored bytes came has a later date. Both say it only at the URL that gave
+    /// them; where the query has changed, what is stored is compared.
     fileprivate func repeats(_ validator: Validator?, completeLength: Int64?) -> Bool {
-        guard let validator, let held = generation, held.validator == validator,
+        guard let validator, let stored = generation, stored.validator == validator,
             relation == .same || (relation == .otherQuery && comparablePrefix != 0)
         else { return false }
         switch validator.kind {
         case .entityTag:
-            return completeLength == nil || held.completeLength == nil
-                || completeLength == held.completeLength
+            return completeLength == nil || stored.completeLength == nil
+                || completeLength == stored.completeLength
         case .lastModified:
-            return completeLength != nil && completeLength == held.completeLength
+            return completeLength != nil && completeLength == stored.completeLength
         }
     }
 }

@@ -8,21 +8,21 @@ package import HTTPTypes
 package enum ResponseDisposition: Hashable, Sendable {
     /// The body is a representation of its own: nothing before it may be joined to it.
     case newGeneration(GenerationStart)
-    /// The body is more of the generation held: bytes `range`, and not one more.
+    /// The body is more of the generation stored: bytes `range`, and not one more.
     case continuing(Range<Int64>, completeLength: Int64?)
-    /// The body repeats bytes that are held up to `end`, then is more of the generation held, if
+    /// The body repeats bytes that are held up to `end`, then is more of the generation stored, if
     /// the repeated ones are the same.
     case comparing(Range<Int64>, until: Int64, completeLength: Int64?)
-    /// The body is all of the generation held, from its first byte, if the first `comparing` bytes
-    /// are the same.
+    /// The body is all of the generation stored, from its first byte, if the first `comparing`
+    /// bytes are the same.
     case repeating(completeLength: Int64?, comparing: Int64)
-    /// What is held is current.
+    /// What is stored is current.
     case notModified
-    /// The range asked for starts at the end: all there is, is held.
+    /// The range asked for starts at the end: all there is, is stored.
     case alreadyComplete(length: Int64)
     /// The range asked for starts beyond the end.
     case rangeNotSatisfiable(completeLength: Int64)
-    /// Try again later, with what is held.
+    /// Try again later, with what is stored.
     case retry(after: Duration?)
     /// Ask again for all of it.
     case restart(RestartReason)
@@ -66,11 +66,11 @@ package struct GenerationStart: Hashable, Sendable {
     package var coding: ContentCoding
     /// Whether the bytes are the content of this very response, whatever its status says.
     package var isVerbatim = false
-    /// Whether the origin has said in this download that what is held is no longer the
+    /// Whether the origin has said in this download that what is stored is no longer the
     /// representation: then the two are not joined, whatever the validators say now (row 8).
-    package var contradictsHeld = false
-    /// Whether the origin has contradicted itself in ranges of this very representation: it is asked
-    /// for all of it, in order, from now on.
+    package var contradictsStored = false
+    /// Whether the origin has contradicted itself in ranges of this very representation: it is
+    /// asked for all of it, in order, from now on.
     package var areRangesUntrusted = false
 
     package init(
@@ -94,16 +94,16 @@ package struct GenerationStart: Hashable, Sendable {
 package struct ResponseContext: Hashable, Sendable {
     /// The request's method.
     package var method: HTTPRequest.Method
-    /// The generation held, whether or not the request mentions it.
+    /// The generation stored, whether or not the request mentions it.
     package var generation: Generation?
     /// When the response arrived.
     package var responseTime: WallTime
     /// How patient and how trusting the download is.
     package var policy: DownloadPolicy
-    /// How the URL that answers is related to the one that gave the generation held.
+    /// How the URL that answers is related to the one that gave the generation stored.
     package var relation = ResourceRelation.same
-    /// How many bytes from the first one on are held, where they would have to be compared; nil
-    /// where nothing is held that can be.
+    /// How many bytes from the first one on are stored, where they would have to be compared; nil
+    /// where nothing is stored that can be.
     package var comparablePrefix: Int64?
 
     package init(

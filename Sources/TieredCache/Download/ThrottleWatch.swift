@@ -13,7 +13,7 @@
 /// Reads no clock. Seconds in which the consumer rather than the origin was waited for say nothing.
 struct ThrottleWatch: Sendable {
     /// What to do about it.
-    enum Verdict: Hashable, Sendable {
+    enum Decision: Hashable, Sendable {
         /// Ask for the rest in pieces of this length.
         case bound(length: Int64)
         /// The pieces are fast: it is worth remembering.
@@ -57,7 +57,7 @@ struct ThrottleWatch: Sendable {
     }
 
     /// Bytes came, after so long a wait for them.
-    mutating func didReceive(_ count: Int, waited: Duration, now: MonotonicTime) -> Verdict? {
+    mutating func didReceive(_ count: Int, waited: Duration, now: MonotonicTime) -> Decision? {
         if case .off = state { return nil }
         bytes += Int64(count)
         total += Int64(count)
@@ -92,10 +92,10 @@ struct ThrottleWatch: Sendable {
         begin(now)
     }
 
-    /// The verdict `bound` could not be followed.
+    /// The decision `bound` could not be followed.
     mutating func giveUp() { state = .off }
 
-    private mutating func didMeasure(_ rate: Double) -> Verdict? {
+    private mutating func didMeasure(_ rate: Double) -> Decision? {
         guard rate * Self.collapse < fastest, fastest >= Self.leastFast else {
             fastest = max(fastest, rate)
             (fastBytes, slow) = (total, 0)

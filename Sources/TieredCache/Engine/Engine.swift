@@ -1,7 +1,8 @@
 import HTTPCaching
 import Logging
 
-/// Opens the parts of one cache, and closes them: the tiers, the transport, the queue, the recorder.
+/// Opens the parts of one cache, and closes them: the tiers, the transport, the queue, the
+/// recorder.
 final class Engine: Sendable {
     let storage: Storage
     let origins: Origins
@@ -16,7 +17,7 @@ final class Engine: Sendable {
     ///   - configuration: limits, directory and policies.
     ///   - parts: the machine's, unless a test has its own.
     /// - Throws: `.invalidArgument`; `.localStorage` where libcrypto lacks MD5 or SHA-256.
-    init(_ configuration: Configuration, parts: EngineParts) throws(CacheError) {
+    init(_ configuration: MediaCache.Configuration, parts: EngineParts) throws(CacheError) {
         try configuration.validate()
         try MD5.requireAlgorithms()
         time = configuration.timeSource

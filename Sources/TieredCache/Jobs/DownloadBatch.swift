@@ -8,7 +8,7 @@ public struct DownloadBatch: Sendable {
         public var finished = 0
         /// How many gave up or were cancelled.
         public var failed = 0
-        /// Bytes held.
+        /// Bytes stored.
         public var bytes: Int64 = 0
         /// Bytes in all; nil while one of them is not known.
         public var total: Int64?

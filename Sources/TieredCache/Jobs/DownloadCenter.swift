@@ -11,10 +11,10 @@ final class DownloadCenter: Sendable {
     }
 
     private let responder: Responder
-    private let configuration: Configuration
+    private let configuration: MediaCache.Configuration
     private let state = Guarded(State())
 
-    init(_ responder: Responder, _ configuration: Configuration) {
+    init(_ responder: Responder, _ configuration: MediaCache.Configuration) {
         self.responder = responder
         self.configuration = configuration
     }

@@ -12,7 +12,7 @@ final class DownloadJob: Sendable {
         var tasks: [Int: Task<Void, Never>] = [:]
         var operation: CombinedOperation<CacheResponse, LookupOperation.Remainder>?
         var lastReport: MonotonicTime
-        /// What flights have reported and is not written down yet, by number.
+        /// What transfers have reported and is not written down yet, by number.
         var notes: [UInt64: Task<Void, Never>] = [:]
         var nextNote: UInt64 = 0
         /// Whether a report is due though no byte comes any more.
@@ -123,7 +123,7 @@ final class DownloadJob: Sendable {
             guard let entry = try await storage.summary(of: key) else { return }
             state.withLock { state in
                 guard !state.machine.hasDriver else { return }
-                state.status.bytes = entry.heldBytes
+                state.status.bytes = entry.storedBytes
                 state.status.total = entry.length
             }
         } catch {
@@ -295,8 +295,11 @@ final class DownloadJob: Sendable {
         state.withLock { $0.operation = operation }
         let response = try await operation.value()
         try response.requireSuccess(of: request)
-        var books = JobBooks(start: response.range.lowerBound, now: responder.time.monotonicTime())
-        await note(response, &books, run)
+        var progress = JobProgress(
+            start: response.range.lowerBound,
+            now: responder.time.monotonicTime()
+        )
+        await note(response, &progress, run)
         let segments = JobSegments(
             responder.transfers,
             count: maximumSegments,
@@ -306,30 +309,30 @@ final class DownloadJob: Sendable {
         defer { segments.cancel() }
         var checkpoints = JobCheckpoints(now: responder.time.monotonicTime())
         while let chunk = try await response.body.source.next() {
-            books.position += Int64(chunk.count)
-            await note(response, &books, run)
+            progress.position += Int64(chunk.count)
+            await note(response, &progress, run)
             guard request.isPinned,
-                checkpoints.isDue(at: books.position, now: responder.time.monotonicTime())
+                checkpoints.isDue(at: progress.position, now: responder.time.monotonicTime())
             else { continue }
             await checkpoint(response.body.source.storageKey ?? request.key)
         }
         try await segments.requireIntegrity()
-        await note(response, &books, run)
+        await note(response, &progress, run)
         // Storing was the purpose.
-        if let trouble = response.storageTrouble { throw trouble }
+        if let storageError = response.storageError { throw storageError }
     }
 
-    private func note(_ response: CacheResponse, _ books: inout JobBooks, _ run: Int) async {
+    private func note(_ response: CacheResponse, _ progress: inout JobProgress, _ run: Int) async {
         let now = responder.time.monotonicTime()
-        let news = books.didReach(fromOrigin: response.bytesFromOrigin, now: now)
+        let news = progress.didReach(fromOrigin: response.bytesFromOrigin, now: now)
         state.withLock { state in
             state.record.bytesFromOrigin += news
             state.status.bytesFromOrigin = state.record.bytesFromOrigin
             state.status.bytesFromCache = response.bytesFromCache
-            state.status.bytes = books.position
+            state.status.bytes = progress.position
             state.status.source = response.lastBytesSource ?? state.status.source
             state.status.total = response.completeLength ?? state.status.total
-            state.status.bytesPerSecond = books.rate.bytesPerSecond
+            state.status.bytesPerSecond = progress.rate.bytesPerSecond
         }
         if news > 0 { await decide { $0.didBegin(run: run) } }
         report()
@@ -347,7 +350,7 @@ final class DownloadJob: Sendable {
         }
     }
 
-    /// Told by the flight, on a thread that must not wait.
+    /// Told by the transfer, on a thread that must not wait.
     private func didNotice(_ notice: DownloadNotice, _ run: Int) {
         switch notice {
         case .started:
@@ -367,7 +370,7 @@ final class DownloadJob: Sendable {
 }
 
 /// What one run of a job has read so far.
-private struct JobBooks {
+private struct JobProgress {
     var position: Int64 = 0
     var rate: RateEstimator
     private var fromOrigin: Int64 = 0

@@ -15,7 +15,7 @@ public enum DownloadState: Hashable, Sendable {
     case cancelled
     /// It gave up.
     case failed(DownloadProblem)
-    /// All bytes are held; kept until it is acknowledged.
+    /// All bytes are stored; kept until it is acknowledged.
     case finished
 
     /// Whether it goes on without anybody's help, once a process continues it.

@@ -8,15 +8,15 @@ public struct DownloadStatus: Hashable, Sendable {
     public var state: DownloadState
     /// How urgent it is.
     public var priority: RequestPriority
-    /// Bytes of the representation that are held, as far as the job has seen.
+    /// Bytes of the representation that are stored, as far as the job has seen.
     public var bytes: Int64 = 0
     /// The complete length; nil while the origin has not told.
     public var total: Int64?
-    /// Of ``bytes``, those that were held before the present run looked.
+    /// Of ``bytes``, those that were stored before the present run looked.
     public var bytesFromCache: Int64 = 0
     /// Bytes that came from the origin, over all runs.
     public var bytesFromOrigin: Int64 = 0
-    /// Where the last of ``bytes`` came from: held bytes come first, then those that are fetched;
+    /// Where the last of ``bytes`` came from: stored bytes come first, then those that are fetched;
     /// nil before the first byte of the present run.
     public var source: ByteSource?
     /// Bytes per second from the origin, smoothed over some seconds; nil in the first moments.
@@ -37,7 +37,7 @@ public struct DownloadStatus: Hashable, Sendable {
         ).timeLeft
     }
 
-    /// The part that is held, from 0 to 1; nil while the length is unknown.
+    /// The part that is stored, from 0 to 1; nil while the length is unknown.
     public var fraction: Double? {
         guard let total else { return nil }
         return total > 0 ? min(1, Double(bytes) / Double(total)) : 1

@@ -1,5 +1,5 @@
-/// Decides when a job that is to outlive a power cut is written through: every 8 MiB, or two seconds
-/// after the last time if anything has arrived since.
+/// Decides when a job that is to outlive a power cut is written through: every 8 MiB, or two
+/// seconds after the last time if anything has arrived since.
 ///
 /// By bytes and by time, not by chunk: a sync costs between a tenth of a millisecond and ten.
 struct JobCheckpoints: Sendable {

@@ -39,7 +39,7 @@ struct JobRecord: Hashable, Sendable {
         id: DownloadID,
         request: CacheRequest,
         created: WallTime,
-        secretFields: Set<HTTPField.Name> = Configuration.commonSecretFields
+        secretFields: Set<HTTPField.Name> = MediaCache.Configuration.commonSecretFields
     ) {
         self.id = id
         self.created = created

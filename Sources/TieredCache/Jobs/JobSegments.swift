@@ -3,11 +3,12 @@ import Logging
 
 /// Further requests that bring later parts of one large body while its beginning comes.
 ///
-/// Each is a reader of the entry that the job has begun, far enough ahead to get a flight of its own;
-/// the job's reader finds their bytes held when it gets there, and fetches what they did not bring.
+/// Each is a reader of the entry that the job has begun, far enough ahead to get a transfer of its
+/// own; the job's reader finds their bytes stored when it gets there, and fetches what they did not
+/// bring.
 struct JobSegments: Sendable {
     /// Shorter ones would be waited for rather than fetched beside each other.
-    static let minimumLength = 2 * Filler.worthWaiting
+    static let minimumLength = 2 * GapFetcher.worthWaiting
 
     private let tasks: [Task<CacheError?, Never>]
     /// What a part that stores the last missing block compares with a digest before it ends.
@@ -22,13 +23,13 @@ struct JobSegments: Sendable {
     ) {
         guard response.isStored, response.head.validator != nil, response.source == .origin,
             let length = response.completeLength,
-            let beginning = response.body.source.filling
+            let beginning = response.body.source.fetching
         else {
             (tasks, judged) = ([], nil)
             return
         }
         let entry = beginning.entry
-        judged = beginning.filler.awaitsVerdict ? entry : nil
+        judged = beginning.fetcher.awaitsDecision ? entry : nil
         tasks = Self.ranges(length: length, count: count).map { range in
             var part = request
             part.range = .bounded(range)
@@ -37,13 +38,13 @@ struct JobSegments: Sendable {
             part.onProgress = nil
             // The job has asked the origin; its parts are of what that has answered.
             part.policy = .protocolDefault
-            let filler = Filler(
+            let fetcher = GapFetcher(
                 transfers: transfers,
-                fill: beginning.filler.fill,
+                shared: beginning.fetcher.shared,
                 request: part,
                 head: response.head
             )
-            return Task { await Self.bring(range, of: entry, filler) }
+            return Task { await Self.bring(range, of: entry, fetcher) }
         }
     }
 
@@ -57,7 +58,8 @@ struct JobSegments: Sendable {
         }
     }
 
-    /// Waits for the verdict on a body that is complete now, which another request may have completed.
+    /// Waits for the decision on a body that is complete now, which another request may have
+    /// completed.
     ///
     /// - Throws: ``CacheError/Code/integrityFailed``
     func requireIntegrity() async throws(CacheError) {
@@ -80,11 +82,11 @@ struct JobSegments: Sendable {
     private static func bring(
         _ range: Range<Int64>,
         of entry: DiskEntry,
-        _ filler: Filler
+        _ fetcher: GapFetcher
     ) async -> CacheError? {
         let wanted = WantedRange(range)
-        let storage = filler.transfers.storage
-        let opening = EntryOpening(entry: entry, storage: storage, filler: filler)
+        let storage = fetcher.transfers.storage
+        let opening = EntryOpening(entry: entry, storage: storage, fetcher: fetcher)
         let body = EntryReader(opening, wanted)
         do throws(CacheError) {
             while try await body.next() != nil {}

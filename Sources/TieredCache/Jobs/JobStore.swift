@@ -90,7 +90,7 @@ struct JobStore: Sendable {
                 try store.fileSystem.truncate(file, to: 0)
                 try store.fileSystem.write(bytes, to: file, at: 0)
                 try store.fileSystem.rename(temporary, in: jobs, to: name, in: jobs)
-                book(allocated(name, in: jobs) - before)
+                charge(allocated(name, in: jobs) - before)
             }
         } catch {
             throw store.error(error, "\(Self.directory)/\(name)")
@@ -107,15 +107,15 @@ struct JobStore: Sendable {
                 } catch  where error.errno == .noSuchFileOrDirectory {
                     return
                 }
-                book(-before)
+                charge(-before)
             }
         } catch {
             throw store.error(error, "\(Self.directory)/\(name)")
         }
     }
 
-    private func book(_ delta: Int64) {
-        store.state.withLock { $0.space.book(delta) }
+    private func charge(_ delta: Int64) {
+        store.state.withLock { $0.space.charge(delta) }
     }
 
     private func allocated(_ name: String, in jobs: OpenFile) -> Int64 {

@@ -7,7 +7,8 @@ import Glibc
 import Darwin
 #endif
 
-/// Digests of 16 bytes with one context for each thread: making one costs more than digesting a key.
+/// Digests of 16 bytes with one context for each thread: making one costs more than digesting a
+/// key.
 final class ThreadDigest: Sendable {
     private let algorithm: DigestAlgorithm
     private let contextKey: pthread_key_t

@@ -85,7 +85,8 @@ public struct LinuxMemoryPressureSource: MemoryPressureSource {
             }
             return String(decoding: bytes[..<count], as: UTF8.self)
         } catch {
-            // A kernel without it, or a group that has gone meanwhile: it says nothing about memory.
+            // A kernel without it, or a group that has gone meanwhile: it says nothing about
+            // memory.
             return nil
         }
     }

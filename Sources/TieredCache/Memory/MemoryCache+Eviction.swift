@@ -40,13 +40,13 @@ extension MemoryCache {
             growth.subtract(removal)
             growth = tell(removal, growth)
         }
-        book(growth)
+        charge(growth)
     }
 
     /// Tells the observer, if there is one, after booking: it may ask for the sums, or insert.
     private func tell(_ removal: consuming Removal, _ growth: MemoryGrowth) -> MemoryGrowth {
         guard observer != nil else { return growth }
-        book(growth)
+        charge(growth)
         notify(removal)
         return MemoryGrowth(cost: 0, count: 0)
     }
@@ -61,7 +61,7 @@ extension MemoryCache {
     /// Adds to the sums.
     @inlinable
     @inline(__always)
-    func book(_ growth: MemoryGrowth) {
+    func charge(_ growth: MemoryGrowth) {
         if growth.cost != 0 { cost.wrappingAdd(growth.cost, ordering: .relaxed) }
         if growth.count != 0 { count.wrappingAdd(growth.count, ordering: .relaxed) }
     }
@@ -100,7 +100,7 @@ extension MemoryCache {
     @inline(never)
     func raiseFloor() -> UInt64 {
         let lowest = lowestShards().stamp
-        // Only insertions ask, and theirs is not booked before the shard's bound is.
+        // Only insertions ask, and theirs is not charged before the shard's bound is.
         guard lowest != .max else { return 0 }
         floor.store(lowest, ordering: .relaxed)
         return lowest

@@ -102,7 +102,7 @@ extension MemoryCache {
     /// Books a removal and tells the observer; the caller holds no lock.
     @usableFromInline
     func finish(_ removal: borrowing Removal) {
-        book(MemoryGrowth(cost: -removal.cost, count: -1))
+        charge(MemoryGrowth(cost: -removal.cost, count: -1))
         notify(removal)
     }
 
@@ -126,7 +126,7 @@ extension MemoryCache {
         }
     }
 
-    private typealias Departed = (key: Key?, value: Value, cost: Int)
+    private typealias Removed = (key: Key?, value: Value, cost: Int)
 
     private func remove(
         cause: RemovalCause,
@@ -143,16 +143,16 @@ extension MemoryCache {
         from shard: UnsafeMutablePointer<Shard>,
         cause: RemovalCause,
         where condition: (MemoryEntries<Key, Value>, Int) -> Bool
-    ) -> [Departed] {
+    ) -> [Removed] {
         lock(of: shard).pointee.lock()
         defer { lock(of: shard).pointee.unlock() }
-        var departed: [Departed] = []
+        var removed: [Removed] = []
         let entries = shard.pointee.entries
         for entry in 0..<shard.pointee.extent where entries.ledger(entry).pointee.isLive {
             guard condition(entries, entry) else { continue }
             let removal = shard.pointee.remove(entry, cause: cause, namesKey: observer != nil)
-            departed.append((removal.key, removal.value, removal.cost))
+            removed.append((removal.key, removal.value, removal.cost))
         }
-        return departed
+        return removed
     }
 }

@@ -24,9 +24,9 @@ extension MemoryCache {
         return statistics
     }
 
-    /// The number of entries held, expired ones that nobody has noticed included.
+    /// The number of entries stored, expired ones that nobody has noticed included.
     public var entryCount: Int { count.load(ordering: .relaxed) }
 
-    /// The sum of the costs of the entries held.
+    /// The sum of the costs of the entries stored.
     public var totalCost: Int { cost.load(ordering: .relaxed) }
 }

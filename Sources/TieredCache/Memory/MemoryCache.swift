@@ -180,7 +180,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         guard exceedsLimits(with: growth) else {
             noteOldest(of: shard)
             lock(of: shard).pointee.unlock()
-            return book(growth)
+            return charge(growth)
         }
         guard let removal = evictNearby(in: shard) else {
             noteOldest(of: shard)
@@ -192,7 +192,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         guard observer == nil, !exceedsLimits(with: growth) else {
             return evictToLimits(growth, after: removal, cause: .size)
         }
-        book(growth)
+        charge(growth)
     }
 
     /// The stamp of an insertion: younger than all that other shards gave out before.

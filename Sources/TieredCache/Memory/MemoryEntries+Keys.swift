@@ -118,8 +118,8 @@ extension MemoryEntries {
 
     /// Ends an entry's key.
     ///
-    /// - Returns: the key if `isWanted`, or if it has to be released, which is best done outside the
-    ///   lock.
+    /// - Returns: the key if `isWanted`, or if it has to be released, which is best done outside
+    ///   the lock.
     @inlinable
     @inline(__always)
     func takeKey(_ number: Int, isWanted: Bool) -> Key? {

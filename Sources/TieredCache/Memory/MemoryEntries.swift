@@ -33,9 +33,9 @@ struct MemoryLedger {
 /// is live.
 ///
 /// All three lie side by side. A key that is text of up to ``inlineCapacity`` bytes is kept as a
-/// copy of its bytes, not as a `String`: a lookup then compares without a further memory access, and
-/// neither insertion nor eviction counts a reference to a string. The ledger, a value that is an
-/// object, and a key of 80 bytes (most URLs) fill exactly the two lines that a processor loads
+/// copy of its bytes, not as a `String`: a lookup then compares without a further memory access,
+/// and neither insertion nor eviction counts a reference to a string. The ledger, a value that is
+/// an object, and a key of 80 bytes (most URLs) fill exactly the two lines that a processor loads
 /// together.
 @usableFromInline
 struct MemoryEntries<Key: Hashable, Value> {

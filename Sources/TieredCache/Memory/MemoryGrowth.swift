@@ -1,7 +1,7 @@
 /// By how much a cache grows; negative where it shrinks.
 ///
 /// An insertion that evicts usually changes neither sum in the end. The changes are added up here
-/// and booked once, because writing a counter that all threads share costs as much as a lock.
+/// and charged once, because writing a counter that all threads share costs as much as a lock.
 @usableFromInline
 struct MemoryGrowth {
     @usableFromInline var cost: Int

@@ -6,10 +6,10 @@ public import CLinuxCalls
 /// The bits of the hash tell the home of a word without looking at its entry, so that removal can
 /// close the gap behind it and no word is ever further from home than the load makes necessary.
 ///
-/// The profile of a hit among 10,000 entries is waiting for memory: for the slot, then for the entry,
-/// then for the object that is its value. Beside its word a slot therefore has the address of that
-/// object, so that the last two are loaded at the same time. Slots of 16 bytes never straddle two
-/// cache lines.
+/// The profile of a hit among 10,000 entries is waiting for memory: for the slot, then for the
+/// entry, then for the object that is its value. Beside its word a slot therefore has the address
+/// of that object, so that the last two are loaded at the same time. Slots of 16 bytes never
+/// straddle two cache lines.
 @usableFromInline
 struct MemoryIndex {
     @usableFromInline

@@ -10,9 +10,9 @@ public struct MemoryStatistics: Hashable, Sendable {
     public internal(set) var refusals = 0
     /// Entries that left, by cause.
     public internal(set) var removals: [RemovalCause: Int] = [:]
-    /// The entries held.
+    /// The entries stored.
     public internal(set) var count = 0
-    /// The sum of the costs of the entries held.
+    /// The sum of the costs of the entries stored.
     public internal(set) var cost = 0
     /// The present limit on the cost; below the configured one under memory pressure.
     public internal(set) var costLimit = 0

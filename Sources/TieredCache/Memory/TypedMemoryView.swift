@@ -37,7 +37,7 @@ public struct TypedMemoryView<Decoded: Sendable>: Sendable {
         expiresAfter lifetime: Duration? = nil,
         orMake make: () throws(Failure) -> Decoded
     ) throws(Failure) -> Decoded {
-        if let held = value(forKey: key) { return held }
+        if let cached = value(forKey: key) { return cached }
         let made = try make()
         insert(made, forKey: key, expiresAfter: lifetime)
         return made
@@ -64,7 +64,7 @@ public struct TypedMemoryView<Decoded: Sendable>: Sendable {
         )
     }
 
-    /// Whether a value is held; changes neither the order nor the statistics.
+    /// Whether a value is stored; changes neither the order nor the statistics.
     public func contains(_ key: CacheKey) -> Bool {
         cache.contains(MemoryTierKey(key, view: number))
     }

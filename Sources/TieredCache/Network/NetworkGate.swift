@@ -10,7 +10,8 @@ final class NetworkGate: Sendable {
         var nextHandler: UInt64 = 0
     }
 
-    /// After this time a download tries again though nobody has said that it may: signals are hints.
+    /// After this time a download tries again though nobody has said that it may: signals are
+    /// hints.
     static let probeInterval = Duration.seconds(60)
     /// Those who waited for the network start again within this time of its return, spread out.
     static let wakeJitter = Duration.seconds(2)

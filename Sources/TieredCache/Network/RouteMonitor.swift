@@ -29,7 +29,7 @@ public struct RouteMonitor: NetworkMonitor {
     }
 }
 
-extension Configuration {
+extension MediaCache.Configuration {
     /// The monitor of this system: ``RouteMonitor`` on Linux, `PathMonitor` on Apple's.
     public static var defaultNetworkMonitor: (any NetworkMonitor)? {
         #if os(Linux)

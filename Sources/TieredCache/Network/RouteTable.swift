@@ -33,7 +33,7 @@ struct RouteTable: Hashable, Sendable {
     /// - Returns: the addresses that the machine no longer has. A link that is down only for now
     ///   keeps its addresses, and connections survive that.
     mutating func didReceive(_ message: Message) -> [String] {
-        let before = held
+        let before = present
         switch message {
         case .link(let link, let isUsable):
             links[link] = isUsable
@@ -45,8 +45,8 @@ struct RouteTable: Hashable, Sendable {
         case .addressGone(let text, let link):
             addresses[Address(text: text, link: link)] = nil
         }
-        return before.subtracting(held).sorted()
+        return before.subtracting(present).sorted()
     }
 
-    private var held: Set<String> { Set(addresses.filter(\.value).keys.map(\.text)) }
+    private var present: Set<String> { Set(addresses.filter(\.value).keys.map(\.text)) }
 }

@@ -6,7 +6,7 @@ import Synchronization
 /// keep up loses its oldest events, never anybody's time or memory.
 package final class EventHub: Sendable {
     private struct State {
-        var listeners: [UInt64: AsyncStream<CacheEvent>.Continuation] = [:]
+        var listeners: [UInt64: AsyncStream<MediaCache.Event>.Continuation] = [:]
         var lastListener: UInt64 = 0
         var isFinished = false
     }
@@ -22,7 +22,7 @@ package final class EventHub: Sendable {
 
     /// Tells all listeners; events posted by one thread arrive in order.
     @inline(__always)
-    package func post(_ event: @autoclosure () -> CacheEvent) {
+    package func post(_ event: @autoclosure () -> MediaCache.Event) {
         guard hasListeners else { return }
         deliver(event())
     }
@@ -31,9 +31,9 @@ package final class EventHub: Sendable {
     ///
     /// - Parameter capacity: how many events wait for a slow consumer before the oldest is lost.
     /// - Returns: the stream, for one consumer.
-    package func events(capacity: Int = 1_024) -> AsyncStream<CacheEvent> {
+    package func events(capacity: Int = 1_024) -> AsyncStream<MediaCache.Event> {
         let (stream, continuation) = AsyncStream.makeStream(
-            of: CacheEvent.self,
+            of: MediaCache.Event.self,
             bufferingPolicy: .bufferingNewest(max(1, capacity))
         )
         guard let id = add(continuation) else {
@@ -55,7 +55,7 @@ package final class EventHub: Sendable {
         for listener in listeners { listener.finish() }
     }
 
-    private func add(_ continuation: AsyncStream<CacheEvent>.Continuation) -> UInt64? {
+    private func add(_ continuation: AsyncStream<MediaCache.Event>.Continuation) -> UInt64? {
         state.withLock { state in
             guard !state.isFinished else { return nil }
             state.lastListener += 1
@@ -73,7 +73,7 @@ package final class EventHub: Sendable {
         }
     }
 
-    private func deliver(_ event: CacheEvent) {
+    private func deliver(_ event: MediaCache.Event) {
         // Yielding resumes the consumer's continuation, so it happens outside the lock.
         let listeners = state.withLock { Array($0.listeners.values) }
         for listener in listeners { listener.yield(event) }

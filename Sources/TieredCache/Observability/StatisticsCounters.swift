@@ -6,7 +6,7 @@ import Glibc
 import Darwin
 #endif
 
-/// The running counts behind ``Statistics``, cheap enough for the hit path.
+/// The running counts behind ``MediaCache/Statistics``, cheap enough for the hit path.
 ///
 /// Every thread adds to one of sixteen rows, chosen by its identity, so that threads seldom share a
 /// cache line; reading adds the rows up.
@@ -90,8 +90,8 @@ package final class StatisticsCounters: Sendable {
     }
 
     /// All counters' present values.
-    package var statistics: Statistics {
-        var statistics = Statistics()
+    package var statistics: MediaCache.Statistics {
+        var statistics = MediaCache.Statistics()
         for counter in Counter.allCases {
             statistics[keyPath: counter.field] = value(of: counter)
         }
@@ -112,7 +112,7 @@ package final class StatisticsCounters: Sendable {
 
 extension StatisticsCounters.Counter {
     /// Where the public value shows the counter.
-    var field: WritableKeyPath<Statistics, Int64> {
+    var field: WritableKeyPath<MediaCache.Statistics, Int64> {
         switch self {
         case .memoryHits: \.memoryHits
         case .diskHits: \.diskHits

@@ -87,7 +87,7 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
         withExtendedLifetime(work) {}
         guard action == .completeCancelled else { return }
         task?.cancel()
-        latch.complete(with: .failure(.leftFlight))
+        latch.complete(with: .failure(.leftTransfer))
     }
 
     /// Starts the operation if need be and waits for its output.
@@ -98,7 +98,7 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
     package func value() async throws(CacheError) -> Output {
         start()
         guard let outcome = await latch.wait(whenAbandoned: { self.cancel() }) else {
-            throw .leftFlight
+            throw .leftTransfer
         }
         return try outcome.get()
     }
@@ -160,7 +160,7 @@ package final class OperationContext: Sendable {
         relay.setTarget(target)
     }
 
-    /// Makes a flight as urgent as the operation for as long as it is subscribed to.
+    /// Makes a transfer as urgent as the operation for as long as it is subscribed to.
     package func forwardPriority(to subscription: Subscription) {
         relay.setTarget { [weak subscription] priority in subscription?.priority = priority }
     }

@@ -1,8 +1,8 @@
-/// Whether a consumer takes bytes so slowly that its flight had better give its slot to others
+/// Whether a consumer takes bytes so slowly that its transfer had better give its slot to others
 /// while it waits (invariant 12).
 ///
 /// One that stops is noticed by its silence. This is about one that takes a little every now and
-/// then: over some seconds, the flight has waited for it longer than not.
+/// then: over some seconds, the transfer has waited for it longer than not.
 struct ConsumerPace {
     /// Over how long the waits are added up.
     static let window = Duration.seconds(2)
@@ -16,7 +16,7 @@ struct ConsumerPace {
         windowStart = now
     }
 
-    /// The flight had a chunk that the consumer left no room for.
+    /// The transfer had a chunk that the consumer left no room for.
     mutating func didWait(from start: MonotonicTime, to end: MonotonicTime) {
         waited += start.duration(to: end)
         let elapsed = windowStart.duration(to: end)
@@ -25,7 +25,7 @@ struct ConsumerPace {
         (windowStart, waited) = (end, .zero)
     }
 
-    /// The flight has waited for its slot, which says nothing about the consumer.
+    /// The transfer has waited for its slot, which says nothing about the consumer.
     mutating func didWaitForSlot(from start: MonotonicTime, to end: MonotonicTime) {
         windowStart = windowStart.advanced(by: start.duration(to: end))
     }

@@ -1,19 +1,19 @@
 import DequeModule
 
-/// Carries a body that is not stored from the flight to its one reader, bounded in bytes.
+/// Carries a body that is not stored from the transfer to its one reader, bounded in bytes.
 ///
-/// States: `open` (chunks wait, or the reader waits, or the flight waits for room) → `finished`
-/// (the flight has ended, with or without an error; what is buffered is still delivered) or
-/// `abandoned` (the reader has left; the flight learns it at its next push).
+/// States: `open` (chunks wait, or the reader waits, or the transfer waits for room) → `finished`
+/// (the transfer has ended, with or without an error; what is buffered is still delivered) or
+/// `abandoned` (the reader has left; the transfer learns it at its next push).
 final class PassThroughChannel: Sendable {
-    /// Buffered bytes above which the flight waits.
+    /// Buffered bytes above which the transfer waits.
     static let capacity = 512 * 1024
-    /// Buffered bytes below which a flight without a slot asks for one again: what it brings then
+    /// Buffered bytes below which a transfer without a slot asks for one again: what it brings then
     /// is worth the turn.
     static let lowMark = capacity / 4
 
-    /// How many chunks may wait before short ones are copied together: a chunk takes hundreds of bytes
-    /// beside its own, and keeps all of the buffer that it was read into.
+    /// How many chunks may wait before short ones are copied together: a chunk takes hundreds of
+    /// bytes beside its own, and keeps all of the buffer that it was read into.
     static let maximumChunks = 8
 
     private struct State {
@@ -67,14 +67,15 @@ final class PassThroughChannel: Sendable {
     /// The offset of the first byte that the channel carries.
     let start: Int64
 
-    /// The offset behind the last byte that the flight was to bring.
+    /// The offset behind the last byte that the transfer was to bring.
     let end: Int64
 
     /// The length of the whole representation, if the origin has told.
     let completeLength: Int64?
 
-    /// Whether the flight compares the body with a digest, so that it may fail after its last byte.
-    let awaitsVerdict: Bool
+    /// Whether the transfer compares the body with a digest, so that it may fail after its last
+    /// byte.
+    let awaitsDecision: Bool
 
     /// Whether what passes is kept as a part by itself.
     let isKept: Bool
@@ -83,13 +84,13 @@ final class PassThroughChannel: Sendable {
         start: Int64,
         end: Int64 = .max,
         completeLength: Int64?,
-        awaitsVerdict: Bool = false,
+        awaitsDecision: Bool = false,
         isKept: Bool = false
     ) {
         self.start = start
         self.end = end
         self.completeLength = completeLength
-        self.awaitsVerdict = awaitsVerdict
+        self.awaitsDecision = awaitsDecision
         self.isKept = isKept
     }
 
@@ -131,7 +132,7 @@ final class PassThroughChannel: Sendable {
         }
     }
 
-    /// Whether the reader has fallen behind so far that the flight has to wait.
+    /// Whether the reader has fallen behind so far that the transfer has to wait.
     var isFull: Bool {
         state.withLock { $0.bytes >= Self.capacity && !$0.isAbandoned }
     }
@@ -182,7 +183,7 @@ final class PassThroughChannel: Sendable {
 
     /// Ends the channel; chunks still buffered are delivered first.
     ///
-    /// - Parameter result: where the body ends, as far as the flight has seen it; or an error.
+    /// - Parameter result: where the body ends, as far as the transfer has seen it; or an error.
     func finish(_ result: Result<Int64?, CacheError>) {
         state.withLock { state in
             if state.finish == nil { state.finish = result }

@@ -4,28 +4,30 @@
 /// All methods may be called from any thread and return at once. Decisions are made by
 /// ``RequestQueueStateMachine`` under a lock; what follows from them happens after it.
 package final class RequestQueue: Sendable {
-    /// What a flight does: bring the bytes, tell `FlightContext` how far it is, return when done.
+    /// What a transfer does: bring the bytes, tell `TransferContext` how far it is, return when
+    /// done.
     ///
     /// Runs at most once, in a task that prefers the queue's executor, so it may block on the disk
     /// once it has waited; until then it may be on the thread of ``join``. It must return soon
     /// after its task was cancelled; it keeps its slot until then.
-    package typealias Work = @Sendable (FlightContext) async -> Result<Void, CacheError>
+    package typealias Work = @Sendable (TransferContext) async -> Result<Void, CacheError>
 
     struct State {
         var machine: RequestQueueStateMachine
-        var works: [FlightID: Work] = [:]
-        var contexts: [FlightID: FlightContext] = [:]
+        var works: [TransferID: Work] = [:]
+        var contexts: [TransferID: TransferContext] = [:]
         var latches: [SubscriberID: Latch<Void>] = [:]
     }
 
     /// An action with the objects that it concerns.
     private enum Effect {
-        case start(FlightContext, Work)
-        case grant(FlightContext)
-        case pause(FlightContext)
-        case cancel(FlightContext)
-        /// Either may own what leaves this queue when released, so they are released outside the lock.
-        case drop(Work?, FlightContext?)
+        case start(TransferContext, Work)
+        case grant(TransferContext)
+        case pause(TransferContext)
+        case cancel(TransferContext)
+        /// Either may own what leaves this queue when released, so they are released outside the
+        /// lock.
+        case drop(Work?, TransferContext?)
         case complete(Latch<Void>, Latch<Void>.Outcome)
         case drained
     }
@@ -38,41 +40,41 @@ package final class RequestQueue: Sendable {
     ///
     /// - Parameters:
     ///   - limits: how many downloads may run, in all and per host.
-    ///   - firstFlight: what the names of its flights begin at; another queue's are others.
-    ///   - executor: where flights run; nil for the global executor.
+    ///   - firstTransfer: what the names of its transfers begin at; another queue's are others.
+    ///   - executor: where transfers run; nil for the global executor.
     package init(
         limits: RequestQueueStateMachine.Limits = .init(),
-        firstFlight: UInt64 = 0,
+        firstTransfer: UInt64 = 0,
         executor: (any TaskExecutor)? = nil
     ) {
         state = Guarded(
-            State(machine: RequestQueueStateMachine(limits: limits, firstFlight: firstFlight))
+            State(machine: RequestQueueStateMachine(limits: limits, firstTransfer: firstTransfer))
         )
         self.executor = executor
     }
 
-    /// Subscribes to the flight that will bring the byte at `offset`, or makes one.
+    /// Subscribes to the transfer that will bring the byte at `offset`, or makes one.
     ///
-    /// Bytes before a flight's position have been delivered: read what is held first, then join at
-    /// the first byte that is missing. Between the two a flight may pass that byte; work of a new
-    /// flight should therefore begin by looking at what is held by then.
+    /// Bytes before a transfer's position have been delivered: read what is stored first, then join
+    /// at the first byte that is missing. Between the two a transfer may pass that byte; work of a
+    /// new transfer should therefore begin by looking at what is held by then.
     ///
     /// - Parameters:
     ///   - group: what shared transfers must agree in.
     ///   - offset: the first byte that is missing.
-    ///   - coverage: what a new flight would bring, `..<Int64.max` where no end is known; `offset`
-    ///     lies in it.
-    ///   - host: whose slots a new flight uses.
+    ///   - coverage: what a new transfer would bring, `..<Int64.max` where no end is known;
+    ///     `offset` lies in it.
+    ///   - host: whose slots a new transfer uses.
     ///   - priority: of this requester.
-    ///   - maximumDistance: how many bytes a flight may be away from `offset` to be worth waiting
+    ///   - maximumDistance: how many bytes a transfer may be away from `offset` to be worth waiting
     ///     for; nil for any number.
-    ///   - didMake: called at once if there was no flight to join, before its work begins.
+    ///   - didMake: called at once if there was no transfer to join, before its work begins.
     ///   - didEnd: called once the subscription has its outcome, however it ended.
-    ///   - work: what a new flight does; dropped if there is a flight to join. If it has a slot at once,
-    ///     it begins on this thread and goes on there until it first waits.
-    /// - Returns: the share in the flight. Keep it: releasing it leaves.
+    ///   - work: what a new transfer does; dropped if there is a transfer to join. If it has a slot
+    ///     at once, it begins on this thread and goes on there until it first waits.
+    /// - Returns: the share in the transfer. Keep it: releasing it leaves.
     package func join(
-        _ group: FlightGroup,
+        _ group: TransferGroup,
         wanting offset: Int64,
         coverage: Range<Int64>,
         host: String,
@@ -93,11 +95,11 @@ package final class RequestQueue: Sendable {
                 maximumDistance: maximumDistance
             )
             state.latches[join.subscriber] = latch
-            if let flight = join.flight, join.isNew {
-                state.works[flight] = work
-                state.contexts[flight] = FlightContext(id: flight, queue: self)
+            if let transfer = join.transfer, join.isNew {
+                state.works[transfer] = work
+                state.contexts[transfer] = TransferContext(id: transfer, queue: self)
             }
-            let report = join.flight.flatMap { state.contexts[$0]?.report }
+            let report = join.transfer.flatMap { state.contexts[$0]?.report }
             return (join, report, Self.effects(of: join.actions, in: &state))
         }
         if join.isNew { didMake() }
@@ -105,16 +107,16 @@ package final class RequestQueue: Sendable {
         return Subscription(join, report: report, queue: self, latch: latch)
     }
 
-    /// Subscribes to the flight that will bring the byte at `offset`, if there is one.
+    /// Subscribes to the transfer that will bring the byte at `offset`, if there is one.
     ///
     /// - Parameters:
     ///   - group: what shared transfers must agree in.
     ///   - offset: the first byte that is missing.
     ///   - priority: of this requester.
     ///   - didEnd: called once the subscription has its outcome, however it ended.
-    /// - Returns: the share in the flight; nil if there is none to join.
+    /// - Returns: the share in the transfer; nil if there is none to join.
     package func joinUnderWay(
-        _ group: FlightGroup,
+        _ group: TransferGroup,
         wanting offset: Int64,
         priority: RequestPriority,
         didEnd: @escaping @Sendable () -> Void = {}
@@ -124,7 +126,7 @@ package final class RequestQueue: Sendable {
             let join = state.machine.joinUnderWay(group, wanting: offset, priority: priority)
             return join.map { join in
                 state.latches[join.subscriber] = latch
-                let report = join.flight.flatMap { state.contexts[$0]?.report }
+                let report = join.transfer.flatMap { state.contexts[$0]?.report }
                 return (join, report, Self.effects(of: join.actions, in: &state))
             }
         }
@@ -143,26 +145,26 @@ package final class RequestQueue: Sendable {
         decide { $0.resume() }
     }
 
-    /// Ends a flight for all its subscribers.
-    package func cancel(_ flight: FlightID) {
-        decide { $0.cancel(flight) }
+    /// Ends a transfer for all its subscribers.
+    package func cancel(_ transfer: TransferID) {
+        decide { $0.cancel(transfer) }
     }
 
-    /// Ends every flight for all its subscribers; new ones may join afterwards.
+    /// Ends every transfer for all its subscribers; new ones may join afterwards.
     package func cancelAll() {
         decide { $0.cancelAll() }
     }
 
-    /// Ends every flight, refuses joiners from now on, and waits until all work has returned.
+    /// Ends every transfer, refuses joiners from now on, and waits until all work has returned.
     package func shutdown() async {
         decide { $0.shutDown() }
         // Nil if this task is cancelled: then it does not wait, but the shutdown goes on.
         _ = await drained.wait()
     }
 
-    /// The next byte behind `offset` that a flight of a key is about to bring; nil where none is.
+    /// The next byte behind `offset` that a transfer of a key is about to bring; nil where none is.
     ///
-    /// - Complexity: O(n) in the number of flights.
+    /// - Complexity: O(n) in the number of transfers.
     package func nextPosition(after offset: Int64, of key: CacheKey) -> Int64? {
         state.withLock { $0.machine.nextPosition(after: offset, of: key) }
     }
@@ -184,21 +186,21 @@ package final class RequestQueue: Sendable {
     ) -> [Effect] {
         actions.compactMap { action in
             switch action {
-            case .start(let flight):
-                guard let context = state.contexts[flight],
-                    let work = state.works.removeValue(forKey: flight)
-                else { preconditionFailure("\(flight) starts without work") }
+            case .start(let transfer):
+                guard let context = state.contexts[transfer],
+                    let work = state.works.removeValue(forKey: transfer)
+                else { preconditionFailure("\(transfer) starts without work") }
                 return .start(context, work)
-            case .grant(let flight):
-                return state.contexts[flight].map(Effect.grant)
-            case .pause(let flight):
-                return state.contexts[flight].map(Effect.pause)
-            case .cancel(let flight):
-                return state.contexts[flight].map(Effect.cancel)
-            case .drop(let flight):
+            case .grant(let transfer):
+                return state.contexts[transfer].map(Effect.grant)
+            case .pause(let transfer):
+                return state.contexts[transfer].map(Effect.pause)
+            case .cancel(let transfer):
+                return state.contexts[transfer].map(Effect.cancel)
+            case .drop(let transfer):
                 return .drop(
-                    state.works.removeValue(forKey: flight),
-                    state.contexts.removeValue(forKey: flight)
+                    state.works.removeValue(forKey: transfer),
+                    state.contexts.removeValue(forKey: transfer)
                 )
             case .complete(let subscriber, let completion):
                 let outcome = completion.outcome(result)
@@ -224,17 +226,17 @@ package final class RequestQueue: Sendable {
         }
     }
 
-    /// Starts a flight's work in a task that prefers the queue's executor.
+    /// Starts a transfer's work in a task that prefers the queue's executor.
     ///
     /// - Parameters:
-    ///   - context: the flight.
+    ///   - context: the transfer.
     ///   - work: what it does.
     ///   - beginsHere: whether it may begin on this thread, which saves a change of thread until
     ///     it first waits, as a rule for the origin's answer.
-    private func start(_ context: FlightContext, _ work: @escaping Work, beginsHere: Bool) {
+    private func start(_ context: TransferContext, _ work: @escaping Work, beginsHere: Bool) {
         let run: @Sendable () async -> Void = {
             // A cancel that came before the work began wins (invariant 11).
-            let result = context.isCancelled ? .failure(.leftFlight) : await work(context)
+            let result = context.isCancelled ? .failure(.leftTransfer) : await work(context)
             self.didFinish(context.id, result)
         }
         if beginsHere, #available(macOS 26, iOS 26, tvOS 26, visionOS 26, watchOS 26, *) {
@@ -249,7 +251,7 @@ extension RequestQueueStateMachine.Completion {
     fileprivate func outcome(_ result: Latch<Void>.Outcome) -> Latch<Void>.Outcome {
         switch self {
         case .finished: result
-        case .cancelled: .failure(.leftFlight)
+        case .cancelled: .failure(.leftTransfer)
         case .shutDown: .failure(.queueShutDown)
         }
     }
@@ -269,51 +271,51 @@ extension RequestQueue {
         state.withLock { $0.machine.subscribers[subscriber]?.priority ?? .background }
     }
 
-    func priority(of flight: FlightID) -> RequestPriority {
-        state.withLock { $0.machine.flights[flight]?.priorities.highest ?? .background }
+    func priority(of transfer: TransferID) -> RequestPriority {
+        state.withLock { $0.machine.transfers[transfer]?.priorities.highest ?? .background }
     }
 
-    func didAdvance(_ flight: FlightID, to position: Int64) {
-        state.withLock { $0.machine.didAdvance(flight, to: position) }
+    func didAdvance(_ transfer: TransferID, to position: Int64) {
+        state.withLock { $0.machine.didAdvance(transfer, to: position) }
     }
 
-    func linger(_ flight: FlightID, for amount: Int64) {
-        state.withLock { $0.machine.linger(flight, for: amount) }
+    func linger(_ transfer: TransferID, for amount: Int64) {
+        state.withLock { $0.machine.linger(transfer, for: amount) }
     }
 
-    /// Whether no subscriber is left that the end of a flight would be told to.
-    func isAbandoned(_ flight: FlightID) -> Bool {
-        state.withLock { $0.machine.flights[flight]?.subscribers.isEmpty ?? true }
+    /// Whether no subscriber is left that the end of a transfer would be told to.
+    func isAbandoned(_ transfer: TransferID) -> Bool {
+        state.withLock { $0.machine.transfers[transfer]?.subscribers.isEmpty ?? true }
     }
 
-    func lingeringEnd(of flight: FlightID) -> Int64? {
-        state.withLock { $0.machine.flights[flight]?.lingeringEnd }
+    func lingeringEnd(of transfer: TransferID) -> Int64? {
+        state.withLock { $0.machine.transfers[transfer]?.lingeringEnd }
     }
 
-    func restart(_ flight: FlightID, at offset: Int64) {
-        state.withLock { $0.machine.didRestart(flight, at: offset) }
+    func restart(_ transfer: TransferID, at offset: Int64) {
+        state.withLock { $0.machine.didRestart(transfer, at: offset) }
     }
 
-    func shrinkCoverage(of flight: FlightID, to end: Int64) {
-        state.withLock { $0.machine.shrinkCoverage(of: flight, to: end) }
+    func shrinkCoverage(of transfer: TransferID, to end: Int64) {
+        state.withLock { $0.machine.shrinkCoverage(of: transfer, to: end) }
     }
 
-    func extendCoverage(of flight: FlightID, to end: Int64) {
-        state.withLock { $0.machine.extendCoverage(of: flight, to: end) }
+    func extendCoverage(of transfer: TransferID, to end: Int64) {
+        state.withLock { $0.machine.extendCoverage(of: transfer, to: end) }
     }
 
-    func didStall(_ flight: FlightID) {
-        decide { $0.didStall(flight) }
+    func didStall(_ transfer: TransferID) {
+        decide { $0.didStall(transfer) }
     }
 
-    func didUnstall(_ flight: FlightID) {
-        decide { $0.didUnstall(flight) }
+    func didUnstall(_ transfer: TransferID) {
+        decide { $0.didUnstall(transfer) }
     }
 
-    private func didFinish(_ flight: FlightID, _ result: Result<Void, CacheError>) {
+    private func didFinish(_ transfer: TransferID, _ result: Result<Void, CacheError>) {
         let (effects, context) = state.withLock { state in
-            let actions = state.machine.didFinish(flight)
-            let context = state.contexts.removeValue(forKey: flight)
+            let actions = state.machine.didFinish(transfer)
+            let context = state.contexts.removeValue(forKey: transfer)
             return (Self.effects(of: actions, in: &state, result: result), context)
         }
         // What it reports may own the last share in an entry.

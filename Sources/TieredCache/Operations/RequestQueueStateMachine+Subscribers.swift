@@ -1,17 +1,18 @@
 extension RequestQueueStateMachine {
-    /// Subscribes to the flight that will bring the byte at `offset`, or makes one.
+    /// Subscribes to the transfer that will bring the byte at `offset`, or makes one.
     ///
     /// - Parameters:
-    ///   - group: what the flight must agree with.
+    ///   - group: what the transfer must agree with.
     ///   - offset: the first byte that the subscriber lacks.
-    ///   - coverage: what a new flight would bring; holds `offset`. `..<Int64.max` where no end is
-    ///     known.
-    ///   - host: whose slots a new flight uses.
+    ///   - coverage: what a new transfer would bring; holds `offset`. `..<Int64.max` where no end
+    ///     is known.
+    ///   - host: whose slots a new transfer uses.
     ///   - priority: the subscriber's.
-    ///   - maximumDistance: how many bytes a flight may be away from `offset`; nil for any number.
-    /// - Returns: the subscriber and its flight; what is to be done.
+    ///   - maximumDistance: how many bytes a transfer may be away from `offset`; nil for any
+    ///     number.
+    /// - Returns: the subscriber and its transfer; what is to be done.
     package mutating func join(
-        _ group: FlightGroup,
+        _ group: TransferGroup,
         wanting offset: Int64,
         coverage: Range<Int64>,
         host: String,
@@ -23,48 +24,48 @@ extension RequestQueueStateMachine {
             let actions = [Action.complete(subscriber, .shutDown)]
             return Join(
                 subscriber: subscriber,
-                flight: nil,
+                transfer: nil,
                 isNew: false,
                 end: coverage.upperBound,
                 actions: actions
             )
         }
-        if let id = joinableFlight(group, wanting: offset, maximumDistance: maximumDistance) {
+        if let id = joinableTransfer(group, wanting: offset, maximumDistance: maximumDistance) {
             return join(id, subscriber, priority: priority)
         }
-        let id = makeFlight(group, coverage: coverage, host: host)
+        let id = makeTransfer(group, coverage: coverage, host: host)
         add(subscriber, priority: priority, to: id)
         waiting.insert(id, kind: .queued, host: host, priority: priority)
         let actions = fillSlots() + makeRoom(for: id)
         return Join(
             subscriber: subscriber,
-            flight: id,
+            transfer: id,
             isNew: true,
             end: coverage.upperBound,
             actions: actions
         )
     }
 
-    /// Subscribes to the flight that will bring the byte at `offset`, if there is one.
+    /// Subscribes to the transfer that will bring the byte at `offset`, if there is one.
     ///
     /// - Parameters:
-    ///   - group: what the flight must agree with.
+    ///   - group: what the transfer must agree with.
     ///   - offset: the first byte that the subscriber lacks.
     ///   - priority: the subscriber's.
-    /// - Returns: the subscriber and its flight; nil if no flight will bring the byte.
+    /// - Returns: the subscriber and its transfer; nil if no transfer will bring the byte.
     package mutating func joinUnderWay(
-        _ group: FlightGroup,
+        _ group: TransferGroup,
         wanting offset: Int64,
         priority: RequestPriority
     ) -> Join? {
         guard !isShutDown,
-            let id = joinableFlight(group, wanting: offset, maximumDistance: nil)
+            let id = joinableTransfer(group, wanting: offset, maximumDistance: nil)
         else { return nil }
         return join(id, makeSubscriberID(), priority: priority)
     }
 
     private mutating func join(
-        _ id: FlightID,
+        _ id: TransferID,
         _ subscriber: SubscriberID,
         priority: RequestPriority
     ) -> Join {
@@ -72,30 +73,30 @@ extension RequestQueueStateMachine {
         let actions = makeRoom(for: id)
         return Join(
             subscriber: subscriber,
-            flight: id,
+            transfer: id,
             isNew: false,
-            end: flights[id]?.coverage.upperBound ?? .max,
+            end: transfers[id]?.coverage.upperBound ?? .max,
             actions: actions
         )
     }
 
-    /// A subscriber is no longer interested; the last one to leave cancels the flight.
+    /// A subscriber is no longer interested; the last one to leave cancels the transfer.
     package mutating func leave(_ subscriber: SubscriberID) -> [Action] {
         guard
-            let (flight, priority) = subscribers.removeValue(forKey: subscriber).map({
-                ($0.flight, $0.priority)
+            let (transfer, priority) = subscribers.removeValue(forKey: subscriber).map({
+                ($0.transfer, $0.priority)
             })
         else {
             return []
         }
-        flights[flight]?.subscribers.remove(subscriber)
-        flights[flight]?.priorities.remove(priority)
+        transfers[transfer]?.subscribers.remove(subscriber)
+        transfers[transfer]?.priorities.remove(priority)
         let actions = [Action.complete(subscriber, .cancelled)]
-        guard flights[flight]?.subscribers.isEmpty == true else {
-            didChangePriorities(of: flight)
+        guard transfers[transfer]?.subscribers.isEmpty == true else {
+            didChangePriorities(of: transfer)
             return actions
         }
-        return actions + abandon(flight)
+        return actions + abandon(transfer)
     }
 
     /// A subscriber has become more or less urgent; ignored once it has ended.
@@ -105,51 +106,51 @@ extension RequestQueueStateMachine {
     ) -> [Action] {
         guard let old = subscribers[subscriber] else { return [] }
         subscribers[subscriber]?.priority = priority
-        flights[old.flight]?.priorities.remove(old.priority)
-        flights[old.flight]?.priorities.add(priority)
-        didChangePriorities(of: old.flight)
-        return makeRoom(for: old.flight)
+        transfers[old.transfer]?.priorities.remove(old.priority)
+        transfers[old.transfer]?.priorities.add(priority)
+        didChangePriorities(of: old.transfer)
+        return makeRoom(for: old.transfer)
     }
 
-    /// Ends a flight for all its subscribers.
-    package mutating func cancel(_ flight: FlightID) -> [Action] {
-        end(flight, with: .cancelled)
+    /// Ends a transfer for all its subscribers.
+    package mutating func cancel(_ transfer: TransferID) -> [Action] {
+        end(transfer, with: .cancelled)
     }
 
-    /// Ends every flight for all its subscribers.
+    /// Ends every transfer for all its subscribers.
     package mutating func cancelAll() -> [Action] {
         endAll(with: .cancelled)
     }
 
-    /// Ends every flight and refuses joiners from now on.
+    /// Ends every transfer and refuses joiners from now on.
     package mutating func shutDown() -> [Action] {
         guard !isShutDown else { return [] }
         isShutDown = true
         return endAll(with: .shutDown) + drainedIfIdle()
     }
 
-    private func joinableFlight(
-        _ group: FlightGroup,
+    private func joinableTransfer(
+        _ group: TransferGroup,
         wanting offset: Int64,
         maximumDistance: Int64?
-    ) -> FlightID? {
+    ) -> TransferID? {
         let reaching = (groups[group] ?? []).filter { id in
-            guard let flight = flights[id] else { return false }
-            return flight.position <= offset && offset < flight.coverage.upperBound
-                && offset - flight.position <= maximumDistance ?? .max
+            guard let transfer = transfers[id] else { return false }
+            return transfer.position <= offset && offset < transfer.coverage.upperBound
+                && offset - transfer.position <= maximumDistance ?? .max
         }
         return reaching.max { left, right in
-            (flights[left]?.position ?? 0) < (flights[right]?.position ?? 0)
+            (transfers[left]?.position ?? 0) < (transfers[right]?.position ?? 0)
         }
     }
 
-    private mutating func makeFlight(
-        _ group: FlightGroup,
+    private mutating func makeTransfer(
+        _ group: TransferGroup,
         coverage: Range<Int64>,
         host: String
-    ) -> FlightID {
-        let id = makeFlightID()
-        flights[id] = Flight(
+    ) -> TransferID {
+        let id = makeTransferID()
+        transfers[id] = Transfer(
             group: group,
             host: host,
             coverage: coverage,
@@ -162,55 +163,55 @@ extension RequestQueueStateMachine {
     private mutating func add(
         _ subscriber: SubscriberID,
         priority: RequestPriority,
-        to flight: FlightID
+        to transfer: TransferID
     ) {
-        subscribers[subscriber] = Subscriber(flight: flight, priority: priority)
-        flights[flight]?.subscribers.insert(subscriber)
-        flights[flight]?.lingeringEnd = nil
-        flights[flight]?.priorities.add(priority)
-        didChangePriorities(of: flight)
+        subscribers[subscriber] = Subscriber(transfer: transfer, priority: priority)
+        transfers[transfer]?.subscribers.insert(subscriber)
+        transfers[transfer]?.lingeringEnd = nil
+        transfers[transfer]?.priorities.add(priority)
+        didChangePriorities(of: transfer)
     }
 
-    private mutating func didChangePriorities(of id: FlightID) {
-        guard let flight = flights[id], flight.isWaiting else { return }
-        waiting.move(id, to: flight.priorities.highest)
+    private mutating func didChangePriorities(of id: TransferID) {
+        guard let transfer = transfers[id], transfer.isWaiting else { return }
+        waiting.move(id, to: transfer.priorities.highest)
     }
 
     private mutating func endAll(with completion: Completion) -> [Action] {
-        flights.keys.sorted().flatMap { end($0, with: completion) }
+        transfers.keys.sorted().flatMap { end($0, with: completion) }
     }
 
-    private mutating func end(_ id: FlightID, with completion: Completion) -> [Action] {
-        guard let flight = flights[id], !flight.subscribers.isEmpty else { return [] }
+    private mutating func end(_ id: TransferID, with completion: Completion) -> [Action] {
+        guard let transfer = transfers[id], !transfer.subscribers.isEmpty else { return [] }
         return completeSubscribers(of: id, with: completion) + abandon(id)
     }
 
     mutating func completeSubscribers(
-        of id: FlightID,
+        of id: TransferID,
         with completion: Completion
     ) -> [Action] {
-        guard let leaving = flights[id]?.subscribers.sorted() else { return [] }
+        guard let leaving = transfers[id]?.subscribers.sorted() else { return [] }
         for subscriber in leaving { subscribers[subscriber] = nil }
-        flights[id]?.subscribers = []
-        flights[id]?.priorities = PriorityCounts()
+        transfers[id]?.subscribers = []
+        transfers[id]?.priorities = PriorityCounts()
         return leaving.map { .complete($0, completion) }
     }
 
-    /// Nobody wants the flight any more: it leaves the map at once, and the queue or, if it has
+    /// Nobody wants the transfer any more: it leaves the map at once, and the queue or, if it has
     /// started, its work is cancelled and keeps its slot until it has returned.
-    private mutating func abandon(_ id: FlightID) -> [Action] {
-        guard let flight = flights[id] else { return [] }
-        removeFromGroup(id, flight.group)
+    private mutating func abandon(_ id: TransferID) -> [Action] {
+        guard let transfer = transfers[id] else { return [] }
+        removeFromGroup(id, transfer.group)
         waiting.remove(id)
-        guard flight.state != .queued else {
-            flights[id] = nil
+        guard transfer.state != .queued else {
+            transfers[id] = nil
             return [.drop(id)]
         }
-        flights[id]?.state = .cancelled(flight.holding)
+        transfers[id]?.state = .cancelled(transfer.occupancy)
         return [.cancel(id)]
     }
 
-    mutating func removeFromGroup(_ id: FlightID, _ group: FlightGroup) {
+    mutating func removeFromGroup(_ id: TransferID, _ group: TransferGroup) {
         groups[group]?.removeAll { $0 == id }
         if groups[group]?.isEmpty == true { groups[group] = nil }
     }

@@ -1,27 +1,27 @@
-/// One requester's share in a flight.
+/// One requester's share in a transfer.
 ///
-/// Ends exactly once: with the flight's result, or by leaving. Releasing the subscription leaves.
+/// Ends exactly once: with the transfer's result, or by leaving. Releasing the subscription leaves.
 package final class Subscription: Sendable {
-    /// The flight, or nil if the queue was shut down when this subscription was made.
-    package let flight: FlightID?
-    /// Whether the flight was made for this subscription; otherwise it joined one under way.
+    /// The transfer, or nil if the queue was shut down when this subscription was made.
+    package let transfer: TransferID?
+    /// Whether the transfer was made for this subscription; otherwise it joined one under way.
     package let isFirst: Bool
-    /// Where what the flight brings ended when this subscription was made; `.max` where that was not
-    /// known.
+    /// Where what the transfer brings ended when this subscription was made; `.max` where that was
+    /// not known.
     package let end: Int64
-    /// What the flight's head meant, and more; nil if there is no flight.
-    let report: FlightReport?
+    /// What the transfer's head meant, and more; nil if there is no transfer.
+    let report: TransferReport?
     private let id: SubscriberID
     private let queue: RequestQueue
     private let latch: Latch<Void>
 
     init(
         _ join: RequestQueueStateMachine.Join,
-        report: FlightReport?,
+        report: TransferReport?,
         queue: RequestQueue,
         latch: Latch<Void>
     ) {
-        flight = join.flight
+        transfer = join.transfer
         self.report = report
         isFirst = join.isNew
         end = join.end
@@ -34,7 +34,7 @@ package final class Subscription: Sendable {
         queue.leave(id)
     }
 
-    /// How urgent this requester is; takes effect at once, also while the flight runs.
+    /// How urgent this requester is; takes effect at once, also while the transfer runs.
     ///
     /// After the end it is the lowest, and setting it does nothing.
     package var priority: RequestPriority {
@@ -42,23 +42,24 @@ package final class Subscription: Sendable {
         set { queue.setPriority(newValue, of: id) }
     }
 
-    /// Stays for so many bytes more, after which the flight ends unless another request has joined it.
+    /// Stays for so many bytes more, after which the transfer ends unless another request has
+    /// joined it.
     package func linger(for amount: Int64) {
-        if let flight { queue.linger(flight, for: amount) }
+        if let transfer { queue.linger(transfer, for: amount) }
     }
 
-    /// Leaves; the flight goes on for the others, or is cancelled if there are none.
+    /// Leaves; the transfer goes on for the others, or is cancelled if there are none.
     package func cancel() {
         queue.leave(id)
     }
 
-    /// How it ended; nil while the flight goes on.
+    /// How it ended; nil while the transfer goes on.
     package var outcome: Result<Void, CacheError>? { latch.outcome }
 
-    /// Waits until the flight has ended; cancelling the waiting task leaves.
+    /// Waits until the transfer has ended; cancelling the waiting task leaves.
     ///
-    /// - Throws: the error that the flight ended with, ``CacheError/Code/cancelled`` after leaving,
-    ///   ``CacheError/Code/shutDown`` after the queue's shutdown.
+    /// - Throws: the error that the transfer ended with, ``CacheError/Code/cancelled`` after
+    ///   leaving, ``CacheError/Code/shutDown`` after the queue's shutdown.
     package func value() async throws(CacheError) {
         let outcome = await withTaskCancellationHandler {
             await latch.wait()
@@ -66,7 +67,7 @@ package final class Subscription: Sendable {
             cancel()
         }
         // Nil: this task was cancelled. The subscription has been left, which is an outcome.
-        guard let outcome = outcome ?? latch.outcome else { throw .leftFlight }
+        guard let outcome = outcome ?? latch.outcome else { throw .leftTransfer }
         try outcome.get()
     }
 }

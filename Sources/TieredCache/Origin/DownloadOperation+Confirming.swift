@@ -1,17 +1,17 @@
 import HTTPCaching
 import HTTPTypes
 
-// What the origin confirmed: a 304, or a 206 that goes with what is held.
+// What the origin confirmed: a 304, or a 206 that goes with what is stored.
 extension DownloadOperation {
     /// A part's head freshened by the 206 that goes with it.
     func freshened(
-        _ base: Fill.Generation,
+        _ base: SharedTransfers.Generation,
         by head: DownloadHead,
         completeLength: Int64?
     ) -> StoredResponse {
         let isNews = completeLength != nil && base.entry.completeLength == nil
-        guard held != nil || isNews else { return base.head }
-        if held != nil { recorder.didRevalidate(request.key, isUnchanged: true) }
+        guard stored != nil || isNews else { return base.head }
+        if stored != nil { recorder.didRevalidate(request.key, isUnchanged: true) }
         let freshened = base.head.freshened(
             by: head.response.headerFields,
             requestTime: head.requestTime,
@@ -38,18 +38,18 @@ extension DownloadOperation {
         return head
     }
 
-    /// A 304: freshens what is held in either tier.
-    func didConfirm(_ head: DownloadHead, _ report: FlightReport) {
+    /// A 304: freshens what is stored in either tier.
+    func didConfirm(_ head: DownloadHead, _ report: TransferReport) {
         let fields = head.response.headerFields
-        let known = held ?? variants.first { fields[.eTag] == $0.head.fields[.eTag] }
-        guard let held = known, Freshening.identifies(fields, storedFields: held.head.fields),
-            isAbout(held.head, head)
+        let known = stored ?? variants.first { fields[.eTag] == $0.head.fields[.eTag] }
+        guard let stored = known, Freshening.identifies(fields, storedFields: stored.head.fields),
+            isAbout(stored.head, head)
         else {
             recorder.didRevalidate(request.key, isUnchanged: false)
-            fill.didReceiveHead(.notModified(nil), report: report, group: group)
+            shared.didReceiveHead(.notModified(nil), report: report, group: group)
             return
         }
-        let freshened = held.head.freshened(
+        let freshened = stored.head.freshened(
             by: fields,
             requestTime: head.requestTime,
             responseTime: head.responseTime,
@@ -57,7 +57,7 @@ extension DownloadOperation {
             rules: origins.rules
         )
         recorder.didRevalidate(request.key, isUnchanged: true)
-        switch held.body {
+        switch stored.body {
         case .disk(let entry):
             update(entry, freshened)
         case .memory(let entry):
@@ -67,12 +67,12 @@ extension DownloadOperation {
                     body: entry.body,
                     generation: entry.generation
                 ),
-                forKey: held.key
+                forKey: stored.key
             )
-            updateDisk(held.key, from: held.head, to: freshened)
+            updateDisk(stored.key, from: stored.head, to: freshened)
         }
-        let confirmation = Fill.Confirmation(asked: held.head, freshened: freshened)
-        fill.didReceiveHead(.notModified(confirmation), report: report, group: group)
+        let confirmation = SharedTransfers.Confirmation(asked: stored.head, freshened: freshened)
+        shared.didReceiveHead(.notModified(confirmation), report: report, group: group)
     }
 
     /// Whether an answer without a body is about the resource that a stored one came from.

@@ -4,7 +4,7 @@ import HTTPTypes
 // Errors that are answers.
 extension DownloadOperation {
     /// A final status without a body that was wanted; kept where the rules say so.
-    func didEnd(with response: HTTPResponse, _ outcome: DownloadOutcome, _ report: FlightReport) {
+    func didEnd(with response: HTTPResponse, _ outcome: DownloadOutcome, _ report: TransferReport) {
         let now = origins.time.wallTime()
         let stored = storedResponse(
             status: response.status.code,
@@ -23,15 +23,15 @@ extension DownloadOperation {
         // What stands in for an error is not replaced by it.
         let isKept =
             storability == .storable && request.isCacheable && plan.relay == nil && keep(stored)
-        fill.didReceiveHead(
+        shared.didReceiveHead(
             .unsuccessful(stored, isStored: isKept),
             report: report,
             group: group
         )
     }
 
-    /// Stores a head without a body: what an error says is not kept, only that it was one; and not in
-    /// the place of what is pinned.
+    /// Stores a head without a body: what an error says is not kept, only that it was one; and not
+    /// in the place of what is pinned.
     private func keep(_ stored: StoredResponse) -> Bool {
         do throws(CacheError) {
             defer { storage.memory.remove(request.key) }

@@ -3,14 +3,14 @@ import Logging
 
 // Row 27: what is complete is compared with the digests that were promised.
 extension DownloadOperation {
-    /// Checks a body that this flight has completed.
+    /// Checks a body that this transfer has completed.
     ///
     /// A body that does not match is quarantined: nobody finds it any more, and its files are set
     /// aside until the right body has come or room is needed.
     ///
-    /// - Parameter generation: what the flight has stored into; nil where it stored nothing.
+    /// - Parameter generation: what the transfer has stored into; nil where it stored nothing.
     /// - Returns: nil if there is nothing to object to.
-    func integrityFailure(of generation: Fill.Generation?) -> CacheError? {
+    func integrityFailure(of generation: SharedTransfers.Generation?) -> CacheError? {
         guard let generation, generation.entry.isComplete else { return nil }
         let expected = expectedDigests(of: generation.head)
         guard !expected.isEmpty else { return nil }
@@ -26,8 +26,8 @@ extension DownloadOperation {
         return nil
     }
 
-    /// Checks a body that this flight has brought past the disk.
-    func mismatchInPassing(_ sink: FillSink, _ outcome: DownloadOutcome) -> CacheError? {
+    /// Checks a body that this transfer has brought past the disk.
+    func mismatchInPassing(_ sink: StoringSink, _ outcome: DownloadOutcome) -> CacheError? {
         guard case .completed(let length) = outcome.end,
             let (expected, found) = sink.passingDigests?.mismatch(completeLength: length)
         else { return nil }
@@ -51,10 +51,10 @@ extension DownloadOperation {
     ) -> CacheError {
         if !entry.isSuperseded { storage.quarantine(entry, of: request.key) }
         let now = origins.time.monotonicTime()
-        let verdict = origins.integrity.withLock { $0.didMismatch(request.key, now: now) }
+        let decision = origins.integrity.withLock { $0.didMismatch(request.key, now: now) }
         let words = "\(request.target.redacted) has \(found) instead of \(expected)"
         recorder.logger.warning("a body was set aside: \(words)")
-        switch verdict {
+        switch decision {
         case .refetch:
             request.onNotice?(.restarted)
             return CacheError(.representationChanged, "\(words); it was set aside, fetch it again")

@@ -4,19 +4,19 @@ import HTTPTypes
 // A 206 that cannot be combined with anything, kept for those who ask for bytes inside it.
 extension DownloadOperation {
     /// What is kept of a part while it passes.
-    struct PartFill: Sendable {
-        let fill: DiskFill
-        /// Where the part begins, counted as the flight counts.
+    struct PartWriter: Sendable {
+        let writer: BodyWriter
+        /// Where the part begins, counted as the transfer counts.
         let start: Int64
     }
 
     /// An entry for a part by itself; nil where it must not or cannot be kept.
-    func makePart(_ head: DownloadHead, _ start: GenerationStart) -> PartFill? {
+    func makePart(_ head: DownloadHead, _ start: GenerationStart) -> PartWriter? {
         guard head.response.status == .partialContent, request.method == .get,
             start.coding == .identity, storage.hasDirectory,
             let length = partLength(head.response, start),
             let stored = storedPart(head, length: length),
-            LonePart.isStorable(stored.facts, request: request.facts, rules: origins.rules)
+            StandalonePart.isStorable(stored.facts, request: request.facts, rules: origins.rules)
         else { return nil }
         do throws(CacheError) {
             let key = storage.partKey(for: stored, of: request.key)
@@ -25,9 +25,9 @@ extension DownloadOperation {
                 metadata: stored.encoded(),
                 completeLength: length,
                 class: request.entryClass.subtracting(.pinned),
-                DiskSuccession(cause: storage.departure(of: key))
+                DiskSuccession(cause: storage.removal(of: key))
             )
-            return PartFill(fill: try entry.beginFill(at: 0), start: start.offset)
+            return PartWriter(writer: try entry.beginWriting(at: 0), start: start.offset)
         } catch {
             recorder.didFailToStore(request.key, request.target, error)
             return nil
@@ -52,7 +52,7 @@ extension DownloadOperation {
         var fields = StoredFields.of(received, rules: origins.rules)
         fields[.contentLength] = String(length)
         var varying = received
-        if LonePart(fields: received, length: length).range == nil {
+        if StandalonePart(fields: received, length: length).range == nil {
             // Only who asks for the same again is answered with the same.
             guard request.fields.contains(.range) else { return nil }
             varying.append(HTTPField(name: .vary, value: "Range"))
@@ -70,14 +70,14 @@ extension DownloadOperation {
 }
 
 // The same while the bytes pass.
-extension FillSink {
+extension StoringSink {
     /// Keeps bytes that go past the entry of the whole; a disk that refuses ends the keeping.
     func keepPart(_ chunk: BodyChunk, at offset: Int64) {
         guard let part = state.withLock({ $0.part }) else { return }
         do throws(CacheError) {
-            guard part.fill.position == offset - part.start else { return dropPart() }
+            guard part.writer.position == offset - part.start else { return dropPart() }
             try chunk.withUnsafeBytes { (bytes) throws(CacheError) in
-                try part.fill.write(bytes)
+                try part.writer.write(bytes)
             }
             state.withLock { $0.stored += Int64(chunk.count) }
         } catch {
@@ -94,13 +94,13 @@ extension FillSink {
 
     /// Ends the keeping; what has come so far stays.
     func endPart() {
-        let ended = state.withLock { $0.part.take()?.fill }
+        let ended = state.withLock { $0.part.take()?.writer }
         ended?.end()
     }
 
     /// Ends the keeping because what comes is not what was announced.
     func dropPart() {
-        let key = state.withLock { $0.part?.fill.entry.key }
+        let key = state.withLock { $0.part?.writer.entry.key }
         endPart()
         if let key { operation.storage.forget(key, because: .replaced) }
     }

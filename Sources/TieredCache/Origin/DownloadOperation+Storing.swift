@@ -66,8 +66,8 @@ extension DownloadOperation {
     ///
     /// A private cache in front of an origin may have several clients on one machine. What one got
     /// for its credentials is for the same credentials alone, unless the origin says that it is for
-    /// anybody (RFC 9111 §3.5); what is `private` is for the same cookie and credentials, or for those
-    /// without any.
+    /// anybody (RFC 9111 §3.5); what is `private` is for the same cookie and credentials, or for
+    /// those without any.
     func selectingFields(_ response: HTTPFields) -> [SelectingField] {
         var varying = response
         if request.relay != nil, !origins.rules.isShared {
@@ -129,7 +129,7 @@ extension DownloadOperation {
                 // What was pinned is wanted whatever the origin says now.
                 storage.forget(
                     request.key,
-                    because: storage.departure(of: request.key),
+                    because: storage.removal(of: request.key),
                     sparesPinned: true
                 )
             }
@@ -146,10 +146,10 @@ extension DownloadOperation {
                 completeLength: start.completeLength,
                 class: request.entryClass,
                 DiskSuccession(
-                    cause: storage.departure(of: key),
+                    cause: storage.removal(of: key),
                     // Another client gets errors and redirects as they are.
                     sparesPinned: !(200...299).contains(stored.status),
-                    awaitsVerdict: !expectedDigests(of: stored).isEmpty
+                    awaitsDecision: !expectedDigests(of: stored).isEmpty
                 )
             )
             storage.memory.remove(key)
@@ -165,7 +165,8 @@ extension DownloadOperation {
     }
 
     /// A prefetch has room set aside for all of it, or does without: of several
-    /// that do not fit together some are stored then, and the others fail before they have cost much.
+    /// that do not fit together some are stored then, and the others fail before they have cost
+    /// much.
     private func promiseRoom(
         _ start: GenerationStart,
         end: Int64,
@@ -207,19 +208,19 @@ extension DownloadOperation {
         )
     }
 
-    /// The entry that another flight has made for the same representation meanwhile.
+    /// The entry that another transfer has made for the same representation meanwhile.
     ///
-    /// Two readers that begin far apart in something new are two flights; the bytes of both belong
-    /// into one entry, where a strong validator says that they are of one representation.
+    /// Two readers that begin far apart in something new are two transfers; the bytes of both
+    /// belong into one entry, where a strong validator says that they are of one representation.
     private func entryOfOthers(
         _ stored: StoredResponse,
         _ head: DownloadHead,
         _ start: GenerationStart
     ) -> DiskEntry? {
-        guard request.policy != .reload, let known = fill.generation,
+        guard request.policy != .reload, let known = shared.generation,
             let validator = start.validator, validator == known.head.validator,
             stored.isOfSameResource(as: known.head),
-            known.entry.checkFillable(), !fill.isContradicted(known.entry)
+            known.entry.checkWritable(), !shared.isContradicted(known.entry)
         else { return nil }
         let (length, knownLength) = (start.completeLength, known.entry.completeLength)
         guard length == nil || knownLength == nil || length == knownLength else { return nil }

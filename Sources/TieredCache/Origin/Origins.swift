@@ -11,17 +11,17 @@ final class Origins: Sendable {
     let time: any TimeSource
     let rules: CacheRules
     /// What origins were found to be unable to do.
-    let hosts = Guarded(HostMemory())
+    let hosts = Guarded(HostTraits())
     private let redirects = Guarded(PermanentRedirects())
     /// The keys whose bytes did not have the digest that was promised, and when.
     let integrity = Guarded(IntegrityLedger())
-    private let configuration: Configuration
+    private let configuration: MediaCache.Configuration
     /// Draws the numbers that place waits between attempts.
     private let jitter: @Sendable () -> Double
 
     /// - Throws: `.invalidArgument` for a transport that cannot be made.
     init(
-        _ configuration: Configuration,
+        _ configuration: MediaCache.Configuration,
         rules: CacheRules,
         jitter: @escaping @Sendable () -> Double
     ) throws(CacheError) {
@@ -40,7 +40,7 @@ final class Origins: Sendable {
         return Downloader(transport: transport, time: time, network: network, jitter: jitter)
     }
 
-    /// The part of a download's plan that is the same for all of a request's flights.
+    /// The part of a download's plan that is the same for all of a request's transfers.
     func plan(_ request: CacheRequest, range: Range<Int64>) -> DownloadPlan {
         var policy = DownloadPolicy()
         policy.maximumAttempts = configuration.retries
@@ -111,7 +111,7 @@ final class Origins: Sendable {
     /// Takes in what a download has found out about the way.
     func didLearn(from outcome: DownloadOutcome, of request: CacheRequest) {
         let now = time.monotonicTime()
-        var limits: HostMemory.Limits = outcome.areRangesUntrusted ? [.withoutRanges] : []
+        var limits: HostTraits.Limits = outcome.areRangesUntrusted ? [.withoutRanges] : []
         if outcome.fastLength == 0 { limits.insert(.slowAnyway) }
         let fastLength = outcome.fastLength.flatMap { $0 > 0 ? $0 : nil }
         hosts.withLock {

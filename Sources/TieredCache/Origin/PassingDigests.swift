@@ -46,7 +46,7 @@ final class PassingDigests: Sendable {
         var position: Int64 = 0
         while position < end {
             let next = min(position + (256 << 10), end)
-            let bytes = FillSink.readAll(entry, from: position, to: next)
+            let bytes = StoringSink.readAll(entry, from: position, to: next)
             // A gap: what follows is out of order, and is not compared.
             guard !bytes.isEmpty else { return }
             take(BodyChunk(bytes), at: position)

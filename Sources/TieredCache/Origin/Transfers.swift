@@ -1,7 +1,7 @@
 import HTTPCaching
 import Synchronization
 
-/// The downloads of one cache: finds or makes the flight that brings a byte.
+/// The downloads of one cache: finds or makes the transfer that brings a byte.
 final class Transfers: Sendable {
     let storage: Storage
     let origins: Origins
@@ -9,14 +9,14 @@ final class Transfers: Sendable {
     /// Runs what brings content to an origin: a client that sends slowly keeps no download waiting.
     let uploads: RequestQueue
 
-    private let fills = Guarded<[FlightGroup: WeakFill]>([:])
+    private let groups = Guarded<[TransferGroup: WeakTransfers]>([:])
     private let nextNumber = Atomic<UInt64>(0)
 
-    private struct WeakFill {
-        weak var fill: Fill?
+    private struct WeakTransfers {
+        weak var shared: SharedTransfers?
     }
 
-    init(_ configuration: Configuration, storage: Storage, origins: Origins) {
+    init(_ configuration: MediaCache.Configuration, storage: Storage, origins: Origins) {
         self.storage = storage
         self.origins = origins
         queue = RequestQueue(
@@ -31,7 +31,7 @@ final class Transfers: Sendable {
                 maximumDownloads: configuration.maximumUploads,
                 maximumPerHost: configuration.maximumUploads
             ),
-            firstFlight: 1 << 63,
+            firstTransfer: 1 << 63,
             executor: storage.writers
         )
     }
@@ -45,43 +45,43 @@ final class Transfers: Sendable {
     // MARK: Fills
 
     /// The fill of a request, shared with all requests for the same key and selecting fields.
-    func fill(for request: CacheRequest) -> Fill {
-        let group = FlightGroup(key: request.key, selector: request.selector)
-        return fills.withLock { fills in
-            if let fill = fills[group]?.fill { return fill }
-            let fill = Fill(group: group) { [weak self] in self?.didRelease(group) }
-            fills[group] = WeakFill(fill: fill)
-            return fill
+    func shared(for request: CacheRequest) -> SharedTransfers {
+        let group = TransferGroup(key: request.key, selector: request.selector)
+        return groups.withLock { groups in
+            if let shared = groups[group]?.shared { return shared }
+            let shared = SharedTransfers(group: group) { [weak self] in self?.didRelease(group) }
+            groups[group] = WeakTransfers(shared: shared)
+            return shared
         }
     }
 
-    private func didRelease(_ group: FlightGroup) {
+    private func didRelease(_ group: TransferGroup) {
         // Another one may have taken its place meanwhile. It is let go of outside the lock: if this
         // is the last reference by then, its release takes the lock again.
-        let other = fills.withLock { fills -> Fill? in
-            guard let entry = fills[group] else { return nil }
-            if let fill = entry.fill { return fill }
-            fills[group] = nil
+        let other = groups.withLock { groups -> SharedTransfers? in
+            guard let entry = groups[group] else { return nil }
+            if let shared = entry.shared { return shared }
+            groups[group] = nil
             return nil
         }
         withExtendedLifetime(other) {}
     }
 
     /// A group of its own, which no other request joins.
-    func soleGroup(_ group: FlightGroup) -> FlightGroup {
+    func soleGroup(_ group: TransferGroup) -> TransferGroup {
         let number = nextNumber.wrappingAdd(1, ordering: .relaxed).newValue
-        return FlightGroup(key: group.key, selector: "\(group.selector)#\(number)")
+        return TransferGroup(key: group.key, selector: "\(group.selector)#\(number)")
     }
 
-    // MARK: Flights
+    // MARK: Transfers
 
-    /// Joins the flight that will bring the byte at `offset`, or makes one that does `operation`.
+    /// Joins the transfer that will bring the byte at `offset`, or makes one that does `operation`.
     func join(
         _ operation: DownloadOperation,
         at offset: Int64,
         within maximumDistance: Int64? = nil
     ) -> Subscription {
-        let fill = operation.fill
+        let shared = operation.shared
         let queue = operation.plan.upload == nil ? queue : uploads
         let subscription = queue.join(
             operation.group,
@@ -91,28 +91,29 @@ final class Transfers: Sendable {
             priority: operation.request.priority,
             maximumDistance: maximumDistance,
             didMake: { operation.request.onNotice?(.queued) },
-            didEnd: { fill.signal.bump() },
+            didEnd: { shared.signal.bump() },
             work: { context in await operation.run(context) }
         )
         if !subscription.isFirst { storage.recorder.didShareDownload() }
         return subscription
     }
 
-    /// A share in the flight that brings the first byte of `wanted` that is missing, if there is one.
+    /// A share in the transfer that brings the first byte of `wanted` that is missing, if there is
+    /// one.
     ///
-    /// For bodies without validator: a flight of their own could not be joined to what is held.
-    func flightUnderWay(
+    /// For bodies without validator: a transfer of their own could not be joined to what is stored.
+    func transferUnderWay(
         for request: CacheRequest,
         _ entry: DiskEntry,
         _ wanted: WantedRange
     ) -> Subscription? {
-        let fill = fill(for: request)
-        var missing = entry.held(at: wanted.start)?.upperBound ?? wanted.start
-        var joined = joinUnderWay(fill, request, entry, at: missing)
-        // A flight that has passed the byte since it was looked for has stored it.
-        while joined == nil, let end = entry.held(at: missing)?.upperBound {
+        let shared = shared(for: request)
+        var missing = entry.storedRange(at: wanted.start)?.upperBound ?? wanted.start
+        var joined = joinUnderWay(shared, request, entry, at: missing)
+        // A transfer that has passed the byte since it was looked for has stored it.
+        while joined == nil, let end = entry.storedRange(at: missing)?.upperBound {
             missing = end
-            joined = joinUnderWay(fill, request, entry, at: missing)
+            joined = joinUnderWay(shared, request, entry, at: missing)
         }
         guard let subscription = joined,
             case .storing(let generation) = subscription.report?.answer,
@@ -123,16 +124,16 @@ final class Transfers: Sendable {
     }
 
     private func joinUnderWay(
-        _ fill: Fill,
+        _ shared: SharedTransfers,
         _ request: CacheRequest,
         _ entry: DiskEntry,
         at offset: Int64
     ) -> Subscription? {
         queue.joinUnderWay(
-            fill.joinableGroup(for: entry),
+            shared.joinableGroup(for: entry),
             wanting: offset,
             priority: request.priority,
-            didEnd: { fill.signal.bump() }
+            didEnd: { shared.signal.bump() }
         )
     }
 }

@@ -25,7 +25,8 @@ struct BeginningFetch: Sendable {
         self.request = request
     }
 
-    /// Fetches; `grant` is told how many bytes are wanted beyond the beginning, and says how many it may be.
+    /// Fetches; `grant` is told how many bytes are wanted beyond the beginning, and says how many
+    /// it may be.
     func run(
         tail grant: @Sendable (Int64) -> Int64 = { $0 }
     ) async throws(CacheError) -> PrefetchResult {
@@ -35,7 +36,7 @@ struct BeginningFetch: Sendable {
         while try await response.body.source.next() != nil {}
         result.finish(response)
         // Storing was the purpose.
-        if let trouble = response.storageTrouble { throw trouble }
+        if let storageError = response.storageError { throw storageError }
         if let bytes, let length = response.completeLength, length > bytes {
             let budget = grant(Self.movieLimit)
             guard budget > 0 else { return result }

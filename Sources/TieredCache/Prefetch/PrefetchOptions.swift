@@ -29,6 +29,6 @@ public enum PlaybackReserve: Hashable, Sendable {
     case nothingPlaying
     /// It can play for so long without the network.
     case duration(Duration)
-    /// So many bytes ahead are held.
+    /// So many bytes ahead are stored.
     case bytes(Int64)
 }

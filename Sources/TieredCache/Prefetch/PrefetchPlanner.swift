@@ -84,7 +84,7 @@ struct PrefetchPlanner {
         return granted
     }
 
-    /// An item was fetched, or was held already.
+    /// An item was fetched, or was stored already.
     mutating func didFinish(_ key: CacheKey, bytes: Int64) -> [Action] {
         didReturn(key, as: .done(max(0, bytes)))
     }
@@ -93,7 +93,7 @@ struct PrefetchPlanner {
     ///
     /// - Parameters:
     ///   - key: the item.
-    ///   - bytes: what is held of it; nil if nobody knows, and all that was promised counts.
+    ///   - bytes: what is stored of it; nil if nobody knows, and all that was promised counts.
     /// - Returns: what follows.
     mutating func didFail(_ key: CacheKey, bytes: Int64?) -> [Action] {
         guard case .running(let promised) = states[key] else {

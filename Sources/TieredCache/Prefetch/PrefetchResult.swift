@@ -1,14 +1,14 @@
 public import HTTPTypes
 
-/// What a prefetch brought and what was held already.
+/// What a prefetch brought and what was stored already.
 public struct PrefetchResult: Sendable {
     /// The final status.
     public let status: HTTPResponse.Status
     /// Where the bytes came from; ``ResponseSource/origin`` if any had to be fetched.
     public private(set) var source: ResponseSource
-    /// Bytes that were held already.
+    /// Bytes that were stored already.
     public private(set) var bytesFromCache: Int64 = 0
-    /// Bytes that were fetched, so that they are held now.
+    /// Bytes that were fetched, so that they are stored now.
     public private(set) var bytesFromOrigin: Int64 = 0
 
     init(_ response: CacheResponse) {

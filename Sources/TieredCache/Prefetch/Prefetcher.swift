@@ -87,7 +87,7 @@ public final class Prefetcher: Sendable {
                 // What a disk has refused came all the same.
                 let isOfDisk = error.code == .localStorage
                 end = .failed(
-                    held: isOfDisk ? nil : await Self.held(of: request.key, responder.storage)
+                    stored: isOfDisk ? nil : await Self.stored(of: request.key, responder.storage)
                 )
             }
             self?.didEnd(request.key, end)
@@ -97,13 +97,13 @@ public final class Prefetcher: Sendable {
     /// How a fetch has ended.
     private enum End {
         case fetched(Int64)
-        /// With what is held all the same; nil if the disk cannot be asked.
-        case failed(held: Int64?)
+        /// With what is stored all the same; nil if the disk cannot be asked.
+        case failed(stored: Int64?)
     }
 
-    private static func held(of key: CacheKey, _ storage: Storage) async -> Int64? {
+    private static func stored(of key: CacheKey, _ storage: Storage) async -> Int64? {
         do throws(CacheError) {
-            return try await storage.summary(of: key)?.heldBytes ?? 0
+            return try await storage.summary(of: key)?.storedBytes ?? 0
         } catch {
             return nil
         }
@@ -114,13 +114,13 @@ public final class Prefetcher: Sendable {
             state.tasks[key] = nil
             switch end {
             case .fetched(let bytes): return state.planner.didFinish(key, bytes: bytes)
-            case .failed(let held): return state.planner.didFail(key, bytes: held)
+            case .failed(let stored): return state.planner.didFail(key, bytes: stored)
             }
         }
     }
 }
 
-extension TieredCache {
+extension MediaCache {
     /// A prefetcher of its own ranking; keep it while its list is of interest.
     ///
     /// - Parameter options: how much, and when.

@@ -15,7 +15,7 @@ final class Recorder: Sendable {
     /// - Parameters:
     ///   - configuration: says whether a history is kept, and where logs go.
     ///   - writers: where the history is written.
-    init(_ configuration: Configuration, writers: IOExecutor) {
+    init(_ configuration: MediaCache.Configuration, writers: IOExecutor) {
         logger = configuration.logger
         let isKept = configuration.keepsHistory && configuration.directory != nil
         history =
@@ -32,7 +32,7 @@ final class Recorder: Sendable {
 
     func didHit(
         _ key: CacheKey,
-        _ tier: CacheEvent.Tier,
+        _ tier: MediaCache.Event.Tier,
         _ decision: ReuseDecision,
         bytes: Int
     ) {
@@ -42,49 +42,49 @@ final class Recorder: Sendable {
         counters.add(to: .diskHits)
         counters.add(Int64(bytes), to: .bytesFromDisk)
         if decision.isStale { counters.add(to: .staleServed) }
-        events.post(CacheEvent(key: key, .hit(.disk, isStale: decision.isStale)))
+        events.post(MediaCache.Event(key: key, .hit(.disk, isStale: decision.isStale)))
     }
 
     @inline(__always)
     func didHitMemory(_ key: CacheKey, bytes: Int, isStale: Bool) {
         counters.addMemoryHit(bytes: Int64(bytes))
         if isStale { counters.add(to: .staleServed) }
-        events.post(CacheEvent(key: key, .hit(.memory, isStale: isStale)))
+        events.post(MediaCache.Event(key: key, .hit(.memory, isStale: isStale)))
     }
 
-    func didMiss(_ key: CacheKey, _ reason: CacheEvent.MissReason) {
+    func didMiss(_ key: CacheKey, _ reason: MediaCache.Event.MissReason) {
         counters.add(to: .misses)
         counters.add(to: reason.counter)
         history?.note(.missed, reason.rawValue, key: key)
-        events.post(CacheEvent(key: key, .missed(reason)))
+        events.post(MediaCache.Event(key: key, .missed(reason)))
         logger.debug(
             "lookup missed",
             metadata: [LogKeys.key: "\(key.redacted)", LogKeys.reason: "\(reason)"]
         )
     }
 
-    func didServeStale(_ key: CacheKey, from tier: CacheEvent.Tier) {
+    func didServeStale(_ key: CacheKey, from tier: MediaCache.Event.Tier) {
         counters.add(to: .staleServed)
-        events.post(CacheEvent(key: key, .hit(tier, isStale: true)))
+        events.post(MediaCache.Event(key: key, .hit(tier, isStale: true)))
     }
 
     func didRevalidate(_ key: CacheKey, isUnchanged: Bool) {
         counters.add(to: .revalidations)
         if isUnchanged { counters.add(to: .revalidationsUnchanged) }
-        events.post(CacheEvent(key: key, .revalidated(isUnchanged: isUnchanged)))
+        events.post(MediaCache.Event(key: key, .revalidated(isUnchanged: isUnchanged)))
     }
 
     func didFailToLookUp(_ key: CacheKey, _ error: CacheError) {
         counters.add(to: .storageFailures)
-        events.post(CacheEvent(key: key, .storageFailed(error)))
+        events.post(MediaCache.Event(key: key, .storageFailed(error)))
         logger.warning(
             "the disk tier could not be asked",
             metadata: [LogKeys.key: "\(key.redacted)", LogKeys.error: "\(error)"]
         )
     }
 
-    /// Bytes of what is held that no hit has counted.
-    func didRead(_ count: Int64, from tier: CacheEvent.Tier) {
+    /// Bytes of what is stored that no hit has counted.
+    func didRead(_ count: Int64, from tier: MediaCache.Event.Tier) {
         counters.add(count, to: tier == .memory ? .bytesFromMemory : .bytesFromDisk)
     }
 
@@ -92,7 +92,7 @@ final class Recorder: Sendable {
 
     func didStart(_ key: CacheKey, _ target: TargetURI, at offset: Int64) {
         counters.add(to: .downloadsStarted)
-        events.post(CacheEvent(key: key, .downloadStarted(offset: offset)))
+        events.post(MediaCache.Event(key: key, .downloadStarted(offset: offset)))
         logger.debug(
             "download started",
             metadata: [
@@ -109,7 +109,7 @@ final class Recorder: Sendable {
 
     func didProgress(_ progress: DownloadProgress, of key: CacheKey) {
         events.post(
-            CacheEvent(
+            MediaCache.Event(
                 key: key,
                 .downloadProgressed(
                     offset: progress.offset,
@@ -122,7 +122,7 @@ final class Recorder: Sendable {
     func willRetry(_ retry: DownloadRetry, _ key: CacheKey, _ target: TargetURI) {
         let error = CacheError(.originFailed, "\(target.redacted): \(retry.reason)")
         events.post(
-            CacheEvent(
+            MediaCache.Event(
                 key: key,
                 .downloadRetrying(attempt: retry.attempts, delay: retry.delay, error)
             )
@@ -152,16 +152,16 @@ final class Recorder: Sendable {
         switch result {
         case .success:
             counters.add(to: .downloadsFinished)
-            events.post(CacheEvent(key: key, .downloadFinished(bytes: received)))
+            events.post(MediaCache.Event(key: key, .downloadFinished(bytes: received)))
         case .failure(let error) where error.code == .cancelled && isComplete:
-            // The last reader had the last byte, and left before the flight could say so.
+            // The last reader had the last byte, and left before the transfer could say so.
             counters.add(to: .downloadsFinished)
-            events.post(CacheEvent(key: key, .downloadFinished(bytes: received)))
+            events.post(MediaCache.Event(key: key, .downloadFinished(bytes: received)))
         case .failure(let error) where error.code == .cancelled || error.code == .shutDown:
             break
         case .failure(let error):
             counters.add(to: .downloadsFailed)
-            events.post(CacheEvent(key: key, .downloadFailed(error)))
+            events.post(MediaCache.Event(key: key, .downloadFailed(error)))
             logger.info(
                 "download failed",
                 metadata: [
@@ -174,12 +174,12 @@ final class Recorder: Sendable {
 
     // MARK: Storing
 
-    func didStore(_ key: CacheKey, _ tier: CacheEvent.Tier, bytes: Int64) {
+    func didStore(_ key: CacheKey, _ tier: MediaCache.Event.Tier, bytes: Int64) {
         if tier == .disk {
             counters.add(bytes, to: .bytesStored)
             history?.note(.stored, key: key, count: bytes)
         }
-        events.post(CacheEvent(key: key, .stored(tier, bytes: bytes)))
+        events.post(MediaCache.Event(key: key, .stored(tier, bytes: bytes)))
     }
 
     /// The rules of HTTP refused.
@@ -192,7 +192,7 @@ final class Recorder: Sendable {
         guard error.code != .shutDown else { return }
         counters.add(to: .storageFailures)
         history?.note(.refused, error.word, key: key)
-        events.post(CacheEvent(key: key, .storageFailed(error)))
+        events.post(MediaCache.Event(key: key, .storageFailed(error)))
         logger.warning(
             "not stored",
             metadata: [
@@ -203,29 +203,29 @@ final class Recorder: Sendable {
     }
 
     func didRemove(_ key: CacheKey) {
-        events.post(CacheEvent(key: key, .removed))
+        events.post(MediaCache.Event(key: key, .removed))
         logger.debug("entry removed", metadata: [LogKeys.key: "\(key.redacted)"])
     }
 
     func didRemoveAll() {
-        events.post(CacheEvent(key: nil, .removed))
+        events.post(MediaCache.Event(key: nil, .removed))
     }
 
     /// The disk does not give the record of an entry, which is left out of a list.
     func didFailToList(_ error: CacheError) {
         counters.add(to: .storageFailures)
-        events.post(CacheEvent(key: nil, .storageFailed(error)))
+        events.post(MediaCache.Event(key: nil, .storageFailed(error)))
         logger.error("an entry is not listed", metadata: [LogKeys.error: "\(error)"])
     }
 
     func didFailToOpen(_ error: CacheError) {
         counters.add(to: .storageFailures)
-        events.post(CacheEvent(key: nil, .storageFailed(error)))
+        events.post(MediaCache.Event(key: nil, .storageFailed(error)))
         logger.warning("the disk tier is not in use", metadata: [LogKeys.error: "\(error)"])
     }
 }
 
-extension CacheEvent.MissReason {
+extension MediaCache.Event.MissReason {
     fileprivate var counter: StatisticsCounters.Counter {
         switch self {
         case .absent: .missesAbsent

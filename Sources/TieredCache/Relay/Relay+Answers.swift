@@ -57,7 +57,7 @@ extension Relay {
         )
     }
 
-    /// `only-if-cached`, and nothing held that may be used (RFC 9111 §5.2.1.7).
+    /// `only-if-cached`, and nothing stored that may be used (RFC 9111 §5.2.1.7).
     func gatewayTimeout(_ reason: ReuseDecision.Reason?) -> RelayResponse {
         let why: CacheStatus.ForwardReason =
             reason == nil ? .uriMiss : reason == .varyMiss ? .varyMiss : .stale
@@ -74,13 +74,13 @@ extension Relay {
     // MARK: HEAD
 
     /// What the answer to a HEAD tells about the stored answer to GET (RFC 9111 §4.3.5).
-    func freshen(_ held: HeldResponse, byHead answer: StoredResponse) async {
-        guard answer.status == 200, held.head.status == 200 else { return }
+    func freshen(_ stored: StoredEntry, byHead answer: StoredResponse) async {
+        guard answer.status == 200, stored.head.status == 200 else { return }
         let identifies = Freshening.identifies(
             head: answer.fields,
-            storedFields: held.head.fields
+            storedFields: stored.head.fields
         )
-        var head = held.head
+        var head = stored.head
         if identifies {
             head = head.freshened(
                 by: answer.fields,
@@ -92,7 +92,7 @@ extension Relay {
         } else {
             head.flags.insert(.invalidated)
         }
-        await responder.storage.replaceHead(of: held, by: head)
+        await responder.storage.replaceHead(of: stored, by: head)
     }
 }
 

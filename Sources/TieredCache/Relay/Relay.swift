@@ -9,8 +9,8 @@ struct Relay: Sendable {
     let responder: Responder
     let request: RelayRequest
 
-    /// What ends at this hop is taken away first, so that whatever is decided, stored or matched from
-    /// here on is what the origin sees.
+    /// What ends at this hop is taken away first, so that whatever is decided, stored or matched
+    /// from here on is what the origin sees.
     init(_ asked: RelayRequest, _ responder: Responder) {
         var request = asked
         request.fields = StoredFields.endToEnd(asked.fields)
@@ -21,7 +21,7 @@ struct Relay: Sendable {
     var recorder: Recorder { responder.recorder }
     var time: any TimeSource { responder.time }
 
-    /// Answers from what is held, else with what the origin answers.
+    /// Answers from what is stored, else with what the origin answers.
     func response() async throws(CacheError) -> RelayResponse {
         guard request.method == .get || request.method == .head else {
             return try await forward(CacheStatus.ForwardReason.method)
@@ -30,18 +30,18 @@ struct Relay: Sendable {
         // not for others, and theirs is not for it.
         guard request.body == nil else { return try await forward(.bypass) }
         let lookup = responder.lookup(request.lookedUp)
-        let held = try await lookup.held()
-        if let part = try await lookup.part(insteadOf: held) { return relayed(part) }
-        guard let held else {
+        let stored = try await lookup.storedEntry()
+        if let part = try await lookup.part(insteadOf: stored) { return relayed(part) }
+        guard let stored else {
             recorder.didMiss(lookup.request.key, .absent)
             return try await forward(.uriMiss)
         }
-        let decision = lookup.decision(about: held)
+        let decision = lookup.decision(about: stored)
         switch decision.action {
         case .use, .useAndRevalidate:
-            return try await reuse(held, decision)
+            return try await reuse(stored, decision)
         case .validate:
-            return try await validate(held, decision)
+            return try await validate(stored, decision)
         case .forward:
             recorder.didMiss(
                 lookup.request.key,
@@ -56,71 +56,72 @@ struct Relay: Sendable {
         }
     }
 
-    // MARK: From what is held
+    // MARK: From what is stored
 
     private func reuse(
-        _ held: HeldResponse,
+        _ stored: StoredEntry,
         _ decision: ReuseDecision
     ) async throws(CacheError) -> RelayResponse {
-        let answer = answer(from: held.head, completeLength: held.completeLength)
+        let answer = answer(from: stored.head, completeLength: stored.completeLength)
         if case .forOrigin = answer { return try await forward(.request) }
         let asked = request.asking(for: answer)
-        let wanted = try WantedRange.resolve(asked, completeLength: held.completeLength)
+        let wanted = try WantedRange.resolve(asked, completeLength: stored.completeLength)
         guard let wanted,
-            request.method == .head || answer.hasNoContent || held.holds(wanted)
-                || held.head.validator != nil && !request.isOnlyIfCached
+            request.method == .head || answer.hasNoContent || stored.contains(wanted)
+                || stored.head.validator != nil && !request.isOnlyIfCached
         else {
             recorder.didMiss(asked.key, .partial)
             return try await forward(.partial)
         }
-        if decision.action == .useAndRevalidate { responder.revalidateInBackground(asked, held) }
+        if decision.action == .useAndRevalidate { responder.revalidateInBackground(asked, stored) }
         guard request.method == .get, !answer.hasNoContent else {
-            recorder.didHit(asked.key, held.tier, decision, bytes: 0)
-            return relayed(held, decision, answer)
+            recorder.didHit(asked.key, stored.tier, decision, bytes: 0)
+            return relayed(stored, decision, answer)
         }
-        return relayed(try await responder.response(from: held, wanted, decision, asked), answer)
+        return relayed(try await responder.response(from: stored, wanted, decision, asked), answer)
     }
 
     /// A stored head whose body the client does not get: 304, 416, or the answer to HEAD.
     private func relayed(
-        _ held: HeldResponse,
+        _ stored: StoredEntry,
         _ decision: ReuseDecision,
         _ answer: StoredAnswer
     ) -> RelayResponse {
         relayed(
-            status: HTTPResponse.Status(code: held.head.status),
-            fields: held.head.fieldsForReuse(now: time.wallTime()),
-            .hit(timeToLive: decision.timeToLive, detail: held.tier.rawValue),
-            completeLength: held.completeLength,
+            status: HTTPResponse.Status(code: stored.head.status),
+            fields: stored.head.fieldsForReuse(now: time.wallTime()),
+            .hit(timeToLive: decision.timeToLive, detail: stored.tier.rawValue),
+            completeLength: stored.completeLength,
             body: MemoryBody(Data()),
             answer
         )
     }
 
     /// Bytes of a part that nothing may be joined to, or all of it as it came.
-    private func relayed(_ part: HeldPart) -> RelayResponse {
+    private func relayed(_ part: StoredPart) -> RelayResponse {
         let answer = part.bytes.map(StoredAnswer.partial) ?? .whole
         return relayed(responder.response(from: part, request.lookedUp), answer)
     }
 
     private func validate(
-        _ held: HeldResponse,
+        _ stored: StoredEntry,
         _ decision: ReuseDecision
     ) async throws(CacheError) -> RelayResponse {
-        guard request.method == .get, held.head.status == 200 || held.head.facts.hasValidator else {
-            // The answer to HEAD tells about what is held (RFC 9111 §4.3.5).
+        guard request.method == .get, stored.head.status == 200 || stored.head.facts.hasValidator
+        else {
+            // The answer to HEAD tells about what is stored (RFC 9111 §4.3.5).
             var remainder = Remainder(
                 task: .fetch,
                 reason: decision.forwardReason ?? .stale,
-                held: held
+                stored: stored
             )
             remainder.staleOnError = decision.staleOnError
             return try await forward(remainder)
         }
-        let answer = answer(from: held.head, completeLength: held.completeLength)
+        let answer = answer(from: stored.head, completeLength: stored.completeLength)
         guard answer != .forOrigin else { return try await forward(.request) }
         let asked = request.asking(for: answer)
-        let remainder = try responder.lookup(asked).remainder(validating: held, decision)
+        let remainder = try responder.lookup(asked).remainder(validating: stored, decision)
         return try await fetch(asked, remainder)
     }
 
@@ -128,7 +129,7 @@ struct Relay: Sendable {
 
     private func forward(
         _ reason: CacheStatus.ForwardReason,
-        _ variants: [HeldResponse] = []
+        _ variants: [StoredEntry] = []
     ) async throws(CacheError) -> RelayResponse {
         try await forward(Remainder(task: .fetch, reason: reason, variants: variants))
     }
@@ -151,12 +152,12 @@ struct Relay: Sendable {
             error.cacheStatus = .forwarded(remainder.reason)
             throw error
         }
-        if request.method == .head, let held = remainder.held {
-            await freshen(held, byHead: response.head)
+        if request.method == .head, let stored = remainder.stored {
+            await freshen(stored, byHead: response.head)
         }
-        let wasHeld = response.headSource != .origin
-        guard wasHeld || asked.range != nil else { return relayed(response, .whole) }
-        return relayed(response, storedAnswer(response, asked, wasHeld: wasHeld))
+        let wasStored = response.headSource != .origin
+        guard wasStored || asked.range != nil else { return relayed(response, .whole) }
+        return relayed(response, storedAnswer(response, asked, wasStored: wasStored))
     }
 
     /// What a stored representation has for the client.
@@ -173,9 +174,9 @@ struct Relay: Sendable {
     private func storedAnswer(
         _ response: CacheResponse,
         _ asked: CacheRequest,
-        wasHeld: Bool
+        wasStored: Bool
     ) -> StoredAnswer {
-        if wasHeld {
+        if wasStored {
             let answer = answer(from: response.head, completeLength: response.completeLength)
             guard case .partial = answer else { return answer }
         }
@@ -209,8 +210,8 @@ extension RelayRequest {
 
     /// The request as it goes to the origin.
     ///
-    /// A plain range is asked for in whole blocks, which can be held and joined. Any other one, and
-    /// any condition, is the client's and goes as it is.
+    /// A plain range is asked for in whole blocks, which can be stored and joined. Any other one,
+    /// and any condition, is the client's and goes as it is.
     fileprivate var forwarded: CacheRequest {
         var request = CacheRequest(target, key: nil, method: method)
         request.fields = fields

@@ -1,6 +1,6 @@
 /// The delivered body bytes by where they came from.
 struct ByteCounts: Sendable {
-    /// Delivered bytes that were held when the reader reached them.
+    /// Delivered bytes that were stored when the reader reached them.
     private(set) var fromCache: Int64 = 0
     /// Delivered bytes that had to be fetched.
     private(set) var fromOrigin: Int64 = 0

@@ -3,7 +3,7 @@
 public enum ByteSource: String, Hashable, Sendable, CaseIterable {
     /// They were in the memory tier.
     case memory
-    /// They were held on disk.
+    /// They were stored on disk.
     case disk
     /// They had to be fetched.
     case network

@@ -28,8 +28,8 @@ extension CacheRequest {
         return field.name != .acceptEncoding || field.value.lowercased() != "identity"
     }
 
-    /// Whether another client has put a condition or a range into the request, on which an error may
-    /// depend.
+    /// Whether another client has put a condition or a range into the request, on which an error
+    /// may depend.
     var isSelective: Bool {
         relay != nil && (range != nil || fields.contains(.range) || fields.hasPrecondition)
     }

@@ -72,7 +72,8 @@ public struct CacheRequest: Sendable {
     public var metered = MeteredPolicy.allowed
     /// Whether its ranges are some of several that fetch one body at the same time.
     var isSegment = false
-    // Not observed properties: an initializer in an extension would set them without their observers.
+    // Not observed properties: an initializer in an extension would set them without their
+    // observers.
     private var ownFields: HTTPFields = [:]
     private var ownPolicy = CachePolicy.protocolDefault
     private var ownRange: ByteRangeSpec?

@@ -6,9 +6,9 @@ public enum ResponseSource: String, Hashable, Sendable, CaseIterable {
     case disk
     /// At least one body byte from the origin.
     case origin
-    /// Held bytes that the origin has just confirmed (304, RFC 9111 §4.3.3).
+    /// Stored bytes that the origin has just confirmed (304, RFC 9111 §4.3.3).
     case revalidated
-    /// Held bytes that are no longer fresh, served because the origin could not be asked
+    /// Stored bytes that are no longer fresh, served because the origin could not be asked
     /// (RFC 9111 §4.2.4) or because it allows that (RFC 5861).
     case stale
 }

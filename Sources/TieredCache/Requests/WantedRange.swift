@@ -13,8 +13,8 @@ struct WantedRange: Hashable, Sendable {
     /// How many bytes there are, as far as the end is known.
     var count: Int { Int((end ?? start) - start) }
 
-    /// What was asked for, as far as that can be told; nil where not one byte of it exists, and for the last
-    /// bytes of something of unknown length.
+    /// What was asked for, as far as that can be told; nil where not one byte of it exists, and for
+    /// the last bytes of something of unknown length.
     init?(_ spec: ByteRangeSpec?, completeLength: Int64?) {
         switch (spec, completeLength) {
         case (nil, _):

@@ -4,8 +4,8 @@ import HTTPCaching
 // What a request is answered with once the origin was asked.
 extension Fetch {
     func storingAnswer(
-        _ flight: Flight,
-        _ generation: Fill.Generation
+        _ transfer: Transfer,
+        _ generation: SharedTransfers.Generation
     ) async throws(CacheError) -> CacheResponse {
         let entry = generation.entry
         let wanted = try WantedRange.resolve(
@@ -14,55 +14,55 @@ extension Fetch {
             completeLength: entry.completeLength
         )
         guard let wanted else { throw lengthUnknown }
-        let filler = Filler(
+        let fetcher = GapFetcher(
             transfers: transfers,
-            fill: flight.fill,
+            shared: transfer.shared,
             request: request,
             head: generation.head
         )
-        // What was held is the cache's only if it is of the representation that the origin has.
-        let heldBefore = flight.base === entry ? flight.heldBefore : ByteRangeSet()
+        // What was stored is the cache's only if it is of the representation that the origin has.
+        let storedBefore = transfer.base === entry ? transfer.storedBefore : ByteRangeSet()
         let opening = EntryOpening(
             entry: entry,
             storage: responder.storage,
-            filler: filler,
-            flight: isNear(flight, wanted, generation) ? flight.subscription : nil,
-            heldBefore: heldBefore
+            fetcher: fetcher,
+            transfer: isNear(transfer, wanted, generation) ? transfer.subscription : nil,
+            storedBefore: storedBefore
         )
         // What must not be stored is for the client alone whose request began the exchange.
-        let isOwn = heldBefore.isEmpty && flight.subscription.isFirst
+        let isOwn = storedBefore.isEmpty && transfer.subscription.isFirst
         let head = isOwn ? generation.received ?? generation.head : generation.head
         var content = try responder.content(opening, head, wanted, request)
         let status = CacheStatus.forwarded(
             remainder.reason,
-            isStored: entry.isFillable,
-            isCollapsed: !flight.subscription.isFirst
+            isStored: entry.isWritable,
+            isCollapsed: !transfer.subscription.isFirst
         )
-        content.trouble = await responder.storage.keepPin(entry, request)
+        content.storageError = await responder.storage.keepPin(entry, request)
         return responses.response(
             to: request,
             content,
-            as: heldBefore.isEmpty ? .origin : .revalidated,
+            as: storedBefore.isEmpty ? .origin : .revalidated,
             status
         )
     }
 
-    /// Whether to wait for a flight to come to the bytes wanted, rather than to ask for them.
+    /// Whether to wait for a transfer to come to the bytes wanted, rather than to ask for them.
     ///
-    /// A flight that was to bring a part may turn out to bring all, from the first byte on.
+    /// A transfer that was to bring a part may turn out to bring all, from the first byte on.
     private func isNear(
-        _ flight: Flight,
+        _ transfer: Transfer,
         _ wanted: WantedRange,
-        _ generation: Fill.Generation
+        _ generation: SharedTransfers.Generation
     ) -> Bool {
         let head = generation.head
         if head.validator == nil || head.flags.contains(.withoutRanges) { return true }
-        let held = generation.entry.heldRanges.ranges.last?.upperBound ?? flight.start
-        return wanted.start - max(held, flight.start) <= Filler.worthWaiting
+        let stored = generation.entry.storedRanges.ranges.last?.upperBound ?? transfer.start
+        return wanted.start - max(stored, transfer.start) <= GapFetcher.worthWaiting
     }
 
     func passingAnswer(
-        _ flight: Flight,
+        _ transfer: Transfer,
         _ head: StoredResponse,
         _ channel: PassThroughChannel,
         _ reason: NotStored,
@@ -72,7 +72,7 @@ extension Fetch {
         let body = PassThroughReader(
             channel,
             range: wanted.bytes,
-            subscription: flight.subscription
+            subscription: transfer.subscription
         )
         let content = ResponseContent(
             head: head,
@@ -88,55 +88,55 @@ extension Fetch {
         return responses.response(to: request, content, as: .origin, status, notStored: reason)
     }
 
-    /// A 304: what is held is delivered; nil where a reader would not come to its end with it.
+    /// A 304: what is stored is delivered; nil where a reader would not come to its end with it.
     func confirmedAnswer(
-        _ held: HeldResponse,
+        _ stored: StoredEntry,
         _ head: StoredResponse
     ) async throws(CacheError) -> CacheResponse? {
-        let isStored = held.diskEntry.map(\.isFillable) ?? true
+        let isStored = stored.diskEntry.map(\.isWritable) ?? true
         let status = CacheStatus.forwarded(remainder.reason, status: 304, isStored: isStored)
-        guard request.endsInMiddle(of: held), case .disk(let entry) = held.body,
-            let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
-        else { return try await heldAnswer(held, head, .revalidated, status) }
+        guard request.endsInMiddle(of: stored), case .disk(let entry) = stored.body,
+            let wanted = try WantedRange.resolve(request, completeLength: stored.completeLength)
+        else { return try await storedResponse(stored, head, .revalidated, status) }
         // Another reader's transfer may be about to bring the rest.
-        if let flight = transfers.flightUnderWay(for: request, entry, wanted) {
-            let confirmed = HeldResponse(head: head, entry: entry)
+        if let transfer = transfers.transferUnderWay(for: request, entry, wanted) {
+            let confirmed = StoredEntry(head: head, entry: entry)
             return try await responder.response(
                 from: confirmed,
                 entry,
                 wanted,
-                sharing: flight,
+                sharing: transfer,
                 request,
                 status
             )
         }
         // Or it has brought it between the two looks.
-        guard !request.endsInMiddle(of: held) else { return nil }
-        return try await heldAnswer(held, head, .revalidated, status)
+        guard !request.endsInMiddle(of: stored) else { return nil }
+        return try await storedResponse(stored, head, .revalidated, status)
     }
 
-    private func heldAnswer(
-        _ held: HeldResponse,
+    private func storedResponse(
+        _ stored: StoredEntry,
         _ head: StoredResponse,
         _ source: ResponseSource,
         _ status: CacheStatus
     ) async throws(CacheError) -> CacheResponse {
-        let wanted = try WantedRange.resolve(request, completeLength: held.completeLength)
+        let wanted = try WantedRange.resolve(request, completeLength: stored.completeLength)
         guard let wanted else { throw lengthUnknown }
-        let content = try await responder.content(of: held, head, wanted, request)
-        responder.recorder.didRead(Int64(content.counted), from: held.tier)
+        let content = try await responder.content(of: stored, head, wanted, request)
+        responder.recorder.didRead(Int64(content.counted), from: stored.tier)
         return responses.response(to: request, content, as: source, status)
     }
 
     // MARK: When the origin fails
 
-    /// An error status; a held response may stand in for it (RFC 5861 §4).
+    /// An error status; a stored response may stand in for it (RFC 5861 §4).
     func unsuccessfulAnswer(
         _ head: StoredResponse,
         _ remainder: Remainder,
         isStored: Bool
     ) throws(CacheError) -> CacheResponse {
-        if StatusCode.isStaleIfErrorStatus(head.status), remainder.held != nil,
+        if StatusCode.isStaleIfErrorStatus(head.status), remainder.stored != nil,
             remainder.staleOnError == .error || request.relay != nil
         {
             throw CacheError.status(head.status, for: request.target)
@@ -151,9 +151,9 @@ extension Fetch {
         return responses.response(to: request, content, as: .origin, status, isStored: isStored)
     }
 
-    /// What is held, marked as stale, if the rules allow it for this failure.
+    /// What is stored, marked as stale, if the rules allow it for this failure.
     func staleAnswer(after error: CacheError) async throws(CacheError) -> CacheResponse? {
-        guard let held = remainder.held, remainder.staleOnError != .never else { return nil }
+        guard let stored = remainder.stored, remainder.staleOnError != .never else { return nil }
         switch error.code {
         case _ where error.isWithoutAnswer: break
         case .httpStatus where remainder.staleOnError == .error: break
@@ -161,10 +161,10 @@ extension Fetch {
         where request.relay != nil && remainder.mayReplaceError(responder.judge.rules): break
         default: return nil
         }
-        responder.recorder.didServeStale(request.key, from: held.tier)
-        return try await heldAnswer(
-            held,
-            held.head,
+        responder.recorder.didServeStale(request.key, from: stored.tier)
+        return try await storedResponse(
+            stored,
+            stored.head,
             .stale,
             .forwarded(remainder.reason, status: error.status, detail: "stale")
         )

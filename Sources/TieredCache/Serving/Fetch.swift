@@ -40,42 +40,42 @@ struct Fetch: Sendable {
     private func originResponse(
         _ operation: OperationContext
     ) async throws(CacheError) -> CacheResponse {
-        let fill = transfers.fill(for: request)
+        let shared = transfers.shared(for: request)
         var remainder = remainder
         var asked = request
         var isAlone =
             request.policy == .reload || !request.isCacheable || request.relay?.upload != nil
-        // Further rounds follow where the flight's answer was for somebody else, or a 304 was about
-        // something that is not held.
+        // Further rounds follow where the transfer's answer was for somebody else, or a 304 was
+        // about something that is not stored.
         for _ in 0..<3 {
-            let flight = startFlight(fill, asked, remainder, isAlone: isAlone)
-            operation.forwardPriority(to: flight.subscription)
-            switch try await answer(of: flight.subscription, fill) {
+            let transfer = startTransfer(shared, asked, remainder, isAlone: isAlone)
+            operation.forwardPriority(to: transfer.subscription)
+            switch try await answer(of: transfer.subscription, shared) {
             case .storing(let generation):
-                guard mayShare(flight, generation) else {
+                guard mayShare(transfer, generation) else {
                     isAlone = true
                     continue
                 }
-                return try await storingAnswer(flight, generation)
+                return try await storingAnswer(transfer, generation)
             case .passing(let head, let channel, let reason):
                 let wanted = try wantedRange(head, channel)
                 if channel.brings(wanted), channel.claim() {
-                    return try passingAnswer(flight, head, channel, reason, wanted)
+                    return try passingAnswer(transfer, head, channel, reason, wanted)
                 }
                 isAlone = true
                 // Of a suffix it is known by now where it begins.
                 if let end = wanted.end { asked.range = .bounded(wanted.start..<end) }
             case .notModified(let confirmation):
-                if let confirmation, let held = remainder.held(confirmedBy: confirmation),
-                    let answer = try await confirmedAnswer(held, confirmation.freshened)
+                if let confirmation, let stored = remainder.entry(confirmedBy: confirmation),
+                    let answer = try await confirmedAnswer(stored, confirmation.freshened)
                 {
                     return answer
                 }
-                // The flight is about what another request holds, and may be there still.
-                if !flight.subscription.isFirst { isAlone = true }
+                // The transfer is about what another request holds, and may be there still.
+                if !transfer.subscription.isFirst { isAlone = true }
                 remainder.task = .fetch
                 remainder.variants = []
-                if case .disk(let entry) = remainder.held?.body { remainder.lacking = entry }
+                if case .disk(let entry) = remainder.stored?.body { remainder.lacking = entry }
             case .unsuccessful where request.relay != nil && remainder.isCompletion:
                 // The client is to have the answer as it is, with its body.
                 remainder = Remainder(task: .fetch, reason: remainder.reason)
@@ -89,10 +89,10 @@ struct Fetch: Sendable {
         )
     }
 
-    /// Whether the answer to one client may be given to another that has asked meanwhile: where it could
-    /// be used again at once (RFC 9111 §4).
-    private func mayShare(_ flight: Flight, _ generation: Fill.Generation) -> Bool {
-        guard request.relay != nil, flight.base == nil, !flight.subscription.isFirst else {
+    /// Whether the answer to one client may be given to another that has asked meanwhile: where it
+    /// could be used again at once (RFC 9111 §4).
+    private func mayShare(_ transfer: Transfer, _ generation: SharedTransfers.Generation) -> Bool {
+        guard request.relay != nil, transfer.base == nil, !transfer.subscription.isFirst else {
             return true
         }
         return responder.judge.decision(about: generation.head, for: request).isUse
@@ -116,33 +116,33 @@ struct Fetch: Sendable {
 
     // MARK: Starting
 
-    /// A flight, and what was held before it began.
-    struct Flight {
+    /// A transfer, and what was stored before it began.
+    struct Transfer {
         let subscription: Subscription
-        let fill: Fill
-        /// The first byte that the flight was asked for.
+        let shared: SharedTransfers
+        /// The first byte that the transfer was asked for.
         let start: Int64
-        /// What the flight was to complete.
+        /// What the transfer was to complete.
         var base: DiskEntry?
-        var heldBefore = ByteRangeSet()
+        var storedBefore = ByteRangeSet()
     }
 
-    private func startFlight(
-        _ fill: Fill,
+    private func startTransfer(
+        _ shared: SharedTransfers,
         _ request: CacheRequest,
         _ remainder: Remainder,
         isAlone: Bool
-    ) -> Flight {
-        if case .complete = remainder.task, let held = remainder.held,
-            case .disk(let entry) = held.body,
-            let flight = completeFlight(fill, request, held, entry)
+    ) -> Transfer {
+        if case .complete = remainder.task, let stored = remainder.stored,
+            case .disk(let entry) = stored.body,
+            let transfer = completeTransfer(shared, request, stored, entry)
         {
-            return flight
+            return transfer
         }
-        var plan = transfers.origins.plan(request, range: FirstRange.ofFlight(for: request.range))
-        var held: HeldResponse?
-        if case .validate = remainder.task, let found = remainder.held {
-            held = found
+        var plan = transfers.origins.plan(request, range: FirstRange.ofTransfer(for: request.range))
+        var stored: StoredEntry?
+        if case .validate = remainder.task, let found = remainder.stored {
+            stored = found
             plan.conditionalFields = ConditionalRequest.fields(validating: found.head.fields)
             plan.range = 0..<Int64.max
         }
@@ -156,61 +156,66 @@ struct Fetch: Sendable {
         var operation = DownloadOperation(
             storage: responder.storage,
             origins: transfers.origins,
-            fill: fill,
-            group: isAlone ? transfers.soleGroup(fill.group) : fill.group,
+            shared: shared,
+            group: isAlone ? transfers.soleGroup(shared.group) : shared.group,
             request: request,
             plan: plan,
             base: nil,
-            held: held
+            stored: stored
         )
         operation.variants = remainder.variants
         operation.isAfterMiss =
             !isAlone && (remainder.reason == .uriMiss || remainder.lacking != nil)
         operation.lacking = remainder.lacking?.generation
         let subscription = transfers.join(operation, at: plan.range.lowerBound)
-        return Flight(subscription: subscription, fill: fill, start: plan.range.lowerBound)
+        return Transfer(subscription: subscription, shared: shared, start: plan.range.lowerBound)
     }
 
-    /// A flight for the first gap of a part that is no longer fresh.
-    private func completeFlight(
-        _ fill: Fill,
+    /// A transfer for the first gap of a part that is no longer fresh.
+    private func completeTransfer(
+        _ shared: SharedTransfers,
         _ request: CacheRequest,
-        _ held: HeldResponse,
+        _ stored: StoredEntry,
         _ entry: DiskEntry
-    ) -> Flight? {
+    ) -> Transfer? {
         guard let wanted = WantedRange(request.range, completeLength: entry.completeLength)?.bytes,
             let gap = entry.nextGap(in: wanted)
         else { return nil }
-        let filler = Filler(transfers: transfers, fill: fill, request: request, head: held.head)
-        let heldBefore = entry.heldRanges
-        // The unsealed end of a flight counts: that flight is the one to join.
-        let unread = heldBefore.gaps(in: wanted).ranges.first
+        let fetcher = GapFetcher(
+            transfers: transfers,
+            shared: shared,
+            request: request,
+            head: stored.head
+        )
+        let storedBefore = entry.storedRanges
+        // The unsealed end of a transfer counts: that transfer is the one to join.
+        let unread = storedBefore.gaps(in: wanted).ranges.first
         let position = unread?.lowerBound ?? max(gap.lowerBound, wanted.lowerBound)
-        let subscription = filler.join(
+        let subscription = fetcher.join(
             entry,
             at: position,
             limit: wanted.upperBound,
-            validating: held
+            validating: stored
         )
-        return Flight(
+        return Transfer(
             subscription: subscription,
-            fill: fill,
+            shared: shared,
             start: position,
             base: entry,
-            heldBefore: heldBefore
+            storedBefore: storedBefore
         )
     }
 
     // MARK: Waiting
 
-    /// Waits for what the flight's head means.
+    /// Waits for what the transfer's head means.
     private func answer(
         of subscription: Subscription,
-        _ fill: Fill
-    ) async throws(CacheError) -> Fill.Answer {
+        _ shared: SharedTransfers
+    ) async throws(CacheError) -> SharedTransfers.Outcome {
         while true {
-            let seen = fill.signal.version
-            // In this order: a flight that ends between the two has answered before.
+            let seen = shared.signal.version
+            // In this order: a transfer that ends between the two has answered before.
             let outcome = subscription.outcome
             if let answer = subscription.report?.answer { return answer }
             if let outcome {
@@ -220,7 +225,7 @@ struct Fetch: Sendable {
             guard !Task.isCancelled else {
                 throw CacheError(.cancelled, "the request was cancelled")
             }
-            await fill.signal.wait(after: seen)
+            await shared.signal.wait(after: seen)
         }
     }
 }

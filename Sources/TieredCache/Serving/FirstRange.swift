@@ -8,7 +8,7 @@ enum FirstRange {
     ///   - offset: where it begins.
     ///   - end: where the bytes end that it is certain to read; nil if it has not said.
     /// - Returns: the bytes.
-    static func ofReader(at offset: Int64, certainTo end: Int64?) -> Range<Int64> {
+    static func ofReader(at offset: Int64, expectedEnd end: Int64?) -> Range<Int64> {
         let options = ReadAheadPlanner.Options()
         let least = max(options.head - offset, options.minimum)
         let size = end.map { min(max(offset + 1, $0) - offset, options.maximumRequest) } ?? least
@@ -18,15 +18,15 @@ enum FirstRange {
     /// The same for what a request names; nil for the last bytes of something of unknown length.
     static func ofReader(for spec: ByteRangeSpec?) -> Range<Int64>? {
         switch spec {
-        case nil: ofReader(at: 0, certainTo: nil)
-        case .openEnded(let start): ofReader(at: start, certainTo: nil)
-        case .bounded(let range): ofReader(at: range.lowerBound, certainTo: range.upperBound)
+        case nil: ofReader(at: 0, expectedEnd: nil)
+        case .openEnded(let start): ofReader(at: start, expectedEnd: nil)
+        case .bounded(let range): ofReader(at: range.lowerBound, expectedEnd: range.upperBound)
         case .suffix: nil
         }
     }
 
-    /// What a flight asks the origin for: whole blocks, because only they can be held.
-    static func ofFlight(for spec: ByteRangeSpec?) -> Range<Int64> {
+    /// What a transfer asks the origin for: whole blocks, because only they can be stored.
+    static func ofTransfer(for spec: ByteRangeSpec?) -> Range<Int64> {
         let blockSize = BlockTable.blockSize
         switch spec {
         case nil:

@@ -2,20 +2,20 @@ package import FoundationEssentials
 package import HTTPCaching
 package import HTTPTypes
 
-/// What a request is answered with by what is held, on the thread that asks.
+/// What a request is answered with by what is stored, on the thread that asks.
 package struct ImmediateHit: Sendable {
     /// The head; see ``fields``.
     package let head: HitHead
-    /// The bytes wanted, all of which are held.
+    /// The bytes wanted, all of which are stored.
     package let range: Range<Int64>
     /// The length of the whole representation.
     package let completeLength: Int64
     /// What the cache did.
     package let cacheStatus: CacheStatus
     /// Which tier answered.
-    package let tier: CacheEvent.Tier
+    package let tier: MediaCache.Event.Tier
     /// Where the bytes are.
-    package let bytes: HeldBytes
+    package let bytes: StoredBytes
 
     /// The status of the representation.
     package var status: Int { head.stored.status }
@@ -27,8 +27,8 @@ package struct ImmediateHit: Sendable {
     package func fields(now: WallTime) -> HTTPFields { head.stored.fieldsForReuse(now: now) }
 }
 
-/// Bytes that are held, to be read without waiting.
-package enum HeldBytes: Sendable {
+/// Bytes that are stored, to be read without waiting.
+package enum StoredBytes: Sendable {
     case memory(Data)
     case disk(DiskEntry)
 
@@ -37,7 +37,7 @@ package enum HeldBytes: Sendable {
     /// - Parameters:
     ///   - offset: where in the body.
     ///   - buffer: where they go; its size is the most that is copied.
-    /// - Returns: how many; 0 where the disk would be needed, or a byte is not held any more.
+    /// - Returns: how many; 0 where the disk would be needed, or a byte is not stored any more.
     package func copy(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         switch self {
         case .memory(let data):
@@ -55,8 +55,8 @@ package enum HeldBytes: Sendable {
     }
 
     /// Lends bytes to be sent from a file; nil where they are to be copied.
-    package func lend(_ range: Range<Int64>) -> LentBytes? {
+    package func lease(_ range: Range<Int64>) -> LeasedBytes? {
         guard case .disk(let entry) = self else { return nil }
-        return entry.lend(range)
+        return entry.lease(range)
     }
 }

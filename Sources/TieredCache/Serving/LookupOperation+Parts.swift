@@ -2,55 +2,55 @@ import HTTPCaching
 import HTTPTypes
 
 /// A part by itself that answers a request.
-struct HeldPart: Sendable {
+struct StoredPart: Sendable {
     let head: StoredResponse
     let entry: DiskEntry
-    let content: LonePart
+    let content: StandalonePart
     /// The bytes of the representation that answer; nil where the whole 206 does, as it came.
     let bytes: Range<Int64>?
     let decision: ReuseDecision
 
     /// Whether it was made after another one, as far as the origin says.
-    func isNewer(_ other: HeldPart) -> Bool {
+    func isNewer(_ other: StoredPart) -> Bool {
         (head.facts.date, head.responseTime) > (other.head.facts.date, other.head.responseTime)
     }
 }
 
 extension LookupOperation {
-    /// A part by itself that has all that is wanted and may be used, where what is held has not.
-    func part(insteadOf held: HeldResponse?) async throws(CacheError) -> HeldPart? {
+    /// A part by itself that has all that is wanted and may be used, where what is stored has not.
+    func part(insteadOf stored: StoredEntry?) async throws(CacheError) -> StoredPart? {
         guard request.method == .get, request.isCacheable, !request.isPinned,
             !request.isPrefetch, let wanted = request.wantedOfPart
         else { return nil }
         // What can be completed is: no need to look for parts.
-        if let held, held.head.validator != nil { return nil }
-        var newest: HeldPart?
+        if let stored, stored.head.validator != nil { return nil }
+        var newest: StoredPart?
         for key in request.key.parts {
             guard let entry = try await storage.entry(for: key, isUse: false),
                 let part = part(entry, wanted), newest.map(part.isNewer) ?? true
             else { continue }
             newest = part
         }
-        guard let newest, !isBetter(held, than: newest) else { return nil }
+        guard let newest, !isBetter(stored, than: newest) else { return nil }
         // For the order of use.
         _ = try await storage.entry(for: newest.entry.key, isUse: true)
         return newest
     }
 
-    /// Whether what is held under the key itself, and cannot be completed, is to answer.
-    private func isBetter(_ held: HeldResponse?, than part: HeldPart) -> Bool {
-        guard let held else { return false }
+    /// Whether what is stored under the key itself, and cannot be completed, is to answer.
+    private func isBetter(_ stored: StoredEntry?, than part: StoredPart) -> Bool {
+        guard let stored else { return false }
         // Of several the most recent counts (RFC 9111 §4).
-        guard held.head.responseTime <= part.head.responseTime else { return true }
-        let bytes = part.bytes ?? 0..<(held.completeLength ?? .max)
-        return held.holds(WantedRange(bytes))
+        guard stored.head.responseTime <= part.head.responseTime else { return true }
+        let bytes = part.bytes ?? 0..<(stored.completeLength ?? .max)
+        return stored.contains(WantedRange(bytes))
     }
 
-    private func part(_ entry: DiskEntry, _ wanted: CacheRequest.WantedOfPart) -> HeldPart? {
+    private func part(_ entry: DiskEntry, _ wanted: CacheRequest.WantedOfPart) -> StoredPart? {
         guard let length = entry.completeLength,
             let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request)
         else { return nil }
-        let content = LonePart(fields: head.fields, length: length)
+        let content = StandalonePart(fields: head.fields, length: length)
         var bytes: Range<Int64>?
         if let range = content.range {
             // The unsealed end of a fill goes with it, and nothing can be fetched in its place.
@@ -64,7 +64,7 @@ extension LookupOperation {
         }
         let decision = judge.decision(about: head, for: request)
         guard decision.action == .use else { return nil }
-        return HeldPart(
+        return StoredPart(
             head: head,
             entry: entry,
             content: content,

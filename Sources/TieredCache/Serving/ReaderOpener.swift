@@ -20,13 +20,13 @@ struct ReaderOpener: Sendable {
     /// Opens a reader; what it fetches first is around `offset`.
     func reader(
         at offset: Int64 = 0,
-        certainTo end: Int64? = nil
+        expectedEnd end: Int64? = nil
     ) async throws(CacheError) -> CacheReader {
         guard (0..<ByteOffset.limit).contains(offset) else {
             throw CacheError(.invalidArgument, "cannot read at offset \(offset)")
         }
         if let response = wholeInMemory, let reader = reader(response) { return reader }
-        let opening = FirstRange.ofReader(at: offset, certainTo: end)
+        let opening = FirstRange.ofReader(at: offset, expectedEnd: end)
         do throws(CacheError) {
             let response = try await open(opening)
             if let reader = reader(response, opening) { return reader }
@@ -66,20 +66,20 @@ struct ReaderOpener: Sendable {
         _ response: CacheResponse,
         _ opening: Range<Int64> = 0..<Int64.max
     ) -> CacheReader? {
-        let medium: any ReaderMedium
+        let source: any BodyReader
         switch response.body.source.open() {
         case .anywhere(let bytes):
             guard response.range == (0, response.completeLength) else { return nil }
-            medium = bytes
+            source = bytes
         case .inOrder:
             // A part that nothing can be joined to is of no use to a reader.
             let canGoOn = response.head.validator != nil && response.completeLength != nil
             guard opening == 0..<Int64.max || canGoOn else { return nil }
-            medium = ReopeningMedium(response, request, time: responder.time) {
+            source = ReopeningReader(response, request, time: responder.time) {
                 [responder] (request) async throws(CacheError) in
                 try await responder.response(for: request)
             }
         }
-        return CacheReader(request, response, medium, options, time: responder.time)
+        return CacheReader(request, response, source, options, time: responder.time)
     }
 }

@@ -3,7 +3,7 @@ import HTTPTypes
 
 /// A request that a server expects to answer again, and the head that it was answered with last.
 ///
-/// Keeps no body and no lease: what is held is looked up each time.
+/// Keeps no body and no lease: what is stored is looked up each time.
 package final class RepeatedRequest: Sendable {
     /// What tells whether a head is still that of the entry.
     enum Origin: Equatable, Sendable {
@@ -59,7 +59,7 @@ package final class RepeatedRequest: Sendable {
     }
 }
 
-/// The head of something held: the same object as long as the head is the same.
+/// The head of something stored: the same object as long as the head is the same.
 package final class HitHead: Sendable {
     let stored: StoredResponse
     /// The number of the body on disk; nil where it is not on disk.

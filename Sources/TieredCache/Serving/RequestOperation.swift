@@ -1,7 +1,7 @@
 /// A request as something to hold: start it, change its urgency, cancel it.
 ///
 /// Runs at most once and ends exactly once. Several tasks may wait for it; it is cancelled when
-/// the last of them is. ``TieredCache/response(for:)`` is the short form. May be used from any
+/// the last of them is. ``MediaCache/response(for:)`` is the short form. May be used from any
 /// thread.
 public final class RequestOperation: Sendable {
     private let operation: CombinedOperation<CacheResponse, LookupOperation.Remainder>
@@ -33,7 +33,7 @@ public final class RequestOperation: Sendable {
     /// Starts the request if need be and waits for its answer.
     ///
     /// - Returns: the answer, the same for everybody who waits; its body is read once.
-    /// - Throws: what ``TieredCache/response(for:)`` throws.
+    /// - Throws: what ``MediaCache/response(for:)`` throws.
     public func response() async throws(CacheError) -> CacheResponse {
         try await operation.value()
     }

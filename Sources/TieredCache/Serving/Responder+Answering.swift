@@ -5,17 +5,17 @@ import HTTPCaching
 extension Responder {
     /// Answers from a tier; what is missing is fetched while the body is read.
     func response(
-        from held: HeldResponse,
+        from stored: StoredEntry,
         _ wanted: WantedRange,
         _ decision: ReuseDecision,
         _ request: CacheRequest
     ) async throws(CacheError) -> CacheResponse {
-        let isHit = held.holds(wanted)
+        let isHit = stored.contains(wanted)
         if !isHit { recorder.didMiss(request.key, .partial) }
-        let content = try await content(of: held, held.head, wanted, request)
-        let source = decision.source(of: held.tier, for: request)
-        if isHit { return responses.hit(request, content, from: held.tier, as: source, decision) }
-        let isStored = await takesBytes(held)
+        let content = try await content(of: stored, stored.head, wanted, request)
+        let source = decision.source(of: stored.tier, for: request)
+        if isHit { return responses.hit(request, content, from: stored.tier, as: source, decision) }
+        let isStored = await takesBytes(stored)
         return responses.response(
             to: request,
             content,
@@ -24,14 +24,14 @@ extension Responder {
         )
     }
 
-    /// Opens the body of what is held, with the head that goes with it.
+    /// Opens the body of what is stored, with the head that goes with it.
     func content(
-        of held: HeldResponse,
+        of stored: StoredEntry,
         _ head: StoredResponse,
         _ wanted: WantedRange,
         _ request: CacheRequest
     ) async throws(CacheError) -> ResponseContent {
-        switch held.body {
+        switch stored.body {
         case .memory(let entry): return content(of: entry, head, wanted, request)
         case .disk(let entry): return try await content(of: entry, head, wanted, request)
         }
@@ -59,29 +59,34 @@ extension Responder {
     }
 
     /// Whether what is missing of a response will be stored with it, as far as can be told before.
-    private func takesBytes(_ held: HeldResponse) async -> Bool {
-        guard let entry = held.diskEntry else { return true }
-        return await storage.io.run { entry.checkFillable() }
+    private func takesBytes(_ stored: StoredEntry) async -> Bool {
+        guard let entry = stored.diskEntry else { return true }
+        return await storage.io.run { entry.checkWritable() }
     }
 
-    /// Answers from a part that is still being fetched by somebody else's flight.
+    /// Answers from a part that is still being fetched by somebody else's transfer.
     func response(
-        from held: HeldResponse,
+        from stored: StoredEntry,
         _ entry: DiskEntry,
         _ wanted: WantedRange,
-        sharing flight: Subscription,
+        sharing transfer: Subscription,
         _ request: CacheRequest,
         _ status: CacheStatus = .forwarded(.partial, isStored: true, isCollapsed: true)
     ) async throws(CacheError) -> CacheResponse {
-        let fill = transfers.fill(for: request)
+        let shared = transfers.shared(for: request)
         let opening = EntryOpening(
             entry: entry,
             storage: storage,
-            filler: Filler(transfers: transfers, fill: fill, request: request, head: held.head),
-            flight: flight
+            fetcher: GapFetcher(
+                transfers: transfers,
+                shared: shared,
+                request: request,
+                head: stored.head
+            ),
+            transfer: transfer
         )
-        var content = try content(opening, held.head, wanted, request)
-        content.trouble = await storage.keepPin(entry, request)
+        var content = try content(opening, stored.head, wanted, request)
+        content.storageError = await storage.keepPin(entry, request)
         return responses.response(to: request, content, as: .disk, status)
     }
 
@@ -121,7 +126,7 @@ extension Responder {
         _ wanted: WantedRange,
         _ request: CacheRequest
     ) async throws(CacheError) -> ResponseContent {
-        let trouble = await storage.keepPin(entry, request)
+        let storageError = await storage.keepPin(entry, request)
         if entry.isComplete, let length = entry.completeLength,
             wanted == WantedRange(start: 0, end: length), length <= storage.memory.promotionLimit,
             let bytes = await readWhole(entry, length: length)
@@ -135,22 +140,22 @@ extension Responder {
                 wanted: wanted,
                 body: MemoryBody(bytes, storageKey: entry.key, generation: entry.generation),
                 counted: wanted.count,
-                trouble: trouble
+                storageError: storageError
             )
         }
         let mayFetch = request.policy != .cacheOnly
-        let fill = mayFetch ? transfers.fill(for: request) : nil
+        let shared = mayFetch ? transfers.shared(for: request) : nil
         let opening = EntryOpening(
             entry: entry,
             storage: storage,
-            filler: fill.map {
-                Filler(transfers: transfers, fill: $0, request: request, head: head)
+            fetcher: shared.map {
+                GapFetcher(transfers: transfers, shared: $0, request: request, head: head)
             }
         )
         var content = try content(opening, head, wanted, request)
         // What a reader follows counts when it is read.
         content.counted = request.scope == nil ? wanted.count : 0
-        content.trouble = trouble
+        content.storageError = storageError
         return content
     }
 
@@ -158,9 +163,9 @@ extension Responder {
     private func readWhole(_ entry: DiskEntry, length: Int64) async -> Data? {
         let buffer = ReadBuffer(capacity: Int(length))
         let read: Int
-        switch buffer.fill({ entry.readWithoutBlocking(at: 0, into: $0) }) {
+        switch buffer.withMemory({ entry.readWithoutBlocking(at: 0, into: $0) }) {
         case .ready(let count) where count == length: read = count
-        default: read = await storage.io.run { buffer.fill { entry.read(at: 0, into: $0) } }
+        default: read = await storage.io.run { buffer.withMemory { entry.read(at: 0, into: $0) } }
         }
         return read == length ? buffer.data(count: read) : nil
     }

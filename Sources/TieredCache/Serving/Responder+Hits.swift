@@ -24,11 +24,11 @@ extension Responder {
             let head = repeated.head(of: entry), head.stored.mayAnswer(request)
         else { return nil }
         return hit(repeated, head, spec, length: length, .disk) { range in
-            let isHeld =
+            let isStored =
                 entry.isComplete || range.isEmpty
-                || entry.held(at: range.lowerBound).map { $0.upperBound >= range.upperBound }
+                || entry.storedRange(at: range.lowerBound).map { $0.upperBound >= range.upperBound }
                     ?? false
-            return isHeld ? .disk(entry) : nil
+            return isStored ? .disk(entry) : nil
         }
     }
 
@@ -37,8 +37,8 @@ extension Responder {
         _ head: HitHead,
         _ spec: ByteRangeSpec?,
         length: Int64,
-        _ tier: CacheEvent.Tier,
-        _ bytes: (Range<Int64>) -> HeldBytes?
+        _ tier: MediaCache.Event.Tier,
+        _ bytes: (Range<Int64>) -> StoredBytes?
     ) -> ImmediateHit? {
         let request = repeated.request
         let decision = judge.decision(about: head.stored, for: request)

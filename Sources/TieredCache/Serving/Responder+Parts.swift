@@ -4,11 +4,11 @@ import HTTPTypes
 // Parts of a representation that nothing may be joined to (RFC 9111 §3.4).
 //
 // Each is an entry of its own under a key made from that of the whole, as variants are, with its
-// bytes from 0 on. It answers requests for bytes inside it while it is fresh, and is replaced, never
-// completed.
+// bytes from 0 on. It answers requests for bytes inside it while it is fresh, and is replaced,
+// never completed.
 extension Responder {
     /// Answers with bytes of a part by itself.
-    func response(from part: HeldPart, _ request: CacheRequest) -> CacheResponse {
+    func response(from part: StoredPart, _ request: CacheRequest) -> CacheResponse {
         let length = part.entry.completeLength ?? 0
         let bytes = part.bytes ?? 0..<length
         let offset = part.content.range?.lowerBound ?? 0
@@ -32,7 +32,8 @@ extension Responder {
 
 extension StoredResponse {
     /// The head of the whole that a part tells about.
-    fileprivate func ofRepresentation(_ part: LonePart, _ rules: CacheRules) -> StoredResponse {
+    fileprivate func ofRepresentation(_ part: StandalonePart, _ rules: CacheRules) -> StoredResponse
+    {
         with(
             status: 200,
             StoredFields.ofRepresentation(

@@ -71,13 +71,13 @@ final class Responder: Sendable {
         _ finding: LookupOperation.Finding
     ) async throws(CacheError) -> CacheResponse {
         switch finding {
-        case .held(let held, let wanted, let decision):
-            if decision.action == .useAndRevalidate { revalidateInBackground(request, held) }
-            return try await response(from: held, wanted, decision, request)
+        case .stored(let stored, let wanted, let decision):
+            if decision.action == .useAndRevalidate { revalidateInBackground(request, stored) }
+            return try await response(from: stored, wanted, decision, request)
         case .part(let part):
             return response(from: part, request)
-        case .underWay(let held, let entry, let wanted, let flight):
-            return try await response(from: held, entry, wanted, sharing: flight, request)
+        case .underWay(let stored, let entry, let wanted, let transfer):
+            return try await response(from: stored, entry, wanted, sharing: transfer, request)
         }
     }
 
@@ -174,22 +174,22 @@ final class Responder: Sendable {
     // MARK: Background
 
     /// Asks the origin about what was just served (RFC 5861 §3), once however many were served.
-    func revalidateInBackground(_ request: CacheRequest, _ held: HeldResponse) {
-        guard revalidations.withLock({ $0.insert(held.key).inserted }) else { return }
+    func revalidateInBackground(_ request: CacheRequest, _ stored: StoredEntry) {
+        guard revalidations.withLock({ $0.insert(stored.key).inserted }) else { return }
         var request = request
         // Whoever asked has an answer and is not told of this exchange.
         request.relay?.onInterim = nil
         request.fields = ConditionalRequest.removingConditions(from: request.fields)
         request.priority = .background
         request.range = nil
-        let hasValidator = held.head.facts.hasValidator
+        let hasValidator = stored.head.facts.hasValidator
         let remainder = LookupOperation.Remainder(
             task: hasValidator ? .validate : .fetch,
             reason: .stale,
-            held: hasValidator ? held : nil
+            stored: hasValidator ? stored : nil
         )
         Task { [request] in
-            defer { revalidations.withLock { _ = $0.remove(held.key) } }
+            defer { revalidations.withLock { _ = $0.remove(stored.key) } }
             do throws(CacheError) {
                 let response = try await Fetch(
                     responder: self,

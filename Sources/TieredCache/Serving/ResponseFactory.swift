@@ -5,7 +5,7 @@ struct ResponseFactory: Sendable {
     let time: any TimeSource
     let recorder: Recorder
 
-    /// Answers with what is held, without the origin.
+    /// Answers with what is stored, without the origin.
     ///
     /// - Parameters:
     ///   - request: what is answered.
@@ -17,7 +17,7 @@ struct ResponseFactory: Sendable {
     func hit(
         _ request: CacheRequest,
         _ content: ResponseContent,
-        from tier: CacheEvent.Tier,
+        from tier: MediaCache.Event.Tier,
         as source: ResponseSource,
         _ decision: ReuseDecision
     ) -> CacheResponse {
@@ -52,9 +52,9 @@ struct ResponseFactory: Sendable {
 }
 
 extension ReuseDecision {
-    /// What an answer from a tier says of its source; an application that has set a policy is not told
-    /// that it is stale.
-    func source(of tier: CacheEvent.Tier, for request: CacheRequest) -> ResponseSource {
+    /// What an answer from a tier says of its source; an application that has set a policy is not
+    /// told that it is stale.
+    func source(of tier: MediaCache.Event.Tier, for request: CacheRequest) -> ResponseSource {
         if isStale, request.policy == .protocolDefault { return .stale }
         return tier == .memory ? .memory : .disk
     }

@@ -1,6 +1,7 @@
 import HTTPCaching
 
-/// Says whether what is stored may answer a request without the origin; the one place that asks the rules.
+/// Says whether what is stored may answer a request without the origin; the one place that asks the
+/// rules.
 struct ReuseJudge: Sendable {
     let rules: CacheRules
     let time: any TimeSource
@@ -39,8 +40,8 @@ extension ReuseDecision {
 extension StoredResponse {
     /// Whether the response has the form that a request needs.
     ///
-    /// What was fetched for the application may lie behind a redirect, which another client would have to
-    /// see.
+    /// What was fetched for the application may lie behind a redirect, which another client would
+    /// have to see.
     func mayAnswer(_ request: CacheRequest) -> Bool {
         request.relay == nil ? !isForClientsOnly : origin.finalURL == nil
     }

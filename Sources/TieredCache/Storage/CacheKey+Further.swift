@@ -11,6 +11,6 @@ extension CacheKey {
     /// The keys of the parts by themselves; see ``Storage/partKey(for:of:)``.
     var parts: [CacheKey] { (1...Self.partLimit).map { CacheKey(part: $0, of: self) } }
 
-    /// The keys of all that is held beside the first response.
+    /// The keys of all that is stored beside the first response.
     var further: [CacheKey] { variants + parts }
 }

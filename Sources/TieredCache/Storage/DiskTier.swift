@@ -4,9 +4,9 @@ import SystemPackage
 /// The disk tier as the engine meets it: usable, or not for now (invariant 9).
 ///
 /// States: `open` → `closed`; `unavailable` → `open` (a later attempt worked) or `closed`. An
-/// attempt to open again is made at most every ten seconds, by the next call that needs the disk. The same
-/// goes for a store that is open and cannot write, for want of room or as a guest, and for one whose
-/// directory was removed under it: it serves until another takes its place.
+/// attempt to open again is made at most every ten seconds, by the next call that needs the disk.
+/// The same goes for a store that is open and cannot write, for want of room or as a guest, and for
+/// one whose directory was removed under it: it serves until another takes its place.
 final class DiskTier: Sendable {
     fileprivate enum State {
         case open(DiskStore, retryAt: MonotonicTime)
@@ -22,7 +22,7 @@ final class DiskTier: Sendable {
 
     /// Opens a configuration's directory; that it cannot be used is not an error here.
     convenience init(
-        _ configuration: Configuration,
+        _ configuration: MediaCache.Configuration,
         parts: EngineParts,
         recorder: Recorder
     ) {
@@ -72,7 +72,7 @@ final class DiskTier: Sendable {
     }
 
     /// Why the directory cannot be used at present; nil if it can.
-    var trouble: CacheError? {
+    var storageError: CacheError? {
         state.withLock { state in
             switch state {
             case .open(let store, _): store.isLost ? store.lostDirectory : nil
@@ -109,7 +109,8 @@ final class DiskTier: Sendable {
 
     /// Lets go of the store; later calls throw `.shutDown`.
     ///
-    /// The directory is given up once what is being written is written; who reads an entry reads on.
+    /// The directory is given up once what is being written is written; who reads an entry reads
+    /// on.
     func close() {
         let last = state.withLock { state in
             defer { state = .closed }
@@ -192,7 +193,7 @@ extension DiskStore {
     fileprivate var wantsAnother: Bool { !access.canWrite || isLost }
 }
 
-extension Configuration {
+extension MediaCache.Configuration {
     fileprivate func diskOptions(_ directory: FilePath, _ recorder: Recorder) -> DiskStoreOptions {
         var options = DiskStoreOptions(root: directory, limit: diskLimit)
         if let maximumIdleFiles { options.maximumOpenEntries = maximumIdleFiles }

@@ -15,12 +15,12 @@ public struct EntrySummary: Sendable {
     public let fields: HTTPFields
     /// The length of the whole body; nil while the origin has not told.
     public let length: Int64?
-    /// Body bytes held.
-    public let heldBytes: Int64
-    /// Whether all of the body is held.
+    /// Body bytes stored.
+    public let storedBytes: Int64
+    /// Whether all of the body is stored.
     public let isComplete: Bool
-    /// The bytes of the body that are held, as offsets in it, in ascending order.
-    public let heldRanges: [Range<Int64>]
+    /// The bytes of the body that are stored, as offsets in it, in ascending order.
+    public let storedRanges: [Range<Int64>]
     /// Whether eviction spares the entry.
     public let isPinned: Bool
     /// Whether it was prefetched and not used since: evicted first.
@@ -46,7 +46,7 @@ public struct EntrySummary: Sendable {
             summary.key,
             metadata: summary.metadata,
             length: summary.completeLength,
-            held: summary.heldRanges,
+            stored: summary.storedRanges,
             isComplete: summary.isComplete,
             isPinned: summary.isPinned,
             isPrefetched: summary.isPrefetched,
@@ -60,7 +60,7 @@ public struct EntrySummary: Sendable {
             entry.key,
             metadata: entry.metadata,
             length: entry.completeLength,
-            held: entry.heldRanges.ranges,
+            stored: entry.storedRanges.ranges,
             isComplete: entry.isComplete,
             isPinned: entry.isPinned,
             isPrefetched: entry.isPrefetched && entry.writtenUse == nil,
@@ -73,7 +73,7 @@ public struct EntrySummary: Sendable {
         _ key: CacheKey,
         metadata: [UInt8],
         length: Int64?,
-        held: [Range<Int64>],
+        stored: [Range<Int64>],
         isComplete: Bool,
         isPinned: Bool,
         isPrefetched: Bool,
@@ -87,8 +87,8 @@ public struct EntrySummary: Sendable {
         status = head?.status ?? 0
         fields = head?.fields ?? [:]
         self.length = length
-        heldRanges = held
-        heldBytes = held.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) }
+        storedRanges = stored
+        storedBytes = stored.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) }
         self.isComplete = isComplete
         self.isPinned = isPinned
         self.isPrefetched = isPrefetched

@@ -65,8 +65,8 @@ final class MemoryEntry: Sendable {
 }
 
 extension StoredResponse {
-    /// Whether the response came through for another client in a form that the application never sees:
-    /// a redirect, or a coded body.
+    /// Whether the response came through for another client in a form that the application never
+    /// sees: a redirect, or a coded body.
     var isForClientsOnly: Bool {
         flags.contains(.relayed)
             && ((300...399).contains(status) || ContentCoding(in: fields) != .identity)

@@ -1,6 +1,7 @@
 import HTTPCaching
 
-/// The memory tier as the engine uses it: whole responses, and what the application decoded of them.
+/// The memory tier as the engine uses it: whole responses, and what the application decoded of
+/// them.
 final class ResponseMemory: Sendable {
     /// Where the views of the application's own types come from.
     let tier: MemoryTier
@@ -11,14 +12,14 @@ final class ResponseMemory: Sendable {
     private let monitor: MemoryPressureMonitor?
 
     init(
-        _ configuration: Configuration,
+        _ configuration: MediaCache.Configuration,
         events: EventHub,
         pressure: (any MemoryPressureSource)? = nil
     ) throws(CacheError) {
         let limits = try MemoryLimits(maximumCost: Int(clamping: configuration.memoryLimit))
         let tier = MemoryTier(limits: limits, time: configuration.timeSource) { key, cause in
             guard let reason = cause.evictionReason else { return }
-            events.post(CacheEvent(key: key, .evicted(.memory, reason, bytes: 0)))
+            events.post(MediaCache.Event(key: key, .evicted(.memory, reason, bytes: 0)))
         }
         self.tier = tier
         responses = tier.view(named: "response") { $0.cost }
@@ -47,9 +48,9 @@ final class ResponseMemory: Sendable {
     /// Removes the response and what was decoded of it.
     @discardableResult
     func remove(_ key: CacheKey) -> Bool {
-        let wasHeld = responses.contains(key)
+        let wasStored = responses.contains(key)
         tier.removeAll(forKey: key)
-        return wasHeld
+        return wasStored
     }
 
     func removeAll() {
@@ -64,11 +65,11 @@ extension MemoryCache {
         limit(toFraction: fraction)
         let limit = statistics.costLimit
         guard limit < before else { return }
-        events.post(CacheEvent(key: nil, .memoryPressure(limit: Int64(limit))))
+        events.post(MediaCache.Event(key: nil, .memoryPressure(limit: Int64(limit))))
     }
 }
 
-extension Configuration {
+extension MediaCache.Configuration {
     fileprivate var memoryPressureSource: (any MemoryPressureSource)? {
         guard respondsToMemoryPressure else { return nil }
         #if os(Linux)
@@ -81,7 +82,7 @@ extension Configuration {
 
 extension RemovalCause {
     /// Nil where no event is due: the caller asked for it, or put something better there.
-    fileprivate var evictionReason: CacheEvent.EvictionReason? {
+    fileprivate var evictionReason: MediaCache.Event.EvictionReason? {
         switch self {
         case .expired: .expired
         case .size: .size

@@ -3,7 +3,7 @@ import HTTPTypes
 
 // Several responses for one key, which `Vary` tells apart (RFC 9111 §4.1).
 //
-// The first one is held under the key itself, further ones under keys made from it. There is no
+// The first one is stored under the key itself, further ones under keys made from it. There is no
 // list of them that could be lost or be wrong: they are looked for where the first one turns out to
 // have been selected by other fields. All vary by the same fields, so at most one is selected by a
 // request: a response that names others, or none, takes the place of all of them.
@@ -56,10 +56,10 @@ extension Storage {
         return free ?? oldest?.key ?? CacheKey(part: 1, of: key)
     }
 
-    /// Why what is held under a key goes, if something else takes its place now.
+    /// Why what is stored under a key goes, if something else takes its place now.
     ///
     /// Reads the disk: call it where that may block.
-    func departure(of key: CacheKey) -> DiskDeparture.Cause {
+    func removal(of key: CacheKey) -> DiskRemoval.Cause {
         guard let head = storedHead(under: key) else { return .replaced }
         let age = CurrentAge.of(head.facts, at: time.wallTime())
         let lifetime = FreshnessLifetime(of: head.facts, rules: rules).duration

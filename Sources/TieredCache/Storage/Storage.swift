@@ -2,7 +2,7 @@ import FoundationEssentials
 import HTTPCaching
 import SystemPackage
 
-/// Both tiers as one: what is held under a key, and what becomes of it.
+/// Both tiers as one: what is stored under a key, and what becomes of it.
 final class Storage: Sendable {
     let memory: ResponseMemory
     let disk: DiskTier
@@ -13,10 +13,10 @@ final class Storage: Sendable {
     let time: any TimeSource
     /// Where lookups and reads may block on the disk.
     let io: IOExecutor
-    /// Where downloads run, and everything that writes: what waits here for a lock or for room keeps
-    /// no lookup waiting (invariant 12).
+    /// Where downloads run, and everything that writes: what waits here for a lock or for room
+    /// keeps no lookup waiting (invariant 12).
     let writers: IOExecutor
-    private let configuration: Configuration
+    private let configuration: MediaCache.Configuration
     /// Reads the directory through, so that the first write need not.
     private let indexing: Task<Void, Never>?
     /// Writes the history now and then.
@@ -26,7 +26,7 @@ final class Storage: Sendable {
     ///
     /// - Throws: `.invalidArgument`.
     init(
-        _ configuration: Configuration,
+        _ configuration: MediaCache.Configuration,
         parts: EngineParts,
         rules: CacheRules,
         io: IOExecutor,
@@ -55,7 +55,9 @@ final class Storage: Sendable {
                 }
             }
         }
-        if hasDirectory, let trouble = disk.trouble { recorder.didFailToOpen(trouble) }
+        if hasDirectory, let storageError = disk.storageError {
+            recorder.didFailToOpen(storageError)
+        }
     }
 
     deinit { stop() }
@@ -101,7 +103,7 @@ final class Storage: Sendable {
         return entry
     }
 
-    /// Whether it is known without the disk that nothing is held under a key.
+    /// Whether it is known without the disk that nothing is stored under a key.
     func isKnownAbsent(_ key: CacheKey) -> Bool {
         guard hasDirectory else { return true }
         guard let store = disk.openStore,
@@ -111,8 +113,8 @@ final class Storage: Sendable {
     }
 
     /// Why the directory is not used as it should be; nil if it is.
-    var trouble: CacheError? {
-        if let trouble = disk.trouble { return trouble }
+    var storageError: CacheError? {
+        if let storageError = disk.storageError { return storageError }
         switch disk.openStore?.access {
         case .guest(let owner):
             let name = owner.map { "process \($0)" } ?? "another process"

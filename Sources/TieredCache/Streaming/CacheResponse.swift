@@ -3,10 +3,10 @@ public import HTTPTypes
 
 /// The answer to a ``CacheRequest``: the head, where it came from, and the body to be read.
 public struct CacheResponse: Sendable {
-    /// The final status; 200 where a range of a held representation answers.
+    /// The final status; 200 where a range of a stored representation answers.
     ///
-    /// A status of 400 or more is an answer, not an error, here; ``TieredCache/data(for:)-(CacheRequest)``
-    /// throws it.
+    /// A status of 400 or more is an answer, not an error, here;
+    /// ``MediaCache/data(for:)-(CacheRequest)`` throws it.
     public let status: HTTPResponse.Status
     /// The fields of the representation, connection fields left out.
     public let fields: HTTPFields
@@ -25,16 +25,16 @@ public struct CacheResponse: Sendable {
     /// Why the body is not stored, or not pinned; nil if it is.
     ///
     /// Final once the body has been read to its end: a disk may fail in the middle.
-    public var storageTrouble: CacheError? { trouble ?? body.source.storageTrouble }
+    public var storageError: CacheError? { ownError ?? body.source.storageError }
     /// Whether the cache keeps the bytes, as far as the body has been read.
-    public var isStored: Bool { wasStored && body.source.storageTrouble == nil }
+    public var isStored: Bool { wasStored && body.source.storageError == nil }
     /// The number that no other body of this key ever has, also after a restart; nil where the
     /// bytes are not on disk.
     package var generation: UInt64? { body.source.generation }
     /// Whether the memory tier may keep the body, also where the disk did not take it.
     let mayKeepInMemory: Bool
 
-    private let trouble: CacheError?
+    private let ownError: CacheError?
     private let wasStored: Bool
 
     let headSource: ResponseSource
@@ -61,7 +61,7 @@ public struct CacheResponse: Sendable {
         headSource = source
         wasStored = notStored == nil && isStored
         mayKeepInMemory = isStored && notStored?.isOfDisk ?? true
-        trouble = content.trouble ?? notStored?.error(for: request)
+        ownError = content.storageError ?? notStored?.error(for: request)
     }
 
     /// Throws a status of 400 or more.
@@ -78,7 +78,7 @@ public struct CacheResponse: Sendable {
         bytesFromOrigin > 0 ? .origin : headSource
     }
 
-    /// Delivered body bytes that were held when the reader reached them.
+    /// Delivered body bytes that were stored when the reader reached them.
     public var bytesFromCache: Int64 { body.source.counts.fromCache }
 
     /// Delivered body bytes that had to be fetched.
@@ -102,5 +102,5 @@ struct ResponseContent {
     /// How many of its bytes count as delivered by now.
     var counted = 0
     /// Why it cannot be pinned.
-    var trouble: CacheError?
+    var storageError: CacheError?
 }

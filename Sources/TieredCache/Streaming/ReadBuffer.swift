@@ -6,7 +6,8 @@ import Glibc
 import Darwin
 #endif
 
-/// Memory to read into that becomes a `Data` without being copied or cleared first, taken when it is used.
+/// Memory to read into that becomes a `Data` without being copied or cleared first, taken when it
+/// is used.
 final class ReadBuffer: @unchecked Sendable {
     // Unchecked: one task at a time fills it, and nobody does after `data(count:)`.
     private var memory: UnsafeMutableRawBufferPointer?
@@ -22,7 +23,7 @@ final class ReadBuffer: @unchecked Sendable {
         free(memory?.baseAddress)
     }
 
-    func fill<Result>(_ body: (UnsafeMutableRawBufferPointer) -> Result) -> Result {
+    func withMemory<Result>(_ body: (UnsafeMutableRawBufferPointer) -> Result) -> Result {
         precondition(!isGivenAway, "the buffer was given away")
         let memory =
             memory

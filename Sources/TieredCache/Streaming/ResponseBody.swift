@@ -51,16 +51,16 @@ public struct ResponseBody: AsyncSequence, Sendable {
             try await source.next(atMost: count)
         }
 
-        /// Takes the next bytes as a part of their file, to be sent from there: nobody keeps them in
-        /// memory while a client does not read.
+        /// Takes the next bytes as a part of their file, to be sent from there: nobody keeps them
+        /// in memory while a client does not read.
         ///
         /// Never waits.
         ///
         /// - Parameter count: how many are worth it, and how many are wanted at most.
         /// - Returns: the bytes, which have been read then; nil where they are to be read by
         ///   ``next(atMost:)``.
-        package mutating func lend(_ count: ClosedRange<Int64>) -> LentBytes? {
-            source.lend(count)
+        package mutating func lease(_ count: ClosedRange<Int64>) -> LeasedBytes? {
+            source.lease(count)
         }
     }
 
@@ -94,41 +94,41 @@ protocol BodySource: AnyObject, Sendable {
     /// the disk.
     func next(atMost count: Int) async throws(CacheError) -> Data?
     /// Gives the next bytes as a part of their file, if there are enough of them; never waits.
-    func lend(_ count: ClosedRange<Int64>) -> LentBytes?
+    func lease(_ count: ClosedRange<Int64>) -> LeasedBytes?
     /// The delivered bytes by origin.
     var counts: ByteCounts { get }
     /// Why bytes were delivered that could not be stored; nil if there were none so far.
-    var storageTrouble: CacheError? { get }
+    var storageError: CacheError? { get }
     /// Whether the entry that is read is no longer what its key stands for.
     var isSuperseded: Bool { get }
     /// The number of the body on disk that the bytes are of; nil where they are not on disk.
     var generation: UInt64? { get }
-    /// Under which key the bytes are held; nil where they are not, or under the request's own.
+    /// Under which key the bytes are stored; nil where they are not, or under the request's own.
     var storageKey: CacheKey? { get }
     /// What is read while it is being fetched; nil where the origin is not asked for more.
-    var filling: EntryFilling? { get }
+    var fetching: EntryFetching? { get }
     /// Gives the bytes to a reader; they are not read in order any more then.
     func open() -> ReaderBytes
 }
 
 extension BodySource {
     func next() async throws(CacheError) -> Data? { try await next(atMost: 256 << 10) }
-    func lend(_ count: ClosedRange<Int64>) -> LentBytes? { nil }
-    var storageTrouble: CacheError? { nil }
+    func lease(_ count: ClosedRange<Int64>) -> LeasedBytes? { nil }
+    var storageError: CacheError? { nil }
     var isSuperseded: Bool { false }
     var generation: UInt64? { nil }
     var storageKey: CacheKey? { nil }
-    var filling: EntryFilling? { nil }
+    var fetching: EntryFetching? { nil }
 }
 
 /// An entry, and what fetches the rest of it.
-struct EntryFilling: Sendable {
+struct EntryFetching: Sendable {
     let entry: DiskEntry
-    let filler: Filler
+    let fetcher: GapFetcher
 }
 
 /// A body, or part of one, that is in memory already.
-final class MemoryBody: BodySource, ReaderMedium {
+final class MemoryBody: BodySource, BodyReader {
     private struct State {
         /// Let go of once it has been delivered in one piece.
         var bytes: Data?
@@ -146,7 +146,7 @@ final class MemoryBody: BodySource, ReaderMedium {
     /// - Parameters:
     ///   - bytes: which.
     ///   - start: the offset of the first.
-    ///   - storageKey: under which key they are held; nil for the request's own.
+    ///   - storageKey: under which key they are stored; nil for the request's own.
     ///   - generation: the number of the body on disk that they are of.
     init(
         _ bytes: Data,
@@ -162,7 +162,7 @@ final class MemoryBody: BodySource, ReaderMedium {
     }
 
     var counts: ByteCounts { state.withLock { $0.counts } }
-    var storageTrouble: CacheError? { nil }
+    var storageError: CacheError? { nil }
     var length: Int64? { end }
     var isSeekable: Bool { true }
 

@@ -13,8 +13,9 @@ struct Alarm: Sendable {
 extension TimeSource {
     /// Calls `ring` after `duration`, on a thread that must not wait.
     ///
-    /// Alarms of the machine's clock share one sleeping task, so that to set one and to call it off, as
-    /// each exchange does, takes a lock twice and no thread. Another time source has a task sleep for each.
+    /// Alarms of the machine's clock share one sleeping task, so that to set one and to call it
+    /// off, as each exchange does, takes a lock twice and no thread. Another time source has a task
+    /// sleep for each.
     func alarm(after duration: Duration, _ ring: @escaping @Sendable () -> Void) -> Alarm {
         if self is SystemTimeSource {
             let number = SharedAlarms.machine.set(after: duration, ring)
@@ -41,7 +42,8 @@ extension TimeSource {
 /// Alarms for which one task sleeps.
 ///
 /// The task that sleeps goes on sleeping when its alarm is called off, and looks then for what has
-/// been set meanwhile: alarms are hardly ever let ring, and a task for each would cost two switches.
+/// been set meanwhile: alarms are hardly ever let ring, and a task for each would cost two
+/// switches.
 final class SharedAlarms: Sendable {
     private struct Setting {
         var deadline: MonotonicTime
@@ -54,7 +56,8 @@ final class SharedAlarms: Sendable {
         /// When the task wakes that looks after the settings; nil where there is none.
         var wakesAt: MonotonicTime?
 
-        /// - Returns: what is due, and when to look next; nothing for a task that another has overtaken.
+        /// - Returns: what is due, and when to look next; nothing for a task that another has
+        ///   overtaken.
         mutating func takeDue(
             at now: MonotonicTime,
             expectedAt deadline: MonotonicTime

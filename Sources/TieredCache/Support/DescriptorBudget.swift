@@ -1,12 +1,13 @@
 import CLinuxCalls
 
-/// How the descriptors that a process may have are shared out between its clients, its downloads, its
-/// files and the runtime beneath.
+/// How the descriptors that a process may have are shared out between its clients, its downloads,
+/// its files and the runtime beneath.
 ///
-/// Where the table is full, libdispatch ends the process: it opens a file of `/proc` once a second to
-/// see whether its threads run, and takes a failure for a thread that was lost. A descriptor is always
-/// the lowest free number, so the number says how full the table is: what would get one at or above a
-/// ceiling is given back by this program, and what lies above both belongs to the runtime.
+/// Where the table is full, libdispatch ends the process: it opens a file of `/proc` once a second
+/// to see whether its threads run, and takes a failure for a thread that was lost. A descriptor is
+/// always the lowest free number, so the number says how full the table is: what would get one at
+/// or above a ceiling is given back by this program, and what lies above both belongs to the
+/// runtime.
 package struct DescriptorBudget: Hashable, Sendable {
     /// The first number that no connection may get.
     package let ceiling: Int

@@ -14,8 +14,9 @@ package protocol LockWaiter: Sendable {
 
 /// One holder at a time per key, over system calls that may block.
 ///
-/// For files, which no ``Guarded`` value can stand for. Only calls that may block anyway take it, never
-/// a hit. Locks are taken in the order of ``LockOrder``; a debug build traps where they are not.
+/// For files, which no ``Guarded`` value can stand for. Only calls that may block anyway take it,
+/// never a hit. Locks are taken in the order of ``LockOrder``; a debug build traps where they are
+/// not.
 package final class KeyedLock: @unchecked Sendable {
     // Unchecked: the mutexes are made for use from several threads and never move.
     private static let count = 128

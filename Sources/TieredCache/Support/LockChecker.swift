@@ -7,10 +7,10 @@ import Darwin
 
 /// Traps where a thread takes locks in an order that could let two threads wait for each other.
 ///
-/// Knows what each thread holds. Locks held over blocking calls have the fixed order of ``LockOrder``.
-/// Of ``Guarded`` values, each created at one place in the source, it remembers which was ever taken
-/// while another was held, and refuses the opposite order, even if no two threads met. Exists in debug
-/// builds alone.
+/// Knows what each thread holds. Locks held over blocking calls have the fixed order of
+/// ``LockOrder``. Of ``Guarded`` values, each created at one place in the source, it remembers
+/// which was ever taken while another was held, and refuses the opposite order, even if no two
+/// threads met. Exists in debug builds alone.
 package enum LockChecker {
     /// A kind of lock.
     package enum Kind: Hashable, Sendable {
@@ -58,8 +58,8 @@ package enum LockChecker {
         if let violation = held.violationOfFixedOrder(order) { fatalError(violation) }
     }
 
-    /// Traps where the calling thread holds the lock of a value that was created in a file whose name begins
-    /// so; for system calls, which may take long.
+    /// Traps where the calling thread holds the lock of a value that was created in a file whose
+    /// name begins so; for system calls, which may take long.
     package static func assertHoldsNone(ofFiles prefix: StaticString) {
         for case .guarded(let place) in HeldLocks.ofThisThread.kinds
         where place.description.hasPrefix(prefix.description) {
@@ -123,7 +123,8 @@ private final class HeldLocks {
 
 /// Which lock was ever taken while which other was held.
 private final class LockHistory: @unchecked Sendable {
-    // Unchecked: `later` is only touched while `mutex` is held. Not a `Guarded` value, which it checks.
+    // Unchecked: `later` is only touched while `mutex` is held. Not a `Guarded` value, which it
+    // checks.
     static let shared = LockHistory()
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private var later: [LockChecker.Kind: Set<LockChecker.Kind>] = [:]

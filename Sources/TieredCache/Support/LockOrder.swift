@@ -1,8 +1,8 @@
 /// The one order in which locks that are held over blocking calls are taken.
 ///
-/// Code that holds a lock may take one that stands later here, and any ``Guarded`` value; never one that
-/// stands earlier, never a second one of the same kind, and none of these while it holds a `Guarded`
-/// value. A debug build traps where code does otherwise, see ``LockChecker``.
+/// Code that holds a lock may take one that stands later here, and any ``Guarded`` value; never one
+/// that stands earlier, never a second one of the same kind, and none of these while it holds a
+/// `Guarded` value. A debug build traps where code does otherwise, see ``LockChecker``.
 package enum LockOrder: Int, CaseIterable, Sendable {
     /// The files of the directory's history.
     case history

@@ -1,8 +1,9 @@
 /// How urgent a request is; what several requests share is as urgent as the most urgent of them.
 ///
-/// Urgency decides who gets the next free download slot. It takes a slot away from a download that has
-/// started only where somebody plays and all are taken: then one that nobody waits for is paused, once.
-/// One whose origin has not begun to answer gives its slot to what plays, until the first byte comes.
+/// Urgency decides who gets the next free download slot. It takes a slot away from a download that
+/// has started only where somebody plays and all are taken: then one that nobody waits for is
+/// paused, once. One whose origin has not begun to answer gives its slot to what plays, until the
+/// first byte comes.
 public enum RequestPriority: Int, Hashable, Comparable, CaseIterable, Sendable {
     /// Nobody waits: maintenance, revalidation behind the user's back.
     case background

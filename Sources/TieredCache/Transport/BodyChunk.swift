@@ -13,8 +13,8 @@ public struct BodyChunk: Sendable {
     /// How long a chunk becomes to which short ones are joined.
     static let joinedLength = 64 << 10
 
-    /// Whether what keeps a chunk of this length takes more memory than its bytes, so that it is better
-    /// copied to others where many wait.
+    /// Whether what keeps a chunk of this length takes more memory than its bytes, so that it is
+    /// better copied to others where many wait.
     static func isShort(_ count: Int) -> Bool { count < 4 << 10 }
 
     /// Lends the bytes; the pointer is valid only during the call.
@@ -25,7 +25,7 @@ public struct BodyChunk: Sendable {
     }
 }
 
-/// A buffer that can lend its bytes; a transport makes its own buffer type one.
+/// A buffer that can lease its bytes; a transport makes its own buffer type one.
 public protocol BodyChunkStorage: Sendable {
     /// The number of bytes.
     var count: Int { get }

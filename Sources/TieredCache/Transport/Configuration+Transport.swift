@@ -1,4 +1,4 @@
-extension Configuration {
+extension MediaCache.Configuration {
     /// The transport that was given, or the built-in one.
     ///
     /// - Throws: `.invalidArgument` if none was given and the package was built without its own.

@@ -18,8 +18,8 @@ public protocol Transport: Sendable {
 
 /// A transport that calls ``TransportRequest/onStart`` for each request that it sends.
 ///
-/// What watches an exchange can end it then without a task of its own around it. An exchange that is
-/// ended so fails as one that was cancelled.
+/// What watches an exchange can end it then without a task of its own around it. An exchange that
+/// is ended so fails as one that was cancelled.
 package protocol CancellableTransport: Transport {}
 
 /// A request for one hop.
@@ -34,8 +34,8 @@ public struct TransportRequest: Sendable {
     public var onInterim: (@Sendable (HTTPResponse) -> Void)?
     /// How long to wait for a connection, by default 10 s.
     public var connectTimeout: Duration
-    /// Given the means to end the exchange, to be used on any thread, before the exchange begins; see
-    /// ``CancellableTransport``.
+    /// Given the means to end the exchange, to be used on any thread, before the exchange begins;
+    /// see ``CancellableTransport``.
     package var onStart: (@Sendable (_ cancel: @escaping @Sendable () -> Void) -> Void)?
 
     /// Creates a request.

@@ -42,7 +42,7 @@ extension ResumeCommand {
         let order = ResumeOrder(urls: urls, printsJSON: json, isQuiet: quiet)
         let configuration = cache.configuration(origin: origin)
         try OpenFileLimit.require()
-        let cache = try TieredCache(configuration)
+        let cache = try MediaCache(configuration)
         // Or the first download to end would make room for one that waits.
         let suspend = { @Sendable in cache.suspendDownloads() }
         try await Interruption.guarding(
@@ -66,8 +66,8 @@ struct ResumeOrder: Sendable {
     let printsJSON: Bool
     let isQuiet: Bool
 
-    func run(with cache: TieredCache) async throws {
-        if let trouble = cache.storageTrouble { throw trouble }
+    func run(with cache: MediaCache) async throws {
+        if let storageError = cache.storageError { throw storageError }
         try cache.requireOwnership()
         let downloads = try await start(in: cache)
         await show(downloads)
@@ -75,7 +75,7 @@ struct ResumeOrder: Sendable {
         try await finish(downloads)
     }
 
-    private func start(in cache: TieredCache) async throws -> [DownloadHandle] {
+    private func start(in cache: MediaCache) async throws -> [DownloadHandle] {
         guard urls.isEmpty else {
             let downloads = try await cache.unfinished(urls)
             for (url, download) in zip(urls, downloads) {
@@ -142,7 +142,7 @@ struct ResumeOrder: Sendable {
     }
 }
 
-extension TieredCache {
+extension MediaCache {
     /// The unfinished downloads of these URLs.
     ///
     /// - Throws: ``CommandFailure`` for the first URL that has none.
@@ -160,7 +160,7 @@ extension TieredCache {
 
     /// - Throws: `.notOwner`: whoever owns the directory runs its downloads.
     fileprivate func requireOwnership() throws(CacheError) {
-        guard let owner = ownerTrouble else { return }
+        guard let owner = ownerError else { return }
         throw owner
     }
 }

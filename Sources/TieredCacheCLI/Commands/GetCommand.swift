@@ -6,7 +6,7 @@ struct GetCommand: AsyncParsableCommand {
         commandName: "get",
         abstract: "Write the bytes of a URL to standard output or a file.",
         discussion: """
-            What is held is read from memory or disk, the rest is fetched and kept. A download \
+            What is stored is read from memory or disk, the rest is fetched and kept. A download \
             that was interrupted goes on where it stopped.
 
               tieredcache get https://example.com/film.mp4 --output film.mp4

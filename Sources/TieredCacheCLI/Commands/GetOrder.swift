@@ -9,7 +9,7 @@ struct GetOrder: Sendable {
     private static let maximumRestarts = 5
 
     let request: CacheRequest
-    private let configuration: Configuration
+    private let configuration: MediaCache.Configuration
     /// Nil for standard output.
     private let file: String?
     private let printsJSON: Bool
@@ -29,9 +29,9 @@ struct GetOrder: Sendable {
     func run() async throws {
         // Before a byte is fetched: where a file cannot be written there is no reason to.
         let output = try file.map { try OutputFile($0) }
-        let cache = try TieredCache(configuration)
-        if let trouble = cache.storageTrouble {
-            StandardError.write("tieredcache: warning: not storing: \(trouble.message)".asOneLine)
+        let cache = try MediaCache(configuration)
+        if let problem = cache.storageError {
+            StandardError.write("tieredcache: warning: not storing: \(problem.message)".asOneLine)
         }
         do {
             try await deliver(from: cache, to: output)
@@ -42,7 +42,7 @@ struct GetOrder: Sendable {
         await cache.shutdown()
     }
 
-    private func deliver(from cache: TieredCache, to output: OutputFile?) async throws {
+    private func deliver(from cache: MediaCache, to output: OutputFile?) async throws {
         let start = time.monotonicTime()
         let response = try await deliverAgainWhereChanged(from: cache, to: output, start: start)
         try output?.complete()
@@ -53,34 +53,34 @@ struct GetOrder: Sendable {
     }
 
     /// The bytes are out; that they are kept was asked for as well.
-    private func requirePinned(_ response: CacheResponse, in cache: TieredCache) async throws {
-        let trouble: String
+    private func requirePinned(_ response: CacheResponse, in cache: MediaCache) async throws {
+        let problem: String
         do throws(CacheError) {
             let entry = try await cache.entry(for: request)
             if let entry, entry.isPinned, entry.isComplete || request.range != nil {
                 // Of what was delivered, or of what was there before and is kept.
-                guard let error = response.storageTrouble else { return }
-                trouble = "an earlier version stays pinned; \(error.message)"
+                guard let error = response.storageError else { return }
+                problem = "an earlier version stays pinned; \(error.message)"
             } else {
-                trouble =
-                    (response.storageTrouble ?? cache.storageTrouble)?.message
+                problem =
+                    (response.storageError ?? cache.storageError)?.message
                     ?? (response.isStored
                         ? "the disk did not take all of it; free disk space or raise --disk-limit"
                         : "the response may not be stored")
             }
         } catch {
-            trouble = error.message
+            problem = error.message
         }
         throw CommandFailure(
             .localFailed,
-            "\(request.target.string) was delivered, but its pin cannot be kept: \(trouble)"
+            "\(request.target.string) was delivered, but its pin cannot be kept: \(problem)"
         )
     }
 
     /// A representation that changes while FILE is written starts again; on standard output old
     /// bytes may be out already.
     private func deliverAgainWhereChanged(
-        from cache: TieredCache,
+        from cache: MediaCache,
         to output: OutputFile?,
         start: MonotonicTime
     ) async throws -> CacheResponse {
@@ -97,7 +97,7 @@ struct GetOrder: Sendable {
     }
 
     private func deliverOnce(
-        from cache: TieredCache,
+        from cache: MediaCache,
         to output: OutputFile?,
         start: MonotonicTime
     ) async throws -> CacheResponse {

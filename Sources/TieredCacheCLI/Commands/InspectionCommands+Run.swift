@@ -7,8 +7,8 @@ extension CacheOptions {
     /// Opens the cache for a command that manages the directory, and closes it afterwards.
     ///
     /// - Parameters:
-    ///   - isReading: whether nothing is changed, so that a download beside this command can own the
-    ///     directory.
+    ///   - isReading: whether nothing is changed, so that a download beside this command can own
+    ///     the directory.
     ///   - isSwept: whether what a crash left is removed meanwhile.
     ///   - body: what is done with the cache.
     /// - Returns: what `body` returns.
@@ -17,16 +17,18 @@ extension CacheOptions {
     func withCache<Result: Sendable>(
         isReading: Bool = false,
         isSwept: Bool = true,
-        _ body: @escaping @Sendable (TieredCache) async throws -> Result
+        _ body: @escaping @Sendable (MediaCache) async throws -> Result
     ) async throws -> Result {
         var configuration = configuration()
         configuration.opensForReading = isReading
         configuration.readsDirectoryOnOpening = isSwept && !isReading
         let chosen = configuration
         return try await Interruption.guarding {
-            let cache = try TieredCache(chosen)
+            let cache = try MediaCache(chosen)
             do {
-                if let trouble = cache.storageTrouble, trouble.code != .notOwner { throw trouble }
+                if let storageError = cache.storageError, storageError.code != .notOwner {
+                    throw storageError
+                }
                 let result = try await body(cache)
                 await cache.shutdown()
                 return result
@@ -63,7 +65,7 @@ extension StatsCommand {
     }
 
     /// Sums that are lost are no reason not to show the rest.
-    private static func lifetime(of cache: TieredCache) async -> LifetimeStatistics? {
+    private static func lifetime(of cache: MediaCache) async -> MediaCache.LifetimeStatistics? {
         do throws(CacheError) {
             return try await cache.lifetimeStatistics()
         } catch {
@@ -91,7 +93,7 @@ extension ShowCommand {
     func run() async throws {
         let request = try CacheRequest(url, key: key)
         let (entry, owner) = try await cache.withCache(isReading: true) { cache in
-            (try await cache.entry(for: request), cache.storageTrouble?.message)
+            (try await cache.entry(for: request), cache.storageError?.message)
         }
         guard let entry else {
             throw CommandFailure(.notCached, "\(request.target.string) is not in the cache")
@@ -115,7 +117,7 @@ extension PathCommand {
         let request = try CacheRequest(url)
         guard let path = try await path(of: request) else {
             let url = request.target.string
-            throw CommandFailure(.notCached, "\(url) is not held in full; get it first")
+            throw CommandFailure(.notCached, "\(url) is not stored in full; get it first")
         }
         try StandardOutput.writeLine(path)
     }

@@ -94,7 +94,7 @@ struct ShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
         abstract: "Explain one entry, and show its header fields.",
-        discussion: "Exits with 66 if it is not held."
+        discussion: "Exits with 66 if it is not stored."
     )
 
     @Argument(help: "The URL of the entry.")
@@ -118,7 +118,7 @@ struct PathCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "path",
         abstract: "Print the path of a file that equals the complete body.",
-        discussion: "Exits with 66 if the body is not held in full."
+        discussion: "Exits with 66 if the body is not stored in full."
     )
 
     @Argument(help: "The URL of the entry.")

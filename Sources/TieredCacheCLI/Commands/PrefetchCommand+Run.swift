@@ -10,7 +10,7 @@ extension PrefetchCommand {
             cache.configuration(origin: origin), bytes?.bytes, variant.choice, json
         )
         try OpenFileLimit.require()
-        let cache = try TieredCache(configuration)
+        let cache = try MediaCache(configuration)
         // Or the first download to end would make room for one that waits.
         let suspend = { @Sendable in cache.suspendDownloads() }
         try await Interruption.guarding(
@@ -40,10 +40,10 @@ struct PrefetchOrder: Sendable {
     ///
     /// - Throws: the first failure of those that name the directory's owner; else one that counts
     ///   the URLs that failed, each of which has had its own line.
-    func run(with cache: TieredCache) async throws {
-        if let trouble = cache.storageTrouble {
+    func run(with cache: MediaCache) async throws {
+        if let storageError = cache.storageError {
             await cache.shutdown()
-            throw trouble
+            throw storageError
         }
         let screen = PrefetchScreen(cache, requests: requests, isOfHeads: bytes != nil)
         async let shown: Void = screen.show()
@@ -64,7 +64,7 @@ struct PrefetchOrder: Sendable {
     }
 
     private func fetchAll(
-        with cache: TieredCache,
+        with cache: MediaCache,
         _ screen: PrefetchScreen
     ) async -> [(CacheRequest, CacheError)] {
         await withTaskGroup(of: (CacheRequest, CacheError)?.self) { group in
@@ -79,7 +79,7 @@ struct PrefetchOrder: Sendable {
 
     private func fetch(
         _ request: CacheRequest,
-        with cache: TieredCache,
+        with cache: MediaCache,
         _ screen: PrefetchScreen
     ) async -> (CacheRequest, CacheError)? {
         let time = SystemTimeSource()
@@ -109,7 +109,7 @@ struct PrefetchOrder: Sendable {
     /// Fetches what a playlist that was just fetched refers to.
     private func presentation(
         _ request: CacheRequest,
-        with cache: TieredCache
+        with cache: MediaCache
     ) async throws(CacheError) -> PlaylistPrefetch.Outcome {
         guard bytes == nil else { return PlaylistPrefetch.Outcome() }
         let contentType = try await cache.entry(for: request)?.fields[.contentType]

@@ -35,7 +35,7 @@ extension CacheOptions {
     /// - Throws: what `body` throws; ``CommandFailure`` with ``ExitStatus/localFailed`` where
     ///   another process owns the directory.
     fileprivate func withCacheToChange<Result: Sendable>(
-        _ body: @escaping @Sendable (TieredCache) async throws -> Result
+        _ body: @escaping @Sendable (MediaCache) async throws -> Result
     ) async throws -> Result {
         do {
             return try await withCache(body)

@@ -5,7 +5,7 @@ struct RemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
         abstract: "Remove entries.",
-        discussion: "What is not held counts as removed."
+        discussion: "What is not stored counts as removed."
     )
 
     @Argument(help: ArgumentHelp("The URLs of the entries.", valueName: "url"))

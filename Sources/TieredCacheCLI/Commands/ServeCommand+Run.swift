@@ -25,9 +25,9 @@ extension ServeCommand {
         configuration.maximumIdleFiles = budget?.maximumIdleFiles
         limitDownloads(&configuration, budget?.maximumDownloads ?? wantedDownloads)
         configuration.timeout = min(configuration.timeout, timeout)
-        let cache = try TieredCache(configuration)
-        if let trouble = cache.storageTrouble {
-            StandardError.write("tieredcache: nothing is stored: \(trouble.message)".asOneLine)
+        let cache = try MediaCache(configuration)
+        if let storageError = cache.storageError {
+            StandardError.write("tieredcache: nothing is stored: \(storageError.message)".asOneLine)
         }
         let limit = Interruption.limitingStop()
         defer { for source in limit { source.cancel() } }
@@ -47,18 +47,19 @@ extension ServeCommand {
     /// In front of one origin all downloads are its own.
     ///
     /// Of the many that a player may name, none ever has the last one.
-    private func limitDownloads(_ configuration: inout Configuration, _ count: Int) {
+    private func limitDownloads(_ configuration: inout MediaCache.Configuration, _ count: Int) {
         configuration.maximumDownloads = count
         configuration.maximumDownloadsPerHost = origin == nil ? max(1, count - 1) : count
         configuration.maximumUploads = max(1, count / 2)
     }
 
     private func serve(
-        _ cache: TieredCache,
-        _ configuration: Configuration,
+        _ cache: MediaCache,
+        _ configuration: MediaCache.Configuration,
         _ defaults: ProxySettings
     ) async throws {
-        // The runtime opens its clocks when they are first waited on, and does without where it cannot.
+        // The runtime opens its clocks when they are first waited on, and does without where it
+        // cannot.
         try await Task.sleep(for: .nanoseconds(1), clock: .continuous)
         try await Task.sleep(for: .nanoseconds(1), clock: .suspending)
         var settings = defaults

@@ -9,7 +9,7 @@ struct UnfinishedGet: Sendable {
     private let job: DownloadHandle
 
     /// - Returns: nil where nothing needs to be fetched, or nothing of it can be kept.
-    init?(_ request: CacheRequest, in cache: TieredCache) async {
+    init?(_ request: CacheRequest, in cache: MediaCache) async {
         guard request.policy != .cacheOnly, request.range == nil, await !cache.contains(request),
             let job = await cache.noteUnfinished(request)
         else { return nil }

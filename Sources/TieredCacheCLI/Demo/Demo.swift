@@ -17,7 +17,7 @@ struct Demo {
 
     /// Runs all steps.
     ///
-    /// - Returns: whether every claim held.
+    /// - Returns: whether every claim stored.
     static func run(
         cacheDirectory: FilePath?,
         write: @escaping (String) -> Void

@@ -55,18 +55,18 @@ extension Demo {
             cacheControl: Self.freshForAnHour
         )
         origin.serve("/poster.jpg", poster)
-        var configuration = Configuration(directory: program.cacheDirectory)
+        var configuration = MediaCache.Configuration(directory: program.cacheDirectory)
         configuration.logger.logLevel = .error
-        let cache = try TieredCache(configuration)
+        let cache = try MediaCache(configuration)
         let request = try CacheRequest(origin.url("/poster.jpg"))
         _ = try await cache.data(for: request)
         let time = SystemTimeSource()
         let start = time.monotonicTime()
-        let held = cache.cachedData(for: request)
+        let stored = cache.cachedData(for: request)
         let elapsed = start.duration(to: time.monotonicTime())
         let response = try await cache.response(for: request)
         report.claim("source is \"memory\"", response.source == .memory)
-        let bytes = held.map { Array($0) } ?? []
+        let bytes = stored.map { Array($0) } ?? []
         report.claim(
             "the bytes equal what the origin has",
             bytes.count == Int(poster.length) && poster.generatedBody?.matches(bytes) == true

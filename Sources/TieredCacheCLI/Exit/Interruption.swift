@@ -52,8 +52,8 @@ enum Interruption {
     /// How long a server may take to stop, less than the five seconds that are promised.
     static let stoppingGrace = DispatchTimeInterval.milliseconds(4800)
 
-    /// Ends the process some seconds after a signal that asks it to stop, whatever hangs, and at once
-    /// at the second such signal.
+    /// Ends the process some seconds after a signal that asks it to stop, whatever hangs, and at
+    /// once at the second such signal.
     ///
     /// - Returns: what watches the signals; keep it.
     static func limitingStop() -> [any DispatchSourceSignal] {
@@ -99,8 +99,8 @@ enum Interruption {
 
 /// Whether a signal has arrived.
 final class SignalFlag: Sendable {
-    /// Signals so close to the first one are the same wish: `timeout` sends one to the process and one
-    /// to its group, as a terminal and a wrapper do.
+    /// Signals so close to the first one are the same wish: `timeout` sends one to the process and
+    /// one to its group, as a terminal and a wrapper do.
     static let echo: UInt64 = 300_000_000
 
     private let first = Guarded<DispatchTime?>(nil)

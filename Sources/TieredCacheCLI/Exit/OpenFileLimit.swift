@@ -10,7 +10,8 @@ import Darwin
 ///
 /// Below it the network library ends the process, which would say nothing that helps.
 enum OpenFileLimit {
-    /// For standard streams, cache directory, an entry and the file that is written, and one download.
+    /// For standard streams, cache directory, an entry and the file that is written, and one
+    /// download.
     private static let base = 32
     /// Each thread that serves connections has three of its own.
     private static let perThread = 3

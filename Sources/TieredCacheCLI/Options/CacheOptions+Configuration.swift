@@ -7,8 +7,8 @@ extension CacheOptions {
     ///
     /// - Parameter origin: the options of commands that may ask the origin.
     /// - Returns: the configuration, not yet validated.
-    func configuration(origin: OriginOptions? = nil) -> Configuration {
-        var configuration = Configuration()
+    func configuration(origin: OriginOptions? = nil) -> MediaCache.Configuration {
+        var configuration = MediaCache.Configuration()
         if let directory { configuration.directory = FilePath(directory) }
         if let memoryLimit { configuration.memoryLimit = memoryLimit.bytes }
         if let diskLimit { configuration.diskLimit = diskLimit.bytes }

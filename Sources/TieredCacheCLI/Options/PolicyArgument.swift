@@ -6,8 +6,8 @@ enum PolicyArgument: String, CaseIterable, ExpressibleByArgument {
     case `default`
     /// Ask the origin for everything.
     case reload
-    /// Use what is held, of any age; else ask the origin.
+    /// Use what is stored, of any age; else ask the origin.
     case cacheElseLoad = "cache-else-load"
-    /// Use what is held, of any age; never ask the origin.
+    /// Use what is stored, of any age; never ask the origin.
     case cacheOnly = "cache-only"
 }

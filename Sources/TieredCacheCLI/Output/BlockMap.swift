@@ -1,20 +1,20 @@
-/// Which parts of a body are held, as one short line.
+/// Which parts of a body are stored, as one short line.
 enum BlockMap {
     /// A cell for each part: `#` all of it is held, `+` some, `.` none.
     ///
     /// - Parameters:
-    ///   - held: what is held, ascending.
+    ///   - stored: what is stored, ascending.
     ///   - length: the length of the whole body; where it is unknown, the map ends with `?` behind
-    ///     what is held.
+    ///     what is stored.
     ///   - width: the most cells.
     /// - Returns: the line, in brackets.
-    static func text(held: [Range<Int64>], length: Int64?, width: Int = 50) -> String {
-        let end = length ?? held.last?.upperBound ?? 0
+    static func text(stored: [Range<Int64>], length: Int64?, width: Int = 50) -> String {
+        let end = length ?? stored.last?.upperBound ?? 0
         let tail = length == nil ? "?" : ""
         guard end > 0, width > 0 else { return "[\(tail)]" }
         let cells = Int(min(Int64(width), end))
         let line = (0..<cells).map { cell in
-            symbol(for: bound(cell, cells, end)..<bound(cell + 1, cells, end), held)
+            symbol(for: bound(cell, cells, end)..<bound(cell + 1, cells, end), stored)
         }
         return "[\(String(line))\(tail)]"
     }
@@ -25,8 +25,8 @@ enum BlockMap {
         return whole * Int64(cell) + rest * Int64(cell) / Int64(cells)
     }
 
-    private static func symbol(for part: Range<Int64>, _ held: [Range<Int64>]) -> Character {
-        let bytes = held.reduce(Int64(0)) { sum, range in
+    private static func symbol(for part: Range<Int64>, _ stored: [Range<Int64>]) -> Character {
+        let bytes = stored.reduce(Int64(0)) { sum, range in
             sum + Int64(range.clamped(to: part).count)
         }
         if bytes == 0 { return "." }

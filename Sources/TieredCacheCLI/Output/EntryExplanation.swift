@@ -10,7 +10,7 @@ struct EntryExplanation {
 
     var lines: [String] {
         [
-            "blocks      \(BlockMap.text(held: entry.heldRanges, length: entry.length))",
+            "blocks      \(BlockMap.text(stored: entry.storedRanges, length: entry.length))",
             "validator   \(validator)",
             entry.age(at: now).map { "age         \(Self.text($0))" },
             "freshness   \(freshness)",

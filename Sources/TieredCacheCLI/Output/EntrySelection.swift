@@ -7,7 +7,7 @@ struct EntrySelection {
     enum Order: String, CaseIterable, ExpressibleByArgument {
         case url
         case length
-        case held
+        case stored = "held"
         case used
     }
 
@@ -51,8 +51,8 @@ struct EntrySelection {
     private func rank(_ entry: EntrySummary) -> Int64 {
         switch order {
         case .url: 0
-        case .length: entry.length ?? entry.heldBytes
-        case .held: entry.heldBytes
+        case .length: entry.length ?? entry.storedBytes
+        case .stored: entry.storedBytes
         case .used: entry.lastUse ?? 0
         }
     }

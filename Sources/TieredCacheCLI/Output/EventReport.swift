@@ -3,7 +3,7 @@ import TieredCache
 
 /// What `events` says about one event.
 struct EventReport: Equatable {
-    let event: RecordedEvent
+    let event: MediaCache.RecordedEvent
 
     /// `2026-11-21T08:43:38.123Z  evicted leastRecentlyUsed, 64.0 KiB  https://host/path`.
     var line: String {

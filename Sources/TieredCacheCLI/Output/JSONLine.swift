@@ -1,7 +1,7 @@
 import FoundationEssentials
 
-/// Writes and reads the JSON (RFC 8259) of this program's outputs: one line for each value, its members
-/// sorted by name.
+/// Writes and reads the JSON (RFC 8259) of this program's outputs: one line for each value, its
+/// members sorted by name.
 enum JSONLine {
     /// The text of `value`, without a line break anywhere.
     ///
@@ -24,8 +24,8 @@ enum JSONLine {
         try JSONDecoder().decode(type, from: Data(line.utf8))
     }
 
-    /// Escapes what JSON allows in a string and a terminal or a reader of lines takes for a command or
-    /// a line's end.
+    /// Escapes what JSON allows in a string and a terminal or a reader of lines takes for a command
+    /// or a line's end.
     private static func escaped(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

@@ -3,10 +3,11 @@ import TieredCache
 
 /// What a person at a terminal sees of several prefetches.
 ///
-/// One line while they last, a sentence at the end, and one for what holds them up. Says nothing elsewhere.
+/// One line while they last, a sentence at the end, and one for what holds them up. Says nothing
+/// elsewhere.
 final class PrefetchScreen: Sendable {
     private let tally: Guarded<PrefetchTally>
-    private let events: AsyncStream<CacheEvent>?
+    private let events: AsyncStream<MediaCache.Event>?
     private let bar: ProgressBar
     private let time = SystemTimeSource()
 
@@ -16,7 +17,7 @@ final class PrefetchScreen: Sendable {
     ///   - cache: whose shutdown ends ``show()``.
     ///   - requests: what is fetched.
     ///   - isOfHeads: whether only the beginning of each is wanted.
-    init(_ cache: TieredCache, requests: [CacheRequest], isOfHeads: Bool) {
+    init(_ cache: MediaCache, requests: [CacheRequest], isOfHeads: Bool) {
         let names = requests.map(\.name)
         tally = Guarded(PrefetchTally(names: names, isOfHeads: isOfHeads))
         events = Terminal.isTerminal(.standardError) ? cache.events() : nil

@@ -28,7 +28,7 @@ struct PrefetchTally {
     }
 
     /// Takes note of bytes that came; of other events none.
-    mutating func take(_ event: CacheEvent) {
+    mutating func take(_ event: MediaCache.Event) {
         guard let key = event.key,
             case .downloadProgressed(let offset, let length) = event.kind
         else { return }
@@ -66,12 +66,12 @@ struct PrefetchTally {
         return total
     }
 
-    /// What to say when all is over; nil if nothing was fetched or held.
+    /// What to say when all is over; nil if nothing was fetched or stored.
     var conclusion: String? {
         guard ended > 0 else { return nil }
         let what = ended == 1 ? "1 URL" : "\(ended) URLs"
-        let held =
-            bytesFromCache > 0 ? ", \(ProgressLine.size(bytesFromCache)) held already" : ""
-        return "\(what) stored: \(ProgressLine.size(bytesFromOrigin)) from the network\(held)"
+        let stored =
+            bytesFromCache > 0 ? ", \(ProgressLine.size(bytesFromCache)) stored already" : ""
+        return "\(what) stored: \(ProgressLine.size(bytesFromOrigin)) from the network\(stored)"
     }
 }

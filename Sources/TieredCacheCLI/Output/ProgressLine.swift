@@ -2,8 +2,8 @@ import TieredCache
 
 /// One line about a download under way, made to fit a terminal.
 ///
-/// `film.mp4   42% [======>        ]  12.3 MiB of 29.0 MiB  5.1 MiB/s  0:03 left  from network`. What
-/// does not fit is left out, the bar first, then the name.
+/// `film.mp4   42% [======>        ]  12.3 MiB of 29.0 MiB  5.1 MiB/s  0:03 left  from network`.
+/// What does not fit is left out, the bar first, then the name.
 struct ProgressLine: Equatable {
     /// What is being downloaded, usually the last component of the path.
     var name: String

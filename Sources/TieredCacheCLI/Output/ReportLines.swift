@@ -10,7 +10,7 @@ extension EntryReport {
             key: entry.key.string,
             status: entry.status,
             length: entry.length,
-            held: entry.heldBytes,
+            stored: entry.storedBytes,
             isComplete: entry.isComplete,
             isPinned: entry.isPinned,
             headers: nil
@@ -20,7 +20,7 @@ extension EntryReport {
     /// `200  12.3 MiB of 64.0 MiB  pinned  http://…`.
     var line: String {
         let all = length.map { ProgressLine.size($0) } ?? "?"
-        let amount = isComplete ? all : "\(ProgressLine.size(held)) of \(all)"
+        let amount = isComplete ? all : "\(ProgressLine.size(stored)) of \(all)"
         let pin = isPinned ? "  pinned" : ""
         return "\(status)  \(amount)\(pin)  \(url)".asOneLine
     }

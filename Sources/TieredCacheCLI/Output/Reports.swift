@@ -36,7 +36,7 @@ struct EntryReport {
     var status: Int
     /// Nil if unknown.
     var length: Int64?
-    var held: Int64
+    var stored: Int64
     var isComplete: Bool
     var isPinned: Bool
     /// Only for `show`.
@@ -45,7 +45,8 @@ struct EntryReport {
 
 extension EntryReport: Encodable {
     private enum CodingKeys: String, CodingKey {
-        case url, key, status, length, held, headers
+        case url, key, status, length, headers
+        case stored = "held"
         case isComplete = "complete"
         case isPinned = "pinned"
     }
@@ -69,7 +70,7 @@ extension EntryReport: Encodable {
         try container.encode(key, forKey: .key)
         try container.encode(status, forKey: .status)
         try container.encode(length, forKey: .length)
-        try container.encode(held, forKey: .held)
+        try container.encode(stored, forKey: .stored)
         try container.encode(isComplete, forKey: .isComplete)
         try container.encode(isPinned, forKey: .isPinned)
         guard let headers else { return }

@@ -18,7 +18,8 @@ enum StandardError {
         }
     }
 
-    /// The same for a process that must not wait: says nothing where the other end takes nothing now.
+    /// The same for a process that must not wait: says nothing where the other end takes nothing
+    /// now.
     static func writeWithoutWaiting(_ line: String) {
         var wanted = pollfd(
             fd: FileDescriptor.standardError.rawValue,

@@ -8,7 +8,7 @@ struct StatsReport: Equatable {
     var bytes: Int64
     var limit: Int64
     /// Nil where nothing was counted yet.
-    var lifetime: LifetimeStatistics?
+    var lifetime: MediaCache.LifetimeStatistics?
 }
 
 extension StatsReport: Encodable {
@@ -31,7 +31,7 @@ extension StatsReport: Encodable {
         try container.encode(Self.object(sums.bodyBytes), forKey: .bodyBytes)
         try container.encode(Self.ratio(sums.byteHitRatio), forKey: .byteHitRatio)
         try container.encode(Self.object(sums.missReasons), forKey: .misses)
-        try container.encode(Self.object(sums.departures), forKey: .left)
+        try container.encode(Self.object(sums.removals), forKey: .left)
         try container.encode(sums.bytesEvicted, forKey: .evictedBytes)
         try container.encode(sums.blocksDamaged, forKey: .damagedBlocks)
     }
@@ -64,7 +64,7 @@ extension StatsReport {
             "body bytes  \(ProgressLine.size(sums.bytesFromCache + origin)): "
                 + Self.shares(sums.bodyBytes),
             "misses      \(Self.list(sums.missReasons))",
-            "left        \(Self.list(sums.departures)); evicted "
+            "left        \(Self.list(sums.removals)); evicted "
                 + "\(ProgressLine.size(sums.bytesEvicted)), damaged blocks \(sums.blocksDamaged)",
         ]
     }
@@ -84,7 +84,7 @@ extension StatsReport {
     }
 }
 
-extension Statistics {
+extension MediaCache.Statistics {
     fileprivate var answers: [(String, Int64)] {
         [("memory", memoryHits), ("disk", diskHits), ("miss", misses)]
     }
@@ -100,7 +100,7 @@ extension Statistics {
         ]
     }
 
-    fileprivate var departures: [(String, Int64)] {
+    fileprivate var removals: [(String, Int64)] {
         [
             ("expired", entriesExpired), ("evicted", entriesEvicted),
             ("replaced", entriesReplaced), ("removed", entriesRemoved),

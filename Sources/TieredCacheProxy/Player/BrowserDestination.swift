@@ -1,4 +1,5 @@
-/// What a browser does with what it asks for, as far as it says so (Fetch Metadata Request Headers).
+/// What a browser does with what it asks for, as far as it says so (Fetch Metadata Request
+/// Headers).
 ///
 /// Whatever is not from a browser says nothing and takes data.
 enum BrowserDestination: Hashable, Sendable {
@@ -40,7 +41,8 @@ enum BrowserDestination: Hashable, Sendable {
     /// Whether nothing of the type can run: films, sounds, pictures but drawings, plain text, and
     /// what is saved.
     ///
-    /// Of several types browsers take the last one, and what has none they guess: neither is passive.
+    /// Of several types browsers take the last one, and what has none they guess: neither is
+    /// passive.
     static func isPassive(_ contentType: String?) -> Bool {
         guard let contentType, !contentType.utf8.contains(UInt8(ascii: ",")) else { return false }
         let type = contentType.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }

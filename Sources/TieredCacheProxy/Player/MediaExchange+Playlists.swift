@@ -75,7 +75,8 @@ extension MediaExchange {
                 default: return .none
                 }
             }
-            // What is held has been tried, so there is nothing that a player could have had before.
+            // What is stored has been tried, so there is nothing that a player could have had
+            // before.
             guard let delay = retry.delay(after: failure, isKnown: false) else {
                 return .failed(failure.status)
             }

@@ -5,7 +5,7 @@ import TieredCache
 
 /// Answers one GET or HEAD of a player for a representation of an origin.
 struct MediaExchange: Sendable {
-    let cache: TieredCache
+    let cache: MediaCache
     let settings: ProxySettings
     let request: ServerRequest
     let target: TargetURI
@@ -16,7 +16,7 @@ struct MediaExchange: Sendable {
     /// What stands in front of `SCHEME/AUTHORITY/PATH` in proxied URLs.
     let prefix: String
     /// What playlists have said about other URLs.
-    let playlists: PlaylistMemory
+    let playlists: PlaylistRegistry
     let sessions: PlayingSessions
     let answered: AnsweredItems
     /// Whether the client has been told anything.
@@ -25,10 +25,10 @@ struct MediaExchange: Sendable {
     init(
         _ request: ServerRequest,
         _ target: TargetURI,
-        cache: TieredCache,
+        cache: MediaCache,
         settings: ProxySettings,
         prefix: String,
-        playlists: PlaylistMemory,
+        playlists: PlaylistRegistry,
         sessions: PlayingSessions,
         answered: AnsweredItems,
         writer: ResponseWriter
@@ -57,7 +57,7 @@ struct MediaExchange: Sendable {
             answered: answered
         )
         if namesPlaylist, try await answerPlaylist(source) { return }
-        if goesOn, sessions.isPlayed(.init(source.base)) { source.useHeld() }
+        if goesOn, sessions.isPlayed(.init(source.base)) { source.usePending() }
         var opened = try await source.open(firstRange)
         if case .lengthUnknown = opened {
             try await source.findLength()
@@ -200,7 +200,8 @@ struct MediaExchange: Sendable {
         try await writer.send(WholeAnswer(head: head, body: ByteBuffer(copying: bytes)))
     }
 
-    /// Nothing that could be active is shown in a tab or a frame, or run, at the proxy's own address.
+    /// Nothing that could be active is shown in a tab or a frame, or run, at the proxy's own
+    /// address.
     func refuseBrowser() async throws {
         var answer = WholeAnswer.text(403)
         answer.head.fields.append(contentsOf: PlayerFields.inert)

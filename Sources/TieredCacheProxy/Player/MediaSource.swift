@@ -20,14 +20,14 @@ struct MediaSource: Sendable {
         case cut
     }
 
-    let cache: TieredCache
+    let cache: MediaCache
     let settings: ProxySettings
     let target: TargetURI
     private let answered: AnsweredItems
     private(set) var base: CacheRequest
 
     init(
-        cache: TieredCache,
+        cache: MediaCache,
         settings: ProxySettings,
         request: ServerRequest,
         target: TargetURI,
@@ -60,8 +60,8 @@ struct MediaSource: Sendable {
         return result
     }
 
-    /// Uses what is held, of whatever age.
-    mutating func useHeld() { base.policy = .cacheElseLoad }
+    /// Uses what is stored, of whatever age.
+    mutating func usePending() { base.policy = .cacheElseLoad }
 
     // MARK: Opening
 
@@ -98,8 +98,8 @@ struct MediaSource: Sendable {
 
     /// Whether an error is worth another try where a player has bytes of the file already.
     ///
-    /// - Returns: nil for an error that it is told all the same: what it may do something about, and
-    ///   any with which a play would begin.
+    /// - Returns: nil for an error that it is told all the same: what it may do something about,
+    ///   and any with which a play would begin.
     private static func isPassing(_ status: Int, _ range: ByteRangeSpec?) -> Bool? {
         guard status != 401, status != 407, status >= 500 || range?.goesOn == true else {
             return nil
@@ -171,7 +171,7 @@ struct MediaSource: Sendable {
     private func isKnown() async -> Bool {
         if answered.contains(.init(base)) { return true }
         do {
-            return try await cache.entry(for: base).map { $0.heldBytes > 0 } ?? false
+            return try await cache.entry(for: base).map { $0.storedBytes > 0 } ?? false
         } catch {
             return false
         }

@@ -3,7 +3,7 @@ import HTTPTypes
 import NIOCore
 import TieredCache
 
-// The hit path: a plain GET for what is held is answered on the event loop, without a task.
+// The hit path: a plain GET for what is stored is answered on the event loop, without a task.
 extension PlayerResponder {
     /// Fields with which a request selects something, or asks for less than everything.
     private static let notPlain: Set<String> = [
@@ -11,7 +11,7 @@ extension PlayerResponder {
         "if-unmodified-since", "service-worker",
     ]
 
-    func immediateAnswer(to request: ServerRequest) -> HeldAnswer? {
+    func immediateAnswer(to request: ServerRequest) -> PendingResponse? {
         guard let address = address.value,
             let plain = PlainRequest(request, unless: Self.notPlain),
             let host = plain.host, address.isNamed(by: host),
@@ -34,19 +34,21 @@ extension PlayerResponder {
 
     /// Whether the answer has to be current because a playlist has named it as a key.
     private func mayBeKey(_ hit: ImmediateHit, _ target: TargetURI) -> Bool {
-        hit.completeLength <= PlaylistMemory.maximumKeySize && playlists.isKey(target)
+        hit.completeLength <= PlaylistRegistry.maximumKeySize && playlists.isKey(target)
     }
 
     private func newPage(
         _ request: ServerRequest,
         _ host: String,
         _ address: ProxyAddress
-    ) -> HitBook.Page? {
+    ) -> ResponseHeadCache.Page? {
         let route = PlayerRoute(method: .get, target: request.target, host: host, address: address)
         guard case .media(let target) = route,
             PlaylistKind.expected(contentType: nil, path: target.path) == nil
         else { return nil }
-        return HitBook.Page(RepeatedRequest(MediaSource.request(for: target, from: request)))
+        return ResponseHeadCache.Page(
+            RepeatedRequest(MediaSource.request(for: target, from: request))
+        )
     }
 
     /// As ``MediaExchange`` answers; nil for what may be a playlist, which is rewritten.
@@ -69,7 +71,7 @@ extension PlayerResponder {
         _ lines: ByteBuffer,
         _ request: ServerRequest,
         _ target: TargetURI
-    ) -> HeldAnswer {
+    ) -> PendingResponse {
         let count = hit.range.upperBound - hit.range.lowerBound
         var head = ResponseHead(
             status: plain.range == nil ? 200 : 206,
@@ -81,7 +83,7 @@ extension PlayerResponder {
                 ContentRange.bytes(hit.range, completeLength: hit.completeLength).fieldValue
         }
         let generation = hit.head.generation
-        return HeldAnswer(head: head, bytes: hit.bytes, range: hit.range) { offset, writer in
+        return PendingResponse(head: head, bytes: hit.bytes, range: hit.range) { offset, writer in
             let source = MediaSource(
                 cache: cache,
                 settings: settings,
@@ -93,19 +95,19 @@ extension PlayerResponder {
         }
     }
 
-    /// Sends what is held of the rest of a hit, which has been counted as a whole.
+    /// Sends what is stored of the rest of a hit, which has been counted as a whole.
     ///
-    /// - Returns: the first byte that is not held any more; the end of `rest` if all of it is.
-    private func sendHeld(
+    /// - Returns: the first byte that is not stored any more; the end of `rest` if all of it is.
+    private func sendPending(
         _ rest: Range<Int64>,
         of target: TargetURI,
         _ generation: UInt64,
         _ writer: ResponseWriter
     ) async throws -> Int64 {
         var position = rest.lowerBound
-        guard let held = try await cache.heldBytes(rest, of: target, generation: generation)
+        guard let stored = try await cache.storedBytes(rest, of: target, generation: generation)
         else { return position }
-        var body = held.makeAsyncIterator()
+        var body = stored.makeAsyncIterator()
         do {
             while let count = try await writer.writeNext(of: &body) { position += count }
         } catch let error as CacheError {
@@ -126,7 +128,7 @@ extension PlayerResponder {
         start.begin()
         await lingering(start) {
             guard let generation else { return }
-            let sent = try await sendHeld(rest, of: source.target, generation, writer)
+            let sent = try await sendPending(rest, of: source.target, generation, writer)
             guard sent < rest.upperBound else { return try await writer.finish() }
             let missing = sent..<rest.upperBound
             guard case .response(let response) = try await source.open(.bounded(missing)),

@@ -7,18 +7,18 @@ import TieredCache
 
 /// Answers everything that is asked of a player proxy.
 struct PlayerResponder: Responder {
-    let cache: TieredCache
+    let cache: MediaCache
     let settings: ProxySettings
     let token: String
     let page: StatusPage
-    let hits = HitBook()
-    let playlists = PlaylistMemory()
+    let hits = ResponseHeadCache()
+    let playlists = PlaylistRegistry()
     let sessions: PlayingSessions
     let answered = AnsweredItems()
     /// Set as soon as the server listens; nobody can connect before.
-    let address = LateValue<ProxyAddress>()
+    let address = SetOnce<ProxyAddress>()
 
-    init(cache: TieredCache, settings: ProxySettings, token: String) {
+    init(cache: MediaCache, settings: ProxySettings, token: String) {
         self.cache = cache
         self.settings = settings
         self.token = token

@@ -5,9 +5,9 @@ import TieredCache
 /// Who plays something of which nobody can tell whether it is current.
 ///
 /// A body without any validator that may not be used without asking would be fetched anew for each
-/// range that a player asks for, and never twice the same. So what a player has been given goes on to
-/// be used while it plays: until some seconds after the last answer has ended, and not for a request
-/// from the first byte on, with which another play begins.
+/// range that a player asks for, and never twice the same. So what a player has been given goes on
+/// to be used while it plays: until some seconds after the last answer has ended, and not for a
+/// request from the first byte on, with which another play begins.
 final class PlayingSessions: Sendable {
     /// What is played, and with which of the fields that select it.
     struct Item: Hashable {

@@ -17,7 +17,8 @@ public struct ProxySettings: Sendable {
     ///
     /// A transfer whose bytes were on their way already goes on for two seconds and at most 1 MiB.
     public var lingerTime: Duration = .milliseconds(1500)
-    /// How long an origin may take to ask for the body of a client that waits for that, by default 1 s.
+    /// How long an origin may take to ask for the body of a client that waits for that, by default
+    /// 1 s.
     ///
     /// Then the body is sent unasked (`Expect: 100-continue`, RFC 9110 §10.1.1).
     public var continueTimeout: Duration = .seconds(1)

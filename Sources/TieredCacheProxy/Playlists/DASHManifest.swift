@@ -83,7 +83,8 @@ package struct DASHManifest: Sendable {
             return
         }
         var level = Level(element: element, segments: DASHSegments())
-        // The others hand nothing down. A second owner of a list would have it copied for each element.
+        // The others hand nothing down. A second owner of a list would have it copied for each
+        // element.
         if Self.heirs.contains(element), let outer = levels.last {
             level.segments = outer.segments
             level.hasList = outer.hasList

@@ -26,8 +26,8 @@ package enum DASHRewriter {
         /// Where an element for the base of all addresses belongs.
         var insertion: Int?
         var edits: [(range: Range<Int>, replacement: [UInt8])] = []
-        /// What decides below the base URLs that hold here, each from the depth at which it was found
-        /// on.
+        /// What decides below the base URLs that hold here, each from the depth at which it was
+        /// found on.
         var bases: [(depth: Int, rewriter: AddressRewriter)] = []
         var budget: PlaylistBudget
 

@@ -113,8 +113,8 @@ package enum HLSRewriter {
         return [Edit(range: text.indices, replacement: replacement)]
     }
 
-    /// A parameter that only the URL behind a redirect has is told to the player, which does not know
-    /// that URL; nil where the definition is of another kind.
+    /// A parameter that only the URL behind a redirect has is told to the player, which does not
+    /// know that URL; nil where the definition is of another kind.
     private static func told(
         _ line: ArraySlice<UInt8>,
         _ value: [UInt8],

@@ -5,8 +5,8 @@
 /// | output: bytes that are put in | 1 MiB and 32 times the playlist, or 32 MiB |
 /// | work: bytes that are read or made again for one address | 8 MiB and 32 times the playlist, or 64 MiB |
 ///
-/// Real playlists become a few times as long, by the addresses that lead through the proxy. What exceeds its
-/// budget is refused as a whole, so that no half of it leads past the proxy.
+/// Real playlists become a few times as long, by the addresses that lead through the proxy. What
+/// exceeds its budget is refused as a whole, so that no half of it leads past the proxy.
 package struct PlaylistBudget: Hashable, Sendable {
     /// The bytes put in so far.
     package private(set) var output = 0

@@ -48,7 +48,7 @@ package struct PlaylistFacts: Hashable, Sendable {
         refreshInterval = nil
     }
 
-    /// The most seconds for which a held playlist may be used without asking; nil for as long as
+    /// The most seconds for which a stored playlist may be used without asking; nil for as long as
     /// HTTP allows.
     ///
     /// One without explicit freshness is asked for each time: no guess may freeze it. A running

@@ -20,7 +20,7 @@ package struct PlaylistPrefetch: Sendable {
     /// Requests made at the same time; the queue of downloads has its own limit.
     private static let width = 6
 
-    private let cache: TieredCache
+    private let cache: MediaCache
     private let choice: VariantChoice
 
     /// Creates a prefetch.
@@ -28,15 +28,16 @@ package struct PlaylistPrefetch: Sendable {
     /// - Parameters:
     ///   - cache: where all of it goes.
     ///   - choice: which variants of a master playlist are wanted.
-    package init(_ cache: TieredCache, choice: VariantChoice) {
+    package init(_ cache: MediaCache, choice: VariantChoice) {
         self.cache = cache
         self.choice = choice
     }
 
-    /// Fetches what the playlist of `request`, which is held, refers to, and what that refers to.
+    /// Fetches what the playlist of `request`, which is stored, refers to, and what that refers to.
     ///
     /// - Parameter request: the playlist.
-    /// - Returns: what was done; a resource that failed does not keep the others from being fetched.
+    /// - Returns: what was done; a resource that failed does not keep the others from being
+    ///   fetched.
     package func run(_ request: CacheRequest) async -> Outcome {
         var outcome = Outcome()
         var seen: Set<String> = [request.target.string]

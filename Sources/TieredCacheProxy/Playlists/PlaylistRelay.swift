@@ -17,9 +17,9 @@ package struct PlaylistRelay: Sendable {
     /// Where playlists are read and rewritten: what takes long is not for the threads of tasks.
     static let threads = IOExecutor(threads: 2, name: "tc-list")
 
-    private let cache: TieredCache
+    private let cache: MediaCache
     private let prefix: String
-    private let memory: PlaylistMemory
+    private let memory: PlaylistRegistry
     private let time: any TimeSource
 
     /// Creates a relay.
@@ -30,9 +30,9 @@ package struct PlaylistRelay: Sendable {
     ///   - memory: what other playlists have said, and what these say.
     ///   - time: what measures how long an answer takes.
     package init(
-        _ cache: TieredCache,
+        _ cache: MediaCache,
         prefix: String,
-        memory: PlaylistMemory = PlaylistMemory(),
+        memory: PlaylistRegistry = PlaylistRegistry(),
         time: any TimeSource = SystemTimeSource()
     ) {
         self.cache = cache
@@ -51,47 +51,47 @@ package struct PlaylistRelay: Sendable {
     ///   - request: for the whole of the playlist.
     ///   - limit: how long it may take.
     /// - Returns: the answer; of a status of 400 or more the origin's own body.
-    /// - Throws: what ``TieredCache/response(for:)`` throws; `.invalidArgument` for a body that is
+    /// - Throws: what ``MediaCache/response(for:)`` throws; `.invalidArgument` for a body that is
     ///   too long for a playlist; `.timedOut`.
     package func answer(
         _ request: CacheRequest,
         within limit: Duration = .seconds(30)
     ) async throws(CacheError) -> Answer {
         let start = time.monotonicTime()
-        let held: Got
+        let stored: Got
         do throws(CacheError) {
-            held = try await get(request, within: limit)
+            stored = try await get(request, within: limit)
         } catch {
             guard let old = try await offline(request, error) else { throw error }
             return await answer(old, request)
         }
-        guard held.response.cacheStatus.isHit, request.policy == .protocolDefault,
-            let age = await maximumAge(held, request), held.response.age >= age
-        else { return await answer(held, request) }
+        guard stored.response.cacheStatus.isHit, request.policy == .protocolDefault,
+            let age = await maximumAge(stored, request), stored.response.age >= age
+        else { return await answer(stored, request) }
         var again = request
         again.fields[.cacheControl] = "no-cache"
         do throws(CacheError) {
             let left = limit - start.duration(to: time.monotonicTime())
             let current = try await get(again, within: max(.milliseconds(1), left))
-            guard current.response.status.code < 500 else { return await answer(held, request) }
+            guard current.response.status.code < 500 else { return await answer(stored, request) }
             return await answer(current, request)
         } catch {
             guard error.isWithoutAnswer else { throw error }
-            return await answer(held, request)
+            return await answer(stored, request)
         }
     }
 
-    /// The most seconds for which what is held may be used; nil for as long as HTTP allows.
-    private func maximumAge(_ held: Got, _ request: CacheRequest) async -> Int? {
-        if let kind = held.kind {
-            let facts = await Self.threads.run { PlaylistFacts(held.original, kind: kind) }
-            return facts.maximumAge(held.response.fields)
+    /// The most seconds for which what is stored may be used; nil for as long as HTTP allows.
+    private func maximumAge(_ stored: Got, _ request: CacheRequest) async -> Int? {
+        if let kind = stored.kind {
+            let facts = await Self.threads.run { PlaylistFacts(stored.original, kind: kind) }
+            return facts.maximumAge(stored.response.fields)
         }
         guard memory.isKey(request.target) else { return nil }
-        return PlaylistFacts.hasExplicitFreshness(held.response.fields) ? nil : 0
+        return PlaylistFacts.hasExplicitFreshness(stored.response.fields) ? nil : 0
     }
 
-    /// What is held, of any age, where the origin cannot be reached.
+    /// What is stored, of any age, where the origin cannot be reached.
     private func offline(
         _ request: CacheRequest,
         _ error: CacheError
@@ -102,7 +102,7 @@ package struct PlaylistRelay: Sendable {
         do throws(CacheError) {
             return try await get(request)
         } catch {
-            // Nothing is held either: why the origin failed says more.
+            // Nothing is stored either: why the origin failed says more.
             return nil
         }
     }
@@ -169,7 +169,7 @@ package struct PlaylistRelay: Sendable {
                 got.original,
                 at: location,
                 importing: imported,
-                atMost: PlaylistMemory.maximumCount
+                atMost: PlaylistRegistry.maximumCount
             )
             memory.remember(playlist, own, at: location)
         }

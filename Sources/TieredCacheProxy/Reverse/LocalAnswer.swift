@@ -6,7 +6,8 @@ import TieredCache
 
 /// What the reverse proxy answers without asking the origin.
 enum LocalAnswer {
-    /// The answer to a request that ends here, whatever is held; nil if there is an origin to ask.
+    /// The answer to a request that ends here, whatever is stored; nil if there is an origin to
+    /// ask.
     ///
     /// - Parameters:
     ///   - request: the request.

@@ -2,10 +2,10 @@ import HTTPCaching
 
 /// By which names a reverse proxy on loopback may be asked.
 ///
-/// A page of `attacker.example.net` can have that name point to 127.0.0.1 as soon as it is loaded (DNS
-/// rebinding). The browser then takes the proxy for the page's own server, and lets the page read
-/// what the proxy answers. The name in `Host` gives it away. Names that nobody can register are let
-/// pass, and so are addresses, which are no names.
+/// A page of `attacker.example.net` can have that name point to 127.0.0.1 as soon as it is loaded
+/// (DNS rebinding). The browser then takes the proxy for the page's own server, and lets the page
+/// read what the proxy answers. The name in `Host` gives it away. Names that nobody can register
+/// are let pass, and so are addresses, which are no names.
 struct ReverseHosts: Sendable {
     private let names: Set<String>
     private let allowsAll: Bool

@@ -4,7 +4,8 @@ import Logging
 import NIOCore
 import TieredCache
 
-// The hit path: a plain GET for what is held and fresh is answered on the event loop, without a task.
+// The hit path: a plain GET for what is stored and fresh is answered on the event loop, without a
+// task.
 extension ReverseResponder {
     /// Fields that have a say in how a cache answers, beside those that `Vary` names.
     private static let notPlain: Set<String> = [
@@ -12,7 +13,7 @@ extension ReverseResponder {
         "if-none-match", "if-range", "if-unmodified-since", "pragma", "te", "upgrade",
     ]
 
-    func immediateAnswer(to request: ServerRequest) -> HeldAnswer? {
+    func immediateAnswer(to request: ServerRequest) -> PendingResponse? {
         guard let plain = PlainRequest(request, unless: Self.notPlain), plain.range == nil,
             hosts.allows(plain.host)
         else { return nil }
@@ -28,14 +29,16 @@ extension ReverseResponder {
         var head = ResponseHead(status: 200, framing: .length(hit.completeLength))
         head.lines = lines
         let generation = hit.head.generation
-        return HeldAnswer(head: head, bytes: hit.bytes, range: hit.range) { offset, writer in
+        return PendingResponse(head: head, bytes: hit.bytes, range: hit.range) { offset, writer in
             let rest = offset..<hit.range.upperBound
             await finish(page.request.target, rest, of: generation, writer)
         }
     }
 
-    private func newPage(_ request: ServerRequest) -> HitBook.Page? {
-        target.target(for: request.target).map { HitBook.Page(RepeatedRequest(relaying: $0)) }
+    private func newPage(_ request: ServerRequest) -> ResponseHeadCache.Page? {
+        target.target(for: request.target).map {
+            ResponseHeadCache.Page(RepeatedRequest(relaying: $0))
+        }
     }
 
     /// As a relayed response has them.
@@ -57,9 +60,9 @@ extension ReverseResponder {
     ) async {
         do {
             guard let generation,
-                let held = try await cache.heldBytes(rest, of: target, generation: generation)
+                let stored = try await cache.storedBytes(rest, of: target, generation: generation)
             else { return }
-            var body = held.makeAsyncIterator()
+            var body = stored.makeAsyncIterator()
             while try await writer.writeNext(of: &body) != nil {}
             try await writer.finish()
         } catch {

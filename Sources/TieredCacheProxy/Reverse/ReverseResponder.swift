@@ -8,12 +8,12 @@ import TieredCache
 
 /// Passes requests on to one origin, and answers from the cache where RFC 9111 allows it.
 struct ReverseResponder: Responder {
-    let cache: TieredCache
+    let cache: MediaCache
     let target: ReverseTarget
     var hosts = ReverseHosts(origin: nil, others: [])
     let logger: Logger
     var continueTimeout: Duration = .seconds(1)
-    let hits = HitBook()
+    let hits = ResponseHeadCache()
     var pseudonym = Intermediary.Pseudonym()
 
     func respond(
@@ -148,7 +148,7 @@ struct ReverseResponder: Responder {
     }
 }
 
-/// NIO's buffer, lent to the transport without a copy.
+/// NIO's buffer, leased to the transport without a copy.
 private struct BufferStorage: BodyChunkStorage {
     let buffer: ByteBuffer
 

@@ -2,12 +2,12 @@ import CLinuxCalls
 import NIOCore
 import TieredCache
 
-/// Lets the listener accept while there are descriptors for it, and looks again a little later where
-/// there are none.
+/// Lets the listener accept while there are descriptors for it, and looks again a little later
+/// where there are none.
 ///
 /// What is not accepted waits in the kernel. Without that the last descriptor goes to a client, and
-/// files, connections to origins and the runtime itself get none; and a listener whose `accept` fails is
-/// ready again at once, which keeps a processor busy with nothing.
+/// files, connections to origins and the runtime itself get none; and a listener whose `accept`
+/// fails is ready again at once, which keeps a processor busy with nothing.
 final class AcceptGate: ChannelDuplexHandler {
     typealias InboundIn = any Channel
     typealias InboundOut = any Channel
@@ -32,7 +32,7 @@ final class AcceptGate: ChannelDuplexHandler {
     }
 
     /// A gate that lets so many connections be open, and leaves the runtime its descriptors.
-    convenience init(_ connections: ConnectionRoll, maximum: Int) {
+    convenience init(_ connections: ConnectionRegistry, maximum: Int) {
         self.init(
             hasRoom: {
                 connections.count < maximum && tc_may_keep_socket(Self.lowestFreeDescriptor($0))
@@ -48,8 +48,8 @@ final class AcceptGate: ChannelDuplexHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // The table of the process or of the machine is full, or memory is short: `accept` failed, and
-        // the listener stays as it is.
+        // The table of the process or of the machine is full, or memory is short: `accept` failed,
+        // and the listener stays as it is.
         guard error is IOError else { return context.fireErrorCaught(error) }
         if !isPausing { pause(context) }
     }

@@ -151,8 +151,8 @@ extension ConnectionHandler {
         guard answer.persists else { return endConnection(after: lastWrite) }
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         let number = exchange?.number
-        // Not before: a client that does not read must not make us queue answers, and what goes past
-        // the queue (`sendAtOnce`) must not overtake what waits in it.
+        // Not before: a client that does not read must not make us queue answers, and what goes
+        // past the queue (`sendAtOnce`) must not overtake what waits in it.
         return lastWrite.map {
             let connection = bound.value
             guard connection.currentNumber == number else { return }

@@ -51,7 +51,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     var isLast = false
     var isEnding = false
     /// What the kernel is sending.
-    var lent: LentBytes?
+    var leased: LeasedBytes?
     var fileTimer: ConnectionTimer?
     /// The socket, once it was needed.
     var descriptor: CInt?
@@ -88,7 +88,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
         case .head(let head):
-            begin(ServerRequest(head, foreignMethod: gate.takeForeignMethod()))
+            begin(ServerRequest(head, unknownMethod: gate.takeUnknownMethod()))
         case .body(let bytes):
             deliver(bytes)
         case .end:
@@ -146,7 +146,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     private func respond() {
         guard let exchange, context != nil else { return }
         if let answer = server.responder.immediateAnswer(to: exchange.request) {
-            return writeHeld(answer)
+            return writePending(answer)
         }
         let (responder, request) = (server.responder, exchange.request)
         startTask { reference in
@@ -233,8 +233,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     /// The client sends no more: it has left, or it only shut its side and still listens.
     ///
-    /// Which of the two shows when something is sent to it. Where its socket takes nothing for a second
-    /// it counts as gone, so that what it wanted is not fetched for nobody.
+    /// Which of the two shows when something is sent to it. Where its socket takes nothing for a
+    /// second it counts as gone, so that what it wanted is not fetched for nobody.
     private func didLoseInput() {
         guard let context else { return }
         isLast = true
@@ -263,7 +263,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    /// Others wait for a connection: an idle one ends, one whose answer has not begun ends after it.
+    /// Others wait for a connection: an idle one ends, one whose answer has not begun ends after
+    /// it.
     private func makeRoom() {
         guard let exchange else {
             if gate.isIdle(for: MakeRoomEvent.patience) { context?.close(promise: nil) }

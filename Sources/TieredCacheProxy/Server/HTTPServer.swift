@@ -13,13 +13,14 @@ import Darwin
 /// An HTTP/1.1 server on 127.0.0.1.
 final class HTTPServer: Sendable {
     private let listener: any Channel
-    let connections: ConnectionRoll
+    let connections: ConnectionRegistry
     private let limits: ServerLimits
 
     /// The port that it listens on.
     let port: Int
 
-    private init(_ listener: any Channel, _ connections: ConnectionRoll, _ limits: ServerLimits) {
+    private init(_ listener: any Channel, _ connections: ConnectionRegistry, _ limits: ServerLimits)
+    {
         self.listener = listener
         self.connections = connections
         self.limits = limits
@@ -32,8 +33,8 @@ final class HTTPServer: Sendable {
     ///   - port: 0 for one that the system chooses.
     ///   - responder: what answers.
     ///   - limits: how much and how long a client may ask.
-    ///   - maximumConnections: how many clients may be connected, others wait; nil for as many as there
-    ///     are descriptors beside six downloads.
+    ///   - maximumConnections: how many clients may be connected, others wait; nil for as many as
+    ///     there are descriptors beside six downloads.
     ///   - logger: where failures go.
     ///   - group: whose threads it runs on.
     /// - Returns: the server.
@@ -46,7 +47,7 @@ final class HTTPServer: Sendable {
         logger: Logger,
         group: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton
     ) async throws -> HTTPServer {
-        let connections = ConnectionRoll()
+        let connections = ConnectionRegistry()
         let server = ServerContext(
             responder: responder,
             limits: limits,
@@ -97,11 +98,11 @@ final class HTTPServer: Sendable {
 
     /// Bytes beyond what the client has room for, above which its socket takes no more.
     ///
-    /// Without it the kernel takes megabytes, and sends them when an acknowledgement comes, on the core
-    /// of a client on the same machine, which is the one that is busy. A hit of 1 MiB took 1.0 to 1.1 of
-    /// nginx's time then, 0.94 with 128 KiB, 0.7 with 64 KiB, and 0.5 with 4, 16 and 32 KiB; what is
-    /// shorter takes as long as before. A player that pauses leaves nothing in the kernel but what it
-    /// has room for itself.
+    /// Without it the kernel takes megabytes, and sends them when an acknowledgement comes, on the
+    /// core of a client on the same machine, which is the one that is busy. A hit of 1 MiB took 1.0
+    /// to 1.1 of nginx's time then, 0.94 with 128 KiB, 0.7 with 64 KiB, and 0.5 with 4, 16 and 32
+    /// KiB; what is shorter takes as long as before. A player that pauses leaves nothing in the
+    /// kernel but what it has room for itself.
     private static let unsentMark = 16 << 10
 
     /// Stops: listens no more, gives the answers under way a little time, closes everything.

@@ -16,7 +16,7 @@ final class RequestGate: ChannelInboundHandler {
     private var isHolding = false
     private var isPumping = false
     private var isStopped = false
-    private var foreignMethod: String?
+    private var unknownMethod: String?
     private var timer: ConnectionTimer?
     /// When the connection was opened, or the last answer was complete.
     private var idleSince = NIODeadline.distantFuture
@@ -86,16 +86,17 @@ final class RequestGate: ChannelInboundHandler {
         timer?.stop()
     }
 
-    /// Whether the connection has been without a request, and without the beginning of one, for so long.
+    /// Whether the connection has been without a request, and without the beginning of one, for so
+    /// long.
     func isIdle(for time: TimeAmount) -> Bool {
         guard let context, !isHolding, pending == nil, subject.state == .head else { return false }
         return context.eventLoop.now - idleSince >= time
     }
 
     /// The method of the head that has been passed on last, if the parser does not know it.
-    func takeForeignMethod() -> String? {
-        defer { foreignMethod = nil }
-        return foreignMethod
+    func takeUnknownMethod() -> String? {
+        defer { unknownMethod = nil }
+        return unknownMethod
     }
 
     private func readHead() {
@@ -121,7 +122,7 @@ final class RequestGate: ChannelInboundHandler {
                 timer?.stop()
                 isHolding = endsRequest
                 guard var part = take(count) else { return }
-                if isHead { foreignMethod = ForeignMethod.replace(in: &part) }
+                if isHead { unknownMethod = UnknownMethod.replace(in: &part) }
                 context?.fireChannelRead(wrapInboundOut(part))
             case .failure(let refusal):
                 refuse(refusal)

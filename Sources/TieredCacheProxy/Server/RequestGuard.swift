@@ -1,13 +1,14 @@
 /// Follows the framing of the requests on one connection and refuses every shape that two parsers
 /// might read in two ways: request smuggling lives there (RFC 9112 §11.2).
 ///
-/// Stands in front of the real parser and lets one request at a time through. It checks what decides
-/// where a request ends, and what the parser takes in more than one form: odd hosts, codings and ends of
-/// lines. What the parser refuses is left to it; RequestLaws holds the two together. Performs no I/O and
-/// keeps no bytes; the caller gives it the same bytes again, and more, until they are passed on.
+/// Stands in front of the real parser and lets one request at a time through. It checks what
+/// decides where a request ends, and what the parser takes in more than one form: odd hosts,
+/// codings and ends of lines. What the parser refuses is left to it; RequestLaws holds the two
+/// together. Performs no I/O and keeps no bytes; the caller gives it the same bytes again, and
+/// more, until they are passed on.
 struct RequestGuard {
     /// What becomes of the bytes at the front.
-    enum Verdict: Hashable {
+    enum Decision: Hashable {
         /// Nothing can be said yet.
         case incomplete
         /// So many bytes are good; they may end the request.
@@ -43,7 +44,7 @@ struct RequestGuard {
     /// ``inspect(_:)`` as a value, for closures whose errors have no type.
     mutating func inspection(
         of bytes: UnsafeRawBufferPointer
-    ) -> Result<Verdict, RequestRefusal> {
+    ) -> Result<Decision, RequestRefusal> {
         do throws(RequestRefusal) {
             return .success(try inspect(bytes))
         } catch {
@@ -58,7 +59,7 @@ struct RequestGuard {
     /// - Throws: ``RequestRefusal``; no byte after that means anything.
     mutating func inspect(
         _ bytes: UnsafeRawBufferPointer
-    ) throws(RequestRefusal) -> Verdict {
+    ) throws(RequestRefusal) -> Decision {
         guard !bytes.isEmpty else { return .incomplete }
         switch state {
         case .head:
@@ -112,7 +113,7 @@ struct RequestGuard {
         return line
     }
 
-    private mutating func passChecked(endsRequest: Bool) -> Verdict {
+    private mutating func passChecked(endsRequest: Bool) -> Decision {
         defer { checked = 0 }
         return .pass(checked, endsRequest: endsRequest)
     }
@@ -121,7 +122,7 @@ struct RequestGuard {
 
     private mutating func inspectHead(
         _ bytes: UnsafeRawBufferPointer
-    ) throws(RequestRefusal) -> Verdict {
+    ) throws(RequestRefusal) -> Decision {
         while checked < bytes.count, let line = try nextHeadLine(bytes) {
             if checked == 2 {
                 // RFC 9112 §2.2: an empty line before the request line is to be ignored.
@@ -188,7 +189,7 @@ struct RequestGuard {
 
     private mutating func inspectTrailers(
         _ bytes: UnsafeRawBufferPointer
-    ) throws(RequestRefusal) -> Verdict {
+    ) throws(RequestRefusal) -> Decision {
         while checked < bytes.count,
             let line = try nextLine(bytes, limit: limits.maximumHeadSize - checked)
         {

@@ -5,7 +5,7 @@ import TieredCache
 /// What answers the requests of a server.
 protocol Responder: Sendable {
     /// The answer, if it can be begun without waiting for anything; called on the event loop.
-    func immediateAnswer(to request: ServerRequest) -> HeldAnswer?
+    func immediateAnswer(to request: ServerRequest) -> PendingResponse?
 
     /// Answers a request; cancelled when the client leaves.
     ///
@@ -18,7 +18,7 @@ protocol Responder: Sendable {
 }
 
 extension Responder {
-    func immediateAnswer(to request: ServerRequest) -> HeldAnswer? { nil }
+    func immediateAnswer(to request: ServerRequest) -> PendingResponse? { nil }
 }
 
 /// A head and all of its body.
@@ -60,18 +60,18 @@ struct ResponseWriter: Sendable {
 
     /// Sends the next bytes of a body, and returns when they have gone to the socket.
     ///
-    /// They go from their file, where it holds them. Else they are copied piece by piece: a client that
-    /// does not read keeps one piece in memory.
+    /// They go from their file, where it holds them. Else they are copied piece by piece: a client
+    /// that does not read keeps one piece in memory.
     ///
     /// - Parameter body: what is sent; one chunk of it.
     /// - Returns: how many bytes; nil at the end of the body.
     /// - Throws: a `CacheError` where the body has failed, and another where the client has left.
     func writeNext(of body: inout ResponseBody.AsyncIterator) async throws -> Int64? {
-        if let lent = body.lend(HeldAnswer.minimumLent...Self.maximumLent) {
-            try await connection.perform { $0.writeLent(lent) }
-            return lent.count
+        if let leased = body.lease(PendingResponse.minimumLeased...Self.maximumLeased) {
+            try await connection.perform { $0.writeLeased(leased) }
+            return leased.count
         }
-        guard let chunk = try await body.next(atMost: Int(HeldAnswer.maximumCopied)) else {
+        guard let chunk = try await body.next(atMost: Int(PendingResponse.maximumCopied)) else {
             return nil
         }
         let count = Int64(chunk.count)
@@ -79,9 +79,9 @@ struct ResponseWriter: Sendable {
         return count
     }
 
-    /// How much is lent at once: what is lent counts as read, and more than the player has room for may
-    /// be fetched then though it is about to leave.
-    private static let maximumLent: Int64 = 64 << 10
+    /// How much is leased at once: what is leased counts as read, and more than the player has room
+    /// for may be fetched then though it is about to leave.
+    private static let maximumLeased: Int64 = 64 << 10
 
     /// Sends bytes, copied piece by piece.
     ///
@@ -90,7 +90,7 @@ struct ResponseWriter: Sendable {
     private func write(_ bytes: consuming Data) async throws {
         var rest = bytes
         while !rest.isEmpty {
-            let piece = ByteBuffer(copying: rest.prefix(Int(HeldAnswer.maximumCopied)))
+            let piece = ByteBuffer(copying: rest.prefix(Int(PendingResponse.maximumCopied)))
             // What is left of a slice would keep all of it.
             let isLast = rest.count == piece.readableBytes
             rest = isLast ? Data() : rest.dropFirst(piece.readableBytes)

@@ -27,8 +27,8 @@ struct ServerContext: Sendable {
 
 /// Tells a connection that there are too many.
 struct MakeRoomEvent: Sendable {
-    /// How long a connection may be idle all the same: a client that has just come, or has its answer,
-    /// may be about to ask.
+    /// How long a connection may be idle all the same: a client that has just come, or has its
+    /// answer, may be about to ask.
     static let patience = TimeAmount.seconds(1)
 }
 

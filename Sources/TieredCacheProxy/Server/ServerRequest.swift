@@ -9,16 +9,16 @@ struct ServerRequest: Sendable {
     /// Whether a body follows, be it empty.
     let hasBody: Bool
     /// The method as it stands in the request line; nil where it stands in the head.
-    private let foreignMethod: String?
+    private let unknownMethod: String?
 
     /// Creates a request.
     ///
     /// - Parameters:
     ///   - head: its head.
-    ///   - foreignMethod: the method, where the parser does not know it and the head has another.
-    init(_ head: HTTPRequestHead, foreignMethod: String? = nil) {
+    ///   - unknownMethod: the method, where the parser does not know it and the head has another.
+    init(_ head: HTTPRequestHead, unknownMethod: String? = nil) {
         self.head = head
-        self.foreignMethod = foreignMethod
+        self.unknownMethod = unknownMethod
         hasBody =
             head.headers.contains(name: "transfer-encoding")
             || head.headers.first(name: "content-length").map { $0 != "0" } ?? false
@@ -31,7 +31,7 @@ struct ServerRequest: Sendable {
 
     /// The method as it stands in the request line.
     var method: HTTPRequest.Method? {
-        HTTPRequest.Method(foreignMethod ?? head.method.rawValue)
+        HTTPRequest.Method(unknownMethod ?? head.method.rawValue)
     }
 
     /// The length that the client has announced; nil for none or for chunks.

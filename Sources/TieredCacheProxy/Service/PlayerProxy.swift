@@ -6,7 +6,7 @@ public import TieredCache
 /// A server on 127.0.0.1 through which any player plays from the cache.
 ///
 /// ```swift
-/// let cache = try TieredCache(configuration)
+/// let cache = try MediaCache(configuration)
 /// let proxy = try await PlayerProxy.start(cache: cache, directory: configuration.directory)
 /// player.open(try proxy.url(for: "https://example.com/film.mp4"))
 /// ```
@@ -31,7 +31,7 @@ public final class PlayerProxy: Sendable {
     /// - Returns: the proxy, ready for requests.
     /// - Throws: `.localStorage` if the port is taken, `.invalidArgument`.
     public static func start(
-        cache: TieredCache,
+        cache: MediaCache,
         directory: FilePath? = nil,
         settings: ProxySettings = ProxySettings()
     ) async throws(CacheError) -> PlayerProxy {
@@ -62,13 +62,13 @@ public final class PlayerProxy: Sendable {
         _ address: ProxyAddress,
         _ kept: ProxyIdentity,
         _ directory: FilePath?,
-        _ cache: TieredCache,
+        _ cache: MediaCache,
         _ settings: ProxySettings
     ) {
         var identity = kept
         if settings.port == nil { identity.port = address.port }
         if settings.token == nil { identity.token = address.token }
-        guard let directory, identity != kept, cache.storageTrouble == nil else { return }
+        guard let directory, identity != kept, cache.storageError == nil else { return }
         do {
             try identity.write(to: directory)
         } catch {

@@ -53,8 +53,8 @@ struct ProxyIdentity: Hashable, Sendable {
 
     /// Reads what is kept with a directory.
     ///
-    /// A file that others have made or may write to says nothing: they would know the token. One that
-    /// they could read until now is closed to them.
+    /// A file that others have made or may write to says nothing: they would know the token. One
+    /// that they could read until now is closed to them.
     static func read(from directory: FilePath) -> ProxyIdentity {
         do {
             // What is no file must not be waited for.

@@ -21,7 +21,7 @@ public final class ReverseProxy: Sendable {
     /// - Returns: the proxy, ready for requests.
     /// - Throws: `.invalidURL`, or `.localStorage` if the port is taken.
     public static func start(
-        cache: TieredCache,
+        cache: MediaCache,
         origin: String,
         settings: ProxySettings = ProxySettings()
     ) async throws(CacheError) -> ReverseProxy {

@@ -10,7 +10,7 @@ enum MetricsPage {
     ///   - statistics: what has happened.
     ///   - usage: what is on disk; nil where it cannot be asked.
     /// - Returns: the page.
-    static func answer(_ statistics: Statistics, _ usage: DiskUsage?) -> WholeAnswer {
+    static func answer(_ statistics: MediaCache.Statistics, _ usage: DiskUsage?) -> WholeAnswer {
         let text = text(statistics, usage)
         return WholeAnswer(
             head: ResponseHead(
@@ -26,7 +26,7 @@ enum MetricsPage {
     }
 
     /// The text itself.
-    static func text(_ statistics: Statistics, _ usage: DiskUsage?) -> String {
+    static func text(_ statistics: MediaCache.Statistics, _ usage: DiskUsage?) -> String {
         var text = ""
         for (name, help, value) in counters(statistics) {
             text += "# HELP tieredcache_\(name) \(help)\n# TYPE tieredcache_\(name) counter\n"
@@ -39,7 +39,7 @@ enum MetricsPage {
         return text
     }
 
-    private static func counters(_ statistics: Statistics) -> [(String, String, Int64)] {
+    private static func counters(_ statistics: MediaCache.Statistics) -> [(String, String, Int64)] {
         [
             ("memory_hits_total", "Lookups answered by the memory tier.", statistics.memoryHits),
             ("disk_hits_total", "Lookups answered by the disk tier.", statistics.diskHits),

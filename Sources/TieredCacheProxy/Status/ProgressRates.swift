@@ -4,7 +4,7 @@ import TieredCache
 final class ProgressRates: Sendable {
     private struct Look {
         var time: MonotonicTime
-        var held: [String: Int64] = [:]
+        var stored: [String: Int64] = [:]
     }
 
     private let time: any TimeSource
@@ -15,21 +15,21 @@ final class ProgressRates: Sendable {
         last = Guarded(Look(time: time.monotonicTime()))
     }
 
-    /// Takes in what is held now.
+    /// Takes in what is stored now.
     ///
-    /// - Parameter entries: keys and bytes held.
+    /// - Parameter entries: keys and bytes stored.
     /// - Returns: bytes per second since the last look, for entries that have grown.
-    func update(_ entries: [(key: String, held: Int64)]) -> [String: Int64] {
+    func update(_ entries: [(key: String, stored: Int64)]) -> [String: Int64] {
         let now = time.monotonicTime()
-        let held = Dictionary(entries.map { ($0.key, $0.held) }) { max($0, $1) }
-        let look = Look(time: now, held: held)
+        let stored = Dictionary(entries.map { ($0.key, $0.stored) }) { max($0, $1) }
+        let look = Look(time: now, stored: stored)
         let before = last.withLock { last in
             defer { last = look }
             return last
         }
         let milliseconds = max(1, before.time.duration(to: now) / .milliseconds(1))
-        return held.reduce(into: [:]) { rates, entry in
-            let grown = entry.value - (before.held[entry.key] ?? 0)
+        return stored.reduce(into: [:]) { rates, entry in
+            let grown = entry.value - (before.stored[entry.key] ?? 0)
             guard grown > 0 else { return }
             rates[entry.key] = Int64(Double(grown) * 1000 / milliseconds)
         }

@@ -5,7 +5,7 @@ struct StatusRow: Hashable, Sendable {
     let url: String
     let status: Int
     let length: Int64?
-    let held: Int64
+    let stored: Int64
     let isComplete: Bool
     let isPinned: Bool
     /// Bytes per second since the last look.
@@ -22,7 +22,7 @@ extension StatusRow {
             url: entry.url.isEmpty ? entry.key.string : entry.url,
             status: entry.status,
             length: entry.length,
-            held: entry.heldBytes,
+            stored: entry.storedBytes,
             isComplete: entry.isComplete,
             isPinned: entry.isPinned,
             rate: entry.isComplete ? 0 : rate,
@@ -51,36 +51,37 @@ enum StatusHTML {
     ///   - more: how many there are besides.
     ///   - usage: what is on disk; nil where it cannot be asked.
     ///   - statistics: what has happened.
-    ///   - trouble: why the disk cannot be asked.
+    ///   - problem: why the disk cannot be asked.
     /// - Returns: the text.
     static func page(
         _ rows: [StatusRow],
         more: Int = 0,
         _ usage: DiskUsage?,
-        _ statistics: Statistics,
-        trouble: String? = nil
+        _ statistics: MediaCache.Statistics,
+        problem: String? = nil
     ) -> String {
         """
         <!doctype html><html lang="en"><head><meta charset="utf-8"><title>TieredCache</title>
         <meta name="viewport" content="width=device-width,initial-scale=1">
         <meta http-equiv="refresh" content="2"><style>\(style)</style></head><body>
         <h1>TieredCache</h1><dl>\(figures(usage, statistics))</dl>
-        <table><thead><tr><th>URL<th>Status<th>Held<th>Rate<th></tr></thead><tbody>
+        <table><thead><tr><th>URL<th>Status<th>Stored<th>Rate<th></tr></thead><tbody>
         \(rows.map(row).joined(separator: "\n"))
-        </tbody></table>\(remark(isEmpty: rows.isEmpty, more, trouble))
+        </tbody></table>\(remark(isEmpty: rows.isEmpty, more, problem))
         <p><a href="metrics">Metrics</a></p></body></html>
 
         """
     }
 
     /// What there is to say about the table.
-    private static func remark(isEmpty: Bool, _ more: Int, _ trouble: String?) -> String {
-        if let trouble { return "<p>The disk cannot be used: \(escaped(trouble))</p>" }
+    private static func remark(isEmpty: Bool, _ more: Int, _ problem: String?) -> String {
+        if let problem { return "<p>The disk cannot be used: \(escaped(problem))</p>" }
         if isEmpty { return "<p>Nothing is cached yet.</p>" }
         return more > 0 ? "<p>And \(more) more, used less recently.</p>" : ""
     }
 
-    private static func figures(_ usage: DiskUsage?, _ statistics: Statistics) -> String {
+    private static func figures(_ usage: DiskUsage?, _ statistics: MediaCache.Statistics) -> String
+    {
         let figures = [
             ("On disk", usage.map { "\(size($0.bytes)) of \(size($0.limit))" } ?? "–"),
             ("Entries", usage.map { "\($0.entries)" } ?? "–"),
@@ -96,10 +97,10 @@ enum StatusHTML {
 
     private static func row(_ row: StatusRow) -> String {
         let all = row.length.map(size) ?? "?"
-        let amount = row.isComplete ? all : "\(size(row.held)) of \(all)"
+        let amount = row.isComplete ? all : "\(size(row.stored)) of \(all)"
         // Of an unknown length there is no part to show.
         let part = row.length.map { length in
-            " max=\"\(max(1, length))\" value=\"\(length > 0 ? row.held : 1)\""
+            " max=\"\(max(1, length))\" value=\"\(length > 0 ? row.stored : 1)\""
         }
         let bar = "<progress\(part ?? "")></progress>"
         let rate = row.rate > 0 ? "\(size(row.rate))/s" : ""

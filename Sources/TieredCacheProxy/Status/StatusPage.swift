@@ -8,10 +8,10 @@ struct StatusPage: Sendable {
     /// More is a long page, loaded every two seconds.
     static let maximumRows = 500
 
-    private let cache: TieredCache
+    private let cache: MediaCache
     private let rates: ProgressRates
 
-    init(cache: TieredCache, time: any TimeSource) {
+    init(cache: MediaCache, time: any TimeSource) {
         self.cache = cache
         rates = ProgressRates(time: time)
     }
@@ -24,13 +24,13 @@ struct StatusPage: Sendable {
         do throws(CacheError) {
             let entries = try await cache.entries()
             let usage = try await cache.usage()
-            let speeds = rates.update(entries.map { ($0.key.string, $0.heldBytes) })
+            let speeds = rates.update(entries.map { ($0.key.string, $0.storedBytes) })
             let rows = Self.first(entries, speeds)
             let more = entries.count - rows.count
             return Self.html(StatusHTML.page(rows, more: more, usage, cache.statistics))
         } catch {
             // What the cache does without a disk is to be seen all the same.
-            let page = StatusHTML.page([], nil, cache.statistics, trouble: error.message)
+            let page = StatusHTML.page([], nil, cache.statistics, problem: error.message)
             return Self.html(page)
         }
     }

@@ -161,8 +161,8 @@ struct OriginConnection: Sendable {
         }
     }
 
-    /// A reset discards what the kernel has not sent; waits, at most half a minute, until it has: on a
-    /// busy machine the client may take long to read what came before.
+    /// A reset discards what the kernel has not sent; waits, at most half a minute, until it has:
+    /// on a busy machine the client may take long to read what came before.
     private func drain(_ options: any SocketOptionProvider) async {
         #if os(Linux)
         for _ in 0..<6000 {

@@ -31,8 +31,8 @@ public struct OriginExchange: Sendable {
     public internal(set) var status: Int?
     /// The body bytes that were handed to the kernel or are about to be, without chunk framing.
     ///
-    /// All that the client can have is counted, and at most one piece of 256 KiB more. A piece whose
-    /// write fails is not.
+    /// All that the client can have is counted, and at most one piece of 256 KiB more. A piece
+    /// whose write fails is not.
     public internal(set) var bodyBytesWritten: Int64
     /// When the request's head was read.
     public let started: MonotonicTime

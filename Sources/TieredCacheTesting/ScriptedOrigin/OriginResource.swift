@@ -140,8 +140,8 @@ public struct OriginResource: Sendable {
 
     /// FNV-1a, so that other bytes of the same length have another tag.
     ///
-    /// Over words of eight bytes: byte by byte, the tag of a film would take a debug build most of the
-    /// time of an answer.
+    /// Over words of eight bytes: byte by byte, the tag of a film would take a debug build most of
+    /// the time of an answer.
     private static func digest(_ bytes: [UInt8]) -> String {
         let prime: UInt64 = 0x100_0000_01B3
         let digest = bytes.withUnsafeBytes { bytes in

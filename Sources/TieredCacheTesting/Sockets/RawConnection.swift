@@ -63,17 +63,17 @@ package final class RawConnection {
     ///
     /// - Parameters:
     ///   - bytes: what to send.
-    ///   - patience: in milliseconds.
+    ///   - timeout: in milliseconds.
     /// - Returns: how many went out.
     /// - Throws: where the connection is gone.
     package func send(
         _ bytes: [UInt8],
-        whileTakenWithin patience: Int32
+        whileTakenWithin timeout: Int32
     ) throws(Failure) -> Int {
         var sent = 0
         while sent < bytes.count {
             var watched = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-            guard poll(&watched, 1, patience) > 0 else { return sent }
+            guard poll(&watched, 1, timeout) > 0 else { return sent }
             let count = bytes[sent...].withUnsafeBytes { sendSomeBytes(descriptor, $0) }
             guard count > 0 else { throw Failure(call: "send", errno: lastError()) }
             sent += count

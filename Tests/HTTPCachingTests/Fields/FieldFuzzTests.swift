@@ -3,11 +3,12 @@ import Testing
 
 @testable import HTTPCaching
 
-/// Millions of field values that nobody would send: no parser traps, what is accepted can be written
-/// and read again, and words that nobody knows change nothing.
+/// Millions of field values that nobody would send: no parser traps, what is accepted can be
+/// written and read again, and words that nobody knows change nothing.
 ///
-/// A case is one value given to one law. `make fuzz` has libFuzzer try the same laws, optimised, with
-/// many millions of values; here they are as many as a build without optimisation has time for.
+/// A case is one value given to one law. `make fuzz` has libFuzzer try the same laws, optimised,
+/// with many millions of values; here they are as many as a build without optimisation has time
+/// for.
 @Suite(.timeLimit(.minutes(10)))
 struct FieldFuzzTests {
     /// Texts for each of the two halves, of which every one goes to all laws.

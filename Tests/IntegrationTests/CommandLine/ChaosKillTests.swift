@@ -70,7 +70,7 @@ struct ChaosKillTests {
             #expect(isOne, "\(target) is no generation; seed \(seed)")
             total += resource.length
         }
-        // All that is held was sent, and nothing that is held is damaged.
+        // All that is stored was sent, and nothing that is stored is damaged.
         let sent = place.origin.log.bodyBytesWritten
         #expect(sent >= total, "seed \(seed)")
         // Of which the cuts, the changes and the ignored ranges of the script have their share.

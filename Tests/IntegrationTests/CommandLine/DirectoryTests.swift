@@ -128,8 +128,8 @@ struct DirectoryTests {
         }
     }
 
-    @Test("What is held already is pinned as well", arguments: [1000, 200_000])
-    func pinHeld(length: Int64) async throws {
+    @Test("What is stored already is pinned as well", arguments: [1000, 200_000])
+    func pinStored(length: Int64) async throws {
         try await Workplace.with { place in
             place.origin.serveFresh("/a", length: length)
             try await place.get("/a", into: "a").expectDone()

@@ -36,9 +36,9 @@ struct DownloadsTests {
             #expect(list.lines.count == 1)
             #expect(list.json.text("url") == place.origin.url("/a"))
             #expect(list.json.text("state") == "queued")
-            let held = try #require(list.json.integer("bytes"))
+            let stored = try #require(list.json.integer("bytes"))
             // How much the process had taken from its socket when the signal came is its affair.
-            #expect(held == 0 || list.json.integer("total") == Self.length)
+            #expect(stored == 0 || list.json.integer("total") == Self.length)
             let resumed = try await place.run("resume", "--json")
             resumed.expectDone()
             #expect(resumed.json.text("state") == "finished")
@@ -49,7 +49,7 @@ struct DownloadsTests {
             again.expectReport(place.origin.url("/a"), source: "disk", fromCache: Self.length)
             #expect(try place.file("a", equals: "/a"))
             let ranges = place.exchanges("/a").map { $0.fields[.range] }
-            #expect(ranges.count == 2 && (held == 0 || ranges[1] == "bytes=\(held)-1999999"))
+            #expect(ranges.count == 2 && (stored == 0 || ranges[1] == "bytes=\(stored)-1999999"))
         }
     }
 

@@ -51,7 +51,7 @@ struct ExplanationTests {
         }
     }
 
-    @Test("show explains what is held, how fresh it is and when it would leave")
+    @Test("show explains what is stored, how fresh it is and when it would leave")
     func show() async throws {
         try await withEntries { place in
             let head = try await place.run("show", place.origin.url("/head"))

@@ -6,7 +6,8 @@ import TieredCacheTesting
 
 /// A disk that is full, for real: a small tmpfs in a mount namespace of its own.
 ///
-/// Needs the right to make one (root, as in a container); without it these tests are skipped and say so.
+/// Needs the right to make one (root, as in a container); without it these tests are skipped and
+/// say so.
 @Suite(
     "A full disk",
     .timeLimit(.minutes(10)),

@@ -21,7 +21,7 @@ struct GetChangeTests {
             #expect(outcome.json.integer("bytes") == 1_000_000)
             #expect(try place.file("a", equals: "/a", version: 2))
             #expect(place.files.names == ["a", "cache"])
-            // What is held is the new one as well.
+            // What is stored is the new one as well.
             try await place.get("/a", into: "b")
                 .expectReport(place.origin.url("/a"), source: "disk", fromCache: 1_000_000)
             #expect(try place.file("b", equals: "/a", version: 2))
@@ -45,7 +45,10 @@ struct GetChangeTests {
         }
     }
 
-    @Test("A part held of an old version is not joined with the new one", arguments: [true, false])
+    @Test(
+        "A part stored of an old version is not joined with the new one",
+        arguments: [true, false]
+    )
     func betweenRuns(honoursIfRange: Bool) async throws {
         try await Workplace.with { place in
             let script = OriginScript(.faithful.with { $0.ignoresConditions = !honoursIfRange })

@@ -51,7 +51,7 @@ struct GetKeyTests {
         }
     }
 
-    @Test("POST with --key is held under key and method")
+    @Test("POST with --key is stored under key and method")
     func postWithKey() async throws {
         try await Workplace.with { place in
             place.origin.serveFresh("/a", length: 1000)
@@ -108,7 +108,7 @@ struct GetKeyTests {
         try await Workplace.with { place in
             var resource = OriginResource.text("hello", cacheControl: "max-age=60")
             resource.fields[.vary] = "Accept-Language"
-            // Without a validator: with one, the tags held are offered, and one may be confirmed.
+            // Without a validator: with one, the tags stored are offered, and one may be confirmed.
             resource.entityTag = .none
             place.origin.serve("/a", resource)
             let german = ["--header", "Accept-Language: de", "--header", "X-Two:  b c "]
@@ -158,7 +158,7 @@ struct GetKeyTests {
             )
             #expect(outcome.text == "x")
             #expect(!outcome.error.contains("geheimnis"))
-            #expect(try place.cacheFiles(holding: "geheimnis").isEmpty)
+            #expect(try place.cacheFiles(occupancy: "geheimnis").isEmpty)
         }
     }
 }

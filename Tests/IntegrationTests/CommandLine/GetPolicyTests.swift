@@ -6,7 +6,7 @@ import TieredCacheTesting
 /// `--policy`.
 @Suite("get: policies", .timeLimit(.minutes(10)))
 struct GetPolicyTests {
-    @Test("cache-only never asks: 66 for what is not held")
+    @Test("cache-only never asks: 66 for what is not stored")
     func cacheOnlyMiss() async throws {
         try await Workplace.with { place in
             place.origin.serveFresh("/a", length: 1000)
@@ -17,7 +17,7 @@ struct GetPolicyTests {
         }
     }
 
-    @Test("cache-only of a part is 66 unless the range asked for is held")
+    @Test("cache-only of a part is 66 unless the range asked for is stored")
     func cacheOnlyPart() async throws {
         try await Workplace.with { place in
             place.origin.serveFresh("/a", length: 1_000_000)
@@ -36,7 +36,7 @@ struct GetPolicyTests {
                 outcome.expectFailure(66, url)
                 #expect(outcome.output.isEmpty)
             }
-            let held = try await place.run(
+            let stored = try await place.run(
                 "get",
                 url,
                 "--policy",
@@ -44,8 +44,8 @@ struct GetPolicyTests {
                 "--range",
                 "70000-196607"
             )
-            held.expectDone()
-            #expect(firstDifference(held.output, body.bytes(in: 70_000..<196_608)) == nil)
+            stored.expectDone()
+            #expect(firstDifference(stored.output, body.bytes(in: 70_000..<196_608)) == nil)
         }
     }
 
@@ -85,7 +85,7 @@ struct GetPolicyTests {
         }
     }
 
-    @Test("reload fetches everything and replaces what is held")
+    @Test("reload fetches everything and replaces what is stored")
     func reload() async throws {
         try await Workplace.with { place in
             place.origin.serveFresh("/a", length: 100_000)
@@ -105,7 +105,7 @@ struct GetPolicyTests {
         }
     }
 
-    @Test("What is marked no-store is delivered and not held")
+    @Test("What is marked no-store is delivered and not stored")
     func noStore() async throws {
         try await Workplace.with { place in
             place.origin.serve("/a", .generated(length: 100_000, cacheControl: "no-store"))

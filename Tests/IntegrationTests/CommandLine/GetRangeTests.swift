@@ -38,10 +38,10 @@ struct GetRangeTests {
     }
 
     @Test("A start beyond the end is 69 and writes nothing", arguments: [true, false])
-    func beyondEnd(isHeld: Bool) async throws {
+    func beyondEnd(isStored: Bool) async throws {
         try await Workplace.with { place in
             place.origin.serveFresh("/a", length: Self.length)
-            if isHeld { try await place.get("/a", into: "whole").expectDone() }
+            if isStored { try await place.get("/a", into: "whole").expectDone() }
             for range in ["300000-", "300000-300001", "9223372036854775806-"] {
                 let outcome = try await place.get("/a", into: "a", "--range", range)
                 outcome.expectFailure(69, place.origin.url("/a"))

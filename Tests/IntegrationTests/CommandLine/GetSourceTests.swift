@@ -43,7 +43,7 @@ struct GetSourceTests {
         }
     }
 
-    @Test("A 304 delivers what is held")
+    @Test("A 304 delivers what is stored")
     func revalidated() async throws {
         try await Workplace.with { place in
             place.origin.serve("/a", .generated(length: 300_000, cacheControl: "no-cache"))

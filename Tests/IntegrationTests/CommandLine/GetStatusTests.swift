@@ -51,16 +51,16 @@ struct GetStatusTests {
         }
     }
 
-    @Test("A failure does not cost what is held")
-    func keepsHeld() async throws {
+    @Test("A failure does not cost what is stored")
+    func keepsStored() async throws {
         try await Workplace.with { place in
             let resource = OriginResource.generated(length: 400_000, cacheControl: "max-age=0")
             place.origin.serve("/a", resource, .first(1, .faithful).then(.status(500)))
             try await place.get("/a", into: "a").expectDone()
             let failed = try await place.get("/a", into: "b", "--retries", "1")
             failed.expectFailure(69, "500")
-            let held = try await place.get("/a", into: "b", "--policy", "cache-only")
-            held.expectReport(place.origin.url("/a"), source: "disk", fromCache: 400_000)
+            let stored = try await place.get("/a", into: "b", "--policy", "cache-only")
+            stored.expectReport(place.origin.url("/a"), source: "disk", fromCache: 400_000)
         }
     }
 

@@ -98,7 +98,7 @@ struct GetTargetTests {
                 }
             }
             for secret in secrets {
-                #expect(try place.cacheFiles(holding: secret).isEmpty, "\(secret)")
+                #expect(try place.cacheFiles(occupancy: secret).isEmpty, "\(secret)")
             }
         }
     }

@@ -13,7 +13,7 @@ import Darwin
 /// A second process in a directory that a living one owns.
 @Suite("Guests", .timeLimit(.minutes(10)))
 struct GuestTests {
-    /// Holds `/held`, and a get of `/slow` that owns the directory while `body` runs.
+    /// Holds `/stored`, and a get of `/slow` that owns the directory while `body` runs.
     private func withOwner(
         _ body: (Workplace, Workplace.Running) async throws -> Void
     ) async throws {
@@ -72,8 +72,8 @@ struct GuestTests {
     @Test("remove, trim and clear are 74 in one line, and change nothing")
     func manage() async throws {
         try await withOwner { place, owner in
-            let held = place.origin.url("/held")
-            for arguments in [["remove", held], ["trim", "--to", "0"], ["clear"]] {
+            let stored = place.origin.url("/held")
+            for arguments in [["remove", stored], ["trim", "--to", "0"], ["clear"]] {
                 try await place.run(arguments)
                     .expectFailure(74, "\(owner.processIdentifier)")
             }
@@ -87,9 +87,10 @@ struct GuestTests {
     @Test("list, stats, show, path and verify read")
     func inspect() async throws {
         try await withOwner { place, _ in
-            let held = place.origin.url("/held")
+            let stored = place.origin.url("/held")
             for arguments in [
-                ["list", "--json"], ["stats", "--json"], ["show", held, "--json"], ["path", held],
+                ["list", "--json"], ["stats", "--json"], ["show", stored, "--json"],
+                ["path", stored],
                 ["verify", "--json"],
             ] {
                 let outcome = try await place.run(arguments)

@@ -80,7 +80,9 @@ struct HistoryTests {
             let verify = try await place.run("verify")
             verify.expectDone()
             #expect(verify.lines.count == 1, "\(verify.text)")
-            #expect(try place.cacheFiles(holding: "secret").allSatisfy { $0.hasSuffix(".record") })
+            #expect(
+                try place.cacheFiles(occupancy: "secret").allSatisfy { $0.hasSuffix(".record") }
+            )
         }
     }
 

@@ -20,11 +20,11 @@ struct InspectionTests {
         _ url: String,
         key: String? = nil,
         length: String,
-        held: Int,
+        stored: Int,
         complete: Bool = true,
         pinned: Bool = false
     ) -> String {
-        #"{"complete":\#(complete),"held":\#(held),"key":"\#(key ?? url)","length":\#(length),"#
+        #"{"complete":\#(complete),"held":\#(stored),"key":"\#(key ?? url)","length":\#(length),"#
             + #""pinned":\#(pinned),"status":200,"url":"\#(url)"}"#
     }
 
@@ -45,9 +45,9 @@ struct InspectionTests {
             let url = place.origin.url
             #expect(
                 list.lines == [
-                    entry(url("/a"), length: "1000", held: 1000, pinned: true),
-                    entry(url("/b"), length: "1000000", held: 65_536, complete: false),
-                    entry(url("/c"), length: "0", held: 0),
+                    entry(url("/a"), length: "1000", stored: 1000, pinned: true),
+                    entry(url("/b"), length: "1000000", stored: 65_536, complete: false),
+                    entry(url("/c"), length: "0", stored: 0),
                 ]
             )
             let plain = try await place.run("list")
@@ -96,7 +96,7 @@ struct InspectionTests {
             show.expectDone()
             #expect(show.lines.count == 1)
             let first = #"{"complete":true,"#
-            let others = entry(url, length: "5", held: 5).dropFirst(first.count)
+            let others = entry(url, length: "5", stored: 5).dropFirst(first.count)
             #expect(show.text.hasPrefix(first + #""headers":{"#))
             #expect(show.lines.last?.hasSuffix("}," + others) == true)
             for header in [
@@ -112,8 +112,8 @@ struct InspectionTests {
         }
     }
 
-    @Test("path and show of what is not held, and path of a part, are 66")
-    func notHeld() async throws {
+    @Test("path and show of what is not stored, and path of a part, are 66")
+    func notStored() async throws {
         try await Workplace.with { place in
             place.origin.serveFresh("/a", length: 1_000_000)
             try await place.get("/a", into: "a", "--range", "0-99999").expectDone()

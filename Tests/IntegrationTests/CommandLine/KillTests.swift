@@ -25,7 +25,7 @@ struct KillTests {
             // Slow enough that the sockets hold little that the program has not read.
             let slow = OriginBehaviour.throttled(bytesPerSecond: 24 << 20)
             place.origin.serveFresh("/a", length: length, OriginScript(slow))
-            var held: Int64 = 0
+            var stored: Int64 = 0
             for point in points {
                 let outcome = try await place.get("/a", into: "a") { running in
                     await place.origin.waitUntil { $0.bodyBytesWritten >= point }
@@ -34,12 +34,12 @@ struct KillTests {
                 }
                 #expect(outcome.exitCode == nil, "seed \(seed)")
                 #expect(place.files.names == ["cache"], "seed \(seed)")
-                #expect(place.lastStart("/a") == held, "seed \(seed)")
-                held = try await place.run("list", "--json").json.integer("held") ?? 0
+                #expect(place.lastStart("/a") == stored, "seed \(seed)")
+                stored = try await place.run("list", "--json").json.integer("held") ?? 0
             }
             let last = try await place.get("/a", into: "a")
             last.expectDone()
-            #expect(place.lastStart("/a") == held, "seed \(seed)")
+            #expect(place.lastStart("/a") == stored, "seed \(seed)")
             #expect(try place.file("a", equals: "/a"), "seed \(seed)")
             // Less than a block, and what had not come to where blocks are written.
             let again = place.origin.log.bodyBytesWritten(for: "/a") - length
@@ -64,9 +64,9 @@ struct KillTests {
                 // Who opens the directory first owns it: that must be the download.
                 await place.origin.waitUntil { !$0.exchanges.isEmpty }
                 // All but the begun block is on disk once the program has taken all there is.
-                var held: Int64 = 0
-                while held < 3 << 20 {
-                    held = try await place.run("list", "--json").json.integer("held") ?? 0
+                var stored: Int64 = 0
+                while stored < 3 << 20 {
+                    stored = try await place.run("list", "--json").json.integer("held") ?? 0
                 }
                 running.send(SIGKILL)
                 await place.origin.waitUntil { $0.openConnections == 0 }

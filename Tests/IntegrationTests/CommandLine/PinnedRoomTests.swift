@@ -6,16 +6,19 @@ import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
-/// What is pinned takes more than half of the limit, and the origin has something new: both do not fit.
+/// What is pinned takes more than half of the limit, and the origin has something new: both do not
+/// fit.
 ///
-/// The new one is delivered, the old one stays, and a command that is to keep the new one says why not.
+/// The new one is delivered, the old one stays, and a command that is to keep the new one says why
+/// not.
 @Suite("Pinned, and no room for the next", .timeLimit(.minutes(10)))
 struct PinnedRoomTests {
     private static let length: Int64 = 3_000_000
     private static let limit = ["--disk-limit", "4MiB"]
     private static let reason = "do not fit beside"
 
-    /// A film that is pinned and stale, something else that is stored, and a new film at the origin.
+    /// A film that is pinned and stale, something else that is stored, and a new film at the
+    /// origin.
     private static func with(_ body: (Workplace) async throws -> Void) async throws {
         try await Workplace.with { place in
             let film = OriginResource.generated(length: length, cacheControl: "max-age=0")

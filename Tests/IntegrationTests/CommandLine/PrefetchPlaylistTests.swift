@@ -50,7 +50,7 @@ struct PrefetchPlaylistTests {
     }
 
     @Test(
-        "What is chosen is held, and nothing else is asked for",
+        "What is chosen is stored, and nothing else is asked for",
         arguments: [
             ("/m.m3u8", "lowest", ["low"]), ("/m.m3u8", "500", ["low"]),
             ("/m.m3u8", "highest", ["high"]), ("/m.m3u8", "all", ["low", "high"]),

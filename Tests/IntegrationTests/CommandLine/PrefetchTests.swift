@@ -43,8 +43,8 @@ struct PrefetchTests {
             let told = Set(outcome.lines.compactMap { JSONFields($0).text("url") })
             #expect(told.isSuperset(of: good.map(url)))
             for target in good {
-                let held = try await place.get(target, into: "x", "--policy", "cache-only")
-                held.expectDone()
+                let stored = try await place.get(target, into: "x", "--policy", "cache-only")
+                stored.expectDone()
             }
             #expect(place.origin.log.openResponsesHighWaterMark <= 6)
         }
@@ -84,7 +84,7 @@ struct PrefetchTests {
             outcome.expectDone()
             #expect(place.origin.log.bodyBytesWritten <= bytes + 1_572_864)
             let range = "0-\(bytes - 1)"
-            let held = try await place.get(
+            let stored = try await place.get(
                 "/a",
                 into: "a",
                 "--policy",
@@ -92,8 +92,8 @@ struct PrefetchTests {
                 "--range",
                 range
             )
-            held.expectDone()
-            #expect(held.json.integer("bytes") == bytes)
+            stored.expectDone()
+            #expect(stored.json.integer("bytes") == bytes)
         }
     }
 
@@ -112,7 +112,7 @@ struct PrefetchTests {
             #expect(try #require(show.json.integer("held")) < limit)
             let start = (12 << 20) + 40
             for range in ["0-262143", "\(start)-"] {
-                let held = try await place.run(
+                let stored = try await place.run(
                     "get",
                     url,
                     "--policy",
@@ -120,9 +120,9 @@ struct PrefetchTests {
                     "--range",
                     range
                 )
-                held.expectDone()
+                stored.expectDone()
                 let first = range.hasPrefix("0") ? 0 : start
-                #expect(held.output == Array(film[first..<first + held.output.count]))
+                #expect(stored.output == Array(film[first..<first + stored.output.count]))
             }
         }
     }

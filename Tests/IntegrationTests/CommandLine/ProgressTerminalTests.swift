@@ -80,7 +80,7 @@ struct ProgressTerminalTests {
             #expect(first.contains("of 2 URLs") && first.contains("MiB/s"))
             #expect(first.contains("2 URLs stored: 2.0 MiB from the network"))
             let again = try await watch(["prefetch"] + urls, in: place)
-            #expect(again.contains("2 URLs stored: 0 B from the network, 2.0 MiB held already"))
+            #expect(again.contains("2 URLs stored: 0 B from the network, 2.0 MiB stored already"))
             let failing = OriginScript.first(1, .cut(after: 1000)).then(1, .dropped())
             place.origin.serveFresh("/c.mp4", length: 1 << 20, failing)
             let cut = try await place.run(

@@ -60,7 +60,7 @@ struct ReadingTests {
             #expect(!reader.access.canWrite)
             #expect(try reader.usage() == usage)
             #expect(try reader.list().map(\.key) == summaries.map(\.key))
-            #expect(try reader.list().map(\.heldBytes) == summaries.map(\.heldBytes))
+            #expect(try reader.list().map(\.storedBytes) == summaries.map(\.storedBytes))
             #expect(try reader.verify(repair: false).damaged == 0)
             let error = #expect(throws: CacheError.self) { try reader.removeAll() }
             #expect(error?.code == .notOwner)

@@ -11,7 +11,7 @@ struct RemovalTests {
         try await place.run("list", "--json").lines.compactMap { JSONFields($0).text("url") }
     }
 
-    @Test("remove takes what is named, and what is not held is 0")
+    @Test("remove takes what is named, and what is not stored is 0")
     func remove() async throws {
         try await Workplace.with { place in
             for target in ["/a", "/b", "/c"] {
@@ -106,9 +106,9 @@ struct RemovalTests {
                 #expect(try place.file("x", equals: target))
                 #expect(try place.allocatedBytes() <= 3 << 20)
             }
-            let held = try await urls(place)
-            #expect(held.contains(place.origin.url("/0")))
-            #expect(held.contains(place.origin.url("/5")))
+            let stored = try await urls(place)
+            #expect(stored.contains(place.origin.url("/0")))
+            #expect(stored.contains(place.origin.url("/5")))
         }
     }
 }

@@ -12,10 +12,11 @@ import Glibc
 import Darwin
 #endif
 
-/// `tieredcache serve` while one of its threads waits in the kernel for what never comes: a signal ends
-/// the process all the same.
+/// `tieredcache serve` while one of its threads waits in the kernel for what never comes: a signal
+/// ends the process all the same.
 ///
-/// What hangs is a write to a pipe that is full and not read, as of a pager or a journal that stands.
+/// What hangs is a write to a pipe that is full and not read, as of a pager or a journal that
+/// stands.
 @Suite(
     "Serve, while something hangs",
     .timeLimit(.minutes(2)),

@@ -33,14 +33,14 @@ struct SignalTests {
             #expect(place.files.names == ["cache"])
             #expect(place.exchanges("/a").map(\.outcome) == [.disconnected])
             let list = try await place.run("list", "--json")
-            let held = list.json.integer("held") ?? 0
-            #expect(held > 0)
+            let stored = list.json.integer("held") ?? 0
+            #expect(stored > 0)
             let again = try await place.get("/a", into: "a")
             again.expectReport(
                 place.origin.url("/a"),
                 source: "origin",
-                fromCache: held,
-                fromOrigin: length - held
+                fromCache: stored,
+                fromOrigin: length - stored
             )
             #expect(try place.file("a", equals: "/a"))
         }

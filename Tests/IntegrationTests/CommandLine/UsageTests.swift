@@ -3,7 +3,8 @@ import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
-/// What is not understood is 64 in one line that leads on; help and version are for standard output.
+/// What is not understood is 64 in one line that leads on; help and version are for standard
+/// output.
 @Suite("Usage", .timeLimit(.minutes(10)))
 struct UsageTests {
     private static let url = "http://127.0.0.1:9/a"

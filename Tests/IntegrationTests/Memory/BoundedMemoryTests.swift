@@ -40,7 +40,8 @@ struct BoundedMemoryTests {
             var last = 0
             for try await chunk in execution.standardOutput {
                 bytes += Int64(chunk.count)
-                // Once everything has been set up, and just before the end, while the process lives.
+                // Once everything has been set up, and just before the end, while the process
+                // lives.
                 if first == nil, bytes >= 4 << 20 {
                     first = try Self.peak(execution.processIdentifier)
                 }

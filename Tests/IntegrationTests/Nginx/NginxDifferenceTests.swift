@@ -29,10 +29,10 @@ struct NginxDifferenceTests {
                 origin.serve("/\(side)/\(index)", sequence.resource, sequence.script)
             }
         }
-        var configuration = Configuration(directory: files.appending("cache"))
+        var configuration = MediaCache.Configuration(directory: files.appending("cache"))
         configuration.isShared = true
         configuration.minimumFreeDisk = 0
-        let cache = try TieredCache(configuration)
+        let cache = try MediaCache(configuration)
         var settings = ProxySettings()
         settings.port = 0
         let proxy = try await ReverseProxy.start(

@@ -11,7 +11,7 @@ struct NginxEngineTests {
     private func read(
         _ url: String,
         _ content: GeneratedBody,
-        from cache: TieredCache
+        from cache: MediaCache
     ) async throws -> ResponseSource {
         let response = try await cache.response(for: CacheRequest(url))
         #expect(response.status == .ok)
@@ -28,11 +28,11 @@ struct NginxEngineTests {
     private func withCache<Result: Sendable>(
         _ directory: TemporaryDirectory,
         transport: AsyncHTTPClientTransport? = nil,
-        _ body: (TieredCache) async throws -> Result
+        _ body: (MediaCache) async throws -> Result
     ) async throws -> Result {
-        var configuration = Configuration(directory: directory.appending("cache"))
+        var configuration = MediaCache.Configuration(directory: directory.appending("cache"))
         configuration.transport = transport
-        let cache = try TieredCache(configuration)
+        let cache = try MediaCache(configuration)
         let result = try await body(cache)
         await cache.shutdown()
         return result

@@ -53,9 +53,9 @@ struct NginxKillTests {
                 let delivered = try await kill(get + cache, after: point, content)
                 let list = try await place.runPlain(["downloads", "--json"] + cache)
                 #expect(list.json.text("state") == "queued", "seed \(seed)")
-                let held = try #require(list.json.integer("bytes"), "seed \(seed)")
-                #expect(held >= delivered - 65_536, "\(held) of \(delivered), seed \(seed)")
-                lost.append(max(0, delivered - held))
+                let stored = try #require(list.json.integer("bytes"), "seed \(seed)")
+                #expect(stored >= delivered - 65_536, "\(stored) of \(delivered), seed \(seed)")
+                lost.append(max(0, delivered - stored))
             }
             Workplace.report("delivered and fetched twice after SIGKILL", lost)
             let resume = try await place.runPlain(["resume", "--json"] + cache)

@@ -54,7 +54,7 @@ struct InertPageTests {
         serve("old.html", html, "text/html; charset=utf-8")
     }
 
-    /// What is held is answered as what has just come, so each page is seen twice.
+    /// What is stored is answered as what has just come, so each page is seen twice.
     private func attack(_ page: DevTools, _ urls: [String]) async throws {
         for url in urls + urls {
             try await page.navigate(url)

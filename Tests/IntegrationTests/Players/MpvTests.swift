@@ -3,8 +3,8 @@ import Testing
 import TieredCache
 import TieredCacheTesting
 
-/// mpv, driven over its IPC socket, plays and seeks through the proxy, and shows what it shows of the
-/// file.
+/// mpv, driven over its IPC socket, plays and seeks through the proxy, and shows what it shows of
+/// the file.
 ///
 /// It does not seek in HLS with fragments: FFmpeg 5.1 loses its place there, without a proxy too.
 @Suite(

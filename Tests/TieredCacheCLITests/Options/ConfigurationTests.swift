@@ -24,7 +24,7 @@ struct ConfigurationTests {
         #expect(configuration.timeout == .milliseconds(1500))
         #expect(configuration.logger.logLevel == .debug)
         let plain = try #require(RootCommand.parseAsRoot(["list"]) as? ListCommand)
-        let defaults = Configuration()
+        let defaults = MediaCache.Configuration()
         #expect(plain.cache.configuration().directory == defaults.directory)
         #expect(plain.cache.configuration().memoryLimit == defaults.memoryLimit)
         #expect(plain.cache.configuration().minimumFreeDisk == nil)

@@ -65,7 +65,7 @@ struct JSONLineTests {
             key: "k",
             status: 200,
             length: nil,
-            held: 5,
+            stored: 5,
             isComplete: false,
             isPinned: true,
             headers: nil
@@ -84,7 +84,10 @@ struct JSONLineTests {
     func sums() throws {
         let stats = try JSONLine.text(of: StatsReport(entries: 1, bytes: 2, limit: 3))
         #expect(stats == #"{"bytes":2,"entries":1,"limit":3}"#)
-        let none = LifetimeStatistics(since: WallTime(seconds: 0), statistics: Statistics())
+        let none = MediaCache.LifetimeStatistics(
+            since: WallTime(seconds: 0),
+            statistics: MediaCache.Statistics()
+        )
         let report = StatsReport(entries: 1, bytes: 2, limit: 3, lifetime: none)
         let text = try JSONLine.text(of: report)
         for member in [#""entries":1,"#, #""bytes":2,"#, #""limit":3,"#, #""hitRatio":null"#] {

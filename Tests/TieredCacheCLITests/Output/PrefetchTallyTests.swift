@@ -8,8 +8,8 @@ struct PrefetchTallyTests {
     private let a = CacheKey(explicit: "a")
     private let b = CacheKey(explicit: "b")
 
-    private func progress(_ key: CacheKey, _ offset: Int64, of length: Int64?) -> CacheEvent {
-        CacheEvent(key: key, .downloadProgressed(offset: offset, completeLength: length))
+    private func progress(_ key: CacheKey, _ offset: Int64, of length: Int64?) -> MediaCache.Event {
+        MediaCache.Event(key: key, .downloadProgressed(offset: offset, completeLength: length))
     }
 
     @Test("Bytes of all of them, and a total once every length is known")
@@ -20,7 +20,7 @@ struct PrefetchTallyTests {
         tally.take(progress(b, 50, of: nil))
         #expect(tally.total == nil)
         tally.take(progress(b, 60, of: 500))
-        tally.take(CacheEvent(key: a, .downloadStarted(offset: 0)))
+        tally.take(MediaCache.Event(key: a, .downloadStarted(offset: 0)))
         #expect(tally.shown == ("0 of 2 URLs", 160, 1500))
         // One that begins again has fewer.
         tally.take(progress(a, 10, of: 1000))
@@ -57,7 +57,7 @@ struct PrefetchTallyTests {
         #expect(tally.conclusion == "1 URL stored: 2.0 KiB from the network")
         tally.didEnd(fromOrigin: 0, fromCache: 1024)
         #expect(
-            tally.conclusion == "2 URLs stored: 2.0 KiB from the network, 1.0 KiB held already"
+            tally.conclusion == "2 URLs stored: 2.0 KiB from the network, 1.0 KiB stored already"
         )
     }
 }

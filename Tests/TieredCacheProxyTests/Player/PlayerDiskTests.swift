@@ -39,7 +39,9 @@ struct PlayerDiskTests {
         }
     }
 
-    @Test("In a directory that can only be read, held bytes are held and all others pass through")
+    @Test(
+        "In a directory that can only be read, stored bytes are stored and all others pass through"
+    )
     func readOnly() async throws {
         let disk = InMemoryFileSystem()
         let origin = try await ScriptedOrigin.start()

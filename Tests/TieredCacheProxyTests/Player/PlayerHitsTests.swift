@@ -17,18 +17,18 @@ struct PlayerHitsTests {
 
     /// A responder over a cache that has one film in memory.
     private struct Stage {
-        let cache: TieredCache
+        let cache: MediaCache
         let time = ManualTimeSource()
         let responder: PlayerResponder
         let film: CacheRequest
 
         init(contentType: String = "video/mp4", length: Int = 5000) async throws {
-            var configuration = Configuration()
+            var configuration = MediaCache.Configuration()
             configuration.directory = nil
             configuration.respondsToMemoryPressure = false
             configuration.applicationLifetime = .seconds(60)
             configuration.timeSource = time
-            cache = try TieredCache(configuration)
+            cache = try MediaCache(configuration)
             var settings = ProxySettings()
             settings.timeSource = time
             responder = PlayerResponder(cache: cache, settings: settings, token: "t")
@@ -53,7 +53,7 @@ struct PlayerHitsTests {
             target: String = PlayerHitsTests.target,
             host: String = "127.0.0.1:9",
             method: HTTPMethod = .GET
-        ) -> HeldAnswer? {
+        ) -> PendingResponse? {
             var head = HTTPRequestHead(version: .http1_1, method: method, uri: target)
             head.headers.add(name: "HOST", value: host)
             for (name, value) in fields { head.headers.add(name: name, value: value) }
@@ -61,13 +61,13 @@ struct PlayerHitsTests {
         }
     }
 
-    private func text(_ answer: HeldAnswer?) throws -> String {
+    private func text(_ answer: PendingResponse?) throws -> String {
         var buffer = ByteBuffer()
         try #require(answer).head.encode(into: &buffer, .init(date: "unused"))
         return String(buffer: buffer)
     }
 
-    private func body(_ answer: HeldAnswer?) throws -> [UInt8] {
+    private func body(_ answer: PendingResponse?) throws -> [UInt8] {
         let answer = try #require(answer)
         guard case .copied(let bytes) = answer.piece(at: answer.range.lowerBound, .init()) else {
             return []

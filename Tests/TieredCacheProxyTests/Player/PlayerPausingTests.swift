@@ -38,22 +38,25 @@ struct PlayerPausingTests {
             // What waits for a socket waits in its file, but for the end of what had just come.
             let unsent = await fixture.proxy.server.connections.unsent()
             #expect(unsent.count >= 8)
-            let piece = Int(HeldAnswer.maximumCopied)
+            let piece = Int(PendingResponse.maximumCopied)
             #expect(unsent.allSatisfy { $0.inMemory <= piece + 1024 }, "\(unsent)")
             withExtendedLifetime(players) {}
         }
     }
 
-    @Test("A player that pauses in what is held keeps nothing in memory", arguments: [true, false])
-    func pausedInHeld(isComplete: Bool) async throws {
+    @Test(
+        "A player that pauses in what is stored keeps nothing in memory",
+        arguments: [true, false]
+    )
+    func pausedInStored(isComplete: Bool) async throws {
         try await ProxyFixture.run { fixture in
             let port = fixture.proxy.port
             let resource = OriginResource.fresh(48 << 20)
             fixture.origin.serve("/a.mp4", resource)
             let whole = try #require(resource.generatedBody)
-            let held = isComplete ? 48 << 20 : 24 << 20
-            let first = try await fixture.ask("/a.mp4", "Range: bytes=0-\(held - 1)")
-            #expect(first.body.count == held)
+            let stored = isComplete ? 48 << 20 : 24 << 20
+            let first = try await fixture.ask("/a.mp4", "Range: bytes=0-\(stored - 1)")
+            #expect(first.body.count == stored)
             let target = try fixture.target("/a.mp4")
             let player = try await onThread {
                 let connection = try RawConnection(port: port, receiveBuffer: 65_536)

@@ -184,7 +184,7 @@ struct PlayerProxyTests {
             #expect(first.status == 200)
             #expect(first["content-range"] == nil)
             try expect(first, is: 0..<length, of: resource)
-            // Held by now: the length is known.
+            // Enforced by now: the length is known.
             let second = try await fixture.ask("/a.mp4", "Range: bytes=0-")
             #expect(second.status == 206)
             // A seek waits for the length.

@@ -4,7 +4,7 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// The odd ways in which a range may be written, of what is held and of what is not.
+/// The odd ways in which a range may be written, of what is stored and of what is not.
 @Suite(.timeLimit(.minutes(10)))
 struct PlayerRangeFormsTests {
     private static let length: Int64 = 300_000
@@ -12,14 +12,14 @@ struct PlayerRangeFormsTests {
 
     private func ask(
         _ fields: [String],
-        isHeld: Bool,
+        isStored: Bool,
         _ body: (RawAnswer, OriginResource) throws -> Void
     ) async throws {
         try await ProxyFixture.run { fixture in
             let film = OriginResource.fresh(Self.length)
             fixture.origin.serve("/a.mp4", film)
             // The second time it is answered on the event loop, if it can be.
-            for _ in 0..<(isHeld ? 2 : 0) { _ = try await fixture.ask("/a.mp4") }
+            for _ in 0..<(isStored ? 2 : 0) { _ = try await fixture.ask("/a.mp4") }
             let (port, target) = (fixture.proxy.port, try fixture.target("/a.mp4"))
             let answer = try await onThread {
                 let connection = try RawConnection(port: port)
@@ -41,9 +41,9 @@ struct PlayerRangeFormsTests {
         ] as [(String, Range<Int64>)],
         [false, true]
     )
-    func single(_ form: (field: String, range: Range<Int64>), _ isHeld: Bool) async throws {
+    func single(_ form: (field: String, range: Range<Int64>), _ isStored: Bool) async throws {
         let (field, range) = form
-        try await ask(["Range: \(field)"], isHeld: isHeld) { answer, film in
+        try await ask(["Range: \(field)"], isStored: isStored) { answer, film in
             #expect(answer.status == 206, "\(field)")
             let (first, last) = (range.lowerBound, range.upperBound - 1)
             #expect(answer["content-range"] == "bytes \(first)-\(last)/\(Self.length)", "\(field)")
@@ -60,8 +60,8 @@ struct PlayerRangeFormsTests {
         arguments: ["bytes=-0", "bytes=\(long)-", "bytes=\(long)-\(long)9", "bytes=300000-"],
         [false, true]
     )
-    func beyond(_ field: String, _ isHeld: Bool) async throws {
-        try await ask(["Range: \(field)"], isHeld: isHeld) { answer, _ in
+    func beyond(_ field: String, _ isStored: Bool) async throws {
+        try await ask(["Range: \(field)"], isStored: isStored) { answer, _ in
             #expect(answer.status == 416, "\(field)")
             #expect(answer["content-range"] == "bytes */\(Self.length)", "\(field)")
         }
@@ -78,8 +78,8 @@ struct PlayerRangeFormsTests {
         ],
         [false, true]
     )
-    func others(_ fields: [String], _ isHeld: Bool) async throws {
-        try await ask(fields, isHeld: isHeld) { answer, film in
+    func others(_ fields: [String], _ isStored: Bool) async throws {
+        try await ask(fields, isStored: isStored) { answer, film in
             #expect(answer.status == 200, "\(fields)")
             #expect(answer["content-range"] == nil)
             #expect(

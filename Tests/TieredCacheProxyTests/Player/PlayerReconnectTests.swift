@@ -17,7 +17,7 @@ struct PlayerReconnectTests {
             let film = OriginResource.generated(length: 700_000, cacheControl: "max-age=600")
             fixture.origin.serve("/film.mp4", film, .first(1, .wait(for: gate, after: 200_000)))
             let (port, target) = (fixture.proxy.port, try fixture.target("/film.mp4"))
-            // Three blocks are held and the fourth is on its way when the player leaves.
+            // Three blocks are stored and the fourth is on its way when the player leaves.
             let met = 3 * 65_536
             let first = try await onThread {
                 let connection = try RawConnection(port: port)

@@ -25,7 +25,7 @@ struct PlayerRedirectTests {
                 #expect(answer.status == 206 && answer["location"] == nil)
                 #expect(firstDifference(answer.body, Array(whole[range])) == nil)
             }
-            // Held and fresh: nobody is asked, not even for the redirect.
+            // Stored and fresh: nobody is asked, not even for the redirect.
             let asked = fixture.requests("/a.mp4") + fixture.requests("/b.mp4")
             #expect(try await firstDifference(fixture.ask("/a.mp4").body, whole) == nil)
             #expect(fixture.requests("/a.mp4") + fixture.requests("/b.mp4") == asked)
@@ -53,7 +53,7 @@ struct PlayerRedirectTests {
         }
     }
 
-    @Test func aRedirectThatMustNotBeStoredIsNotAskedForWhileTheBytesAreHeld() async throws {
+    @Test func aRedirectThatMustNotBeStoredIsNotAskedForWhileTheBytesAreStored() async throws {
         try await ProxyFixture.run { fixture in
             // It closes: not to say so would be a lost connection for the next request, which is
             // to be made again then, from the beginning.

@@ -42,7 +42,7 @@ struct PlayerTagTests {
             let fixture = try await ProxyFixture(origin: origin, files: files)
             do {
                 if witness.isStrong {
-                    // Of a part that is held, and then of the whole.
+                    // Of a part that is stored, and then of the whole.
                     tags.insert(try await Self.check(fixture, "\(witness), part, run \(run)"))
                 }
                 _ = try await fixture.ask("/a.mp4")

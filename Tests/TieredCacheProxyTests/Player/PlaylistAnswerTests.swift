@@ -157,7 +157,7 @@ struct PlaylistAnswerTests {
         }
     }
 
-    @Test func aHeldPlaylistAnswersForASilentOrigin() async throws {
+    @Test func aStoredPlaylistAnswersForASilentOrigin() async throws {
         let origin = try await ScriptedOrigin.start()
         let files = try TemporaryDirectory("tieredcache-proxy")
         let gate = OriginGate()

@@ -91,7 +91,7 @@ struct PoorOriginTests {
         }
     }
 
-    @Test("Played forward from cold it is right and held", arguments: Flaw.allCases)
+    @Test("Played forward from cold it is right and stored", arguments: Flaw.allCases)
     func playsForward(_ flaw: Flaw) async throws {
         try await ProxyFixture.run { fixture in
             let resource = flaw.resource

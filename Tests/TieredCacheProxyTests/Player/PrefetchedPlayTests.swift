@@ -14,7 +14,7 @@ struct PrefetchedPlayTests {
         try await ProxyFixture.run { fixture in
             let names = ["/old.mp4", "/unused.mp4", "/played.mp4"]
             for name in names { fixture.origin.serve(name, .fresh(Self.length)) }
-            func isHeld(_ name: String) async throws -> Bool {
+            func isStored(_ name: String) async throws -> Bool {
                 try await fixture.cache.entry(for: CacheRequest(fixture.origin.url(name))) != nil
             }
             func trim() async throws {
@@ -29,12 +29,12 @@ struct PrefetchedPlayTests {
             #expect(try await fixture.ask("/played.mp4", "Range: bytes=0-").status == 206)
             #expect(fixture.origin.log.exchanges.count == asked)
             try await trim()
-            #expect(try await isHeld("/unused.mp4") == false)
-            #expect(try await isHeld("/old.mp4"))
-            #expect(try await isHeld("/played.mp4"))
+            #expect(try await isStored("/unused.mp4") == false)
+            #expect(try await isStored("/old.mp4"))
+            #expect(try await isStored("/played.mp4"))
             try await trim()
-            #expect(try await isHeld("/old.mp4") == false)
-            #expect(try await isHeld("/played.mp4"))
+            #expect(try await isStored("/old.mp4") == false)
+            #expect(try await isStored("/played.mp4"))
         }
     }
 }

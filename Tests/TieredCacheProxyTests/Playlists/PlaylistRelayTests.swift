@@ -20,15 +20,15 @@ struct PlaylistRelayTests {
 
     private func withOrigin(
         _ time: any TimeSource = SystemTimeSource(),
-        _ body: (ScriptedOrigin, TieredCache) async throws -> Void
+        _ body: (ScriptedOrigin, MediaCache) async throws -> Void
     ) async throws {
         let origin = try await ScriptedOrigin.start()
         let directory = try TemporaryDirectory()
-        var configuration = Configuration(directory: directory.path)
+        var configuration = MediaCache.Configuration(directory: directory.path)
         configuration.respondsToMemoryPressure = false
         configuration.retries = 1
         configuration.timeSource = time
-        let cache = try TieredCache(configuration)
+        let cache = try MediaCache(configuration)
         do {
             try await body(origin, cache)
         } catch {
@@ -79,7 +79,7 @@ struct PlaylistRelayTests {
         }
     }
 
-    @Test("Without the network a held playlist is used")
+    @Test("Without the network a stored playlist is used")
     func offline() async throws {
         try await withOrigin { origin, cache in
             let text = Self.running + "#EXT-X-ENDLIST\n"
@@ -172,7 +172,7 @@ struct PlaylistRelayTests {
     func keys() async throws {
         let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
         try await withOrigin(time) { origin, cache in
-            let memory = PlaylistMemory()
+            let memory = PlaylistRegistry()
             let relay = PlaylistRelay(cache, prefix: "/T/", memory: memory, time: time)
             let text =
                 "#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n"
@@ -205,7 +205,7 @@ struct PlaylistRelayTests {
     @Test("A media playlist has the variables of the master playlist that led to it")
     func importedVariables() async throws {
         try await withOrigin { origin, cache in
-            let relay = PlaylistRelay(cache, prefix: "/T/", memory: PlaylistMemory())
+            let relay = PlaylistRelay(cache, prefix: "/T/", memory: PlaylistRegistry())
             let master =
                 "#EXTM3U\n#EXT-X-DEFINE:NAME=\"root\",VALUE=\"/v/7\"\n"
                 + "#EXT-X-STREAM-INF:BANDWIDTH=1\nlow/a.m3u8\n"
@@ -257,8 +257,8 @@ struct PlaylistRelayTests {
             #expect(outcome.failures.isEmpty, "\(outcome.failures)")
             #expect(outcome.resources == wanted.count)
             for name in all {
-                let isHeld = await cache.contains(try CacheRequest(origin.url("/d/x/\(name)")))
-                #expect(isHeld == wanted.contains(name), "\(name)")
+                let isStored = await cache.contains(try CacheRequest(origin.url("/d/x/\(name)")))
+                #expect(isStored == wanted.contains(name), "\(name)")
             }
         }
     }

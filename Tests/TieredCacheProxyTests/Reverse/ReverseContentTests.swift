@@ -95,8 +95,9 @@ struct ReverseContentTests {
             for _ in 0..<6 {
                 try await onThread { try client.connection.send("x") }
                 await arrivals.next()
-                // What watches over the origin's silence. It may have looked at the clock before the last
-                // advance and at the upload after it, and then sleeps longer than the timeout.
+                // What watches over the origin's silence. It may have looked at the clock before
+                // the last advance and at the upload after it, and then sleeps longer than the
+                // timeout.
                 await time.waitForSleeper(within: .seconds(60))
                 time.advance(by: .seconds(20))
             }

@@ -283,7 +283,7 @@ struct ReverseFailureTests {
     ]
 
     @Test(arguments: staleCases)
-    func whatIsHeldStandsInWhereTheRulesAllow(example: StaleCase) async throws {
+    func whatIsStoredStandsInWhereTheRulesAllow(example: StaleCase) async throws {
         let asked = Guarded(0)
         try await ReverseFixture.run {
             $0.configuration.isShared = example.isShared

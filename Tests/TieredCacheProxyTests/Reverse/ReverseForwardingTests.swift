@@ -198,7 +198,8 @@ struct ReverseForwardingTests {
                 return try targets.map { _ in try connection.receiveAnswer().text }
             }
             #expect(bodies == targets)
-            // The next request may come before the last one's connection is back; mostly it does not.
+            // The next request may come before the last one's connection is back; mostly it does
+            // not.
             #expect(Set(fixture.origin.requests.map(\.connection)).count <= targets.count / 2)
         }
     }
@@ -214,7 +215,7 @@ struct ReverseForwardingTests {
         } _: { fixture in
             let port = fixture.proxy.port
             let request = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
-            let (answers, held) = try await onThread {
+            let (answers, stored) = try await onThread {
                 let connection = try RawConnection(port: port)
                 try connection.send(request)
                 let answers = try (0..<3).map { _ in try connection.receiveAnswer() }
@@ -224,7 +225,7 @@ struct ReverseForwardingTests {
             #expect(answers.map(\.status) == [102, 103, 200])
             #expect(answers[1]["link"] == "</x>" && answers[1]["x-own"] == nil)
             // Interim answers are no part of what is stored.
-            #expect(held.status == 200 && held["link"] == nil && held.text == "ok")
+            #expect(stored.status == 200 && stored["link"] == nil && stored.text == "ok")
             #expect(fixture.origin.requests.count == 1)
         }
     }

@@ -12,14 +12,14 @@ import TieredCacheTesting
 @Suite(.timeLimit(.minutes(10)))
 struct ReverseHitsTests {
     private func run(
-        _ body: (ScriptedOrigin, TieredCache, ReverseResponder) async throws -> Void
+        _ body: (ScriptedOrigin, MediaCache, ReverseResponder) async throws -> Void
     ) async throws {
         let origin = try await ScriptedOrigin.start()
         let files = try TemporaryDirectory("tieredcache-proxy")
-        var configuration = Configuration(directory: files.appending("cache"))
+        var configuration = MediaCache.Configuration(directory: files.appending("cache"))
         configuration.minimumFreeDisk = 0
         configuration.respondsToMemoryPressure = false
-        let cache = try TieredCache(configuration)
+        let cache = try MediaCache(configuration)
         let target = try #require(try ReverseTarget(url: origin.url("/")))
         let responder = ReverseResponder(
             cache: cache,
@@ -45,7 +45,7 @@ struct ReverseHitsTests {
     }
 
     /// Stores `/a.bin` through the long way, and promotes it to memory.
-    private func fill(_ origin: ScriptedOrigin, _ cache: TieredCache) async throws {
+    private func fill(_ origin: ScriptedOrigin, _ cache: MediaCache) async throws {
         var relayed = RelayRequest(target: try CacheRequest(origin.url("/a.bin")).target)
         relayed.fields[.userAgent] = "test"
         for try await _ in try await cache.relay(relayed).body {}

@@ -38,7 +38,7 @@ struct ReverseHostsTests {
             try connection.answer("ok", "Cache-Control: max-age=60")
             return true
         } _: { fixture in
-            // What is held is not for them either.
+            // What is stored is not for them either.
             for host in ["attacker.net", "localhost", "attacker.net", "127.0.0.1", "attacker.net"] {
                 let (text, _) = try await fixture.exchange(
                     "GET /a HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n"

@@ -148,7 +148,7 @@ struct ReverseUploadTests {
     enum Obstacle: CaseIterable {
         case forbidden, noDirectory, unusableDirectory, noRoom
 
-        func stand(in configuration: inout Configuration) {
+        func stand(in configuration: inout MediaCache.Configuration) {
             switch self {
             case .forbidden: break
             case .noDirectory: configuration.directory = nil
@@ -158,8 +158,8 @@ struct ReverseUploadTests {
         }
     }
 
-    /// A client that does not read makes the origin wait, also where the disk takes nothing: no body
-    /// is held in memory instead.
+    /// A client that does not read makes the origin wait, also where the disk takes nothing: no
+    /// body is held in memory instead.
     @Test(arguments: Obstacle.allCases)
     func aDownloadGoesNoFasterThanTheClientReads(obstacle: Obstacle) async throws {
         let (size, most) = (192 << 20, 96 << 20)

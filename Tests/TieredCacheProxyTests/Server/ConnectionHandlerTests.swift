@@ -31,8 +31,8 @@ struct ConnectionHandlerTests {
 
     /// Answers everything at once, without a body.
     private struct HeadResponder: Responder {
-        func immediateAnswer(to request: ServerRequest) -> HeldAnswer? {
-            HeldAnswer(
+        func immediateAnswer(to request: ServerRequest) -> PendingResponse? {
+            PendingResponse(
                 head: ResponseHead(status: 200, framing: .length(0)),
                 bytes: .memory(Data()),
                 range: 0..<0,

@@ -18,10 +18,10 @@ private struct EchoResponder: Responder {
     /// Opens when somebody waits for ``gate``.
     let visited = OriginGate()
 
-    func immediateAnswer(to request: ServerRequest) -> HeldAnswer? {
+    func immediateAnswer(to request: ServerRequest) -> PendingResponse? {
         guard request.target == "/immediate" else { return nil }
         let body = Data("\(request.head.method) \(request.target)\n".utf8)
-        return HeldAnswer(
+        return PendingResponse(
             head: ResponseHead(status: 200, framing: .length(Int64(body.count))),
             bytes: .memory(body),
             range: 0..<Int64(body.count),

@@ -12,15 +12,16 @@ struct RequestGuardTests {
     ])
     func theGuardRefusesByItself(head: String) {
         var subject = RequestGuard(limits: ServerLimits())
-        let verdict = Array(head.utf8).withUnsafeBytes { subject.inspection(of: $0) }
-        guard case .failure = verdict else {
+        let decision = Array(head.utf8).withUnsafeBytes { subject.inspection(of: $0) }
+        guard case .failure = decision else {
             Issue.record("\(head.debugDescription) is passed on")
             return
         }
     }
 
-    /// Feeds text in pieces of `size` bytes to the guard, and what it passes on to the parser; returns
-    /// what was passed on for each request, whole ones first, and the refusal of either that ended it.
+    /// Feeds text in pieces of `size` bytes to the guard, and what it passes on to the parser;
+    /// returns what was passed on for each request, whole ones first, and the refusal of either
+    /// that ended it.
     private func run(
         _ text: String,
         pieces size: Int = .max,
@@ -37,8 +38,8 @@ struct RequestGuardTests {
             waiting += input.prefix(size)
             input = input.dropFirst(size)
             do throws(RequestRefusal) {
-                while let verdict = try Self.step(&subject, &waiting, &current, parser) {
-                    guard verdict else { continue }
+                while let decision = try Self.step(&subject, &waiting, &current, parser) {
+                    guard decision else { continue }
                     requests.append(String(decoding: current, as: UTF8.self))
                     current = []
                     // A request of HTTP/1.0 ends a connection; the next one stands for another.
@@ -52,15 +53,15 @@ struct RequestGuardTests {
         return (requests, String(decoding: current + waiting, as: UTF8.self), nil)
     }
 
-    /// One verdict: nil for "more bytes", else whether it ended a request.
+    /// One decision: nil for "more bytes", else whether it ended a request.
     private static func step(
         _ subject: inout RequestGuard,
         _ waiting: inout [UInt8],
         _ current: inout [UInt8],
         _ parser: RequestParser
     ) throws(RequestRefusal) -> Bool? {
-        let verdict = try waiting.withUnsafeBytes { subject.inspection(of: $0) }.get()
-        switch verdict {
+        let decision = try waiting.withUnsafeBytes { subject.inspection(of: $0) }.get()
+        switch decision {
         case .incomplete:
             return nil
         case .drop(let count):
@@ -271,8 +272,8 @@ struct RequestGuardTests {
         }
     }
 
-    /// Heads, chunks and lengths with bytes changed, cut out and doubled: nothing traps, and what is
-    /// let through does not depend on how it arrives.
+    /// Heads, chunks and lengths with bytes changed, cut out and doubled: nothing traps, and what
+    /// is let through does not depend on how it arrives.
     @Test(arguments: [1, 2, 3] as [UInt64])
     func spoiltRequestsAreReadInOneWay(seed: UInt64) {
         var random = seed

@@ -4,8 +4,8 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// Ranges and parts near 2^62 and 2^63, where sums overflow: no answer of an origin ends the process
-/// (invariant 13). Each trapped, and with it all streams, where a test fails here.
+/// Ranges and parts near 2^62 and 2^63, where sums overflow: no answer of an origin ends the
+/// process (invariant 13). Each trapped, and with it all streams, where a test fails here.
 @Suite(.timeLimit(.minutes(10)))
 struct FarRangeTests {
     private static let near62: Int64 = 1 << 62
@@ -60,7 +60,8 @@ struct FarRangeTests {
         }
     }
 
-    /// Asks for what is far, as long as the proxy takes or lives; opens the gate when it has answered.
+    /// Asks for what is far, as long as the proxy takes or lives; opens the gate when it has
+    /// answered.
     private static func ask(
         for range: String,
         _ fixture: ProxyFixture,

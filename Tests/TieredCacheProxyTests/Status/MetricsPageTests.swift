@@ -4,7 +4,8 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// The metrics, read as strictly as `promtool check metrics` reads them, and by its advice on names.
+/// The metrics, read as strictly as `promtool check metrics` reads them, and by its advice on
+/// names.
 @Suite(.timeLimit(.minutes(10)))
 struct MetricsPageTests {
     @Test("The reader of these tests lets nothing pass that is no page")
@@ -89,10 +90,10 @@ struct MetricsPageTests {
 
     @Test("Without a disk there are figures and a page all the same")
     func withoutDisk() async throws {
-        var configuration = Configuration()
+        var configuration = MediaCache.Configuration()
         configuration.directory = nil
         configuration.respondsToMemoryPressure = false
-        let cache = try TieredCache(configuration)
+        let cache = try MediaCache(configuration)
         let proxy = try await PlayerProxy.start(cache: cache)
         let (port, base) = (proxy.port, proxy.base)
         let answers = try await onThread {

@@ -7,13 +7,13 @@ import TieredCacheTesting
 
 @Suite(.timeLimit(.minutes(10)))
 struct StatusHTMLTests {
-    private func row(length: Int64?, held: Int64) -> StatusRow {
+    private func row(length: Int64?, stored: Int64) -> StatusRow {
         StatusRow(
             url: "u",
             status: 200,
             length: length,
-            held: held,
-            isComplete: held == length,
+            stored: stored,
+            isComplete: stored == length,
             isPinned: false,
             rate: 0,
             hasForms: true
@@ -48,7 +48,7 @@ struct StatusHTMLTests {
     }
 
     @Test func metricsNameEverything() {
-        var statistics = Statistics()
+        var statistics = MediaCache.Statistics()
         statistics.memoryHits = 7
         let text = MetricsPage.text(statistics, DiskUsage(entries: 3, bytes: 4096, limit: 1 << 20))
         #expect(text.contains("\ntieredcache_memory_hits_total 7\n"))
@@ -60,21 +60,23 @@ struct StatusHTMLTests {
     }
 
     @Test func aBarWithoutALengthHasNoPart() {
-        func page(_ length: Int64?, held: Int64) -> String {
-            let row = self.row(length: length, held: held)
-            return StatusHTML.page([row], nil, Statistics())
+        func page(_ length: Int64?, stored: Int64) -> String {
+            let row = self.row(length: length, stored: stored)
+            return StatusHTML.page([row], nil, MediaCache.Statistics())
         }
-        #expect(page(nil, held: 65_536).contains("<progress></progress> 64 KiB of ?"))
-        #expect(page(100, held: 50).contains("<progress max=\"100\" value=\"50\"></progress>"))
-        #expect(page(0, held: 0).contains("<progress max=\"1\" value=\"1\"></progress>"))
+        #expect(page(nil, stored: 65_536).contains("<progress></progress> 64 KiB of ?"))
+        #expect(page(100, stored: 50).contains("<progress max=\"100\" value=\"50\"></progress>"))
+        #expect(page(0, stored: 0).contains("<progress max=\"1\" value=\"1\"></progress>"))
     }
 
     @Test func remarksAreOnlyText() {
-        let row = self.row(length: 1, held: 1)
-        #expect(StatusHTML.page([row], more: 3, nil, Statistics()).contains("<p>And 3 more"))
-        #expect(StatusHTML.page([], nil, Statistics()).contains("Nothing is cached yet"))
-        let trouble = StatusHTML.page([], nil, Statistics(), trouble: "<b>")
-        #expect(trouble.contains("&lt;b&gt;") && !trouble.contains("Nothing is cached"))
+        let row = self.row(length: 1, stored: 1)
+        #expect(
+            StatusHTML.page([row], more: 3, nil, MediaCache.Statistics()).contains("<p>And 3 more")
+        )
+        #expect(StatusHTML.page([], nil, MediaCache.Statistics()).contains("Nothing is cached yet"))
+        let problem = StatusHTML.page([], nil, MediaCache.Statistics(), problem: "<b>")
+        #expect(problem.contains("&lt;b&gt;") && !problem.contains("Nothing is cached"))
     }
 
     @Test func whatGrowsComesFirstAndTheListEnds() async throws {

@@ -9,7 +9,7 @@ import TieredCacheTesting
 final class ProxyFixture: Sendable {
     let origin: ScriptedOrigin
     let files: TemporaryDirectory
-    let cache: TieredCache
+    let cache: MediaCache
     let proxy: PlayerProxy
 
     init(
@@ -23,7 +23,7 @@ final class ProxyFixture: Sendable {
     ) async throws {
         self.origin = origin
         self.files = files
-        var configuration = Configuration(directory: files.appending("cache"))
+        var configuration = MediaCache.Configuration(directory: files.appending("cache"))
         configuration.minimumFreeDisk = minimumFreeDisk
         configuration.memoryLimit = memoryLimit
         configuration.respondsToMemoryPressure = false
@@ -31,7 +31,7 @@ final class ProxyFixture: Sendable {
         // On a machine that has other things to do.
         configuration.timeout = .seconds(300)
         configuration.timeSource = cacheTime
-        cache = try TieredCache(configuration, fileSystem: fileSystem)
+        cache = try MediaCache(configuration, fileSystem: fileSystem)
         var settings = ProxySettings()
         settings.lingerTime = .milliseconds(10)
         settings.originTimeout = .seconds(300)

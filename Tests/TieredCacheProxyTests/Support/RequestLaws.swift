@@ -58,7 +58,7 @@ enum RequestLaws {
         return result
     }
 
-    /// One verdict: whether it got further.
+    /// One decision: whether it got further.
     private static func step(
         _ subject: inout RequestGuard,
         _ waiting: inout [UInt8],

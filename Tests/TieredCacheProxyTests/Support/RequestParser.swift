@@ -42,7 +42,7 @@ final class RequestParser {
     /// What the gate gives the parser for bytes that begin with a head.
     static func ofKnownMethod(_ request: [UInt8]) -> [UInt8] {
         var bytes = ByteBuffer(bytes: request)
-        _ = ForeignMethod.replace(in: &bytes)
+        _ = UnknownMethod.replace(in: &bytes)
         return Array(buffer: bytes)
     }
 

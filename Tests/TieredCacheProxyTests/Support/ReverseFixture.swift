@@ -8,7 +8,7 @@ import TieredCacheTesting
 final class ReverseFixture: Sendable {
     /// What a test may change before the proxy starts.
     struct Options {
-        var configuration: Configuration
+        var configuration: MediaCache.Configuration
         var settings = ProxySettings()
         /// Where the proxy's requests go instead of the origin, to one that cannot be reached.
         var originURL: String?
@@ -16,7 +16,7 @@ final class ReverseFixture: Sendable {
 
     let origin: RawOrigin
     let proxy: ReverseProxy
-    let cache: TieredCache
+    let cache: MediaCache
     let files: TemporaryDirectory
 
     private init(
@@ -25,7 +25,9 @@ final class ReverseFixture: Sendable {
     ) async throws {
         self.origin = origin
         files = try TemporaryDirectory("tieredcache-reverse")
-        var options = Options(configuration: Configuration(directory: files.appending("cache")))
+        var options = Options(
+            configuration: MediaCache.Configuration(directory: files.appending("cache"))
+        )
         options.configuration.minimumFreeDisk = 0
         options.configuration.respondsToMemoryPressure = false
         options.settings.port = 0
@@ -34,7 +36,7 @@ final class ReverseFixture: Sendable {
         options.configuration.timeout = .seconds(300)
         options.settings.continueTimeout = .seconds(300)
         change(&options)
-        cache = try TieredCache(options.configuration)
+        cache = try MediaCache(options.configuration)
         do throws(CacheError) {
             proxy = try await ReverseProxy.start(
                 cache: cache,

@@ -43,7 +43,7 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
         } act: { store in
             let length = Int64(large.count)
             let part = try store.makeEntry(for: key("a"), metadata: [2], completeLength: length)
-            try part.beginFill(at: 0).write(large[..<70_000])
+            try part.beginWriting(at: 0).write(large[..<70_000])
             try store.store(new, for: key("a"), metadata: [2])
             withExtendedLifetime(part) {}
         }
@@ -98,24 +98,24 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
         },
         CrashCase(name: "download in part", bodies: ["a": [1: large]]) { store in
             let entry = try store.makeEntry(for: key("a"), metadata: [1], completeLength: 200_000)
-            let fill = try entry.beginFill(at: 0)
+            let writer = try entry.beginWriting(at: 0)
             for start in stride(from: 0, to: 140_000, by: 20_000) {
-                try fill.write(large[start..<(start + 20_000)])
+                try writer.write(large[start..<(start + 20_000)])
             }
         },
         CrashCase(name: "fill two ranges", bodies: ["a": [1: large]]) { store in
             let entry = try store.makeEntry(for: key("a"), metadata: [1], completeLength: 200_000)
-            let back = try entry.beginFill(at: 131_072)
-            let front = try entry.beginFill(at: 0)
+            let back = try entry.beginWriting(at: 131_072)
+            let front = try entry.beginWriting(at: 0)
             try back.write(large[131_072..<196_608])
             try front.write(large[..<131_072])
             try back.write(large[196_608...])
         },
         CrashCase(name: "a body of unknown length", bodies: ["a": [1: large]]) { store in
             let entry = try store.makeEntry(for: key("a"), metadata: [1], completeLength: nil)
-            let fill = try entry.beginFill(at: 0)
-            try fill.write(large)
-            try fill.finish()
+            let writer = try entry.beginWriting(at: 0)
+            try writer.write(large)
+            try writer.finish()
         },
     ]
 
@@ -219,7 +219,7 @@ struct CrashCase: CustomTestStringConvertible, Sendable {
             try store.damageBody(of: key("a"), at: 70_000)
             _ = try store.verify(repair: true)
             let entry = try #require(try store.entry(for: key("a")))
-            try entry.beginFill(at: 65_536).write(large[65_536..<131_072])
+            try entry.beginWriting(at: 65_536).write(large[65_536..<131_072])
         },
     ]
 }

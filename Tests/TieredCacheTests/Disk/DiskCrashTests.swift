@@ -7,8 +7,8 @@ import TieredCacheTesting
 
 /// A power cut between any two calls that change the disk, with every state that it may leave.
 ///
-/// Where there are at most `outcomes` states all of them are looked at, otherwise so many by a seeded
-/// die. `TIEREDCACHE_CRASH_OUTCOMES` sets how many.
+/// Where there are at most `outcomes` states all of them are looked at, otherwise so many by a
+/// seeded die. `TIEREDCACHE_CRASH_OUTCOMES` sets how many.
 @Suite("Disk: power cuts", .timeLimit(.minutes(10)))
 struct DiskCrashTests {
     private static let outcomes =
@@ -61,7 +61,7 @@ struct DiskCrashTests {
             completeLength: Int64(count),
             class: .pinned
         )
-        try filled.beginFill(at: 0).write(bytes(count))
+        try filled.beginWriting(at: 0).write(bytes(count))
         for outcome in [CrashOutcome.unsyncedLost] + (0..<50).map({ .mixed(seed: $0) }) {
             let again = try CrashDisk(memory.afterCrash(outcome)).open()
             for name in ["at once", "later", "filled"] {
@@ -116,7 +116,7 @@ struct DiskSyncFailureTests {
             let bodies = [[1]: Self.old, [2]: new] as [[UInt8]: [UInt8]]
             try Self.expectPinned(memory, bodies, "sync \(skipping)")
             store.closeIdle()
-            #expect(store.bookedBytes >= memory.allocatedBytes)
+            #expect(store.chargedBytes >= memory.allocatedBytes)
             // The next process sweeps what no record speaks of.
             store.close()
             let next = try CrashDisk(memory).open()
@@ -198,12 +198,12 @@ struct CrashDisk {
         if let length = entry.completeLength {
             #expect(length == Int64(body.count), "\(name), \(context)")
         }
-        for range in entry.heldRanges.ranges {
+        for range in entry.storedRanges.ranges {
             var offset = range.lowerBound
             while offset < range.upperBound {
                 let read = entry.read(at: offset, Int(range.upperBound - offset))
                 #expect(body.holds(read, at: Int(offset)), "\(name) from \(offset), \(context)")
-                // A gap: the rest of its block is not held any more.
+                // A gap: the rest of its block is not stored any more.
                 offset = read.isEmpty ? (offset / 65_536 + 1) * 65_536 : offset + Int64(read.count)
             }
         }

@@ -92,8 +92,8 @@ struct DiskDamageTests {
             // A read loses one damaged block at most: fill and read until all of it is there.
             for _ in 0..<6 where entry.read(count) != body {
                 while let gap = entry.nextGap(in: 0..<Int64(count)) {
-                    let fill = try entry.beginFill(at: gap.lowerBound)
-                    try fill.write(body[Int(gap.lowerBound)..<Int(gap.upperBound)])
+                    let writer = try entry.beginWriting(at: gap.lowerBound)
+                    try writer.write(body[Int(gap.lowerBound)..<Int(gap.upperBound)])
                 }
             }
             #expect(entry.read(count) == body)
@@ -124,11 +124,11 @@ struct DiskDamageTests {
         let entry = try #require(try store.entry(for: key("a")))
         #expect(entry.isComplete)
         #expect(firstDifference(entry.read(300_000), Array(bytes(300_000)[..<65_536])) == nil)
-        #expect(entry.heldRanges.ranges == [0..<65_536, 131_072..<300_000])
+        #expect(entry.storedRanges.ranges == [0..<65_536, 131_072..<300_000])
         #expect(store.counters.damagedBlocks == 1)
         #expect(try store.verify(repair: true).repaired == 1)
         #expect(try store.verify(repair: false).damaged == 0)
-        try entry.beginFill(at: 65_536).write(bytes(300_000)[65_536..<131_072])
+        try entry.beginWriting(at: 65_536).write(bytes(300_000)[65_536..<131_072])
         #expect(firstDifference(entry.read(300_000), bytes(300_000)) == nil)
     }
 

@@ -12,7 +12,7 @@ struct DiskEvictionRaceTests {
     private typealias Worker = DiskRace.Worker
 
     @Test(
-        "what is written to an entry that is about to leave is booked",
+        "what is written to an entry that is about to leave is charged",
         arguments: [(1, 3), (20, 30)]
     )
     func fillAndEvict(before: Int, after: Int) throws {
@@ -22,7 +22,7 @@ struct DiskEvictionRaceTests {
         let film = bytes(2 << 20, seed: 3)
         let block = 65_536
         try store.makeEntry(for: key("film"), metadata: [], completeLength: Int64(film.count))
-            .beginFill(at: 0).write(film[..<(before * block)])
+            .beginWriting(at: 0).write(film[..<(before * block)])
         store.closeIdle()
         let reading = Guarded<DiskEntry?>(nil)
         // The record is read for its key once the entry was chosen.
@@ -30,7 +30,7 @@ struct DiskEvictionRaceTests {
             let worker = Worker()
             worker.start {
                 let entry = try #require(try store.entry(for: key("film")))
-                try entry.beginFill(at: Int64(before * block))
+                try entry.beginWriting(at: Int64(before * block))
                     .write(film[(before * block)..<(after * block)])
                 reading.withLock { $0 = entry }
             }
@@ -38,7 +38,7 @@ struct DiskEvictionRaceTests {
         }
         try store.trim(to: 0)
         try #require(reading.withLock { $0 != nil })
-        #expect(store.bookedBytes >= disk.memory.allocatedBytes)
+        #expect(store.chargedBytes >= disk.memory.allocatedBytes)
         _ = reading.withLock { $0.take() }
         store.closeIdle()
         #expect(try store.usage().bytes == disk.allocatedBytes)
@@ -65,7 +65,7 @@ struct DiskEvictionRaceTests {
         return store
     }
 
-    @Test("what is removed while it is about to leave is booked as long as it is read")
+    @Test("what is removed while it is about to leave is charged as long as it is read")
     func removeAndEvict() throws {
         let disk = TestDisk(.memory)
         let reading = Guarded<DiskEntry?>(nil)
@@ -76,7 +76,7 @@ struct DiskEvictionRaceTests {
         }
         let entry = try #require(reading.withLock { $0 })
         #expect(firstDifference(entry.read(300_000), Array(DiskRace.film[..<300_000])) == nil)
-        #expect(store.bookedBytes >= disk.memory.allocatedBytes)
+        #expect(store.chargedBytes >= disk.memory.allocatedBytes)
         #expect(disk.memory.allocatedBytes > 300_000)
     }
 
@@ -92,7 +92,7 @@ struct DiskEvictionRaceTests {
         }
         let entry = try #require(reading.withLock { $0 })
         #expect(firstDifference(entry.read(2 << 20), DiskRace.film) == nil)
-        #expect(store.bookedBytes >= disk.memory.allocatedBytes)
+        #expect(store.chargedBytes >= disk.memory.allocatedBytes)
         #expect(disk.paths(".body").isEmpty)
     }
 
@@ -134,13 +134,13 @@ struct DiskEvictionRaceTests {
             worker.start {
                 let entry = try #require(try store.entry(for: key("film")))
                 #expect(entry.read(60_000).isEmpty)
-                try entry.beginFill(at: 0).write(bytes(60_000))
+                try entry.beginWriting(at: 0).write(bytes(60_000))
                 reading.withLock { $0 = entry }
             }
             worker.join()
         }
         try store.trim(to: 0)
-        #expect(store.bookedBytes == disk.memory.allocatedBytes)
+        #expect(store.chargedBytes == disk.memory.allocatedBytes)
         let entry = try #require(try store.entry(for: key("film")))
         #expect(firstDifference(entry.read(60_000), bytes(60_000)) == nil)
         #expect(reading.withLock { $0.take() } === entry)

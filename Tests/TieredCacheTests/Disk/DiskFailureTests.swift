@@ -26,26 +26,26 @@ struct DiskFailureTests {
         "what was written counts, also where the disk does not tell how much that is",
         arguments: [FileSystemError.Call.open, .inspect]
     )
-    func booking(call: FileSystemError.Call) throws {
+    func charging(call: FileSystemError.Call) throws {
         let disk = TestDisk(.memory)
         let store = try disk.open()
         do {
             let entry = try store.makeEntry(for: key("a"), metadata: [], completeLength: 200_000)
-            let first = try entry.beginFill(at: 0)
+            let first = try entry.beginWriting(at: 0)
             try first.write(bytes(65_536))
             first.end()
-            let fill = try entry.beginFill(at: 65_536)
+            let writer = try entry.beginWriting(at: 65_536)
             disk.memory.fail(call, with: .ioError, times: 100)
-            let error = #expect(throws: CacheError.self) { try fill.write(bytes(65_536)) }
+            let error = #expect(throws: CacheError.self) { try writer.write(bytes(65_536)) }
             #expect(error?.code == .localStorage)
             disk.memory.heal()
             #expect(disk.memory.allocatedBytes > 131_072)
-            #expect(store.bookedBytes >= disk.memory.allocatedBytes)
-            fill.end()
+            #expect(store.chargedBytes >= disk.memory.allocatedBytes)
+            writer.end()
         }
         // What was only guessed is looked at.
         store.closeIdle()
-        #expect(store.bookedBytes == disk.memory.allocatedBytes)
+        #expect(store.chargedBytes == disk.memory.allocatedBytes)
     }
 
     @Test("what the disk does not give at the start keeps its files and pins", arguments: errors)
@@ -68,7 +68,7 @@ struct DiskFailureTests {
             #expect(found.map(\.kind) == [.damagedRecord, .damagedRecord])
             #expect(found.allSatisfy { !$0.isRepaired })
             disk.memory.heal()
-            #expect(store.bookedBytes >= disk.memory.allocatedBytes)
+            #expect(store.chargedBytes >= disk.memory.allocatedBytes)
             #expect(
                 try firstDifference(store.entry(for: key("film"))?.read(200_000), film) == nil
             )
@@ -103,7 +103,7 @@ struct DiskFailureTests {
         }
     }
 
-    /// What is there must be right, what is booked must be true, and all must work again.
+    /// What is there must be right, what is charged must be true, and all must work again.
     private func checkHealth(_ disk: TestDisk, _ context: String) throws {
         let store = try disk.open()
         _ = try store.verify(repair: true)
@@ -232,8 +232,8 @@ private struct Workload {
     private func partial(_ store: DiskStore) throws(CacheError) {
         let entry = try store.makeEntry(for: key("partial"), metadata: [1], completeLength: 210_000)
         let whole = Self.body(210_000)
-        let fill = try entry.beginFill(at: 65_536)
-        try fill.write(whole[65_536..<200_000])
+        let writer = try entry.beginWriting(at: 65_536)
+        try writer.write(whole[65_536..<200_000])
     }
 
     /// Every byte that a store gives must be the one that was stored.
@@ -244,12 +244,12 @@ private struct Workload {
                 let entry
             else { continue }
             let whole = Self.body(size)
-            for range in entry.heldRanges.ranges {
-                let held = entry.read(
+            for range in entry.storedRanges.ranges {
+                let stored = entry.read(
                     at: range.lowerBound,
                     Int(range.upperBound - range.lowerBound)
                 )
-                #expect(whole.holds(held, at: Int(range.lowerBound)), "\(name), \(context)")
+                #expect(whole.holds(stored, at: Int(range.lowerBound)), "\(name), \(context)")
             }
         }
     }

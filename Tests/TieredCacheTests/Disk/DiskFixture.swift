@@ -17,8 +17,8 @@ enum DiskFixture {
     struct Entry: Sendable {
         var name: String
         var length: Int
-        /// How much of the body is held, from its start.
-        var held: Int
+        /// How much of the body is stored, from its start.
+        var stored: Int
         var entryClass: DiskEntryClass = []
 
         var key: CacheKey { CacheKey(explicit: "fixture \(name)") }
@@ -30,11 +30,11 @@ enum DiskFixture {
     }
 
     static let entries = [
-        Entry(name: "text", length: 100, held: 100),
-        Entry(name: "empty", length: 0, held: 0),
-        Entry(name: "film", length: 70_000, held: 70_000, entryClass: .pinned),
-        Entry(name: "part of a film", length: 140_000, held: 65_536),
-        Entry(name: "next", length: 500, held: 500, entryClass: .prefetched),
+        Entry(name: "text", length: 100, stored: 100),
+        Entry(name: "empty", length: 0, stored: 0),
+        Entry(name: "film", length: 70_000, stored: 70_000, entryClass: .pinned),
+        Entry(name: "part of a film", length: 140_000, stored: 65_536),
+        Entry(name: "next", length: 500, stored: 500, entryClass: .prefetched),
     ]
 
     static func write(to path: String) throws {
@@ -42,7 +42,7 @@ enum DiskFixture {
         options.minimumFree = 0
         options.generationSeed = 1
         let store = try DiskStore(options)
-        for fixture in entries where fixture.held == fixture.length {
+        for fixture in entries where fixture.stored == fixture.length {
             try store.store(
                 fixture.body,
                 for: fixture.key,
@@ -50,16 +50,16 @@ enum DiskFixture {
                 class: fixture.entryClass
             )
         }
-        for fixture in entries where fixture.held < fixture.length {
+        for fixture in entries where fixture.stored < fixture.length {
             let entry = try store.makeEntry(
                 for: fixture.key,
                 metadata: fixture.metadata,
                 completeLength: Int64(fixture.length),
                 class: fixture.entryClass
             )
-            let fill = try entry.beginFill(at: 0)
-            try fill.write(fixture.body[..<fixture.held])
-            fill.end()
+            let writer = try entry.beginWriting(at: 0)
+            try writer.write(fixture.body[..<fixture.stored])
+            writer.end()
         }
     }
 

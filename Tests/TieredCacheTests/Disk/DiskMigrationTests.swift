@@ -38,7 +38,7 @@ struct DiskMigrationTests {
             )
             #expect(entry.metadata == fixture.metadata, comment, sourceLocation: location)
             #expect(
-                firstDifference(entry.read(fixture.length), Array(fixture.body[..<fixture.held]))
+                firstDifference(entry.read(fixture.length), Array(fixture.body[..<fixture.stored]))
                     == nil,
                 comment,
                 sourceLocation: location
@@ -94,12 +94,12 @@ struct DiskMigrationTests {
     @Test("a partial body goes on where it ended", arguments: versions)
     func resumed(version: Int) throws {
         let disk = try disk(.posix, version)
-        let fixture = try #require(DiskFixture.entries.first { $0.held < $0.length })
+        let fixture = try #require(DiskFixture.entries.first { $0.stored < $0.length })
         let store = try disk.open()
         let entry = try #require(try store.entry(for: fixture.key))
-        let fill = try entry.beginFill(at: Int64(fixture.held))
-        try fill.write(fixture.body[fixture.held...])
-        try fill.finish()
+        let writer = try entry.beginWriting(at: Int64(fixture.stored))
+        try writer.write(fixture.body[fixture.stored...])
+        try writer.finish()
         #expect(entry.isComplete)
         #expect(firstDifference(entry.read(fixture.length), fixture.body) == nil)
     }

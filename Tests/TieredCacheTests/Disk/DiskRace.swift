@@ -5,8 +5,8 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// What tests of two things at once are made of: a file system that lets the second in between two calls
-/// of the first, and a thread for it.
+/// What tests of two things at once are made of: a file system that lets the second in between two
+/// calls of the first, and a thread for it.
 enum DiskRace {
     static let film = bytes(2 << 20, seed: 3)
 
@@ -58,13 +58,14 @@ enum DiskRace {
         }
     }
 
-    /// Opens a store whose calls the intruder sees; bodies of 1 MiB are huge, and 128 KiB of those stay.
+    /// Opens a store whose calls the intruder sees; bodies of 1 MiB are huge, and 128 KiB of those
+    /// stay.
     static func open(
         _ disk: TestDisk,
         _ intruder: Intruder,
         limit: Int64 = 64 << 20,
         waiter: NotingWaiter? = nil,
-        didLeave: (@Sendable (DiskDeparture) -> Void)? = nil
+        didLeave: (@Sendable (DiskRemoval) -> Void)? = nil
     ) throws -> DiskStore {
         var options = disk.options(limit: limit)
         options.hugeBody = 1 << 20

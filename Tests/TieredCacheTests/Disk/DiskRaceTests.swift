@@ -12,7 +12,7 @@ struct DiskRaceTests {
     private typealias NotingWaiter = DiskRace.NotingWaiter
     private typealias Worker = DiskRace.Worker
 
-    @Test("what takes a name is booked while what had it goes", arguments: DiskKind.allCases)
+    @Test("what takes a name is charged while what had it goes", arguments: DiskKind.allCases)
     func succession(kind: DiskKind) throws {
         let disk = TestDisk(kind)
         let intruder = Intruder()
@@ -27,17 +27,17 @@ struct DiskRaceTests {
         )
         let seen = Guarded<[Int64]>([])
         intruder.arm(at: .remove, of: old) {
-            let booked = store.state.withLock { $0.space.bytes }
-            seen.withLock { $0 = [booked, disk.allocatedBytes] }
+            let charged = store.state.withLock { $0.space.bytes }
+            seen.withLock { $0 = [charged, disk.allocatedBytes] }
         }
-        try entry.beginFill(at: 0).write(bytes(200_000, seed: 2))
+        try entry.beginWriting(at: 0).write(bytes(200_000, seed: 2))
         let sizes = seen.withLock { $0 }
         try #require(sizes.count == 2)
         #expect(sizes[0] >= sizes[1])
     }
 
     @Test(
-        "a fill that writes what is being given back keeps no hole",
+        "a writer that writes what is being given back keeps no hole",
         arguments: DiskKind.allCases
     )
     func punchAndFill(kind: DiskKind) throws {
@@ -48,15 +48,15 @@ struct DiskRaceTests {
         let entry = try store.store(DiskRace.film, for: key("film"))
         // Played at its beginning: what lies far ahead is cold.
         #expect(DiskRace.film.holds(entry.read(at: 0, 65_536), at: 0))
-        let fill = try entry.beginFill(at: 0)
+        let writer = try entry.beginWriting(at: 0)
         intruder.arm(at: .resize) {
-            worker.run(watching: waiter) { try fill.write(DiskRace.film) }
+            worker.run(watching: waiter) { try writer.write(DiskRace.film) }
         }
         _ = store.giveUpColdBlocks(512 << 10)
         worker.join()
-        fill.end()
+        writer.end()
         #expect(entry.isComplete)
-        for range in entry.heldRanges.ranges {
+        for range in entry.storedRanges.ranges {
             let read = entry.read(at: range.lowerBound, Int(range.upperBound - range.lowerBound))
             #expect(DiskRace.film.holds(read, at: Int(range.lowerBound)), "\(range)")
         }
@@ -80,17 +80,17 @@ struct DiskRaceTests {
             state.entries.takeVictim(try #require(state.entries.index[name]))
         }
         let entry = try #require(try store.entry(for: key("film")))
-        let fill = try entry.beginFill(at: 0)
+        let writer = try entry.beginWriting(at: 0)
         intruder.arm(at: .resize) {
             // The record is cut first; the punch is the next such call.
             intruder.arm(at: .resize) {
-                worker.run(watching: waiter) { try fill.write(DiskRace.film) }
+                worker.run(watching: waiter) { try writer.write(DiskRace.film) }
             }
         }
         #expect(try #require(try store.shorten(name)).bytes > 0)
         worker.join()
-        fill.end()
-        for range in entry.heldRanges.ranges {
+        writer.end()
+        for range in entry.storedRanges.ranges {
             let read = entry.read(at: range.lowerBound, Int(range.upperBound - range.lowerBound))
             #expect(DiskRace.film.holds(read, at: Int(range.lowerBound)), "\(range)")
         }
@@ -127,7 +127,7 @@ struct DiskRaceTests {
     }
 
     @Test(
-        "a fill that comes to a block that another one writes has it when it goes on",
+        "a writer that comes to a block that another one writes has it when it goes on",
         arguments: [false, true]
     )
     func twoFills(isFirstFailing: Bool) throws {
@@ -135,7 +135,7 @@ struct DiskRaceTests {
         let (intruder, waiter, worker) = (Intruder(), NotingWaiter(), Worker())
         let store = try DiskRace.open(disk, intruder, waiter: waiter)
         let entry = try store.makeEntry(for: key("film"), metadata: [], completeLength: 200_000)
-        let (first, second) = (try entry.beginFill(at: 0), try entry.beginFill(at: 0))
+        let (first, second) = (try entry.beginWriting(at: 0), try entry.beginWriting(at: 0))
         let block = bytes(65_536)
         intruder.arm(at: .write) {
             worker.run(watching: waiter) {
@@ -159,21 +159,21 @@ struct DiskRaceTests {
         "what is removed before its file is closed is not free yet",
         arguments: [0, 1 << 20]
     )
-    func closingAndEvict(restingCost: Int) throws {
+    func closingAndEvict(dormantCost: Int) throws {
         let disk = TestDisk(.memory)
         let store = try DiskRace.open(disk, Intruder())
         try store.store(bytes(300_000), for: key("film"))
         // Twice, since the first look takes the mark of its use.
         var leaving = (0..<2).map { _ in
-            store.state.withLock { store.shrink(&$0, to: 0, maximumRestingCost: restingCost) }
+            store.state.withLock { store.shrink(&$0, to: 0, maximumDormantCost: dormantCost) }
         }
         try store.trim(to: 0)
         #expect(disk.memory.files.keys.allSatisfy { !$0.contains("entries/") })
         #expect(disk.memory.allocatedBytes > 300_000)
-        #expect(store.bookedBytes >= disk.memory.allocatedBytes)
+        #expect(store.chargedBytes >= disk.memory.allocatedBytes)
         for some in leaving { store.retire(some) }
         leaving = []
         #expect(disk.memory.allocatedBytes < 300_000)
-        #expect(store.bookedBytes == disk.memory.allocatedBytes)
+        #expect(store.chargedBytes == disk.memory.allocatedBytes)
     }
 }

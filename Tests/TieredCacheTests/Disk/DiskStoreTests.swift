@@ -63,24 +63,24 @@ struct DiskStoreTests {
         let disk = TestDisk(kind)
         let store = try disk.open()
         let entry = try store.makeEntry(for: key("a"), metadata: [], completeLength: 1000)
-        let fill = try entry.beginFill(at: 0)
-        try fill.write(bytes(1000)[..<600])
+        let writer = try entry.beginWriting(at: 0)
+        try writer.write(bytes(1000)[..<600])
         #expect(firstDifference(entry.read(2000), Array(bytes(1000)[..<600])) == nil)
-        #expect(entry.held(at: 599) == 0..<600)
+        #expect(entry.storedRange(at: 599) == 0..<600)
         #expect(!entry.isComplete)
         #expect(disk.paths(".record").isEmpty)
-        try fill.write(bytes(1000)[600...])
+        try writer.write(bytes(1000)[600...])
         #expect(entry.isComplete)
         #expect(disk.paths(".record").count == 1)
         #expect(disk.paths(".body").isEmpty)
-        #expect(throws: CacheError.self) { try fill.write([1]) }
-        fill.end()
+        #expect(throws: CacheError.self) { try writer.write([1]) }
+        writer.end()
         #expect(try disk.open().access.canWrite == false)
         #expect(firstDifference(entry.read(2000), bytes(1000)) == nil)
     }
 
     @Test(
-        "a body of unknown length ends where the fill says",
+        "a body of unknown length ends where the writer says",
         arguments: DiskKind.allCases,
         [0, 10, 65_536, 200_000]
     )
@@ -89,11 +89,11 @@ struct DiskStoreTests {
         do {
             let store = try disk.open()
             let entry = try store.makeEntry(for: key("a"), metadata: [1], completeLength: nil)
-            let fill = try entry.beginFill(at: 0)
-            try fill.write(bytes(count))
+            let writer = try entry.beginWriting(at: 0)
+            try writer.write(bytes(count))
             #expect(firstDifference(entry.read(count + 1), bytes(count)) == nil)
             #expect(!entry.isComplete)
-            try fill.finish()
+            try writer.finish()
             #expect(entry.isComplete)
             #expect(entry.completeLength == Int64(count))
             #expect(try store.usage().bytes == disk.allocatedBytes)
@@ -113,9 +113,9 @@ struct DiskStoreTests {
         do {
             let store = try disk.open()
             let entry = try store.makeEntry(for: key("a"), metadata: [], completeLength: 300_000)
-            let fill = try entry.beginFill(at: 65_536)
-            try fill.write(body[65_536..<(65_536 * 3 + 100)])
-            #expect(entry.held(at: 65_536) == 65_536..<196_708)
+            let writer = try entry.beginWriting(at: 65_536)
+            try writer.write(body[65_536..<(65_536 * 3 + 100)])
+            #expect(entry.storedRange(at: 65_536) == 65_536..<196_708)
             #expect(
                 firstDifference(entry.read(at: 196_600, 1000), Array(body[196_600..<196_708]))
                     == nil
@@ -126,38 +126,38 @@ struct DiskStoreTests {
         }
         let store = try disk.open()
         let entry = try #require(try store.entry(for: key("a")))
-        #expect(entry.heldRanges.ranges == [65_536..<196_608])
+        #expect(entry.storedRanges.ranges == [65_536..<196_608])
         #expect(entry.nextGap(in: 0..<300_000) == 0..<65_536)
         #expect(entry.nextGap(in: 70_000..<300_000) == 196_608..<300_000)
         #expect(
             firstDifference(entry.read(at: 100_000, 1000), Array(body[100_000..<101_000])) == nil
         )
-        try entry.beginFill(at: 0).write(body)
+        try entry.beginWriting(at: 0).write(body)
         #expect(entry.isComplete)
         #expect(firstDifference(entry.read(400_000), body) == nil)
         #expect(try store.usage().bytes == disk.allocatedBytes)
     }
 
-    @Test("several fills of one entry run at once", arguments: DiskKind.allCases)
-    func fills(kind: DiskKind) throws {
+    @Test("several writers of one entry run at once", arguments: DiskKind.allCases)
+    func writers(kind: DiskKind) throws {
         let disk = TestDisk(kind)
         let store = try disk.open()
         let body = bytes(500_000)
         let entry = try store.makeEntry(for: key("a"), metadata: [], completeLength: 500_000)
-        let first = try entry.beginFill(at: 0)
-        let second = try entry.beginFill(at: 262_144)
+        let first = try entry.beginWriting(at: 0)
+        let second = try entry.beginWriting(at: 262_144)
         for start in stride(from: 0, to: 262_144, by: 8192) {
             try first.write(body[start..<(start + 8192)])
             let other = start + 262_144
             if other < 500_000 { try second.write(body[other..<min(other + 8192, 500_000)]) }
         }
         #expect(entry.isComplete)
-        // Bytes that are held already are dropped.
+        // Bytes that are stored already are dropped.
         try first.write([UInt8](repeating: 0, count: 65_536))
         #expect(firstDifference(entry.read(500_000), body) == nil)
-        #expect(throws: CacheError.self) { try entry.beginFill(at: 100) }
-        #expect(throws: CacheError.self) { try entry.beginFill(at: 524_288) }
-        #expect(throws: CacheError.self) { try entry.beginFill(at: -65_536) }
+        #expect(throws: CacheError.self) { try entry.beginWriting(at: 100) }
+        #expect(throws: CacheError.self) { try entry.beginWriting(at: 524_288) }
+        #expect(throws: CacheError.self) { try entry.beginWriting(at: -65_536) }
     }
 
     @Test(
@@ -182,7 +182,7 @@ struct DiskStoreTests {
     }
 
     @Test(
-        "a fill goes on after its entry was removed",
+        "a writer goes on after its entry was removed",
         arguments: DiskKind.allCases,
         [1000, 200_000]
     )
@@ -195,10 +195,10 @@ struct DiskStoreTests {
                 metadata: [],
                 completeLength: Int64(count)
             )
-            let fill = try entry.beginFill(at: 0)
-            try fill.write(bytes(count)[..<(count / 2)])
+            let writer = try entry.beginWriting(at: 0)
+            try writer.write(bytes(count)[..<(count / 2)])
             #expect(try store.remove(key("a")))
-            try fill.write(bytes(count)[(count / 2)...])
+            try writer.write(bytes(count)[(count / 2)...])
             #expect(firstDifference(entry.read(count), bytes(count)) == nil)
             #expect(try store.entry(for: key("a")) == nil)
         }

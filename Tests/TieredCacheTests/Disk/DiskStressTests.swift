@@ -4,8 +4,9 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// Many threads on one store with few descriptors and little room: lookups with and without blocking,
-/// resting and waking, fills, eviction block by block, removal. Meant for the thread sanitizer too.
+/// Many threads on one store with few descriptors and little room: lookups with and without
+/// blocking, dormant and waking, writers, eviction block by block, removal. Meant for the thread
+/// sanitizer too.
 @Suite("Disk: many threads", .timeLimit(.minutes(15)))
 struct DiskStressTests {
     private static let names = (0..<24).map { key("\($0)") }
@@ -70,7 +71,7 @@ struct DiskStressTests {
         case 9, 10:
             try store.store(body, for: name)
         case 11, 12:
-            try fillGap(store, name, body)
+            try fetchGap(store, name, body)
         case 13:
             try store.entry(for: name)?.updateMetadata([UInt8(number)])
         case 14:
@@ -81,7 +82,7 @@ struct DiskStressTests {
         }
     }
 
-    private static func fillGap(
+    private static func fetchGap(
         _ store: DiskStore,
         _ name: CacheKey,
         _ body: [UInt8]
@@ -95,12 +96,12 @@ struct DiskStressTests {
             )
         }
         guard let entry, let gap = entry.nextGap(in: 0..<Int64(body.count)) else { return }
-        let fill = try entry.beginFill(at: gap.lowerBound)
-        try fill.write(body[Int(gap.lowerBound)..<Int(gap.upperBound)])
+        let writer = try entry.beginWriting(at: gap.lowerBound)
+        try writer.write(body[Int(gap.lowerBound)..<Int(gap.upperBound)])
     }
 
     private static func check(_ entry: DiskEntry, _ body: [UInt8], _ failures: Failures) {
-        guard let range = entry.heldRanges.ranges.randomElement() else { return }
+        guard let range = entry.storedRanges.ranges.randomElement() else { return }
         let count = Int(range.upperBound - range.lowerBound)
         let read = entry.read(at: range.lowerBound, count)
         if !body.holds(read, at: Int(range.lowerBound)) {

@@ -87,7 +87,7 @@ extension DiskStore {
     }
 }
 
-extension DiskFill {
+extension BodyWriter {
     func write(_ bytes: some Sequence<UInt8>) throws(CacheError) {
         try Array(bytes).withUnsafeBufferPointer { (bytes) throws(CacheError) in
             try write(UnsafeRawBufferPointer(bytes))

@@ -63,7 +63,7 @@ struct DiskWithheldTests {
         #expect(try store.list().map(\.key) == [key("pinned")])
         #expect(try firstDifference(store.entry(for: key("pinned"))?.read(200_000), film) == nil)
         store.closeIdle()
-        #expect(store.bookedBytes == disk.memory.allocatedBytes)
+        #expect(store.chargedBytes == disk.memory.allocatedBytes)
     }
 
     @Test("where a crash has left two bodies nothing is taken for free that is there")
@@ -83,7 +83,7 @@ struct DiskWithheldTests {
         try expectFilm(store)
         store.closeIdle()
         try store.trim(to: 0)
-        #expect(store.bookedBytes == disk.memory.allocatedBytes)
+        #expect(store.chargedBytes == disk.memory.allocatedBytes)
         try expectFilm(store)
     }
 
@@ -117,12 +117,13 @@ struct DiskWithheldTests {
         try store.trim(to: 0)
         disk.memory.heal()
         #expect(gone.withLock { $0.isEmpty })
-        // It may have been pinned since it was chosen, and nothing else protects it from its successor.
+        // It may have been pinned since it was chosen, and nothing else protects it from its
+        // successor.
         #expect(store.slot(of: key("film"))?.queue == .pinned)
         try expectFilm(store)
         #expect(store.slot(of: key("film"))?.queue == .used)
         store.closeIdle()
-        #expect(store.bookedBytes == disk.memory.allocatedBytes)
+        #expect(store.chargedBytes == disk.memory.allocatedBytes)
         disk.memory.fail(.read, with: .ioError)
         try store.trim(to: 0)
         #expect(gone.withLock { $0 } == [key("film")])
@@ -140,11 +141,11 @@ struct DiskWithheldTests {
         try expectFilm(store)
         store.closeIdle()
         try store.trim(to: 200_000)
-        #expect(try store.list().map(\.heldBytes) == [65_536])
+        #expect(try store.list().map(\.storedBytes) == [65_536])
     }
 
-    /// The calls that read: a look at the directory, one at the entry, its seven blocks, and one more at
-    /// the record where a block is damaged.
+    /// The calls that read: a look at the directory, one at the entry, its seven blocks, and one
+    /// more at the record where a block is damaged.
     @Test("verify says what it could not look at, and repairs none of it", arguments: [0, 1, 9])
     func verified(skipped: Int) throws {
         let store = try filled()

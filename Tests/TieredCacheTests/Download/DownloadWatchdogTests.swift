@@ -35,7 +35,7 @@ struct DownloadWatchdogTests {
         }
         gate.open()
         #expect(await exchange.value == false)
-        #expect(watchdog.verdict == nil)
+        #expect(watchdog.decision == nil)
     }
 
     @Test("The time counts from the last question, not from the beginning")
@@ -50,15 +50,15 @@ struct DownloadWatchdogTests {
             watchdog.disarm()
             time.advance(by: .seconds(100))
         }
-        #expect(watchdog.verdict == nil)
+        #expect(watchdog.decision == nil)
         await time.waitForSleepers()
         watchdog.arm()
         time.advance(by: .seconds(29))
         await time.waitForSleepers()
-        #expect(watchdog.verdict == nil)
+        #expect(watchdog.decision == nil)
         time.advance(by: Self.timeout)
         #expect(await exchange.value)
-        #expect(watchdog.verdict == .silent)
+        #expect(watchdog.decision == .silent)
     }
 
     @Test(
@@ -75,7 +75,7 @@ struct DownloadWatchdogTests {
                 if !isAttachedInTime {
                     await time.waitForSleepers()
                     time.advance(by: Self.timeout)
-                    while watchdog.verdict == nil { await Task.yield() }
+                    while watchdog.decision == nil { await Task.yield() }
                     watchdog.attach { gate.open() }
                 }
                 await gate.wait()
@@ -85,14 +85,14 @@ struct DownloadWatchdogTests {
         if isAttachedInTime {
             await time.waitForSleepers()
             time.advance(by: Self.timeout)
-            while watchdog.verdict == nil {
+            while watchdog.decision == nil {
                 await Task.yield()
                 // Armed after the first look had begun: another follows.
                 time.advance(by: Self.timeout)
             }
         }
         #expect(await exchange.value == false)
-        #expect(watchdog.verdict == .silent)
+        #expect(watchdog.decision == .silent)
     }
 
     @Test("After the exchange no alarm is left")
@@ -111,13 +111,13 @@ struct DownloadWatchdogTests {
 
     private func withFilm(
         _ script: OriginScript,
-        _ body: (TieredCache, CacheFixture, ManualTimeSource) async throws -> Void
+        _ body: (MediaCache, CacheFixture, ManualTimeSource) async throws -> Void
     ) async throws {
         try await CacheFixture.run { fixture in
             fixture.origin.serve("/film", Self.film, script)
             fixture.origin.serve("/page", .generated(length: 1000, cacheControl: "max-age=60"))
             let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
-            let change = { (configuration: inout Configuration) in
+            let change = { (configuration: inout MediaCache.Configuration) in
                 configuration.maximumDownloads = 1
                 configuration.timeSource = time
                 configuration.timeout = Self.timeout
@@ -141,7 +141,7 @@ struct DownloadWatchdogTests {
             async let page = cache.data(for: fixture.request("/page"))
             time.advance(by: .seconds(3))
             gate.open()
-            // The only slot is free, so the flight has stalled.
+            // The only slot is free, so the transfer has stalled.
             #expect(try await page.count == 1000)
             #expect(cache.engine.transfers.queue.snapshot().count(.stalled) == 1)
             for _ in 0..<120 {
@@ -160,7 +160,7 @@ struct DownloadWatchdogTests {
         try await withFilm(.first(1, .stall(after: Self.half))) { cache, fixture, time in
             let reading = try await cache.response(for: fixture.request("/film"))
             var bytes = Data()
-            // So far that the flight waits for the origin and not for its reader.
+            // So far that the transfer waits for the origin and not for its reader.
             while bytes.count < Self.half {
                 bytes.append(try #require(try await reading.body.source.next()))
             }

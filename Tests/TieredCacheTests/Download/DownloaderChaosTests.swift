@@ -77,9 +77,9 @@ struct DownloaderChaosTests {
         let snapshot = sink.snapshot
         // A lie may repeat wrong bytes only where it also repeats the tag: the model never does.
         #expect(snapshot.complaints.isEmpty, "seed \(seed): \(snapshot.complaints)")
-        let held = sink.run()
+        let stored = sink.run()
         let versions = (1...chaos.withLock { $0.model.version }).filter { version in
-            held == ScriptedOriginModel.bytes(version: version, range: 0..<held.count)
+            stored == ScriptedOriginModel.bytes(version: version, range: 0..<stored.count)
         }
         #expect(!versions.isEmpty, "seed \(seed): bytes of several generations")
         switch result {
@@ -91,9 +91,9 @@ struct DownloaderChaosTests {
                 }
                 return false
             }
-            #expect(length == Int64(held.count), "seed \(seed)")
+            #expect(length == Int64(stored.count), "seed \(seed)")
             #expect(
-                outcome.bytesReceived - outcome.bytesRefetched == Int64(held.count),
+                outcome.bytesReceived - outcome.bytesRefetched == Int64(stored.count),
                 "seed \(seed): \(outcome)"
             )
             return true

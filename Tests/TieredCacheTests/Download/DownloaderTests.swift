@@ -137,10 +137,10 @@ struct DownloaderTests: DownloaderSuite {
     func lies(lie: ScriptedOriginModel.Lie) async throws {
         var model = model()
         model.lie = lie
-        let held = bytes(0..<2000)
+        let stored = bytes(0..<2000)
         let liar = model
         let transport = ScriptedTransport { request, _ in liar.answer(request) }
-        let sink = RecordingSink(held: held)
+        let sink = RecordingSink(stored: stored)
         let plan = try plan(range: 2000..<Int64.max, generation: generation(of: model))
         do {
             let outcome = try await run(plan, into: sink, transport)
@@ -149,7 +149,7 @@ struct DownloaderTests: DownloaderSuite {
             #expect(sink.snapshot.complaints.isEmpty)
             let isHonest = [.none, .subset, .starLength, .noTag, .unsolicitedPart].contains(lie)
             #expect(outcome.areRangesUntrusted == false || !isHonest)
-            // Where the tag is the same, what was held is kept: nothing is a new generation.
+            // Where the tag is the same, what was stored is kept: nothing is a new generation.
             let changes: Set<ScriptedOriginModel.Lie> = [.otherLength, .otherTag]
             #expect(sink.snapshot.generations == (changes.contains(lie) ? 1 : 0))
         } catch {
@@ -166,13 +166,13 @@ struct DownloaderTests: DownloaderSuite {
         let new = changed
         let transport = ScriptedTransport { request, _ in new.answer(request) }
         let plan = try plan(range: 2000..<Int64.max, generation: generation(of: old))
-        let sink = RecordingSink(held: bytes(0..<2000))
+        let sink = RecordingSink(stored: bytes(0..<2000))
         let outcome = try await run(plan, into: sink, transport)
         #expect(outcome.end == .completed(completeLength: 4000))
         #expect(firstDifference(sink.run(), bytes(0..<4000, version: 2)) == nil)
         #expect(outcome.requests == 1)
 
-        let stuck = RecordingSink(held: bytes(0..<2000), canReplace: false)
+        let stuck = RecordingSink(stored: bytes(0..<2000), canReplace: false)
         let error = await #expect(throws: CacheError.self) {
             try await run(plan, into: stuck, transport)
         }

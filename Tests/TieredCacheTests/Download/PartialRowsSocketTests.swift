@@ -44,7 +44,7 @@ struct PartialRowsSocketTests {
         outcome.expectFilm(film, requests: 1)
         #expect(outcome.ranges == ["bytes=131072-399999"])
         #expect(outcome.exchanges.first?.fields[.ifRange] == film.entityTagValue)
-        #expect(outcome.exchanges.first?.bodyBytesWritten == RowFixture.length - RowFixture.held)
+        #expect(outcome.exchanges.first?.bodyBytesWritten == RowFixture.length - RowFixture.stored)
     }
 
     @Test("Row 5: R, 206 with less than asked: the rest is asked for")
@@ -90,10 +90,10 @@ struct PartialRowsSocketTests {
     }
 
     @Test(
-        "Row 8: R, 206 of another length, and then all of it with the tag and length that are held"
+        "Row 8: R, 206 of another length, and then all of it with the tag and length that are stored"
     )
     func row8Contradiction() async throws {
-        // The tag is wrong for one of the two: nothing of what is held may be joined to it.
+        // The tag is wrong for one of the two: nothing of what is stored may be joined to it.
         let lie = fixture.part(
             131_072..<131_082,
             "Content-Range: bytes 131072-131081/400001",
@@ -107,7 +107,7 @@ struct PartialRowsSocketTests {
             $0.entityTag = .custom(tag)
         }
         #expect(firstDifference(outcome.data, changed.allBytes) == nil)
-        #expect(outcome.held == RowFixture.length)
+        #expect(outcome.stored == RowFixture.length)
         #expect(outcome.ranges.prefix(2) == ["bytes=131072-399999", nil])
     }
 
@@ -148,7 +148,7 @@ struct PartialRowsSocketTests {
     func row13Changed() async throws {
         let outcome = try await fixture.resume { $0.version = 2 }
         #expect(firstDifference(outcome.data, fixture.changed.allBytes) == nil)
-        #expect(outcome.held == RowFixture.length)
+        #expect(outcome.stored == RowFixture.length)
         // The reader has bytes of the old one, and leaves; the next one goes on with the answer.
         #expect(outcome.exchanges.map(\.status) == [200])
     }
@@ -171,7 +171,7 @@ struct PartialRowsSocketTests {
 /// A large job that is fetched in two segments, the second of which meets a row's answer.
 struct SegmentFixture {
     let isWhole: Bool
-    let limits: HostMemory.Limits
+    let limits: HostTraits.Limits
     let exchanges: [OriginExchange]
 
     static func run(_ row: OriginBehaviour) async throws -> SegmentFixture {

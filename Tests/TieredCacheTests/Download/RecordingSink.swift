@@ -21,15 +21,15 @@ final class RecordingSink: DownloadSink {
     let failAt: Int64?
     private let changed = ProgressSignal()
 
-    /// - Parameter held: bytes of the generation that the plan names, from offset 0.
+    /// - Parameter stored: bytes of the generation that the plan names, from offset 0.
     init(
-        held: [UInt8] = [],
+        stored: [UInt8] = [],
         stopAt: Int64 = .max,
         canReplace: Bool = true,
         failAt: Int64? = nil
     ) {
         var state = State()
-        for (offset, byte) in held.enumerated() { state.bytes[Int64(offset)] = byte }
+        for (offset, byte) in stored.enumerated() { state.bytes[Int64(offset)] = byte }
         self.state = Guarded(state)
         self.stopAt = stopAt
         self.canReplace = canReplace
@@ -61,7 +61,7 @@ final class RecordingSink: DownloadSink {
             chunk.withUnsafeBytes { bytes in
                 for (index, byte) in bytes.enumerated() {
                     let place = offset + Int64(index)
-                    if let held = state.bytes[place], held != byte {
+                    if let stored = state.bytes[place], stored != byte {
                         state.complaints.append("another byte at \(place)")
                     }
                     state.bytes[place] = byte
@@ -72,7 +72,7 @@ final class RecordingSink: DownloadSink {
         changed.bump()
     }
 
-    /// Returns when so many bytes are held.
+    /// Returns when so many bytes are stored.
     func waitForBytes(_ count: Int) async {
         while true {
             let seen = changed.version
@@ -82,16 +82,16 @@ final class RecordingSink: DownloadSink {
     }
 
     func storedRun(near offset: Int64) -> Range<Int64>? {
-        let held = snapshot.bytes
-        guard let end = held.keys.filter({ $0 < offset }).max() else { return nil }
+        let stored = snapshot.bytes
+        guard let end = stored.keys.filter({ $0 < offset }).max() else { return nil }
         var start = end
-        while held[start - 1] != nil { start -= 1 }
+        while stored[start - 1] != nil { start -= 1 }
         return start..<end + 1
     }
 
-    func holds(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
-        let held = snapshot.bytes
-        return bytes.enumerated().allSatisfy { held[offset + Int64($0.offset)] == $0.element }
+    func isStored(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
+        let stored = snapshot.bytes
+        return bytes.enumerated().allSatisfy { stored[offset + Int64($0.offset)] == $0.element }
     }
 
     func shouldStop(at offset: Int64) -> Bool { offset >= stopAt }
@@ -103,7 +103,7 @@ final class RecordingSink: DownloadSink {
 
     var snapshot: State { state.withLock { $0 } }
 
-    /// The bytes held from `lower` on without a gap.
+    /// The bytes stored from `lower` on without a gap.
     func run(from lower: Int = 0) -> [UInt8] {
         let bytes = snapshot.bytes
         var result: [UInt8] = []

@@ -26,13 +26,13 @@ struct ResponseDispositionTests {
         policy: DownloadPolicy = DownloadPolicy(),
         method: HTTPRequest.Method = .get
     ) -> ResponseDisposition {
-        let held = if case .resume(_, let generation) = kind { generation } else { generation }
+        let stored = if case .resume(_, let generation) = kind { generation } else { generation }
         return ResponseDisposition(
             of: HTTPResponse(status: .init(code: status), headerFields: fields),
             to: kind,
             in: ResponseContext(
                 method: method,
-                generation: held,
+                generation: stored,
                 responseTime: Self.now,
                 policy: policy
             )
@@ -316,7 +316,7 @@ struct ResponseDispositionTests {
         #expect(decide(412, to: .full) == .unsuccessful)
     }
 
-    @Test("Row 18: revalidation, 304: what is held is current")
+    @Test("Row 18: revalidation, 304: what is stored is current")
     func row18() {
         #expect(decide(304, Self.tagged, to: .revalidation) == .notModified)
         #expect(decide(304, Self.tagged, to: .full) == .restart(.violation("304 unasked")))

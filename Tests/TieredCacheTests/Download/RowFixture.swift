@@ -6,18 +6,18 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// A film on a scripted origin, of which the first two blocks are held when a row's answer comes.
+/// A film on a scripted origin, of which the first two blocks are stored when a row's answer comes.
 struct RowFixture {
     static let length: Int64 = 400_000
     /// Two blocks.
-    static let held: Int64 = 131_072
+    static let stored: Int64 = 131_072
 
     /// How a download ended, and what the origin saw.
     struct Outcome {
         let data: Data?
         let error: CacheError?
-        /// Bytes of the entry that are held at the end; nil where there is none.
-        let held: Int64?
+        /// Bytes of the entry that are stored at the end; nil where there is none.
+        let stored: Int64?
         let exchanges: [OriginExchange]
 
         /// The requests from the row's on.
@@ -54,7 +54,7 @@ struct RowFixture {
             outcome = try await fixture.withCache { cache in
                 if holdsPart {
                     var part = request
-                    part.range = .bounded(0..<Self.held)
+                    part.range = .bounded(0..<Self.stored)
                     _ = try await cache.data(for: part)
                     fixture.origin.update("/film", change)
                 }
@@ -66,7 +66,7 @@ struct RowFixture {
 
     private static func outcome(
         of request: CacheRequest,
-        _ cache: TieredCache,
+        _ cache: MediaCache,
         _ origin: ScriptedOrigin
     ) async throws -> Outcome {
         var result: Result<Data, CacheError>
@@ -75,14 +75,14 @@ struct RowFixture {
         } catch {
             result = .failure(error)
         }
-        let held = try await cache.entry(for: request)?.heldBytes
+        let stored = try await cache.entry(for: request)?.storedBytes
         let isPart = origin.log.exchanges.first?.fields[.range] != nil
         let exchanges = Array(origin.log.exchanges.dropFirst(isPart ? 1 : 0))
         switch result {
         case .success(let data):
-            return Outcome(data: data, error: nil, held: held, exchanges: exchanges)
+            return Outcome(data: data, error: nil, stored: stored, exchanges: exchanges)
         case .failure(let error):
-            return Outcome(data: nil, error: error, held: held, exchanges: exchanges)
+            return Outcome(data: nil, error: error, stored: stored, exchanges: exchanges)
         }
     }
 
@@ -127,13 +127,13 @@ extension RowFixture.Outcome {
             sourceLocation: location
         )
         #expect(exchanges.count == requests, "\(ranges)", sourceLocation: location)
-        #expect(held == RowFixture.length, sourceLocation: location)
+        #expect(stored == RowFixture.length, sourceLocation: location)
     }
 
     /// After the row's answer all of the changed film was asked for.
     ///
-    /// The reader has bytes of the old one, and leaves: what it meets is for the next one, which may
-    /// find a part of it held and ask for the rest.
+    /// The reader has bytes of the old one, and leaves: what it meets is for the next one, which
+    /// may find a part of it stored and ask for the rest.
     func expectChange(
         to film: OriginResource,
         _ location: SourceLocation = #_sourceLocation
@@ -143,7 +143,7 @@ extension RowFixture.Outcome {
             "\(String(describing: error))",
             sourceLocation: location
         )
-        #expect(held == RowFixture.length, sourceLocation: location)
+        #expect(stored == RowFixture.length, sourceLocation: location)
         #expect(
             ranges.prefix(2) == ["bytes=131072-399999", nil],
             "\(ranges)",

@@ -37,7 +37,7 @@ struct SegmentRowsTests {
     }
 
     private var segment: RequestKind { .segment(500..<600, generation) }
-    private var overlap: RequestKind { .overlap(400..<1000, unnamed, held: 100) }
+    private var overlap: RequestKind { .overlap(400..<1000, unnamed, stored: 100) }
 
     private func request(_ kind: RequestKind) throws -> HTTPFields {
         let target = try TargetURI("http://a.example/x")

@@ -15,7 +15,7 @@ struct StatusRowsSocketTests {
     private var fixture = RowFixture()
     private var film: OriginResource { fixture.film }
 
-    @Test("Row 15: R, 416 with the length that is held: that was all")
+    @Test("Row 15: R, 416 with the length that is stored: that was all")
     func row15Complete() async throws {
         var fixture = fixture
         fixture.film.framing = .chunked
@@ -23,8 +23,8 @@ struct StatusRowsSocketTests {
             "HTTP/1.1 416 Range Not Satisfiable",
             "Content-Range: bytes */131072"
         )
-        let outcome = try await fixture.fetch(.cut(after: RowFixture.held, .finish), end)
-        #expect(firstDifference(outcome.data, film.allBytes.prefix(Int(RowFixture.held))) == nil)
+        let outcome = try await fixture.fetch(.cut(after: RowFixture.stored, .finish), end)
+        #expect(firstDifference(outcome.data, film.allBytes.prefix(Int(RowFixture.stored))) == nil)
         #expect(outcome.ranges == [nil, "bytes=131072-"])
     }
 
@@ -49,7 +49,7 @@ struct StatusRowsSocketTests {
         #expect(outcome.exchanges[1].status == 412)
     }
 
-    @Test("Row 18: 304 freshens what is held; for another tag all of it is fetched")
+    @Test("Row 18: 304 freshens what is stored; for another tag all of it is fetched")
     func row18() async throws {
         for tag in [film.entityTagValue ?? "", "\"other\""] {
             try await CacheFixture.run { fixture in
@@ -84,24 +84,24 @@ struct StatusRowsSocketTests {
         #expect(outcome.error?.code == .originFailed)
         let away = try await fixture.resume(.redirect(to: "/film?again", status: 302))
         away.expectFilm(film, requests: 2)
-        // Elsewhere some of what is held has to come again.
+        // Elsewhere some of what is stored has to come again.
         #expect(away.ranges == ["bytes=131072-399999", "bytes=65536-399999"])
         #expect(away.exchanges.allSatisfy { $0.fields[.ifRange] == film.entityTagValue })
     }
 
-    @Test("Row 20: 401 and 403 fail, and what is held stays", arguments: [401, 403])
+    @Test("Row 20: 401 and 403 fail, and what is stored stays", arguments: [401, 403])
     func row20(status: Int) async throws {
         let outcome = try await fixture.resume(.status(status))
         #expect(outcome.error?.code == .httpStatus && outcome.error?.status == status)
-        #expect(outcome.held == RowFixture.held)
+        #expect(outcome.stored == RowFixture.stored)
         #expect(outcome.exchanges.count == 1)
     }
 
-    @Test("Row 21: 404, 410 and 451 fail, and what is held stays", arguments: [404, 410, 451])
+    @Test("Row 21: 404, 410 and 451 fail, and what is stored stays", arguments: [404, 410, 451])
     func row21(status: Int) async throws {
         let outcome = try await fixture.resume(.status(status))
         #expect(outcome.error?.code == .httpStatus && outcome.error?.status == status)
-        #expect(outcome.held == RowFixture.held)
+        #expect(outcome.stored == RowFixture.stored)
     }
 
     @Test("Row 22: transient statuses are waited out", arguments: [408, 429, 500, 502, 503, 504])

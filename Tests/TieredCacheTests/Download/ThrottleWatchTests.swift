@@ -14,11 +14,11 @@ struct ThrottleWatchTests {
 
     /// Feeds one window after the other, each of a second: its bytes and how long they were waited
     /// for.
-    private func verdicts(
+    private func decisions(
         _ watch: inout ThrottleWatch,
         from second: Int64 = 0,
         _ windows: [(bytes: Int, waited: Duration)]
-    ) -> [ThrottleWatch.Verdict?] {
+    ) -> [ThrottleWatch.Decision?] {
         windows.enumerated().map { index, window in
             let now = at(1000 * (second + Int64(index) + 1))
             return watch.didReceive(window.bytes, waited: window.waited, now: now)
@@ -31,17 +31,17 @@ struct ThrottleWatchTests {
     @Test("Five slow seconds after a fast one are a collapse; pieces of what was fast are tried")
     func collapses() {
         var watch = ThrottleWatch(isOn: true, now: at(0))
-        let found = verdicts(&watch, [fast, fast] + Array(repeating: slow, count: 5))
+        let found = decisions(&watch, [fast, fast] + Array(repeating: slow, count: 5))
         #expect(found == Array(repeating: nil, count: 6) + [.bound(length: 3 << 20)])
-        let helps = verdicts(&watch, from: 7, [fast, fast, fast, fast])
+        let helps = decisions(&watch, from: 7, [fast, fast, fast, fast])
         #expect(helps == [nil, nil, .helps(length: 3 << 20), nil])
     }
 
     @Test("Pieces that are no faster are given up")
     func doesNotHelp() {
         var watch = ThrottleWatch(isOn: true, now: at(0))
-        _ = verdicts(&watch, [fast] + Array(repeating: slow, count: 5))
-        let found = verdicts(&watch, from: 6, Array(repeating: slow, count: 30))
+        _ = decisions(&watch, [fast] + Array(repeating: slow, count: 5))
+        let found = decisions(&watch, from: 6, Array(repeating: slow, count: 30))
         #expect(found.compactMap { $0 } == [.doesNotHelp])
     }
 
@@ -56,10 +56,10 @@ struct ThrottleWatchTests {
             lull + lull + lull,
         ] {
             var watch = ThrottleWatch(isOn: true, now: at(0))
-            #expect(verdicts(&watch, windows).allSatisfy { $0 == nil })
+            #expect(decisions(&watch, windows).allSatisfy { $0 == nil })
         }
         var off = ThrottleWatch(isOn: false, now: at(0))
-        #expect(verdicts(&off, [fast] + Array(repeating: slow, count: 9)).allSatisfy { $0 == nil })
+        #expect(decisions(&off, [fast] + Array(repeating: slow, count: 9)).allSatisfy { $0 == nil })
     }
 
     // MARK: A whole download
@@ -125,7 +125,7 @@ struct ThrottleWatchTests {
 
     @Test("What an origin sends fast is remembered for an hour, and asked for in pieces")
     func remembered() async throws {
-        var memory = HostMemory()
+        var memory = HostTraits()
         let origin = try TargetURI("http://a/").origin
         memory.remember([], fastLength: 1 << 20, of: origin, now: at(0))
         memory.remember(.slowAnyway, of: origin, now: at(1000))

@@ -11,7 +11,7 @@ import TieredCacheTesting
 struct AnswerStatusTests {
     private static let url = "http://origin.example/a"
     /// An origin that fails is not asked again, for which a clock set by hand would have to go on.
-    private let once: @Sendable (inout Configuration) -> Void = { $0.retries = 1 }
+    private let once: @Sendable (inout MediaCache.Configuration) -> Void = { $0.retries = 1 }
 
     /// Asks as an application does, and reads the body.
     private func ask(
@@ -72,7 +72,7 @@ struct AnswerStatusTests {
 
     @Test("The application's lifetime is for origins that say nothing, and for no others")
     func applicationLifetime() async throws {
-        let lifetime: (inout Configuration) -> Void = {
+        let lifetime: (inout MediaCache.Configuration) -> Void = {
             $0.applicationLifetime = .seconds(100)
             $0.retries = 1
         }
@@ -107,8 +107,8 @@ struct AnswerStatusTests {
                     #expect(error?.code == .originFailed)
                 }
                 for policy in [CachePolicy.cacheElseLoad, .cacheOnly] {
-                    let held = try await ask(fixture, policy)
-                    #expect(held.status.hasPrefix("TieredCache; hit; ttl=-55;"), "\(policy)")
+                    let stored = try await ask(fixture, policy)
+                    #expect(stored.status.hasPrefix("TieredCache; hit; ttl=-55;"), "\(policy)")
                 }
                 let error = await #expect(throws: CacheError.self) {
                     try await ask(fixture, .reload)

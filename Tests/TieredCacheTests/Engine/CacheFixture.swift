@@ -38,8 +38,8 @@ final class CacheFixture: Sendable {
         await fixture.origin.stop()
     }
 
-    func configuration() -> Configuration {
-        var configuration = Configuration(directory: directory)
+    func configuration() -> MediaCache.Configuration {
+        var configuration = MediaCache.Configuration(directory: directory)
         configuration.respondsToMemoryPressure = false
         configuration.minimumFreeDisk = 0
         // It would take part in every test that counts calls, files or sleepers.
@@ -49,12 +49,12 @@ final class CacheFixture: Sendable {
 
     /// Opens the cache, runs `body`, and shuts the cache down.
     func withCache<Value>(
-        _ change: (inout Configuration) -> Void = { _ in },
-        _ body: (TieredCache) async throws -> Value
+        _ change: (inout MediaCache.Configuration) -> Void = { _ in },
+        _ body: (MediaCache) async throws -> Value
     ) async throws -> Value {
         var configuration = configuration()
         change(&configuration)
-        let cache = try TieredCache(configuration)
+        let cache = try MediaCache(configuration)
         do {
             let value = try await body(cache)
             await cache.shutdown()

@@ -37,7 +37,7 @@ struct ChangedAnswerTests {
     }
 
     /// Reads as a player does: what has changed is opened again.
-    private static func streamed(_ request: CacheRequest, _ cache: TieredCache) async throws -> Data
+    private static func streamed(_ request: CacheRequest, _ cache: MediaCache) async throws -> Data
     {
         var changes = 0
         while true {
@@ -64,13 +64,13 @@ struct ChangedAnswerTests {
                 if index == 0 { model.cutAfter = 400_000 }
                 return model.answer(request)
             }
-            var configuration = Configuration(directory: "/cache")
+            var configuration = MediaCache.Configuration(directory: "/cache")
             configuration.transport = transport
             configuration.timeSource = InstantTime()
             configuration.respondsToMemoryPressure = false
             configuration.minimumFreeDisk = 0
             configuration.keepsHistory = false
-            let cache = try TieredCache(configuration, fileSystem: InMemoryFileSystem())
+            let cache = try MediaCache(configuration, fileSystem: InMemoryFileSystem())
             let request = try CacheRequest("http://origin.example/film")
             if isStreamed {
                 #expect(try await firstDifference(Self.streamed(request, cache), whole) == nil)

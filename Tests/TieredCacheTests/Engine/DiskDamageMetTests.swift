@@ -6,8 +6,8 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// Damage that is met while an entry is read through the engine: right bytes, and no more is fetched
-/// than what is damaged.
+/// Damage that is met while an entry is read through the engine: right bytes, and no more is
+/// fetched than what is damaged.
 @Suite("Damage, met by readers", .timeLimit(.minutes(10)))
 struct DiskDamageMetTests {
     private struct Damage: Sendable, CustomTestStringConvertible {
@@ -174,9 +174,9 @@ struct DiskDamageMetTests {
     private func withCache(
         _ fixture: CacheFixture,
         _ disk: InMemoryFileSystem,
-        _ body: (TieredCache) async throws -> Void
+        _ body: (MediaCache) async throws -> Void
     ) async throws {
-        let cache = try TieredCache(fixture.configuration(), fileSystem: disk)
+        let cache = try MediaCache(fixture.configuration(), fileSystem: disk)
         do {
             try await body(cache)
         } catch {

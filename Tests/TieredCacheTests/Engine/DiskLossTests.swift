@@ -16,14 +16,14 @@ struct DiskLossTests {
     private func withCache(
         _ fixture: CacheFixture,
         limit: Int64 = 64 << 20,
-        _ body: (TieredCache) async throws -> Void
+        _ body: (MediaCache) async throws -> Void
     ) async throws {
         var configuration = fixture.configuration()
         configuration.timeSource = time
         configuration.diskLimit = limit
         // Nothing of what is stored is answered from memory.
         configuration.memoryLimit = 4096
-        let cache = try TieredCache(configuration, fileSystem: disk)
+        let cache = try MediaCache(configuration, fileSystem: disk)
         do {
             try await body(cache)
         } catch {
@@ -55,7 +55,7 @@ struct DiskLossTests {
                 let refused = try await cache.response(for: try fixture.request("/c"))
                 #expect(!refused.cacheStatus.isStored)
                 #expect(try await firstDifference(refused.body.collect(), film.allBytes) == nil)
-                #expect(refused.storageTrouble?.code == .localStorage)
+                #expect(refused.storageError?.code == .localStorage)
                 time.advance(by: .seconds(10))
                 let again = try await cache.response(for: try fixture.request("/c"))
                 #expect(again.cacheStatus.isStored || again.cacheStatus.isHit)

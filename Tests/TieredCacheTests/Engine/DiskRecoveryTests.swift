@@ -6,8 +6,8 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// A disk that fails any call, seen through the engine: every byte is delivered, and the disk is used
-/// again at most ten seconds after it is well (invariant 9).
+/// A disk that fails any call, seen through the engine: every byte is delivered, and the disk is
+/// used again at most ten seconds after it is well (invariant 9).
 @Suite("Failing disks, through the engine", .timeLimit(.minutes(10)))
 struct DiskRecoveryTests {
     private static let errors: [Errno] = [
@@ -18,13 +18,13 @@ struct DiskRecoveryTests {
         _ fixture: CacheFixture,
         _ disk: InMemoryFileSystem,
         _ time: ManualTimeSource,
-        _ change: (inout Configuration) -> Void = { _ in },
-        _ body: (TieredCache) async throws -> Void
+        _ change: (inout MediaCache.Configuration) -> Void = { _ in },
+        _ body: (MediaCache) async throws -> Void
     ) async throws {
         var configuration = fixture.configuration()
         configuration.timeSource = time
         change(&configuration)
-        let cache = try TieredCache(configuration, fileSystem: disk)
+        let cache = try MediaCache(configuration, fileSystem: disk)
         do {
             try await body(cache)
         } catch {
@@ -104,18 +104,18 @@ struct DiskRecoveryTests {
                     try await firstDifference(response.body.collect(), Self.film.allBytes) == nil
                 )
                 #expect(response.isStored == false)
-                #expect(response.storageTrouble?.code == .localStorage)
+                #expect(response.storageError?.code == .localStorage)
                 disk.setCapacity(1 << 30)
                 time.advance(by: .seconds(10))
                 let again = try await cache.response(for: request)
                 #expect(try await firstDifference(again.body.collect(), Self.film.allBytes) == nil)
-                #expect(again.storageTrouble == nil)
+                #expect(again.storageError == nil)
                 #expect(try await cache.entry(for: request)?.isComplete == true)
             }
         }
     }
 
-    @Test("a file larger than the limit is delivered, and takes nothing from what is held")
+    @Test("a file larger than the limit is delivered, and takes nothing from what is stored")
     func largerThanTheLimit() async throws {
         try await CacheFixture.run { fixture in
             let large = OriginResource.generated(length: 3 << 20, cacheControl: "max-age=60")

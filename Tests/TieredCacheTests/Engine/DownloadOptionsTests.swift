@@ -32,8 +32,8 @@ struct DownloadOptionsTests {
             #expect(asked.withLock { $0 } == [403])
             let exchanges = fixture.origin.log.exchanges
             #expect(exchanges.map(\.status) == [200, 403, 206])
-            // The last 64 KiB of what is there come again, since another URL may lead to something else.
-            // A connection that is cut may take some of the mebibyte with it.
+            // The last 64 KiB of what is there come again, since another URL may lead to something
+            // else. A connection that is cut may take some of the mebibyte with it.
             let range = try #require(exchanges.last?.fields[.range])
             let start = try #require(range.split { "=-".contains($0) }.dropFirst().first)
             #expect(try (1...983_040).contains(#require(Int(start))))
@@ -107,20 +107,20 @@ struct DownloadOptionsTests {
         #expect(time.monotonicTime().nanoseconds - fast >= 9_700_000_000)
     }
 
-    @Test("An answer is there as long as a share in its flight, however many have ended since")
+    @Test("An answer is there as long as a share in its transfer, however many have ended since")
     func answers() async throws {
-        let fill = Fill(
-            group: FlightGroup(key: CacheKey(explicit: "a", method: "GET"), selector: "")
+        let shared = SharedTransfers(
+            group: TransferGroup(key: CacheKey(explicit: "a", method: "GET"), selector: "")
         ) {}
         let queue = RequestQueue()
         let join = { (number: Int) in
             queue.join(
-                FlightGroup(key: fill.group.key, selector: "#\(number)"),
+                TransferGroup(key: shared.group.key, selector: "#\(number)"),
                 wanting: 0,
                 coverage: 0..<Int64.max,
                 host: "a"
             ) { context in
-                fill.didReceiveHead(.notModified(nil), report: context.report, group: nil)
+                shared.didReceiveHead(.notModified(nil), report: context.report, group: nil)
                 return .success(())
             }
         }

@@ -23,13 +23,13 @@ struct MissCostTests {
         }
     }
 
-    @Test("What is not held is neither looked for nor waited for on the threads for reads")
+    @Test("What is not stored is neither looked for nor waited for on the threads for reads")
     func reads() async throws {
         let jobs = Jobs()
         var parts = EngineParts()
         parts.fileSystem = InMemoryFileSystem()
         parts.makeExecutor = { jobs.executor($0) }
-        var configuration = Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(directory: "/cache")
         configuration.minimumFreeDisk = 0
         configuration.networkMonitor = nil
         configuration.respondsToMemoryPressure = false
@@ -43,7 +43,7 @@ struct MissCostTests {
                 ]
             )
         }
-        let cache = try TieredCache(configuration, parts: parts)
+        let cache = try MediaCache(configuration, parts: parts)
         try cache.engine.storage.disk.openStore?.loadIndex()
         for number in 0..<20 {
             let data = try await cache.data(for: CacheRequest("http://origin.example/\(number)"))

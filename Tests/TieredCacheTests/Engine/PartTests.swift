@@ -268,7 +268,7 @@ struct PartTests {
 
     @Test("A part that breaks off is never taken for whole")
     func cutParts() async throws {
-        let once: (inout Configuration) -> Void = { $0.retries = 1 }
+        let once: (inout MediaCache.Configuration) -> Void = { $0.retries = 1 }
         try await RelayFixture.run(once) { fixture in
             let range: HTTPFields = [.range: "bytes=-5"]
             let fields: HTTPFields = [.cacheControl: "max-age=60", .contentLength: "5"]

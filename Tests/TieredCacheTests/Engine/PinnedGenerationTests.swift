@@ -51,7 +51,7 @@ struct PinnedGenerationTests {
     /// What a cache gives under the key without asking the origin.
     static func expect(
         _ version: Int,
-        _ cache: TieredCache,
+        _ cache: MediaCache,
         _ request: CacheRequest,
         _ film: OriginResource,
         location: SourceLocation = #_sourceLocation
@@ -69,7 +69,7 @@ struct PinnedGenerationTests {
     /// Nothing where the cache alone cannot answer.
     private static func bytes(
         of request: CacheRequest,
-        _ cache: TieredCache
+        _ cache: MediaCache
     ) async throws -> [UInt8] {
         do {
             return [UInt8](try await cache.response(for: request).read().bytes)

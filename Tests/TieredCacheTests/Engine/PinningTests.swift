@@ -6,8 +6,11 @@ import TieredCacheTesting
 
 @Suite("Pins and prefetches", .timeLimit(.minutes(10)))
 struct PinningTests {
-    @Test("A request with a pin pins what is held, from memory or disk", arguments: [true, false])
-    func held(isInMemory: Bool) async throws {
+    @Test(
+        "A request with a pin pins what is stored, from memory or disk",
+        arguments: [true, false]
+    )
+    func stored(isInMemory: Bool) async throws {
         try await CacheFixture.run { fixture in
             let resource = OriginResource.generated(length: 5000, cacheControl: "max-age=60")
             fixture.origin.serve("/a", resource)
@@ -30,15 +33,15 @@ struct PinningTests {
         }
     }
 
-    @Test("A pin on what is held that cannot be kept is tried, counted and told once")
+    @Test("A pin on what is stored that cannot be kept is tried, counted and told once")
     func failsOnce() async throws {
         try await CacheFixture.run { fixture in
             let resource = OriginResource.generated(length: 5000, cacheControl: "max-age=60")
             fixture.origin.serve("/a", resource)
             var request = try fixture.request("/a")
             let disk = InMemoryFileSystem()
-            func withCache(_ body: (TieredCache) async throws -> Void) async throws {
-                let cache = try TieredCache(fixture.configuration(), fileSystem: disk)
+            func withCache(_ body: (MediaCache) async throws -> Void) async throws {
+                let cache = try MediaCache(fixture.configuration(), fileSystem: disk)
                 defer { disk.heal() }
                 do {
                     try await body(cache)
@@ -53,7 +56,7 @@ struct PinningTests {
             try await withCache { cache in
                 disk.fail(.rename, with: .ioError, times: .max)
                 let response = try await cache.response(for: request)
-                #expect(response.storageTrouble?.code == .localStorage)
+                #expect(response.storageError?.code == .localStorage)
                 #expect(
                     try await firstDifference(response.body.collect(), resource.allBytes) == nil
                 )

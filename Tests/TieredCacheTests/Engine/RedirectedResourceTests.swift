@@ -25,7 +25,7 @@ struct RedirectedResourceTests {
     }
 
     /// Holds the first 400,000 bytes of what `/latest` leads to.
-    private static func holdHead(_ fixture: CacheFixture) async throws {
+    private static func isHeadStored(_ fixture: CacheFixture) async throws {
         try await fixture.withCache { cache in
             var head = try fixture.request("/latest")
             head.range = .bounded(0..<393_216)
@@ -43,7 +43,7 @@ struct RedirectedResourceTests {
             fixture.origin.serve("/v1", Self.film(seed: 1))
             fixture.origin.serve("/v2", Self.film(seed: 2))
             Self.lead(fixture, to: "/v1")
-            try await Self.holdHead(fixture)
+            try await Self.isHeadStored(fixture)
             Self.lead(fixture, to: "/v2")
             try await fixture.withCache { cache in
                 let data = try await cache.data(for: fixture.request("/latest"))
@@ -58,7 +58,7 @@ struct RedirectedResourceTests {
             fixture.origin.serve("/v1", Self.film(seed: 1))
             fixture.origin.serve("/mirror", Self.film(seed: 1))
             Self.lead(fixture, to: "/v1")
-            try await Self.holdHead(fixture)
+            try await Self.isHeadStored(fixture)
             Self.lead(fixture, to: "/mirror")
             try await fixture.withCache { cache in
                 let data = try await cache.data(for: fixture.request("/latest"))
@@ -75,7 +75,7 @@ struct RedirectedResourceTests {
                 fixture.origin.serve("/v1", Self.film(seed: 1))
                 fixture.origin.serve("/other", Self.film(seed: seed))
                 Self.lead(fixture, to: "/v1")
-                try await Self.holdHead(fixture)
+                try await Self.isHeadStored(fixture)
                 Self.lead(fixture, to: "/other")
                 try await fixture.withCache { cache in
                     var tail = try fixture.request("/latest")
@@ -98,7 +98,7 @@ struct RedirectedResourceTests {
             fixture.origin.serve("/film?sig=1", Self.film(seed: 1))
             fixture.origin.serve("/film?sig=2", Self.film(seed: seed))
             Self.lead(fixture, to: "/film?sig=1")
-            try await Self.holdHead(fixture)
+            try await Self.isHeadStored(fixture)
             Self.lead(fixture, to: "/film?sig=2")
             try await fixture.withCache { cache in
                 let data = try await cache.data(for: fixture.request("/latest"))
@@ -107,8 +107,8 @@ struct RedirectedResourceTests {
             let asked = Self.rest(fixture, "/film?sig=2")
             #expect(asked.first == "bytes=327680-999999")
             if seed == 1 { #expect(asked.count == 1) }
-            // The whole anew. It goes on alone for a while; a client that comes back later than that
-            // asks for what is missing by then.
+            // The whole anew. It goes on alone for a while; a client that comes back later than
+            // that asks for what is missing by then.
             #expect(asked.count <= 3 && asked.dropFirst().first == (seed == 1 ? nil : .some(nil)))
             for range in asked.dropFirst(2) { #expect(range != nil) }
         }
@@ -123,7 +123,7 @@ struct RedirectedResourceTests {
                 fixture.origin.serve("/film?sig=1", Self.film(seed: 1))
                 fixture.origin.serve(path, Self.film(seed: seed), OriginScript(.ignoringRange))
                 Self.lead(fixture, to: "/film?sig=1")
-                try await Self.holdHead(fixture)
+                try await Self.isHeadStored(fixture)
                 Self.lead(fixture, to: path)
                 try await fixture.withCache { cache in
                     let data = try await cache.data(for: fixture.request("/latest"))

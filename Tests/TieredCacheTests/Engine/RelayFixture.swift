@@ -23,7 +23,7 @@ final class RelayFixture: Sendable {
     let time = ManualTimeSource()
     let transport: ScriptedTransport
     let disk: InMemoryFileSystem
-    let cache: TieredCache
+    let cache: MediaCache
     private let script = Script()
 
     private final class Script: Sendable {
@@ -36,9 +36,9 @@ final class RelayFixture: Sendable {
         }
     }
 
-    init(_ change: (inout Configuration) -> Void = { _ in }) throws {
+    init(_ change: (inout MediaCache.Configuration) -> Void = { _ in }) throws {
         transport = ScriptedTransport(time: time) { [script] _, _ in script.next() }
-        var configuration = Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(directory: "/cache")
         configuration.transport = transport
         configuration.timeSource = time
         configuration.respondsToMemoryPressure = false
@@ -47,12 +47,12 @@ final class RelayFixture: Sendable {
         configuration.keepsHistory = false
         change(&configuration)
         disk = InMemoryFileSystem(time: time)
-        cache = try TieredCache(configuration, fileSystem: disk)
+        cache = try MediaCache(configuration, fileSystem: disk)
     }
 
     /// Runs `body` with a fixture, whose cache is shut down afterwards.
     static func run(
-        _ change: (inout Configuration) -> Void = { _ in },
+        _ change: (inout MediaCache.Configuration) -> Void = { _ in },
         _ body: (RelayFixture) async throws -> Void
     ) async throws {
         let fixture = try RelayFixture(change)

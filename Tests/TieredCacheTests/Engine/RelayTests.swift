@@ -63,7 +63,7 @@ struct RelayTests {
             #expect(second.isHit)
             #expect(second.body == "not really gzip")
             #expect(second.fields[.contentEncoding] == "gzip")
-            // The application takes no coded bytes, so for it nothing is held.
+            // The application takes no coded bytes, so for it nothing is stored.
             var request = try CacheRequest("http://origin.example/a")
             request.fields[.acceptEncoding] = "gzip"
             #expect(await fixture.cache.contains(request) == false)
@@ -140,7 +140,7 @@ struct RelayTests {
         }
     }
 
-    @Test("only-if-cached is answered with 504 where nothing usable is held")
+    @Test("only-if-cached is answered with 504 where nothing usable is stored")
     func onlyIfCached() async throws {
         try await RelayFixture.run { fixture in
             let oic: HTTPFields = [.cacheControl: "only-if-cached"]
@@ -154,7 +154,7 @@ struct RelayTests {
         }
     }
 
-    @Test("An origin that fails is an error, or what is held stale where that is allowed")
+    @Test("An origin that fails is an error, or what is stored stale where that is allowed")
     func staleOnFailure() async throws {
         try await RelayFixture.run { fixture in
             await #expect { try await fixture.ask() } throws: { error in
@@ -193,7 +193,7 @@ struct RelayTests {
 
     @Test("A shared cache keeps private answers and credentials apart, and obeys s-maxage")
     func sharedRules() async throws {
-        let shared: (inout Configuration) -> Void = { $0.isShared = true }
+        let shared: (inout MediaCache.Configuration) -> Void = { $0.isShared = true }
         try await RelayFixture.run(shared) { fixture in
             let authorized: HTTPFields = [.authorization: "x"]
             let cases: [(HTTPFields, String, Bool)] = [
@@ -222,7 +222,7 @@ struct RelayTests {
 
     @Test("A stale answer under s-maxage or proxy-revalidate is not served by a shared cache")
     func sharedRulesForStale() async throws {
-        let shared: (inout Configuration) -> Void = { $0.isShared = true }
+        let shared: (inout MediaCache.Configuration) -> Void = { $0.isShared = true }
         for control in ["s-maxage=1", "max-age=1, proxy-revalidate"] {
             try await RelayFixture.run(shared) { fixture in
                 _ = try await fixture.ask(fixture.answer(200, [.cacheControl: control]))
@@ -232,7 +232,7 @@ struct RelayTests {
         }
     }
 
-    @Test("stale-if-error puts what is held in the place of a 503")
+    @Test("stale-if-error puts what is stored in the place of a 503")
     func staleIfError() async throws {
         try await RelayFixture.run { fixture in
             let fields: HTTPFields = [.cacheControl: "max-age=1, stale-if-error=60"]

@@ -30,7 +30,7 @@ struct RelayedConditionTests {
         }
     }
 
-    @Test("A condition about something that is not held goes to the origin as it is")
+    @Test("A condition about something that is not stored goes to the origin as it is")
     func conditionsAreForwarded() async throws {
         try await RelayFixture.run { fixture in
             let condition: HTTPFields = [.ifNoneMatch: "\"x\""]
@@ -70,7 +70,7 @@ struct RelayedConditionTests {
         }
     }
 
-    @Test("A range is cut from what is held, or refused where it does not exist")
+    @Test("A range is cut from what is stored, or refused where it does not exist")
     func ranges() async throws {
         try await RelayFixture.run { fixture in
             _ = try await fixture.ask(fixture.answer(200, Self.fresh, body: "0123456789"))
@@ -93,12 +93,12 @@ struct RelayedConditionTests {
         }
     }
 
-    @Test("A range that is not held is fetched in whole blocks, and answered")
-    func rangesThatAreNotHeld() async throws {
+    @Test("A range that is not stored is fetched in whole blocks, and answered")
+    func rangesThatAreNotStored() async throws {
         let origin = ScriptedOriginModel(length: 300_000)
         let model = Guarded(origin)
         let transport = ScriptedTransport { request, _ in model.withLock { $0.answer(request) } }
-        let change: (inout Configuration) -> Void = { $0.transport = transport }
+        let change: (inout MediaCache.Configuration) -> Void = { $0.transport = transport }
         try await RelayFixture.run(change) { fixture in
             let target = try TargetURI("http://origin.example/film")
             var request = RelayRequest(target: target, fields: [.range: "bytes=70000-70009"])
@@ -108,7 +108,7 @@ struct RelayedConditionTests {
             let expected = ScriptedOriginModel.bytes(version: 1, range: 70_000..<70_010)
             #expect(firstDifference(Array(try await first.body.collect()), expected) == nil)
             #expect(transport.requests.last?.head.headerFields[.range] == "bytes=65536-131071")
-            // A suffix of what is not held is asked for as it is.
+            // A suffix of what is not stored is asked for as it is.
             request.fields[.range] = "bytes=-10"
             let suffix = try await fixture.cache.relay(
                 RelayRequest(
@@ -127,9 +127,9 @@ struct RelayedConditionTests {
     func head() async throws {
         try await RelayFixture.run { fixture in
             _ = try await fixture.ask(fixture.answer(200, Self.fresh))
-            let held = try await fixture.ask(.head)
-            #expect(held.isHit && held.status == 200 && held.body.isEmpty)
-            #expect(held.fields[.contentLength] == "4")
+            let stored = try await fixture.ask(.head)
+            #expect(stored.isHit && stored.status == 200 && stored.body.isEmpty)
+            #expect(stored.fields[.contentLength] == "4")
             fixture.time.advance(by: .seconds(61))
             var answer = fixture.answer(200, Self.fresh)
             answer.steps = []
@@ -138,7 +138,7 @@ struct RelayedConditionTests {
             #expect(asked.status == 200 && asked.body.isEmpty)
             #expect(asked.fields[.contentLength] == "4")
             #expect(try await fixture.ask().isHit)
-            // Another length: what is held is not what the origin has.
+            // Another length: what is stored is not what the origin has.
             fixture.time.advance(by: .seconds(61))
             answer = fixture.answer(200, Self.fresh, body: "longer")
             answer.steps = []

@@ -15,7 +15,7 @@ struct RelayedMethodTests {
     }
 
     @Test(
-        "A change through the cache makes what is held about the target unusable",
+        "A change through the cache makes what is stored about the target unusable",
         arguments: ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH"]
     )
     func unsafeMethodsInvalidate(method: String) async throws {

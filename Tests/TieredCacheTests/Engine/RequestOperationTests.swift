@@ -27,12 +27,12 @@ struct RequestOperationTests {
             fixture.origin.serve("/held", .generated(length: 1000, cacheControl: "max-age=60"))
             fixture.origin.serve("/film", .generated(length: 1000, cacheControl: "max-age=60"))
             try await fixture.withCache { cache in
-                let held = try fixture.request("/held")
-                _ = try await cache.data(for: held)
+                let stored = try fixture.request("/held")
+                _ = try await cache.data(for: stored)
                 cache.suspendDownloads()
                 let operation = cache.operation(for: try fixture.request("/film"))
                 operation.start()
-                #expect(try await cache.data(for: held).count == 1000)
+                #expect(try await cache.data(for: stored).count == 1000)
                 #expect(fixture.origin.log.exchanges(for: "/film").isEmpty)
                 operation.priority = .playing
                 cache.resumeDownloads()

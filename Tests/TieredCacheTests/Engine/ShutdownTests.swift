@@ -38,7 +38,7 @@ struct ShutdownTests {
             turnstile.wait()
             turnstile.signal()
         }
-        var configuration = Configuration(directory: disk.root)
+        var configuration = MediaCache.Configuration(directory: disk.root)
         configuration.timeSource = disk.time
         configuration.minimumFreeDisk = 0
         configuration.keepsHistory = false
@@ -46,7 +46,7 @@ struct ShutdownTests {
         configuration.transport = ScriptedTransport(time: disk.time) { _, _ in
             ScriptedResponse(failure: .connect)
         }
-        let cache = try TieredCache(configuration, fileSystem: fileSystem)
+        let cache = try MediaCache(configuration, fileSystem: fileSystem)
         try await cache.store(Data([1]), for: try CacheRequest("http://example.com/a"))
         hangs.withLock { $0 = true }
         let writing = Task {

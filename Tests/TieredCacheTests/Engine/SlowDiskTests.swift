@@ -92,13 +92,13 @@ struct SlowDiskTests {
     )
     func stuck(keepsHistory: Bool) async throws {
         let place = TestDisk(.posix)
-        var configuration = Configuration(directory: place.root)
+        var configuration = MediaCache.Configuration(directory: place.root)
         configuration.minimumFreeDisk = 0
         configuration.keepsHistory = keepsHistory
         configuration.respondsToMemoryPressure = false
         configuration.transport = ScriptedTransport { _, _ in ScriptedResponse(failure: .connect) }
         let cold = try requests(0..<100)
-        let filled = try TieredCache(configuration)
+        let filled = try MediaCache(configuration)
         for (number, request) in cold.enumerated() {
             try await filled.store(body(number), for: request)
         }
@@ -106,7 +106,7 @@ struct SlowDiskTests {
 
         let gate = Gate()
         let disk = WatchedFileSystem(POSIXFileSystem(), isCold: true) { _, _ in gate.pass() }
-        let cache = try TieredCache(configuration, fileSystem: disk)
+        let cache = try MediaCache(configuration, fileSystem: disk)
         let hot = try CacheRequest("http://example.com/hot")
         try await cache.store(body(50), for: hot)
         #expect(try await cache.usage().entries == 101)
@@ -122,7 +122,7 @@ struct SlowDiskTests {
             // All threads that may block do.
             for await waiting in gate.arrivals where waiting == 8 { break }
             // More tasks than the pool has threads, each handing its thread on many times: they
-            // would never end if reads of the disk held the pool's threads.
+            // would never end if reads of the disk stored the pool's threads.
             try await withThrowingTaskGroup(of: Void.self) { heartbeats in
                 for _ in 0..<16 {
                     heartbeats.addTask {

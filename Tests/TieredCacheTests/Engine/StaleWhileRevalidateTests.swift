@@ -52,8 +52,8 @@ struct StaleWhileRevalidateTests {
                 if case .downloadFinished = event.kind { break }
             }
             // With the three seconds that it took it is stale at once, and validated once more.
-            let held = try await fixture.ask()
-            #expect(held.cacheStatus.isHit && held.body == "new")
+            let stored = try await fixture.ask()
+            #expect(stored.cacheStatus.isHit && stored.body == "new")
         }
     }
 

@@ -27,10 +27,10 @@ struct StoppedReaderTests {
             async let other = fixture.cache.data(for: CacheRequest(url + "page"))
             var count = 0
             for round in 1...3 {
-                // The buffer is full, and the flight has one piece more in its hands.
+                // The buffer is full, and the transfer has one piece more in its hands.
                 let full = PassThroughChannel.capacity + round * piece.count
                 await fixture.transport.waitForBytesPulled(full)
-                // The flight's patience with its reader.
+                // The transfer's patience with its reader.
                 await fixture.time.waitForSleeper(within: .seconds(1))
                 fixture.time.advance(by: .milliseconds(900))
                 count += try #require(try await reading.body.source.next()).count
@@ -54,13 +54,13 @@ struct StoppedReaderTests {
             let film = OriginResource.generated(length: 48 << 20, cacheControl: cacheControl)
             let gate = OriginGate()
             let isStored = cacheControl != "no-store"
-            // What passes waits before the buffer is full, so that the reader leaves it no room only
-            // after its first piece.
+            // What passes waits before the buffer is full, so that the reader leaves it no room
+            // only after its first piece.
             let start: Int64 = isStored ? 24 << 20 : 64 << 10
             fixture.origin.serve("/film", film, .first(1, .wait(for: gate, after: start)))
             fixture.origin.serve("/page", .generated(length: 1000, cacheControl: cacheControl))
             let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
-            let change = { (configuration: inout Configuration) in
+            let change = { (configuration: inout MediaCache.Configuration) in
                 configuration.maximumDownloads = 1
                 configuration.timeSource = time
             }
@@ -73,7 +73,7 @@ struct StoppedReaderTests {
                     gate.open()
                 } else {
                     gate.open()
-                    // The patience of the flight whose reader leaves it no room.
+                    // The patience of the transfer whose reader leaves it no room.
                     await time.waitForSleeper(within: .seconds(1))
                     time.advance(by: .seconds(3))
                 }
@@ -93,7 +93,7 @@ struct StoppedReaderTests {
             fixture.origin.serve("/film", film, .first(1, .wait(for: gate, after: 24 << 20)))
             fixture.origin.serve("/page", .generated(length: 1000))
             let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
-            let change = { (configuration: inout Configuration) in
+            let change = { (configuration: inout MediaCache.Configuration) in
                 configuration.maximumDownloads = 1
                 configuration.timeSource = time
             }
@@ -105,9 +105,9 @@ struct StoppedReaderTests {
                 time.advance(by: .seconds(3))
                 gate.open()
                 #expect(try await page.count == 1000)
-                let flights = cache.engine.transfers.queue.snapshot().flights
-                #expect(flights.map(\.state) == [.stalled])
-                let offset = try #require(flights.first).position
+                let transfers = cache.engine.transfers.queue.snapshot().transfers
+                #expect(transfers.map(\.state) == [.stalled])
+                let offset = try #require(transfers.first).position
                 let reader = try await cache.reader(for: request)
                 let bytes = try await reader.bytes(at: offset, count: 100_000)
                 #expect(firstDifference(bytes, film.bytes(offset..<offset + 100_000)) == nil)

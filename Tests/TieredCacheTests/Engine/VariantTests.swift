@@ -12,7 +12,7 @@ struct VariantTests {
         [.cacheControl: "max-age=60", .vary: names]
     }
 
-    @Test("Several variants are held side by side, and each request gets its own")
+    @Test("Several variants are stored side by side, and each request gets its own")
     func variantsStay() async throws {
         try await RelayFixture.run { fixture in
             for language in ["en", "de", "fr"] {
@@ -25,8 +25,8 @@ struct VariantTests {
                 )
             }
             for language in ["de", "en", "fr", "DE"] {
-                let held = try await fixture.ask(.get, [.acceptLanguage: language])
-                #expect(held.isHit && held.body == language.lowercased())
+                let stored = try await fixture.ask(.get, [.acceptLanguage: language])
+                #expect(stored.isHit && stored.body == language.lowercased())
             }
             #expect(try await fixture.ask(fixture.answer(200)).requests.count == 1)
         }
@@ -42,8 +42,8 @@ struct VariantTests {
                 _ = try await fixture.ask(.get, [.userAgent: "\(number)"], answer)
             }
             for number in 1...limit {
-                let held = try await fixture.ask(.get, [.userAgent: "\(number)"])
-                #expect(held.isHit && held.body == "\(number)")
+                let stored = try await fixture.ask(.get, [.userAgent: "\(number)"])
+                #expect(stored.isHit && stored.body == "\(number)")
             }
             let oldest = try await fixture.ask(.get, [.userAgent: "0"], fixture.answer(200))
             #expect(oldest.requests.count == 1)
@@ -65,8 +65,8 @@ struct VariantTests {
             let answer = fixture.answer(200, fields, body: "new")
             _ = try await fixture.ask(.get, [.acceptLanguage: "fr"], answer)
             for language in ["en", "de"] {
-                let held = try await fixture.ask(.get, [.acceptLanguage: language])
-                #expect(held.isHit && held.body == "new")
+                let stored = try await fixture.ask(.get, [.acceptLanguage: language])
+                #expect(stored.isHit && stored.body == "new")
             }
         }
     }
@@ -135,8 +135,8 @@ struct VariantTests {
             #expect(chosen.cacheStatus.forwardReason == .varyMiss)
             #expect(chosen.cacheStatus.forwardStatus == 304)
             for agent in ["a", "b"] {
-                let held = try await fixture.ask(.get, [.userAgent: agent])
-                #expect(held.isHit && held.body == agent)
+                let stored = try await fixture.ask(.get, [.userAgent: agent])
+                #expect(stored.isHit && stored.body == agent)
             }
             fields[.eTag] = "\"d\""
             let other = fixture.answer(200, fields, body: "d")

@@ -126,7 +126,7 @@ struct DownloadJobTests {
                 await batch.downloads[1].cancel(keepingBytes: false)
                 #expect(batch.status.failed == 2)
                 let kept = try #require(try await cache.entry(for: requests[0]))
-                #expect(kept.heldBytes == 1 << 20)
+                #expect(kept.storedBytes == 1 << 20)
                 #expect(try await cache.entry(for: requests[1]) == nil)
                 await #expect(throws: CacheError.self) { try await batch.downloads[0].wait() }
             }

@@ -32,21 +32,21 @@ struct JobCheckpointsTests {
         for await status in handle.progress where condition(status) { return }
     }
 
-    /// The held bytes of the only entry after a power cut that takes all that was not synced.
-    private func heldAfterPowerCut(_ disk: InMemoryFileSystem, _ key: CacheKey) throws -> Int64 {
+    /// The stored bytes of the only entry after a power cut that takes all that was not synced.
+    private func storedAfterPowerCut(_ disk: InMemoryFileSystem, _ key: CacheKey) throws -> Int64 {
         let after = disk.afterCrash(.unsyncedLost)
         var options = DiskStoreOptions(root: "/cache", limit: 256 << 20)
         options.minimumFree = 0
         let store = try DiskStore(options, fileSystem: after, timeSource: ManualTimeSource())
         guard let entry = try store.entry(for: key) else { return 0 }
         var buffer = [UInt8](repeating: 0, count: 1 << 20)
-        var held: Int64 = 0
-        while case let count = buffer.withUnsafeMutableBytes({ entry.read(at: held, into: $0) }),
+        var stored: Int64 = 0
+        while case let count = buffer.withUnsafeMutableBytes({ entry.read(at: stored, into: $0) }),
             count > 0
         {
-            held += Int64(count)
+            stored += Int64(count)
         }
-        return held
+        return stored
     }
 
     @Test(
@@ -67,16 +67,16 @@ struct JobCheckpointsTests {
             var configuration = fixture.configuration()
             configuration.directory = "/cache"
             configuration.diskLimit = 256 << 20
-            let cache = try TieredCache(configuration, fileSystem: disk)
+            let cache = try MediaCache(configuration, fileSystem: disk)
             let handle = try await cache.download(request)
             await wait(for: handle) { $0.bytes == 18 << 20 }
-            let held = try heldAfterPowerCut(disk, request.key)
+            let stored = try storedAfterPowerCut(disk, request.key)
             if isPinned {
                 // Less than 8 MiB, and a piece that was on its way.
-                #expect(held >= 9 << 20 && held <= 18 << 20, "\(held)")
+                #expect(stored >= 9 << 20 && stored <= 18 << 20, "\(stored)")
             } else {
                 // Nobody asked for more.
-                #expect(held == 0)
+                #expect(stored == 0)
             }
             await cache.shutdown()
         }

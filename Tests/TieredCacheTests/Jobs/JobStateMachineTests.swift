@@ -5,11 +5,11 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct JobStateMachineTests {
     private static let failure = CacheError(.httpStatus, "gone", status: 410)
-    private static let trouble = CacheError(.originFailed, "closed")
+    private static let storageError = CacheError(.originFailed, "closed")
 
     private static let states: [DownloadState] = [
         .queued, .waitingForNetwork, .paused, .cancelled, .finished,
-        .failed(DownloadProblem(failure)), .failed(DownloadProblem(trouble)),
+        .failed(DownloadProblem(failure)), .failed(DownloadProblem(storageError)),
     ]
 
     @Test("From submission to acknowledgement")
@@ -26,7 +26,7 @@ struct JobStateMachineTests {
         #expect(job.didEnd(run: 1, nil) == [.save])
         #expect(job.state == .finished)
         #expect(job.didPause() == [] && job.didCancel(keepsBytes: true) == [])
-        // Asked for once more: what is held answers, and what was evicted meanwhile is fetched.
+        // Asked for once more: what is stored answers, and what was evicted meanwhile is fetched.
         #expect(job.didAsk() == [.save, .start(run: 2)])
         #expect(job.didEnd(run: 2, nil) == [.save])
         #expect(job.didAcknowledge() == [.save])
@@ -68,7 +68,7 @@ struct JobStateMachineTests {
         }
         #expect(state(after: Self.failure) == .failed(DownloadProblem(Self.failure)))
         #expect(!state(after: Self.failure).isMeantToContinue)
-        #expect(state(after: Self.trouble).isMeantToContinue)
+        #expect(state(after: Self.storageError).isMeantToContinue)
         let busy = CacheError(.httpStatus, "busy", status: 503)
         #expect(state(after: busy).isMeantToContinue)
         #expect(!state(after: CacheError(.integrityFailed, "x")).isMeantToContinue)
@@ -104,7 +104,10 @@ struct JobStateMachineTests {
                 case 4: actions = job.didCancel(keepsBytes: Bool.random(using: &random))
                 case 5:
                     let wasCurrent = job.hasDriver && job.run == run
-                    actions = job.didEnd(run: run, Bool.random(using: &random) ? nil : Self.trouble)
+                    actions = job.didEnd(
+                        run: run,
+                        Bool.random(using: &random) ? nil : Self.storageError
+                    )
                     if wasCurrent { running.remove(run) }
                 case 6: actions = job.didAcknowledge()
                 default: actions = job.didRemove()

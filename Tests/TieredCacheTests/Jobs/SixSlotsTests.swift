@@ -13,11 +13,11 @@ struct SixSlotsTests {
             // No answer ends before six are open. How many the origin sees open later depends on
             // when it notices an end, so that the limit itself is for the queue's own tests.
             let gate = OriginGate()
-            let held = OriginBehaviour.wait(for: gate, after: 1000)
+            let stored = OriginBehaviour.wait(for: gate, after: 1000)
             var requests: [CacheRequest] = []
             for index in 0..<30 {
                 let film = OriginResource.generated(length: 200_000, seed: UInt64(index))
-                fixture.origin.serve("/\(index)", film, OriginScript(held))
+                fixture.origin.serve("/\(index)", film, OriginScript(stored))
                 requests.append(try fixture.request("/\(index)"))
             }
             let all = requests

@@ -32,8 +32,8 @@ struct RedactionTests {
     @Test
     func `An event's description shows no query`() throws {
         let key = CacheKey(try TargetURI("https://example.com/a?secret"))
-        let event = CacheEvent(key: key, .missed(.absent))
+        let event = MediaCache.Event(key: key, .missed(.absent))
         #expect(event.description == "https://example.com/a?...: missed(absent)")
-        #expect(CacheEvent(key: nil, .removed).description == "removed")
+        #expect(MediaCache.Event(key: nil, .removed).description == "removed")
     }
 }

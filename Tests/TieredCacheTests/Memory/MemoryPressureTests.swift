@@ -65,7 +65,7 @@ struct MemoryPressureTests {
     func `The engine tells of each step down and of none up`() async throws {
         let source = ScriptedPressureSource()
         let hub = EventHub()
-        var configuration = Configuration(directory: nil)
+        var configuration = MediaCache.Configuration(directory: nil)
         configuration.memoryLimit = 1 << 20
         let memory = try ResponseMemory(configuration, events: hub, pressure: source)
         var events = hub.events().makeAsyncIterator()

@@ -7,10 +7,10 @@ struct EventHubTests {
     private let hub = EventHub()
 
     private func post(_ range: Range<Int64>) {
-        for number in range { hub.post(CacheEvent(key: nil, .memoryPressure(limit: number))) }
+        for number in range { hub.post(MediaCache.Event(key: nil, .memoryPressure(limit: number))) }
     }
 
-    private static func limits(_ events: AsyncStream<CacheEvent>) async -> [Int64] {
+    private static func limits(_ events: AsyncStream<MediaCache.Event>) async -> [Int64] {
         await events.reduce(into: []) { limits, event in
             if case .memoryPressure(let limit) = event.kind { limits.append(limit) }
         }
@@ -18,9 +18,9 @@ struct EventHubTests {
 
     @Test
     func `Nobody listens, so no event is made`() {
-        func make() -> CacheEvent {
+        func make() -> MediaCache.Event {
             Issue.record("made an event for nobody")
-            return CacheEvent(key: nil, .removed)
+            return MediaCache.Event(key: nil, .removed)
         }
         #expect(!hub.hasListeners)
         hub.post(make())

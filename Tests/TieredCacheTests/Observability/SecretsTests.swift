@@ -50,7 +50,7 @@ struct SecretsTests {
     /// Runs every case on a disk, and returns what was said.
     private func said(_ disk: InMemoryFileSystem) async throws -> [String] {
         let lines = Lines()
-        var configuration = Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(directory: "/cache")
         configuration.minimumFreeDisk = 0
         configuration.respondsToMemoryPressure = false
         configuration.retries = 1
@@ -60,7 +60,7 @@ struct SecretsTests {
                 lines.append("\(event.level) \(event.message) \(event.metadata ?? [:]) \(metadata)")
             }
         }
-        let cache = try TieredCache(configuration, fileSystem: disk)
+        let cache = try MediaCache(configuration, fileSystem: disk)
         let events = cache.events()
         for path in Self.paths {
             let url = "https://user:SECRET-PASSWORD@example.com/\(path)?signature=SECRET-QUERY"
@@ -105,7 +105,7 @@ struct SecretsTests {
     @Test("credentials of requests are in no file; a cookie of the origin's only where it must be")
     func files() async throws {
         let disk = InMemoryFileSystem()
-        var configuration = Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(directory: "/cache")
         configuration.minimumFreeDisk = 0
         configuration.transport = ScriptedTransport { request, _ in
             let fields: HTTPFields = [
@@ -114,7 +114,7 @@ struct SecretsTests {
             ]
             return ScriptedResponse(status: 200, fields: fields, steps: [.bytes([1, 2, 3, 4, 5])])
         }
-        let cache = try TieredCache(configuration, fileSystem: disk)
+        let cache = try MediaCache(configuration, fileSystem: disk)
         var request = try CacheRequest("https://user:SECRET-PASSWORD@example.com/a")
         request.fields.append(contentsOf: Self.fields)
         #expect(try await cache.data(for: request).count == 5)

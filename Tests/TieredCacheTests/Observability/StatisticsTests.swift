@@ -6,7 +6,7 @@ import Testing
 struct StatisticsTests {
     @Test
     func `Ratios are of hits among lookups and of cached among delivered bytes`() throws {
-        var statistics = Statistics()
+        var statistics = MediaCache.Statistics()
         #expect(statistics.hitRatio == nil)
         #expect(statistics.byteHitRatio == nil)
         statistics.memoryHits = 2
@@ -29,7 +29,7 @@ struct StatisticsCountersTests {
         counter: StatisticsCounters.Counter
     ) throws {
         let counters = StatisticsCounters()
-        #expect(counters.statistics == Statistics())
+        #expect(counters.statistics == MediaCache.Statistics())
         counters.add(7, to: counter)
         counters.add(to: counter)
         #expect(counters.value(of: counter) == 8)

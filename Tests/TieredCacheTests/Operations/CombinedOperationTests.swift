@@ -154,9 +154,9 @@ struct CombinedOperationTests {
             return "done"
         }
         operation.start()
-        let flight = try await work.context()
+        let transfer = try await work.context()
         operation.priority = .playing
-        while flight.priority != .playing { await Task.yield() }
+        while transfer.priority != .playing { await Task.yield() }
         work.finish()
         #expect(try await operation.value() == "done")
     }

@@ -40,7 +40,7 @@ struct ConsumerPaceTests {
         #expect(!pace.isSlow)
     }
 
-    @Test("The time in which the flight had no slot does not count")
+    @Test("The time in which the transfer had no slot does not count")
     func slot() {
         var pace = ConsumerPace(now: instant(0))
         pace.didWait(from: instant(0), to: instant(1500))

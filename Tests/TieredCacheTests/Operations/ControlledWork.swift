@@ -2,10 +2,10 @@ import Testing
 
 @testable import TieredCache
 
-/// Flight work that does nothing until the test says so.
+/// Transfer work that does nothing until the test says so.
 final class ControlledWork: Sendable {
     /// Completed when the work has begun.
-    let started = Latch<FlightContext>()
+    let started = Latch<TransferContext>()
     /// Complete it to let the work return; a cancelled work returns by itself.
     let release = Latch<Void>()
     /// Completed when the work has returned, with what it returned.
@@ -13,7 +13,7 @@ final class ControlledWork: Sendable {
 
     var hasStarted: Bool { started.outcome != nil }
 
-    func run(_ context: FlightContext) async -> Result<Void, CacheError> {
+    func run(_ context: TransferContext) async -> Result<Void, CacheError> {
         precondition(started.complete(with: .success(context)), "the work ran twice")
         let result = await release.wait() ?? .failure(CacheError(.cancelled, "seen by the work"))
         returned.complete(with: result)
@@ -24,13 +24,13 @@ final class ControlledWork: Sendable {
         release.complete(with: .success(()))
     }
 
-    func context() async throws -> FlightContext {
+    func context() async throws -> TransferContext {
         try await #require(started.wait()).get()
     }
 }
 
 extension RequestQueue {
-    /// Subscribes to flight work under the test's control.
+    /// Subscribes to transfer work under the test's control.
     func join(
         _ name: String,
         _ work: ControlledWork,
@@ -40,7 +40,7 @@ extension RequestQueue {
         priority: RequestPriority = .normal
     ) -> Subscription {
         join(
-            FlightGroup(key: CacheKey(explicit: name)),
+            TransferGroup(key: CacheKey(explicit: name)),
             wanting: offset,
             coverage: coverage,
             host: host,

@@ -22,7 +22,7 @@ private struct Interleaving {
     private var model: RequestQueueModel
     private var subscribers: [SubscriberID] = []
     private var completed: Set<SubscriberID> = []
-    private var started: Set<FlightID> = []
+    private var started: Set<TransferID> = []
     private var history: [String] = []
     private(set) var failure: String?
 
@@ -31,7 +31,7 @@ private struct Interleaving {
         let limits = RequestQueueStateMachine.Limits(
             maximumDownloads: .random(in: 1...6, using: &random),
             maximumPerHost: .random(in: 1...4, using: &random),
-            maximumLent: .random(in: 0...3, using: &random),
+            maximumYielded: .random(in: 0...3, using: &random),
             maximumOvertakes: .random(in: 1...8, using: &random)
         )
         machine = RequestQueueStateMachine(limits: limits)
@@ -44,7 +44,7 @@ private struct Interleaving {
         case ..<450: leave()
         case ..<550: setPriority()
         case ..<700:
-            onFlight("advance") {
+            onTransfer("advance") {
                 $0.didAdvance($1, to: $2)
             } _: {
                 $0.advance($1, to: $2)
@@ -68,7 +68,7 @@ private struct Interleaving {
                 $0.finish($1)
             }
         case ..<970:
-            onFlight("shrink") {
+            onTransfer("shrink") {
                 $0.shrinkCoverage(of: $1, to: $2)
             } _: {
                 $0.shrink($1, to: $2)
@@ -87,10 +87,10 @@ private struct Interleaving {
         compare("shutDown", machine.shutDown(), model.shutDown())
         compare("shutDown again", machine.shutDown(), [])
         join()
-        for id in model.flights.map(\.id).shuffled(using: &random) {
+        for id in model.transfers.map(\.id).shuffled(using: &random) {
             compare("finish \(id)", machine.didFinish(id), model.finish(id))
         }
-        if machine.slotsInUse != 0 || !machine.flights.isEmpty || !machine.groups.isEmpty
+        if machine.slotsInUse != 0 || !machine.transfers.isEmpty || !machine.groups.isEmpty
             || machine.waiting.count != 0 || !machine.subscribers.isEmpty
         {
             fail("something is left after the shutdown: \(machine)")
@@ -100,7 +100,7 @@ private struct Interleaving {
 
     private mutating func join() {
         let number = Int.random(in: 0..<8, using: &random)
-        let group = FlightGroup(key: CacheKey(explicit: "\(number)"), selector: "")
+        let group = TransferGroup(key: CacheKey(explicit: "\(number)"), selector: "")
         let host = "host\(number % 3)"
         let offset = Int64.random(in: 0..<100, using: &random)
         let isOpenEnded = Bool.random(using: &random)
@@ -117,7 +117,7 @@ private struct Interleaving {
             maximumDistance: distance
         )
         if !model.isShutDown && join.isNew != (expected == nil) { fail("joined wrongly: \(join)") }
-        if let expected, join.flight != expected { fail("joined \(join), not \(expected)") }
+        if let expected, join.transfer != expected { fail("joined \(join), not \(expected)") }
         subscribers.append(join.subscriber)
         let actions = model.join(
             join,
@@ -145,29 +145,29 @@ private struct Interleaving {
     }
 
     private mutating func cancel() {
-        guard let id = model.flights.randomElement(using: &random)?.id else { return }
+        guard let id = model.transfers.randomElement(using: &random)?.id else { return }
         compare("cancel \(id)", machine.cancel(id), model.cancel(id))
     }
 
-    private mutating func onFlight(
+    private mutating func onTransfer(
         _ name: String,
-        _ act: (inout RequestQueueStateMachine, FlightID, Int64) -> Void,
-        _ actOnModel: (inout RequestQueueModel, FlightID, Int64) -> Void
+        _ act: (inout RequestQueueStateMachine, TransferID, Int64) -> Void,
+        _ actOnModel: (inout RequestQueueModel, TransferID, Int64) -> Void
     ) {
-        guard let flight = model.flights.randomElement(using: &random) else { return }
-        let offset = flight.position + .random(in: 0...20, using: &random)
-        act(&machine, flight.id, offset)
-        actOnModel(&model, flight.id, offset)
-        history.append("\(name) \(flight.id) \(offset)")
+        guard let transfer = model.transfers.randomElement(using: &random) else { return }
+        let offset = transfer.position + .random(in: 0...20, using: &random)
+        act(&machine, transfer.id, offset)
+        actOnModel(&model, transfer.id, offset)
+        history.append("\(name) \(transfer.id) \(offset)")
     }
 
     private mutating func onStarted(
         _ name: String,
-        _ act: (inout RequestQueueStateMachine, FlightID) -> [Action],
-        _ actOnModel: (inout RequestQueueModel, FlightID) -> [Action]
+        _ act: (inout RequestQueueStateMachine, TransferID) -> [Action],
+        _ actOnModel: (inout RequestQueueModel, TransferID) -> [Action]
     ) {
-        let flights = model.flights.filter { $0.state != .queued }
-        guard let id = flights.randomElement(using: &random)?.id else { return }
+        let transfers = model.transfers.filter { $0.state != .queued }
+        guard let id = transfers.randomElement(using: &random)?.id else { return }
         compare("\(name) \(id)", act(&machine, id), actOnModel(&model, id))
     }
 
@@ -187,12 +187,12 @@ private struct Interleaving {
         switch action {
         case .complete(let subscriber, _):
             if !completed.insert(subscriber).inserted { fail("completed twice") }
-        case .start(let flight):
-            if !started.insert(flight).inserted { fail("started twice") }
-        case .cancel(let flight), .grant(let flight), .pause(let flight):
-            if !started.contains(flight) { fail("acts on a flight that never started") }
-        case .drop(let flight):
-            if started.contains(flight) { fail("dropped a flight that had started") }
+        case .start(let transfer):
+            if !started.insert(transfer).inserted { fail("started twice") }
+        case .cancel(let transfer), .grant(let transfer), .pause(let transfer):
+            if !started.contains(transfer) { fail("acts on a flight that never started") }
+        case .drop(let transfer):
+            if started.contains(transfer) { fail("dropped a flight that had started") }
         case .drained:
             break
         }
@@ -202,16 +202,20 @@ private struct Interleaving {
         let limits = machine.limits
         if machine.slotsInUse != model.slotsInUse { fail("slots in use: \(machine.slotsInUse)") }
         if machine.slotsInUse > limits.maximumDownloads { fail("too many downloads") }
-        if machine.slotsLent != model.slotsLent { fail("slots lent: \(machine.slotsLent)") }
-        if machine.slotsLent > limits.maximumLent { fail("too many wait for a first byte") }
+        if machine.slotsYielded != model.slotsYielded {
+            fail("slots lent: \(machine.slotsYielded)")
+        }
+        if machine.slotsYielded > limits.maximumYielded { fail("too many wait for a first byte") }
         if machine.placesInUseByHost.values.contains(where: { $0 > limits.maximumPerHost }) {
             fail("too many downloads for a host")
         }
-        if machine.placesInUseByHost.values.reduce(0, +) != machine.slotsInUse + machine.slotsLent {
+        if machine.placesInUseByHost.values.reduce(0, +) != machine.slotsInUse
+            + machine.slotsYielded
+        {
             fail("the hosts' places do not add up")
         }
-        for (id, flight) in machine.flights where flight.subscribers.isEmpty {
-            if case .cancelled = flight.state { continue }
+        for (id, transfer) in machine.transfers where transfer.subscribers.isEmpty {
+            if case .cancelled = transfer.state { continue }
             fail("\(id) goes on for nobody")
         }
     }

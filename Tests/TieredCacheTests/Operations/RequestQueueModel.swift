@@ -9,7 +9,7 @@ struct RequestQueueModel {
     enum State: Equatable {
         case queued
         case running
-        case lent
+        case yielded
         case stalled
         case resuming
         case cancelledWithSlot
@@ -17,9 +17,9 @@ struct RequestQueueModel {
         case cancelledWithoutSlot
     }
 
-    struct Flight {
-        let id: FlightID
-        let group: FlightGroup
+    struct Transfer {
+        let id: TransferID
+        let group: TransferGroup
         let host: String
         var position: Int64
         var end: Int64
@@ -31,15 +31,15 @@ struct RequestQueueModel {
 
         var priority: RequestPriority { subscribers.values.max() ?? .background }
         var hasSlot: Bool { state == .running || state == .cancelledWithSlot }
-        var hasPlace: Bool { hasSlot || isLent }
-        var isLent: Bool { state == .lent || state == .cancelledWithPlace }
+        var hasPlace: Bool { hasSlot || isLeased }
+        var isLeased: Bool { state == .yielded || state == .cancelledWithPlace }
         var isLive: Bool {
             ![.cancelledWithSlot, .cancelledWithPlace, .cancelledWithoutSlot].contains(state)
         }
     }
 
     let limits: RequestQueueStateMachine.Limits
-    private(set) var flights: [Flight] = []
+    private(set) var transfers: [Transfer] = []
     private(set) var isSuspended = false
     private(set) var isShutDown = false
     private var arrivals = 0
@@ -51,16 +51,17 @@ struct RequestQueueModel {
         self.limits = limits
     }
 
-    func flight(_ id: FlightID) -> Flight? { flights.first { $0.id == id } }
+    func transfer(_ id: TransferID) -> Transfer? { transfers.first { $0.id == id } }
 
-    var slotsInUse: Int { flights.count { $0.hasSlot } }
-    var slotsLent: Int { flights.count { $0.isLent } }
+    var slotsInUse: Int { transfers.count { $0.hasSlot } }
+    var slotsYielded: Int { transfers.count { $0.isLeased } }
 
     // MARK: - Inputs: each returns the actions that must follow
 
-    /// The flight that must be joined, if any.
-    func joinable(_ group: FlightGroup, _ offset: Int64, _ maximumDistance: Int64?) -> FlightID? {
-        flights
+    /// The transfer that must be joined, if any.
+    func joinable(_ group: TransferGroup, _ offset: Int64, _ maximumDistance: Int64?) -> TransferID?
+    {
+        transfers
             .filter { $0.isLive && $0.group == group }
             .filter { $0.position <= offset && offset < $0.end }
             .filter { offset - $0.position <= maximumDistance ?? .max }
@@ -70,20 +71,20 @@ struct RequestQueueModel {
 
     mutating func join(
         _ join: RequestQueueStateMachine.Join,
-        group: FlightGroup,
+        group: TransferGroup,
         coverage: Range<Int64>,
         host: String,
         priority: RequestPriority
     ) -> [Action] {
         guard !isShutDown else { return [.complete(join.subscriber, .shutDown)] }
-        guard let id = join.flight else { return [] }
+        guard let id = join.transfer else { return [] }
         guard join.isNew else {
             update(id) { $0.subscribers[join.subscriber] = priority }
             return makeRoom(id)
         }
         arrivals += 1
-        flights.append(
-            Flight(
+        transfers.append(
+            Transfer(
                 id: id,
                 group: group,
                 host: host,
@@ -98,38 +99,38 @@ struct RequestQueueModel {
     }
 
     mutating func leave(_ subscriber: SubscriberID) -> [Action] {
-        guard let flight = flights.first(where: { $0.subscribers[subscriber] != nil }) else {
+        guard let transfer = transfers.first(where: { $0.subscribers[subscriber] != nil }) else {
             return []
         }
-        update(flight.id) { $0.subscribers[subscriber] = nil }
-        guard flight.subscribers.count == 1 else { return [.complete(subscriber, .cancelled)] }
-        return [.complete(subscriber, .cancelled), abandon(flight.id)]
+        update(transfer.id) { $0.subscribers[subscriber] = nil }
+        guard transfer.subscribers.count == 1 else { return [.complete(subscriber, .cancelled)] }
+        return [.complete(subscriber, .cancelled), abandon(transfer.id)]
     }
 
     mutating func setPriority(
         _ priority: RequestPriority,
         of subscriber: SubscriberID
     ) -> [Action] {
-        guard let flight = flights.first(where: { $0.subscribers[subscriber] != nil }) else {
+        guard let transfer = transfers.first(where: { $0.subscribers[subscriber] != nil }) else {
             return []
         }
-        update(flight.id) { $0.subscribers[subscriber] = priority }
-        return makeRoom(flight.id)
+        update(transfer.id) { $0.subscribers[subscriber] = priority }
+        return makeRoom(transfer.id)
     }
 
     mutating func cancel(
-        _ id: FlightID,
+        _ id: TransferID,
         _ completion: RequestQueueStateMachine.Completion = .cancelled
     ) -> [Action] {
-        guard let flight = flight(id), flight.isLive else { return [] }
+        guard let transfer = transfer(id), transfer.isLive else { return [] }
         update(id) { $0.subscribers = [:] }
-        return flight.subscribers.keys.sorted().map { .complete($0, completion) } + [abandon(id)]
+        return transfer.subscribers.keys.sorted().map { .complete($0, completion) } + [abandon(id)]
     }
 
     mutating func cancelAll(
         _ completion: RequestQueueStateMachine.Completion = .cancelled
     ) -> [Action] {
-        flights.map(\.id).sorted().flatMap { cancel($0, completion) }
+        transfers.map(\.id).sorted().flatMap { cancel($0, completion) }
     }
 
     mutating func shutDown() -> [Action] {
@@ -138,39 +139,39 @@ struct RequestQueueModel {
         return cancelAll(.shutDown) + drained()
     }
 
-    mutating func advance(_ id: FlightID, to position: Int64) {
-        update(id) { flight in
-            if position > flight.position { flight.hasBytes = true }
-            flight.position = max(flight.position, position)
+    mutating func advance(_ id: TransferID, to position: Int64) {
+        update(id) { transfer in
+            if position > transfer.position { transfer.hasBytes = true }
+            transfer.position = max(transfer.position, position)
         }
     }
 
-    mutating func shrink(_ id: FlightID, to end: Int64) {
+    mutating func shrink(_ id: TransferID, to end: Int64) {
         update(id) { $0.end = min($0.end, end) }
     }
 
-    mutating func stall(_ id: FlightID) -> [Action] {
-        guard flight(id)?.state == .running else { return [] }
+    mutating func stall(_ id: TransferID) -> [Action] {
+        guard transfer(id)?.state == .running else { return [] }
         update(id) { $0.state = .stalled }
         return fill()
     }
 
-    mutating func unstall(_ id: FlightID) -> [Action] {
-        if flight(id)?.state == .running { return [.grant(id)] }
-        guard flight(id)?.state == .stalled || flight(id)?.state == .lent else { return [] }
+    mutating func unstall(_ id: TransferID) -> [Action] {
+        if transfer(id)?.state == .running { return [.grant(id)] }
+        guard transfer(id)?.state == .stalled || transfer(id)?.state == .yielded else { return [] }
         arrivals += 1
         let arrival = arrivals
-        update(id) { flight in
-            flight.state = .resuming
-            flight.waitingSince = arrival
+        update(id) { transfer in
+            transfer.state = .resuming
+            transfer.waitingSince = arrival
         }
         return fill() + makeRoom(id)
     }
 
-    mutating func finish(_ id: FlightID) -> [Action] {
-        guard let flight = flight(id) else { return [] }
-        flights.removeAll { $0.id == id }
-        let completions = flight.subscribers.keys.sorted().map { Action.complete($0, .finished) }
+    mutating func finish(_ id: TransferID) -> [Action] {
+        guard let transfer = transfer(id) else { return [] }
+        transfers.removeAll { $0.id == id }
+        let completions = transfer.subscribers.keys.sorted().map { Action.complete($0, .finished) }
         return completions + fill() + drained()
     }
 
@@ -183,26 +184,27 @@ struct RequestQueueModel {
 
     // MARK: - Rules
 
-    private mutating func update(_ id: FlightID, _ body: (inout Flight) -> Void) {
-        guard let index = flights.firstIndex(where: { $0.id == id }) else { return }
-        body(&flights[index])
+    private mutating func update(_ id: TransferID, _ body: (inout Transfer) -> Void) {
+        guard let index = transfers.firstIndex(where: { $0.id == id }) else { return }
+        body(&transfers[index])
     }
 
-    private mutating func abandon(_ id: FlightID) -> Action {
-        if flight(id)?.state == .queued {
-            flights.removeAll { $0.id == id }
+    private mutating func abandon(_ id: TransferID) -> Action {
+        if transfer(id)?.state == .queued {
+            transfers.removeAll { $0.id == id }
             return .drop(id)
         }
-        update(id) { flight in
-            flight.state =
-                flight.hasSlot
-                ? .cancelledWithSlot : flight.isLent ? .cancelledWithPlace : .cancelledWithoutSlot
+        update(id) { transfer in
+            transfer.state =
+                transfer.hasSlot
+                ? .cancelledWithSlot
+                : transfer.isLeased ? .cancelledWithPlace : .cancelledWithoutSlot
         }
         return .cancel(id)
     }
 
     private mutating func drained() -> [Action] {
-        guard isShutDown, flights.isEmpty, !hasDrained else { return [] }
+        guard isShutDown, transfers.isEmpty, !hasDrained else { return [] }
         hasDrained = true
         return [.drained]
     }
@@ -216,44 +218,44 @@ struct RequestQueueModel {
         return actions
     }
 
-    private mutating func makeRoom(_ id: FlightID) -> [Action] {
-        guard let flight = flight(id), flight.priority == .playing,
-            flight.state == .resuming || flight.state == .queued && !isSuspended
+    private mutating func makeRoom(_ id: TransferID) -> [Action] {
+        guard let transfer = transfer(id), transfer.priority == .playing,
+            transfer.state == .resuming || transfer.state == .queued && !isSuspended
         else { return [] }
-        let ofHost = flights.filter { $0.hasPlace && $0.host == flight.host }
+        let ofHost = transfers.filter { $0.hasPlace && $0.host == transfer.host }
         let isHostFull = ofHost.count >= limits.maximumPerHost
-        let losers = flights.filter { other in
+        let losers = transfers.filter { other in
             other.state == .running && !other.wasPreempted && other.priority <= .prefetch
-                && (other.host == flight.host || !isHostFull)
+                && (other.host == transfer.host || !isHostFull)
         }
         let isIdle = losers.contains { $0.priority == .background }
         let lowest = losers.filter { ($0.priority == .background) == isIdle }
         guard let loser = lowest.map(\.id).max() else {
-            return isHostFull ? [] : lend(to: flight)
+            return isHostFull ? [] : lease(to: transfer)
         }
-        update(loser) { flight in
-            flight.state = .stalled
-            flight.wasPreempted = true
+        update(loser) { transfer in
+            transfer.state = .stalled
+            transfer.wasPreempted = true
         }
         return [.pause(loser)] + fill()
     }
 
-    private mutating func lend(to flight: Flight) -> [Action] {
-        let unanswered = flights.filter {
-            $0.state == .running && !$0.hasBytes && $0.host != flight.host
+    private mutating func lease(to transfer: Transfer) -> [Action] {
+        let unanswered = transfers.filter {
+            $0.state == .running && !$0.hasBytes && $0.host != transfer.host
         }
-        guard slotsInUse == limits.maximumDownloads, slotsLent < limits.maximumLent,
-            let lender = unanswered.map(\.id).min()
+        guard slotsInUse == limits.maximumDownloads, slotsYielded < limits.maximumYielded,
+            let yielder = unanswered.map(\.id).min()
         else { return [] }
-        update(lender) { $0.state = .lent }
-        return [.pause(lender)] + fill()
+        update(yielder) { $0.state = .yielded }
+        return [.pause(yielder)] + fill()
     }
 
-    private mutating func next() -> Flight? {
-        let eligible = flights.filter { flight in
-            let inUse = flights.count { $0.hasPlace && $0.host == flight.host }
+    private mutating func next() -> Transfer? {
+        let eligible = transfers.filter { transfer in
+            let inUse = transfers.count { $0.hasPlace && $0.host == transfer.host }
             return inUse < limits.maximumPerHost
-                && (flight.state == .resuming || (flight.state == .queued && !isSuspended))
+                && (transfer.state == .resuming || (transfer.state == .queued && !isSuspended))
         }
         let oldest = eligible.min { $0.waitingSince < $1.waitingSince }
         let first = eligible.max { left, right in

@@ -23,7 +23,7 @@ struct RequestQueuePreemptingTests {
         let player = queue.join("c", works[2], priority: .playing)
         _ = try await works[2].context()
         #expect(queue.snapshot().count(.running) == 2)
-        #expect(queue.snapshot().flights[1].state == .stalled)
+        #expect(queue.snapshot().transfers[1].state == .stalled)
         async let resuming: Void = paused.unstall()
         works[2].finish()
         try await player.value()
@@ -56,7 +56,7 @@ struct RequestQueuePreemptingTests {
         #expect(!works[2].hasStarted)
         let player = queue.join("2", ControlledWork(), priority: .playing)
         _ = try await works[2].context()
-        #expect(player.flight == prefetches[2].flight)
+        #expect(player.transfer == prefetches[2].transfer)
         for work in works { work.finish() }
         for subscription in prefetches + [player] { try await subscription.value() }
     }
@@ -87,7 +87,7 @@ struct RequestQueuePreemptingTests {
             -> RequestQueueStateMachine.Join
         {
             machine.join(
-                FlightGroup(key: CacheKey(explicit: name)),
+                TransferGroup(key: CacheKey(explicit: name)),
                 wanting: 0,
                 coverage: 0..<100,
                 host: host,
@@ -98,13 +98,13 @@ struct RequestQueuePreemptingTests {
         let other = join("c", "two", .playing)
         #expect(other.actions.isEmpty)
         let player = join("d", "one", .playing)
-        let (loser, winner) = (try #require(first.flight), try #require(player.flight))
+        let (loser, winner) = (try #require(first.transfer), try #require(player.transfer))
         #expect(player.actions == [.pause(loser), .start(winner)])
         #expect(machine.didUnstall(loser).isEmpty)
         #expect(machine.didFinish(winner).last == .grant(loser))
         #expect(join("e", "one", .playing).actions.isEmpty)
-        let end = machine.didFinish(try #require(second.flight))
-        #expect(end.last == .start(try #require(other.flight)))
+        let end = machine.didFinish(try #require(second.transfer))
+        #expect(end.last == .start(try #require(other.transfer)))
     }
 
     /// A machine and what joins it: names are keys, each host has its own.
@@ -115,57 +115,57 @@ struct RequestQueuePreemptingTests {
             _ name: String,
             _ host: String,
             _ priority: RequestPriority = .playing
-        ) throws -> (flight: FlightID, actions: [RequestQueueStateMachine.Action]) {
+        ) throws -> (transfer: TransferID, actions: [RequestQueueStateMachine.Action]) {
             let join = machine.join(
-                FlightGroup(key: CacheKey(explicit: name)),
+                TransferGroup(key: CacheKey(explicit: name)),
                 wanting: 0,
                 coverage: 0..<100,
                 host: host,
                 priority: priority
             )
-            return (try #require(join.flight), join.actions)
+            return (try #require(join.transfer), join.actions)
         }
     }
 
     @Test
     func `What plays gets the slot of another host's request that has no first byte`() throws {
         var bench = Bench(
-            machine: .init(limits: .init(maximumDownloads: 2, maximumPerHost: 2, maximumLent: 1))
+            machine: .init(limits: .init(maximumDownloads: 2, maximumPerHost: 2, maximumYielded: 1))
         )
-        let answered = try bench.join("a", "one").flight
+        let answered = try bench.join("a", "one").transfer
         bench.machine.didAdvance(answered, to: 1)
-        let silent = try bench.join("b", "one").flight
+        let silent = try bench.join("b", "one").transfer
         let urgent = try bench.join("c", "two", .high)
         #expect(urgent.actions.isEmpty)
         let player = try bench.join("d", "two")
-        #expect(player.actions == [.pause(silent), .start(player.flight)])
-        // It still counts as one of its host's, and no more are lent than the limit says.
+        #expect(player.actions == [.pause(silent), .start(player.transfer)])
+        // It still counts as one of its host's, and no more are leased than the limit says.
         let same = try bench.join("e", "one")
         let other = try bench.join("f", "three")
         #expect(same.actions.isEmpty && other.actions.isEmpty)
-        bench.machine.didAdvance(player.flight, to: 1)
+        bench.machine.didAdvance(player.transfer, to: 1)
         // The first byte has come: it waits for a slot, before those that have not started.
         #expect(bench.machine.didUnstall(silent).isEmpty)
         #expect(bench.machine.didFinish(answered).last == .grant(silent))
     }
 
     @Test(arguments: [true, false])
-    func `A request whose slot was lent ends without giving back what it has not`(
+    func `A request whose slot was yielded ends without giving back what it has not`(
         isCancelled: Bool
     ) throws {
         var bench = Bench(machine: .init(limits: .init(maximumDownloads: 1, maximumPerHost: 1)))
-        let silent = try bench.join("a", "one").flight
+        let silent = try bench.join("a", "one").transfer
         let player = try bench.join("b", "two")
-        #expect(player.actions == [.pause(silent), .start(player.flight)])
+        #expect(player.actions == [.pause(silent), .start(player.transfer)])
         let waiting = try bench.join("c", "one", .high)
         if isCancelled {
             #expect(bench.machine.cancel(silent).last == .cancel(silent))
         }
         _ = bench.machine.didFinish(silent)
         #expect(bench.machine.slotsInUse == 1)
-        #expect(bench.machine.didFinish(player.flight).last == .start(waiting.flight))
-        _ = bench.machine.didFinish(waiting.flight)
-        #expect(bench.machine.slotsInUse == 0 && bench.machine.slotsLent == 0)
+        #expect(bench.machine.didFinish(player.transfer).last == .start(waiting.transfer))
+        _ = bench.machine.didFinish(waiting.transfer)
+        #expect(bench.machine.slotsInUse == 0 && bench.machine.slotsYielded == 0)
         #expect(bench.machine.placesInUseByHost.isEmpty)
     }
 }

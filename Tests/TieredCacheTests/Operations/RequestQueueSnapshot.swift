@@ -2,16 +2,16 @@
 
 /// What a request queue is doing at one instant.
 struct RequestQueueSnapshot: Sendable {
-    /// One flight.
-    struct Flight: Sendable {
-        /// What the flight is doing.
+    /// One transfer.
+    struct Transfer: Sendable {
+        /// What the transfer is doing.
         enum State: String, Sendable {
             /// Waits for its first slot.
             case queued
             /// Has a slot.
             case running
             /// Waits for its first byte; its slot was given to what plays.
-            case lent
+            case yielded
             /// Has given its slot back because nobody reads.
             case stalled
             /// Was stalled and waits for a slot.
@@ -20,7 +20,7 @@ struct RequestQueueSnapshot: Sendable {
             case cancelled
         }
 
-        let id: FlightID
+        let id: TransferID
         let key: CacheKey
         let host: String
         let state: State
@@ -31,49 +31,49 @@ struct RequestQueueSnapshot: Sendable {
         let position: Int64
     }
 
-    /// All flights, in order of arrival.
-    let flights: [Flight]
-    /// Slots in use: running flights, and cancelled ones that have not ended.
+    /// All transfers, in order of arrival.
+    let transfers: [Transfer]
+    /// Slots in use: running transfers, and cancelled ones that have not ended.
     let slotsInUse: Int
     let isSuspended: Bool
 
-    /// The number of flights in `state`.
-    func count(_ state: Flight.State) -> Int {
-        flights.count { $0.state == state }
+    /// The number of transfers in `state`.
+    func count(_ state: Transfer.State) -> Int {
+        transfers.count { $0.state == state }
     }
 }
 
 extension RequestQueueStateMachine {
     /// The present state, for people.
     ///
-    /// - Complexity: O(n log n) in the number of flights.
+    /// - Complexity: O(n log n) in the number of transfers.
     func snapshot() -> RequestQueueSnapshot {
-        let flights = flights.sorted { $0.key < $1.key }.map { id, flight in
-            RequestQueueSnapshot.Flight(
+        let transfers = transfers.sorted { $0.key < $1.key }.map { id, transfer in
+            RequestQueueSnapshot.Transfer(
                 id: id,
-                key: flight.group.key,
-                host: flight.host,
-                state: flight.state.shown,
-                priority: flight.priorities.highest,
-                subscribers: flight.subscribers.count,
-                coverage: flight.coverage,
-                position: flight.position
+                key: transfer.group.key,
+                host: transfer.host,
+                state: transfer.state.shown,
+                priority: transfer.priorities.highest,
+                subscribers: transfer.subscribers.count,
+                coverage: transfer.coverage,
+                position: transfer.position
             )
         }
         return RequestQueueSnapshot(
-            flights: flights,
+            transfers: transfers,
             slotsInUse: slotsInUse,
             isSuspended: isSuspended
         )
     }
 }
 
-extension RequestQueueStateMachine.Flight.State {
-    fileprivate var shown: RequestQueueSnapshot.Flight.State {
+extension RequestQueueStateMachine.Transfer.State {
+    fileprivate var shown: RequestQueueSnapshot.Transfer.State {
         switch self {
         case .queued: .queued
         case .running: .running
-        case .lent: .lent
+        case .yielded: .yielded
         case .stalled: .stalled
         case .resuming: .resuming
         case .cancelled: .cancelled

@@ -31,15 +31,15 @@ struct RequestQueueStressTests {
         }
     }
 
-    /// With those that nobody waits for, one may run on for a moment after its slot was taken, or until
-    /// its first byte after it was lent.
+    /// With those that nobody waits for, one may run on for a moment after its slot was taken, or
+    /// until its first byte after it was leased.
     @Test(arguments: [RequestPriority.background, .normal])
     func `Everybody is completed once and the limit holds`(lowest: RequestPriority) async {
         let queue = RequestQueue(
             limits: .init(
                 maximumDownloads: 3,
                 maximumPerHost: 2,
-                maximumLent: lowest < .normal ? 64 : 0
+                maximumYielded: lowest < .normal ? 64 : 0
             ),
             executor: IOExecutor(threads: 4)
         )
@@ -57,7 +57,7 @@ struct RequestQueueStressTests {
         #expect((1...3).contains(gauge.mostSlots))
         #expect(lowest < .normal || (1...3).contains(gauge.most))
         #expect(gauge.total < ends.count, "nothing was shared")
-        #expect(queue.snapshot().flights.isEmpty)
+        #expect(queue.snapshot().transfers.isEmpty)
         #expect(queue.snapshot().slotsInUse == 0)
     }
 
@@ -75,7 +75,7 @@ struct RequestQueueStressTests {
             let number = Int.random(in: 0..<6, using: &random)
             let yields = Int.random(in: 0..<6, using: &random)
             let subscription = queue.join(
-                FlightGroup(key: CacheKey(explicit: "\(number)")),
+                TransferGroup(key: CacheKey(explicit: "\(number)")),
                 wanting: 0,
                 coverage: 0..<10,
                 host: "host\(number % 2)",
@@ -98,7 +98,7 @@ struct RequestQueueStressTests {
 
     /// Pretends to download, with a stall in the middle; every fifth fails.
     private static func work(
-        _ context: FlightContext,
+        _ context: TransferContext,
         gauge: Gauge,
         yields: Int
     ) async -> Result<Void, CacheError> {

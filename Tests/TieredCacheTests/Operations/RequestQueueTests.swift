@@ -11,17 +11,17 @@ struct RequestQueueTests {
     }
 
     @Test
-    func `Those that want the same bytes share one flight and its result`() async throws {
+    func `Those that want the same bytes share one transfer and its result`() async throws {
         let work = ControlledWork()
         let first = queue.join("a", work)
         let second = queue.join("a", ControlledWork())
         #expect(first.isFirst && !second.isFirst)
-        #expect(first.flight == second.flight)
+        #expect(first.transfer == second.transfer)
         work.finish()
         try await first.value()
         try await second.value()
         try await second.value()
-        #expect(queue.snapshot().flights.isEmpty)
+        #expect(queue.snapshot().transfers.isEmpty)
     }
 
     @Test
@@ -35,14 +35,14 @@ struct RequestQueueTests {
     }
 
     @Test
-    func `A joiner beyond the coverage or behind the position gets a new flight`() async throws {
+    func `A joiner beyond the coverage or behind the position gets a new transfer`() async throws {
         let work = ControlledWork()
         let first = queue.join("a", work, coverage: 0..<100)
         try await work.context().didAdvance(to: 50)
         let inside = queue.join("a", ControlledWork(), at: 50)
         let behind = queue.join("a", ControlledWork(), at: 49, coverage: 49..<100)
         let beyond = queue.join("a", ControlledWork(), at: 100, coverage: 100..<200)
-        #expect(inside.flight == first.flight)
+        #expect(inside.transfer == first.transfer)
         #expect(behind.isFirst && beyond.isFirst)
         behind.cancel()
         try await work.context().shrinkCoverage(to: 60)
@@ -51,7 +51,7 @@ struct RequestQueueTests {
     }
 
     @Test
-    func `The next position is that of the nearest flight of the key that still brings bytes`()
+    func `The next position is that of the nearest transfer of the key that still brings bytes`()
         async throws
     {
         let works = (0..<5).map { _ in ControlledWork() }
@@ -79,7 +79,7 @@ struct RequestQueueTests {
         let key = CacheKey(explicit: "a")
         let subscriptions = ["alice", "bob"].map { user in
             queue.join(
-                FlightGroup(key: key, selector: user),
+                TransferGroup(key: key, selector: user),
                 wanting: 0,
                 coverage: 0..<100,
                 host: "h"
@@ -142,7 +142,7 @@ struct RequestQueueTests {
     }
 
     @Test
-    func `A flight is as urgent as its most urgent subscriber, who may leave`() async throws {
+    func `A transfer is as urgent as its most urgent subscriber, who may leave`() async throws {
         let work = ControlledWork()
         let first = queue.join("a", work, priority: .prefetch)
         let context = try await work.context()
@@ -216,7 +216,7 @@ struct RequestQueueTests {
         func joinWithOwner() -> Subscription {
             let owner = Owner(queue.join("b", ControlledWork()))
             return queue.join(
-                FlightGroup(key: CacheKey(explicit: "c")),
+                TransferGroup(key: CacheKey(explicit: "c")),
                 wanting: 0,
                 coverage: 0..<1,
                 host: "h"
@@ -231,7 +231,7 @@ struct RequestQueueTests {
     }
 
     @Test
-    func `A stalled flight gives its slot away and gets one back by priority`() async throws {
+    func `A stalled transfer gives its slot away and gets one back by priority`() async throws {
         let queue = makeQueue(1)
         let works = (0..<3).map { _ in ControlledWork() }
         let first = queue.join("a", works[0], priority: .high)
@@ -255,7 +255,7 @@ struct RequestQueueTests {
     }
 
     @Test
-    func `A stalled flight that is cancelled does not wait for a slot`() async throws {
+    func `A stalled transfer that is cancelled does not wait for a slot`() async throws {
         let queue = makeQueue(1)
         let (work, other) = (ControlledWork(), ControlledWork())
         let first = queue.join("a", work)
@@ -290,10 +290,10 @@ struct RequestQueueTests {
     }
 
     @Test
-    func `One flight or all can be cancelled, and the queue goes on`() async throws {
+    func `One transfer or all can be cancelled, and the queue goes on`() async throws {
         let works = (0..<3).map { _ in ControlledWork() }
         let subscriptions = works.enumerated().map { queue.join("\($0)", $1) }
-        queue.cancel(try #require(subscriptions[0].flight))
+        queue.cancel(try #require(subscriptions[0].transfer))
         #expect(await code { try await subscriptions[0].value() } == .cancelled)
         queue.cancelAll()
         for subscription in subscriptions {
@@ -314,7 +314,7 @@ struct RequestQueueTests {
         #expect(work.returned.outcome != nil)
         #expect(await code { try await subscription.value() } == .shutDown)
         let late = queue.join("a", ControlledWork())
-        #expect(late.flight == nil)
+        #expect(late.transfer == nil)
         #expect(await code { try await late.value() } == .shutDown)
         await queue.shutdown()
     }

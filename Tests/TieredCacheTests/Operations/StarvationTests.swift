@@ -21,14 +21,14 @@ private struct Simulation {
     private var random: SplitMix
     private var machine: RequestQueueStateMachine
     private let hosts: Int
-    private var running: [FlightID] = []
-    private var stalled: [FlightID] = []
+    private var running: [TransferID] = []
+    private var stalled: [TransferID] = []
     /// Those that wait for a first byte, which comes by and by.
-    private var lent: [FlightID] = []
+    private var yielded: [TransferID] = []
     private var urgent = 0
     private var arrivals: UInt64 = 0
     /// Those that were there from the start and have not run.
-    private(set) var waiting: Set<FlightID> = []
+    private(set) var waiting: Set<TransferID> = []
 
     init(seed: UInt64) {
         random = SplitMix(seed: seed)
@@ -54,55 +54,55 @@ private struct Simulation {
     private mutating func step() {
         // Each that ends is replaced by one more urgent, so that a backlog of them stays.
         if let index = running.indices.randomElement(using: &random) {
-            let flight = running.remove(at: index)
+            let transfer = running.remove(at: index)
             if Int.random(in: 0..<8, using: &random) == 0 {
-                stalled.append(flight)
-                perform(machine.didStall(flight))
+                stalled.append(transfer)
+                perform(machine.didStall(transfer))
             } else {
-                perform(machine.didFinish(flight))
+                perform(machine.didFinish(transfer))
             }
         }
         let hasFirstByte = running.isEmpty || Int.random(in: 0..<2, using: &random) == 0
-        if !lent.isEmpty, hasFirstByte { perform(machine.didUnstall(lent.removeFirst())) }
+        if !yielded.isEmpty, hasFirstByte { perform(machine.didUnstall(yielded.removeFirst())) }
         if stalled.count > 4 { perform(machine.didUnstall(stalled.removeFirst())) }
         while urgent < 12 { join([.playing, .high]) }
     }
 
     @discardableResult
-    private mutating func join(_ priorities: [RequestPriority]) -> FlightID {
+    private mutating func join(_ priorities: [RequestPriority]) -> TransferID {
         arrivals += 1
         let priority = priorities.randomElement(using: &random) ?? .high
         let join = machine.join(
-            FlightGroup(key: CacheKey(explicit: "\(arrivals)"), selector: ""),
+            TransferGroup(key: CacheKey(explicit: "\(arrivals)"), selector: ""),
             wanting: 0,
             coverage: 0..<100,
             host: "host\(Int.random(in: 0..<hosts, using: &random))",
             priority: priority
         )
-        guard let flight = join.flight else { preconditionFailure("not shut down") }
+        guard let transfer = join.transfer else { preconditionFailure("not shut down") }
         if priority >= .high {
             urgent += 1
-            urgentFlights.insert(flight)
+            urgentTransfers.insert(transfer)
         }
         perform(join.actions)
-        return flight
+        return transfer
     }
 
-    private var urgentFlights: Set<FlightID> = []
+    private var urgentTransfers: Set<TransferID> = []
 
     private mutating func perform(_ actions: [RequestQueueStateMachine.Action]) {
         for action in actions {
             switch action {
-            case .start(let flight), .grant(let flight):
-                running.append(flight)
-                waiting.remove(flight)
-                if urgentFlights.remove(flight) != nil { urgent -= 1 }
-            case .pause(let flight):
-                running.removeAll { $0 == flight }
-                if machine.flights[flight]?.state == .lent {
-                    lent.append(flight)
+            case .start(let transfer), .grant(let transfer):
+                running.append(transfer)
+                waiting.remove(transfer)
+                if urgentTransfers.remove(transfer) != nil { urgent -= 1 }
+            case .pause(let transfer):
+                running.removeAll { $0 == transfer }
+                if machine.transfers[transfer]?.state == .yielded {
+                    yielded.append(transfer)
                 } else {
-                    stalled.append(flight)
+                    stalled.append(transfer)
                 }
             case .cancel, .drop, .complete, .drained:
                 break

@@ -12,7 +12,7 @@ struct DownloadOperationTests {
     private static func transfers(_ cacheControl: String) throws -> Transfers {
         var parts = EngineParts()
         parts.fileSystem = InMemoryFileSystem()
-        var configuration = Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(directory: "/cache")
         configuration.minimumFreeDisk = 0
         configuration.networkMonitor = nil
         configuration.respondsToMemoryPressure = false
@@ -41,23 +41,23 @@ struct DownloadOperationTests {
     private static func download(
         _ request: CacheRequest,
         _ transfers: Transfers
-    ) async throws -> Fill.Answer? {
-        let fill = transfers.fill(for: request)
+    ) async throws -> SharedTransfers.Outcome? {
+        let shared = transfers.shared(for: request)
         let operation = DownloadOperation(
             storage: transfers.storage,
             origins: transfers.origins,
-            fill: fill,
-            group: fill.group,
+            shared: shared,
+            group: shared.group,
             request: request,
-            plan: transfers.origins.plan(request, range: FirstRange.ofFlight(for: nil)),
+            plan: transfers.origins.plan(request, range: FirstRange.ofTransfer(for: nil)),
             base: nil,
-            held: nil
+            stored: nil
         )
         let share = transfers.join(operation, at: 0)
         while share.outcome == nil {
-            let seen = fill.signal.version
+            let seen = shared.signal.version
             guard share.outcome == nil else { break }
-            await fill.signal.wait(after: seen)
+            await shared.signal.wait(after: seen)
         }
         try share.outcome?.get()
         return share.report?.answer

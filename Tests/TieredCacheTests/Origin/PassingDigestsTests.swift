@@ -26,7 +26,7 @@ struct PassingDigestsTests {
 
     private func collect(
         _ request: CacheRequest,
-        from cache: TieredCache
+        from cache: MediaCache
     ) async throws -> (Data, CacheError?) {
         let response = try await cache.response(for: request)
         var bytes = Data()

@@ -10,8 +10,8 @@ struct PrefetchRoomTests {
         try await CacheFixture.run { fixture in
             let film = OriginResource.generated(length: 8 << 20, cacheControl: "max-age=600")
             let gate = OriginGate()
-            let held = OriginBehaviour.faithful.with { $0.gate = gate }
-            for item in 0..<6 { fixture.origin.serve("/\(item)", film, OriginScript(held)) }
+            let stored = OriginBehaviour.faithful.with { $0.gate = gate }
+            for item in 0..<6 { fixture.origin.serve("/\(item)", film, OriginScript(stored)) }
             let requests = try (0..<6).map { try fixture.request("/\($0)") }
             try await fixture.withCache {
                 $0.diskLimit = 20 << 20

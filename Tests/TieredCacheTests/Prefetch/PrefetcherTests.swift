@@ -7,7 +7,7 @@ import TieredCacheTesting
 
 @Suite(.timeLimit(.minutes(10)))
 struct PrefetcherTests {
-    @Test("The heads of the next items are held when they are played")
+    @Test("The heads of the next items are stored when they are played")
     func heads() async throws {
         try await CacheFixture.run { fixture in
             let film = OriginResource.generated(length: 4 << 20, cacheControl: "max-age=600")
@@ -159,18 +159,19 @@ struct PrefetcherTests {
                 prefetcher.rank(requests)
                 await prefetcher.waitUntilIdle()
                 let asked = Set(fixture.origin.log.exchanges.map(\.path))
-                var held: [Int64] = []
+                var stored: [Int64] = []
                 for request in requests {
-                    held.append(try await cache.entry(for: request)?.heldBytes ?? 0)
+                    stored.append(try await cache.entry(for: request)?.storedBytes ?? 0)
                 }
-                // A cut may lose what the socket still has, so that an item brings 327,680 bytes or fewer.
+                // A cut may lose what the socket still has, so that an item brings 327,680 bytes or
+                // fewer.
                 let last = (0..<8).last { asked.contains("/\($0)") } ?? 0
                 #expect(asked == Set((0...last).map { "/\($0)" }) && asked.count >= 3)
                 // An item brings its share of the budget, rounded up to a block, at most.
                 let rounding = Int64(last + 1) * 65_536
                 let before = options.budget - options.leastBytes + rounding
-                #expect(held[..<last].reduce(0, +) <= before)
-                #expect(held.reduce(0, +) <= options.budget + rounding)
+                #expect(stored[..<last].reduce(0, +) <= before)
+                #expect(stored.reduce(0, +) <= options.budget + rounding)
             }
         }
     }

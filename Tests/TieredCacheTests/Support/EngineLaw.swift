@@ -9,9 +9,9 @@ import TieredCacheTesting
 /// What holds for an engine whatever its origin answers and its clients ask.
 ///
 /// Bytes, of a fuzzer or of a seeded generator, make an origin's answers and the requests that
-/// meet them: ranges, lengths and offsets near the limits of numbers, redirects, cuts, lies. The law:
-/// nothing traps; everything ends; what is delivered is of one representation, byte by byte; and as
-/// soon as the origin is honest, all of it is.
+/// meet them: ranges, lengths and offsets near the limits of numbers, redirects, cuts, lies. The
+/// law: nothing traps; everything ends; what is delivered is of one representation, byte by byte;
+/// and as soon as the origin is honest, all of it is.
 enum EngineLaw {
     /// Runs one case.
     ///
@@ -20,7 +20,7 @@ enum EngineLaw {
     static func breach(_ input: [UInt8]) async -> String? {
         var script = EngineScript(input)
         let origin = HostileOrigin(&script)
-        var configuration = Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(directory: "/cache")
         configuration.transport = ScriptedTransport(time: InstantTime()) { request, _ in
             origin.answer(request)
         }
@@ -31,7 +31,7 @@ enum EngineLaw {
         configuration.retries = 3
         configuration.diskLimit = 4 << 20
         do {
-            let cache = try TieredCache(configuration, fileSystem: InMemoryFileSystem())
+            let cache = try MediaCache(configuration, fileSystem: InMemoryFileSystem())
             let found = await breach(of: cache, origin, &script)
             await cache.shutdown()
             return found
@@ -41,7 +41,7 @@ enum EngineLaw {
     }
 
     private static func breach(
-        of cache: TieredCache,
+        of cache: MediaCache,
         _ origin: HostileOrigin,
         _ script: inout EngineScript
     ) async -> String? {
@@ -129,7 +129,7 @@ struct EngineOrder: Sendable, CustomStringConvertible {
     var description: String { "\(way) \(spec.map(\.fieldValue) ?? "all") at \(offset)" }
 
     /// - Returns: what was delivered, and from which offset on.
-    func run(_ cache: TieredCache) async throws -> (bytes: Data, start: Int64) {
+    func run(_ cache: MediaCache) async throws -> (bytes: Data, start: Int64) {
         var request = try CacheRequest(HostileOrigin.url)
         request.range = spec
         switch way {
@@ -159,7 +159,7 @@ struct EngineOrder: Sendable, CustomStringConvertible {
     }
 
     /// As the reverse proxy asks; a part says itself where it lies.
-    private func relay(_ cache: TieredCache) async throws -> (bytes: Data, start: Int64) {
+    private func relay(_ cache: MediaCache) async throws -> (bytes: Data, start: Int64) {
         var fields = HTTPFields()
         fields[.range] = spec.map { RangeRequest($0).fieldValue }
         let target = try TargetURI(HostileOrigin.relayedURL)

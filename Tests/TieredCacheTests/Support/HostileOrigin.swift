@@ -5,11 +5,11 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// An origin that redirects, cuts, changes and lies by script, but sends for each offset that it names
-/// the byte that one of its representations has there.
+/// An origin that redirects, cuts, changes and lies by script, but sends for each offset that it
+/// names the byte that one of its representations has there.
 ///
-/// So whatever it claims, delivered bytes can be told to be right. Two paths have representations of
-/// their own with the same entity tags: only where they were found tells them apart.
+/// So whatever it claims, delivered bytes can be told to be right. Two paths have representations
+/// of their own with the same entity tags: only where they were found tells them apart.
 final class HostileOrigin: Sendable {
     static let url = "http://origin.example/latest"
     /// What another client is relayed to, which has to follow redirects itself.

@@ -1,7 +1,8 @@
 import Foundation
 import Glibc
 
-/// nginx on loopback that answers every URL below `/small/`, `/large/` and `/stale/`, each with one file.
+/// nginx on loopback that answers every URL below `/small/`, `/large/` and `/stale/`, each with one
+/// file.
 final class MissOrigin {
     let directory: String
     private let port: Int

@@ -46,7 +46,7 @@ enum MissRows {
         Kind(name: "miss 4 KiB, stored", path: "small", target: 2, count: 1200, isStored: true),
         Kind(name: "miss 1 MiB, stored", path: "large", target: 1.3, count: 60, isStored: true),
         Kind(
-            name: "304 of 4 KiB, held on disk",
+            name: "304 of 4 KiB, stored on disk",
             path: "stale",
             target: 1.4,
             count: 1200,
@@ -82,12 +82,12 @@ enum MissRows {
         into report: inout Report
     ) throws {
         let directory = origin.directory + "/cache-\(report.outcomes.count)"
-        var configuration = Configuration(
+        var configuration = MediaCache.Configuration(
             directory: kind.isStored ? FilePath(directory) : nil
         )
         configuration.diskLimit = 16 << 30
         configuration.respondsToMemoryPressure = false
-        let cache = try TieredCache(configuration)
+        let cache = try MediaCache(configuration)
         let base = "\(origin.base)/\(kind.path)/"
         let ours = Meter(isRepeating: kind.isRevalidated) { number in
             let body = try await cache.data(for: CacheRequest("\(base)\(number)"))

@@ -9,7 +9,7 @@ enum ProxyFigures {
     static func report(where isWanted: (String) -> Bool) throws -> Bool {
         let measurements: [(name: String, run: (BenchServers) throws -> Figure)] = [
             ("first byte of a cold URL, beyond a direct request", firstByte),
-            ("100 segments of 500 KiB in a row, nothing held, to direct requests", segments),
+            ("100 segments of 500 KiB in a row, nothing stored, to direct requests", segments),
             ("memory growth while 1 GiB passes", passing),
             ("resident while 16 clients evict all the time", evicting),
             ("each of 1,000 idle players connected", idle),
@@ -25,9 +25,9 @@ enum ProxyFigures {
         for measurement in wanted {
             let figure = try measurement.run(servers)
             isWithin = isWithin && figure.value <= figure.limit
-            let verdict = figure.value <= figure.limit ? "yes" : "NO"
+            let decision = figure.value <= figure.limit ? "yes" : "NO"
             let (value, limit) = (text(figure.value, figure.unit), text(figure.limit, figure.unit))
-            print("| \(measurement.name) | \(value) | \(limit) | \(verdict) |")
+            print("| \(measurement.name) | \(value) | \(limit) | \(decision) |")
         }
         return isWithin
     }
@@ -92,7 +92,8 @@ enum ProxyFigures {
         return Figure(value: Array(ratios.dropFirst()).median, limit: 1.1, unit: "times")
     }
 
-    /// A reverse proxy with 8 MiB of memory tier and 64 MiB of disk, asked for 2,000 files of 64 KiB.
+    /// A reverse proxy with 8 MiB of memory tier and 64 MiB of disk, asked for 2,000 files of 64
+    /// KiB.
     private static func evicting(_ servers: BenchServers) throws -> Figure {
         let origin = "http://127.0.0.1:\(servers.originPort)"
         let limits = ["--memory-limit", "8MiB", "--disk-limit", "64MiB"]

@@ -7,8 +7,8 @@ import Synchronization
 /// Readers of a closed store's entries go on through open descriptors, as a guest does, so the next
 /// process that opens the directory owns it at once.
 ///
-/// A lock is lost when its file is not the directory's LOCK any more: it keeps no process out then, so
-/// nothing begins to write either. It is closed like any other.
+/// A lock is lost when its file is not the directory's LOCK any more: it keeps no process out then,
+/// so nothing begins to write either. It is closed like any other.
 final class DirectoryLock: Sendable {
     private struct State {
         var file: OpenFile?

@@ -113,8 +113,8 @@ struct DiskDirectory {
         return version
     }
 
-    /// An older version is replaced before any record is: records of both are read all the same, and
-    /// a program of that version must not take ours for damaged ones.
+    /// An older version is replaced before any record is: records of both are read all the same,
+    /// and a program of that version must not take ours for damaged ones.
     private func writeFormat(replacing: Bool) throws(FileSystemError) {
         guard let staging else { return }
         let file = try fileSystem.open("FORMAT", in: staging, .openOrCreate)
@@ -226,8 +226,8 @@ struct DiskDirectory {
 
     /// Whether the root holds it for us, under this name and of this kind.
     ///
-    /// `jobs` and `PROXY` belong to the downloads and to the proxy, STATS and EVENTS to the history; the
-    /// disk tier never touches them.
+    /// `jobs` and `PROXY` belong to the downloads and to the proxy, STATS and EVENTS to the
+    /// history; the disk tier never touches them.
     static func isOurs(_ item: DirectoryItem) -> Bool {
         switch item.kind {
         case .directory: directories.contains(item.name)
@@ -270,10 +270,11 @@ struct DiskDirectory {
         let (events, older) = (status(HistoryFile.events), status(HistoryFile.olderEvents))
         let isOneFile = older?.identity == events?.identity
         let files = [status(HistoryFile.statistics), events, isOneFile ? nil : older]
-        return files.compactMap { $0 }.reduce(0) { $0 + HistoryFile.bookedBytes($1) }
+        return files.compactMap { $0 }.reduce(0) { $0 + HistoryFile.chargedBytes($1) }
     }
 
-    /// A power cut can leave half of a renaming: one file with both names, which would be told twice.
+    /// A power cut can leave half of a renaming: one file with both names, which would be told
+    /// twice.
     private func sweepHistory() {
         guard let older = status(HistoryFile.olderEvents),
             older.identity == status(HistoryFile.events)?.identity

@@ -7,7 +7,7 @@ public struct DiskFinding: Hashable, Sendable {
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// Blocks that do not match their checksums.
         case damagedBlocks
-        /// Blocks that should be held in a body file that is not there.
+        /// Blocks that should be stored in a body file that is not there.
         case missingBody
         /// A file with the name of a record that is none.
         case damagedRecord

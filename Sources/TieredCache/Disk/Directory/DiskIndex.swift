@@ -1,8 +1,9 @@
 /// What is in memory about the files of the disk tier: a hint (invariant 6), about 75 bytes per
 /// entry.
 ///
-/// Four queues in order of use: entries prefetched and never used, heads of huge entries, all others,
-/// and pinned ones, which are never evicted. A slab with links by number: no object per entry.
+/// Four queues in order of use: entries prefetched and never used, heads of huge entries, all
+/// others, and pinned ones, which are never evicted. A slab with links by number: no object per
+/// entry.
 struct DiskIndex: Sendable {
     enum Queue: UInt8, Sendable, CaseIterable {
         case prefetched
@@ -33,7 +34,8 @@ struct DiskIndex: Sendable {
         var hasBody: Bool
         /// Whether nothing but the files is known, since the disk did not give the record.
         var isGuessed = false
-        /// Whether more than one body has the name, as a crash leaves it, and the bytes are of all of them.
+        /// Whether more than one body has the name, as a crash leaves it, and the bytes are of all
+        /// of them.
         var hasSeveralBodies = false
 
         init(
@@ -192,10 +194,11 @@ struct DiskIndex: Sendable {
         relink(name) { $0.use(at: time) }
     }
 
-    /// Enters what the record says of an entry of which only the files were known; it becomes the one used
-    /// last in its queue, since it was looked up.
+    /// Enters what the record says of an entry of which only the files were known; it becomes the
+    /// one used last in its queue, since it was looked up.
     ///
-    /// Not where files may be booked that are not the entry's: those would be taken for free when it goes.
+    /// Not where files may be charged that are not the entry's: those would be taken for free when
+    /// it goes.
     mutating func learn(_ known: Slot) {
         guard let guessed = self[known.name], guessed.isGuessed, !guessed.hasSeveralBodies,
             !guessed.hasBody || known.hasBody && known.generation == guessed.generation

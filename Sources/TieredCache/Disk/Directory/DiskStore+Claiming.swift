@@ -1,9 +1,9 @@
 import SystemPackage
 
-// How much everything here is allocated at most stands in LOCK: the claim. It is raised, and synced,
-// before more is written, so whoever owns the directory next can write before it has read all of it, and
-// the limit holds all the same: what is not known counts as what is claimed. Only a directory that takes
-// long to read has one.
+// How much everything here is allocated at most stands in LOCK: the claim. It is raised, and
+// synced, before more is written, so whoever owns the directory next can write before it has read
+// all of it, and the limit holds all the same: what is not known counts as what is claimed. Only a
+// directory that takes long to read has one.
 extension DiskStore {
     /// Makes sure that what is allocated and reserved stays below the claim.
     ///
@@ -37,7 +37,8 @@ extension DiskStore {
     func lowerClaim(_ lockFile: OpenFile) {
         guard access.canWrite else { return }
         claims.withLock {
-            // Nobody may exceed the lower one from here on, although the higher one still stands there.
+            // Nobody may exceed the lower one from here on, although the higher one still stands
+            // there.
             let claim = state.withLock { state in
                 let claim = state.excessiveClaim
                 if let claim { state.space.didClaim(claim) }
@@ -45,7 +46,8 @@ extension DiskStore {
             }
             guard let claim else { return }
             attempt { () throws(FileSystemError) in
-                // What was removed must not come back below a lower claim: that commits the journal.
+                // What was removed must not come back below a lower claim: that commits the
+                // journal.
                 try fileSystem.sync(entries, dataOnly: false)
                 try LockFile(claim: claim).write(to: lockFile, fileSystem)
             }

@@ -1,16 +1,16 @@
 import Synchronization
 import SystemPackage
 
-// The index is built directory by directory: by a task in the background, and by whoever writes to a
-// directory before its time has come. So a write waits for one of 256, not for all. Until all are there
-// the claim says how much they take at most, see `DiskStore+Claiming`.
+// The index is built directory by directory: by a task in the background, and by whoever writes to
+// a directory before its time has come. So a write waits for one of 256, not for all. Until all are
+// there the claim says how much they take at most, see `DiskStore+Claiming`.
 extension DiskStore {
     /// Reads the directory through, once; call it on an I/O thread after opening.
     ///
-    /// - Parameter isCancelled: asked before each of 256 directories; true ends the call, and what is
-    ///   missing in the index is read when it is needed.
-    /// - Throws: ``CacheError/Code/cancelled``, or ``CacheError/Code/localStorage`` if the directory
-    ///   cannot be read; tried again at the next call.
+    /// - Parameter isCancelled: asked before each of 256 directories; true ends the call, and what
+    ///   is missing in the index is read when it is needed.
+    /// - Throws: ``CacheError/Code/cancelled``, or ``CacheError/Code/localStorage`` if the
+    ///   directory cannot be read; tried again at the next call.
     public func loadIndex(
         isCancelled: @Sendable () -> Bool = { false }
     ) throws(CacheError) {
@@ -27,8 +27,8 @@ extension DiskStore {
         lowerClaim()
     }
 
-    /// Makes known what a write needs to know: its own directory; or all of them, where nothing says
-    /// how much the others take.
+    /// Makes known what a write needs to know: its own directory; or all of them, where nothing
+    /// says how much the others take.
     ///
     /// - Parameter name: what is written; `nil` for what is no entry.
     /// - Throws: as ``loadIndex(isCancelled:)`` does.
@@ -67,8 +67,8 @@ extension DiskStore {
             let count = try loadShard(shard, mayExist: isPresent, &snapshot)
             if isPresent, isFirst {
                 isFirst = false
-                // Names are spread evenly, so one directory tells how many there are in all; growing
-                // by and by would keep hits waiting.
+                // Names are spread evenly, so one directory tells how many there are in all;
+                // growing by and by would keep hits waiting.
                 state.withLock { $0.entries.index.reserve(count * present.count / 20 * 21) }
             }
         }
@@ -108,7 +108,8 @@ extension DiskStore {
         }
     }
 
-    /// Gives all entries their places in the order of use: a few at a time, as hits take the same lock.
+    /// Gives all entries their places in the order of use: a few at a time, as hits take the same
+    /// lock.
     private func placeByUse() {
         var entries: [DiskIndex.Unplaced] = []
         var start: Int32 = 0
@@ -128,7 +129,7 @@ extension DiskStore {
     private func didLoadIndex() {
         let file = state.withLock { state in
             state.space.didReadAll()
-            state.space.book(-state.entries.snapshot.size)
+            state.space.charge(-state.entries.snapshot.size)
             return state.entries.didLoadAll()
         }
         if let file { fileSystem.close(file) }
@@ -140,7 +141,8 @@ extension DiskStore {
         guard access.canWrite, lock.beginWrite() else { return }
         defer { endWriting() }
         let pinned = Set(scan.slots.lazy.filter { $0.queue == .pinned }.map(\.name))
-        // What cannot be removed costs space until the next start; the others are swept all the same.
+        // What cannot be removed costs space until the next start; the others are swept all the
+        // same.
         for name in scan.damaged {
             attempt { () throws(FileSystemError) in
                 try fileSystem.unlinkIfPresent(name.record, in: entries)
@@ -152,13 +154,13 @@ extension DiskStore {
             }
         }
         state.withLock { $0.counters.damagedRecords += scan.damaged.count }
-        for name in scan.damaged { didLose(DiskDeparture(cause: .corrupted, name: name)) }
+        for name in scan.damaged { didLose(DiskRemoval(cause: .corrupted, name: name)) }
     }
 
     /// Removes a body that no record speaks of.
     ///
-    /// Where what has its name is pinned, that is on the medium first: the body may be of the generation
-    /// before, which a power cut would bring back otherwise.
+    /// Where what has its name is pinned, that is on the medium first: the body may be of the
+    /// generation before, which a power cut would bring back otherwise.
     func sweep(_ body: EntryBody, isPinned: Bool) throws(FileSystemError) {
         if isPinned { try syncNames(of: body.name) }
         try fileSystem.unlinkIfPresent(body.path, in: entries)

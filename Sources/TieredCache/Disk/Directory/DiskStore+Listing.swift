@@ -9,10 +9,10 @@ public struct DiskEntrySummary: Sendable {
     public var metadata: [UInt8]
     /// The length of the whole body; `nil` while unknown.
     public var completeLength: Int64?
-    /// How many bytes of the body are held.
-    public var heldBytes: Int64
+    /// How many bytes of the body are stored.
+    public var storedBytes: Int64
     /// Which.
-    public var heldRanges: [Range<Int64>]
+    public var storedRanges: [Range<Int64>]
     /// Whether all of them are.
     public var isComplete: Bool
     /// Whether it is protected from eviction.
@@ -28,8 +28,8 @@ public struct DiskEntrySummary: Sendable {
 extension DiskStore {
     /// Every entry that is on disk, in no order.
     ///
-    /// - Parameter report: gets what is wrong with each entry that is left out, since the disk does not
-    ///   give its record.
+    /// - Parameter report: gets what is wrong with each entry that is left out, since the disk does
+    ///   not give its record.
     /// - Returns: those that can be read.
     /// - Throws: ``CacheError/Code/localStorage`` if the directory cannot be read.
     public func list(
@@ -66,8 +66,8 @@ extension DiskStore {
             key: found.record.key,
             metadata: found.record.metadata,
             completeLength: table.completeLength,
-            heldBytes: table.heldBytes,
-            heldRanges: table.heldRanges.ranges,
+            storedBytes: table.storedBytes,
+            storedRanges: table.storedRanges.ranges,
             isComplete: table.isComplete,
             isPinned: found.record.flags.contains(.pinned),
             isPrefetched: slot.queue == .prefetched,

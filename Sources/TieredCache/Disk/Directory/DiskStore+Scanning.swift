@@ -87,18 +87,19 @@ extension DiskStore {
             var slot = slot(of: found.record, name)
             slot.hasBody = slot.hasBody && files.bodies.contains(body)
             if slot.hasBody { claimed.insert(body) }
-            let (record, held) = written(found)
+            let (record, stored) = written(found)
             slot.recordBytes = try allocated(name.record, record)
-            slot.bodyBytes = slot.hasBody ? try allocated(body.path, held) : 0
+            slot.bodyBytes = slot.hasBody ? try allocated(body.path, stored) : 0
             result.slots.append(slot)
         }
         result.orphans.append(contentsOf: files.bodies.subtracting(claimed))
     }
 
-    /// The place of an entry whose record the disk does not give, for whatever reason: a cable, a lack of
-    /// memory or of descriptors.
+    /// The place of an entry whose record the disk does not give, for whatever reason: a cable, a
+    /// lack of memory or of descriptors.
     ///
-    /// It keeps its files. It may be pinned, so that it counts as pinned until a look-up reads its record.
+    /// It keeps its files. It may be pinned, so that it counts as pinned until a look-up reads its
+    /// record.
     private func withheld(
         _ name: EntryName,
         _ bodies: Set<EntryBody>
@@ -145,8 +146,8 @@ extension DiskStore {
     /// How much of an entry's files is no hole.
     private func written(_ found: RecordReader.Found) -> (record: Int64, body: Int64) {
         let table = found.table
-        let head = found.record.tableOffset + 8 * Int64(table.heldCount)
-        return (head + (found.isInline ? table.completeLength ?? 0 : 0), table.heldBytes)
+        let head = found.record.tableOffset + 8 * Int64(table.storedCount)
+        return (head + (found.isInline ? table.completeLength ?? 0 : 0), table.storedBytes)
     }
 
     private func allocated(
@@ -156,7 +157,7 @@ extension DiskStore {
         let status = try ifPresent { () throws(FileSystemError) in
             try fileSystem.status(of: path, in: entries)
         }
-        return status.map { booked($0, atLeast: written) } ?? 0
+        return status.map { charged($0, atLeast: written) } ?? 0
     }
 }
 

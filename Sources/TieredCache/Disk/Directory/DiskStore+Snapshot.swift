@@ -1,7 +1,7 @@
 import SystemPackage
 
-// Only an owner writes snapshots, and none is there while it changes anything: the first change could
-// make it a lie that nothing tells from the truth, such as a body that grew in place.
+// Only an owner writes snapshots, and none is there while it changes anything: the first change
+// could make it a lie that nothing tells from the truth, such as a body that grew in place.
 extension DiskStore {
     /// Opens the snapshot that the last owner left, once; it is read on after its name has gone.
     func openSnapshot() {
@@ -78,17 +78,18 @@ extension DiskStore {
             if state.entries.snapshot.file != nil {
                 state.entries.snapshot.size = status.allocatedBytes
             } else {
-                state.space.book(-status.allocatedBytes)
+                state.space.charge(-status.allocatedBytes)
             }
         }
         // Or a power cut could bring it back beside what was done since.
         attempt { () throws(FileSystemError) in try fileSystem.sync(root, dataOnly: false) }
     }
 
-    /// Writes the index down, the last that is written before the lock of the directory is given up.
+    /// Writes the index down, the last that is written before the lock of the directory is given
+    /// up.
     ///
-    /// Not for a small cache, which is read through sooner than a file is synced. Of directories that
-    /// are not in the index it says what the snapshot before said, if there was one.
+    /// Not for a small cache, which is read through sooner than a file is synced. Of directories
+    /// that are not in the index it says what the snapshot before said, if there was one.
     func writeSnapshot() {
         guard access.canWrite, let staging else { return }
         assert(lock.isClosed, "a snapshot is written while something else may be")

@@ -19,11 +19,11 @@ public struct DiskVerification: Hashable, Sendable {
 }
 
 extension DiskStore {
-    /// Reads everything that is held and compares it with its checksums.
+    /// Reads everything that is stored and compares it with its checksums.
     ///
     /// - Parameters:
-    ///   - repair: makes damaged blocks gaps, on disk too, and removes damaged records and bodies without
-    ///     one. What the disk fails to give stays.
+    ///   - repair: makes damaged blocks gaps, on disk too, and removes damaged records and bodies
+    ///     without one. What the disk fails to give stays.
     ///   - report: gets each finding as it is made, on the calling thread; also files that are not
     ///     the cache's, which are left alone and not counted.
     /// - Returns: what was found and done.
@@ -79,14 +79,14 @@ extension DiskStore {
         isRepaired = true
     }
 
-    /// Whether a body that had no record when the directory was listed is there, and still has none:
-    /// it may be one that is just being made, or that was replaced since.
+    /// Whether a body that had no record when the directory was listed is there, and still has
+    /// none: it may be one that is just being made, or that was replaced since.
     private func isStillOrphan(
         _ lock: borrowing NameLock,
         _ body: EntryBody
     ) throws(CacheError) -> Bool {
         let isKnown = state.withLock { state in
-            state.entries.booked(body.name, generation: body.generation) != nil
+            state.entries.charged(body.name, generation: body.generation) != nil
                 || state.open.residents[body.name]?.generation == body.generation
                 || state.open.successors.isWaiting(body.name, body.generation)
         }
@@ -115,17 +115,17 @@ extension DiskStore {
         }
     }
 
-    /// - Returns: how many blocks are held.
+    /// - Returns: how many blocks are stored.
     private func verify(
         _ found: RecordReader.Found,
         _ repair: Bool,
         _ tell: (DiskFinding) -> Void
     ) throws(CacheError) -> Int {
         var found = found
-        var held = 0
+        var stored = 0
         // An entry that is replaced or freshened meanwhile is looked at again, a few times.
         for _ in 0..<3 {
-            let (damaged, isMissing) = damagedBlocks(found, &held)
+            let (damaged, isMissing) = damagedBlocks(found, &stored)
             guard !damaged.isEmpty else { break }
             let now = try withLock(of: found.name) {
                 (lock) throws(CacheError) -> RecordReader.Found? in
@@ -148,11 +148,11 @@ extension DiskStore {
             }
             found = now
         }
-        return held
+        return stored
     }
 
-    /// The record of an entry that was there; nil if it was removed meanwhile, or if the disk does not give
-    /// it any more, which is told.
+    /// The record of an entry that was there; nil if it was removed meanwhile, or if the disk does
+    /// not give it any more, which is told.
     private func recordToVerify(
         _ name: EntryName,
         _ tell: (DiskFinding) -> Void
@@ -184,17 +184,17 @@ extension DiskStore {
 
     private func damagedBlocks(
         _ found: RecordReader.Found,
-        _ held: inout Int
+        _ stored: inout Int
     ) -> (blocks: [Int], isFileMissing: Bool) {
         let table = found.table
-        held = table.heldCount
+        stored = table.storedCount
         beginOpening(found.name)
         defer { endOpening(found.name) }
         let file = openToVerify(found.bodyPath)
         defer { if let file { fileSystem.close(file) } }
         var buffer = [UInt8](repeating: 0, count: Int(BlockTable.blockSize))
         var damaged: [Int] = []
-        for block in table.checksums.indices where table.isHeld(block) {
+        for block in table.checksums.indices where table.isStored(block) {
             let extent = table.extent(of: block)
             let length = Int(extent.upperBound - extent.lowerBound)
             let checksum = file.flatMap { file in
@@ -233,8 +233,8 @@ extension DiskStore {
         }
     }
 
-    /// Writes "not stored" over the checksums of damaged blocks, those apart that were stored anew or
-    /// given up since they were looked at.
+    /// Writes "not stored" over the checksums of damaged blocks, those apart that were stored anew
+    /// or given up since they were looked at.
     private func clear(
         _ lock: borrowing NameLock,
         _ blocks: [Int],
@@ -261,7 +261,8 @@ extension DiskStore {
 }
 
 extension RecordReader.Found {
-    /// Whether both were read from one record, or from one whose body and table have stayed in place.
+    /// Whether both were read from one record, or from one whose body and table have stayed in
+    /// place.
     fileprivate func isSame(as other: Self) -> Bool {
         record.generation == other.record.generation
             && record.tableOffset == other.record.tableOffset

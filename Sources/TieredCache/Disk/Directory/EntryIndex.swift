@@ -30,8 +30,8 @@ struct EntryIndex: Sendable {
         loaded[name.shardNumber] && index[name] == nil && !damaged.contains(name)
     }
 
-    /// Whether the record on disk is of this generation: a directory that is not in the index yet was
-    /// not written to.
+    /// Whether the record on disk is of this generation: a directory that is not in the index yet
+    /// was not written to.
     func isCurrent(_ name: EntryName, _ generation: UInt64) -> Bool {
         guard loaded[name.shardNumber] else { return true }
         return index[name]?.generation == generation
@@ -39,8 +39,9 @@ struct EntryIndex: Sendable {
 
     // MARK: Leaving
 
-    // What an eviction has chosen has its name and its files until its turn comes: it is not among the
-    // oldest any more, and lookups do not find it. One name is never in the index and a victim as well.
+    // What an eviction has chosen has its name and its files until its turn comes: it is not among
+    // the oldest any more, and lookups do not find it. One name is never in the index and a victim
+    // as well.
 
     /// Takes an entry out of the index, as one that is to leave.
     mutating func takeVictim(_ slot: DiskIndex.Slot) {
@@ -48,9 +49,10 @@ struct EntryIndex: Sendable {
         victims[slot.name] = slot
     }
 
-    /// What is known by now of what was chosen to leave; nil once something else has removed or replaced it.
+    /// What is known by now of what was chosen to leave; nil once something else has removed or
+    /// replaced it.
     ///
-    /// A lookup may have opened it, and a fill may have written to it since.
+    /// A lookup may have opened it, and a writer may have written to it since.
     func victim(_ name: EntryName) -> DiskIndex.Slot? { victims[name] }
 
     /// All that is about to leave.
@@ -67,7 +69,8 @@ struct EntryIndex: Sendable {
 
     // MARK: What has a name
 
-    /// What has the name, also while it is about to leave: for callers that hold the lock of the name.
+    /// What has the name, also while it is about to leave: for callers that hold the lock of the
+    /// name.
     func known(_ name: EntryName) -> DiskIndex.Slot? { index[name] ?? victims[name] }
 
     /// Forgets what has the name.
@@ -83,12 +86,12 @@ struct EntryIndex: Sendable {
         victims[name]?.queue = queue
     }
 
-    /// What the files of a generation are booked with; nil if they have no name any more.
-    func booked(_ name: EntryName, generation: UInt64) -> DiskIndex.Slot? {
+    /// What the files of a generation are charged with; nil if they have no name any more.
+    func charged(_ name: EntryName, generation: UInt64) -> DiskIndex.Slot? {
         known(name).flatMap { $0.generation == generation ? $0 : nil }
     }
 
-    /// Changes what the files of a generation are booked with.
+    /// Changes what the files of a generation are charged with.
     ///
     /// - Returns: by how many bytes they grew; nil if they have no name any more.
     @discardableResult

@@ -7,8 +7,8 @@ enum HistoryFile {
     static let olderEvents = "EVENTS.1"
     static let names = [statistics, events, olderEvents]
 
-    /// What one of the files counts as: the same at each look, so that what is booked stays true.
-    static func bookedBytes(_ status: FileStatus) -> Int64 {
+    /// What one of the files counts as: the same at each look, so that what is charged stays true.
+    static func chargedBytes(_ status: FileStatus) -> Int64 {
         status.denseBytes(atMost: (1 << 20) + 4096)
     }
 }

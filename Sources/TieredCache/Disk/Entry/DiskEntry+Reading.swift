@@ -1,27 +1,27 @@
 import Synchronization
 
 extension DiskEntry {
-    /// Reads from `offset` on, as far as bytes are held in a row.
+    /// Reads from `offset` on, as far as bytes are stored in a row.
     ///
-    /// A block's checksum is verified at its first read in this process. A block that does not match,
-    /// or that the disk cannot read, becomes a gap, and what precedes it is returned.
+    /// A block's checksum is verified at its first read in this process. A block that does not
+    /// match, or that the disk cannot read, becomes a gap, and what precedes it is returned.
     ///
     /// - Parameters:
     ///   - offset: the first byte wanted.
     ///   - buffer: where the bytes go; its size is the most that is read.
-    /// - Returns: the number of bytes; 0 if the first is not held or lies at or beyond the end.
+    /// - Returns: the number of bytes; 0 if the first is not stored or lies at or beyond the end.
     public func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         noteRead(at: offset)
         if let hot = hot(at: offset, buffer.count) {
             let count = readVerified(hot.file, at: hot.position, offset, hot.buffer(buffer))
             if isUnchanged(since: hot.version) { return count }
         }
-        return readHeld(at: offset, into: buffer)
+        return readStored(at: offset, into: buffer)
     }
 
     /// Reads like ``read(at:into:)`` if that needs no disk; may be called on any thread.
     ///
-    /// May return fewer bytes than are held, where the rest is not in the page cache.
+    /// May return fewer bytes than are stored, where the rest is not in the page cache.
     public func readWithoutBlocking(
         at offset: Int64,
         into buffer: UnsafeMutableRawBufferPointer
@@ -31,10 +31,10 @@ extension DiskEntry {
             let result = readCached(hot.file, at: hot.position, hot.buffer(buffer))
             if isUnchanged(since: hot.version) { return result }
         }
-        return readHeldWithoutBlocking(at: offset, into: buffer)
+        return readStoredWithoutBlocking(at: offset, into: buffer)
     }
 
-    // MARK: All held, all verified
+    // MARK: All stored, all verified
 
     private struct Hot {
         var file: OpenFile
@@ -77,13 +77,13 @@ extension DiskEntry {
         )
     }
 
-    /// Whether no block was given up, so that what was read by then is what was held.
+    /// Whether no block was given up, so that what was read by then is what was stored.
     @inline(__always)
     func isUnchanged(since version: UInt64) -> Bool {
         givenUp.load(ordering: .sequentiallyConsistent) == version
     }
 
-    /// Reads what the page cache holds; the blocking form meets what is wrong and books it.
+    /// Reads what the page cache holds; the blocking form meets what is wrong and charges it.
     func readCached(
         _ file: OpenFile,
         at position: Int64,
@@ -127,8 +127,9 @@ extension DiskEntry {
         }
     }
 
-    /// The disk failed, or the file was truncated from outside: what cannot be read becomes a gap, and so does
-    /// all that lies behind the end of the file, before something is written there again.
+    /// The disk failed, or the file was truncated from outside: what cannot be read becomes a gap,
+    /// and so does all that lies behind the end of the file, before something is written there
+    /// again.
     func didReadShort(_ file: OpenFile, at offset: Int64) {
         lose(BlockTable.block(at: offset))
         loseBehindEnd(of: file)
@@ -163,13 +164,13 @@ extension DiskEntry {
 
     /// Makes a block that turned out to be damaged a gap.
     func lose(_ block: Int) {
-        let wasHeld = state.withLock { state in
+        let wasStored = state.withLock { state in
             defer { state.table.lose(block) }
-            return state.table.isHeld(block)
+            return state.table.isStored(block)
         }
         refreshHotBody()
         // Given up, it is no damage.
-        if wasHeld { store?.didLose(block: block, of: self) }
+        if wasStored { store?.didLose(block: block, of: self) }
     }
 }
 
@@ -184,13 +185,13 @@ extension DiskEntryState {
     fileprivate mutating func loseBlocks(behind size: Int64) -> [Int] {
         let first = BlockTable.block(at: max(size - bodyOffset, 0))
         let lost = (first..<max(first, table.checksums.count)).filter { block in
-            table.isHeld(block) && bodyOffset + table.extent(of: block).upperBound > size
+            table.isStored(block) && bodyOffset + table.extent(of: block).upperBound > size
         }
         for block in lost { table.lose(block) }
         return lost
     }
 
-    /// What hits go by, if all of a body is held and verified.
+    /// What hits go by, if all of a body is stored and verified.
     fileprivate var hotBody: (packed: UInt64, length: Int64)? {
         guard let body, let length = table.completeLength, table.isComplete, table.isVerified else {
             return nil

@@ -4,7 +4,7 @@ extension DiskEntry {
     /// What a read that is not all verified does first.
     private enum Step {
         case none
-        /// Copied from the end of a running fill.
+        /// Copied from the end of a running writer.
         case copied(Int)
         /// Verified blocks in a row.
         case verified(OpenFile, position: Int64, count: Int, version: UInt64)
@@ -19,8 +19,9 @@ extension DiskEntry {
         var position: Int64
     }
 
-    /// Reads piece by piece: each a run of verified blocks, one unverified block, or a fill's end.
-    func readHeld(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    /// Reads piece by piece: each a run of verified blocks, one unverified block, or a writer's
+    /// end.
+    func readStored(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         var done = 0
         while done < buffer.count {
             let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
@@ -48,7 +49,7 @@ extension DiskEntry {
         }
     }
 
-    func readHeldWithoutBlocking(
+    func readStoredWithoutBlocking(
         at offset: Int64,
         into buffer: UnsafeMutableRawBufferPointer
     ) -> NonBlocking<Int> {
@@ -76,7 +77,7 @@ extension DiskEntry {
             let count = state.copyTail(at: offset, into: buffer)
             if count > 0 { return .copied(count) }
             let block = BlockTable.block(at: offset)
-            guard state.table.isHeld(block), let file = state.body else { return .none }
+            guard state.table.isStored(block), let file = state.body else { return .none }
             let extent = state.table.extent(of: block)
             guard state.isTrusted, state.table.isVerified(block) else {
                 let position = state.bodyOffset + extent.lowerBound
@@ -95,13 +96,13 @@ extension DiskEntry {
 
     /// Reads what this process has not read yet, as a read of everything would.
     ///
-    /// - Returns: whether all of the body is held.
+    /// - Returns: whether all of the body is stored.
     func verifyAll() -> Bool {
         guard isComplete else { return false }
         var buffer = [UInt8](repeating: 0, count: Int(BlockTable.blockSize))
         for block in 0..<state.withLock({ $0.table.checksums.count }) {
             guard let start = state.withLock({ $0.unverified(block) }) else { continue }
-            let count = buffer.withUnsafeMutableBytes { readHeld(at: start, into: $0) }
+            let count = buffer.withUnsafeMutableBytes { readStored(at: start, into: $0) }
             guard count > 0 else { return false }
         }
         return isComplete
@@ -162,7 +163,7 @@ extension DiskEntry {
     private func accept(_ block: Int, _ bytes: UnsafeRawBufferPointer) -> Bool {
         let checksum = blockChecksum(bytes)
         let (matches, isVerified) = state.withLock { state in
-            guard state.table.isHeld(block), state.table.checksums[block] == checksum else {
+            guard state.table.isStored(block), state.table.checksums[block] == checksum else {
                 return (false, false)
             }
             state.table.verify(block)
@@ -188,14 +189,14 @@ extension DiskEntryState {
     func verifiedCount(from offset: Int64, atMost maximum: Int) -> Int {
         var block = BlockTable.block(at: offset)
         var end = offset
-        while end - offset < Int64(maximum), table.isHeld(block), table.isVerified(block) {
+        while end - offset < Int64(maximum), table.isStored(block), table.isVerified(block) {
             end = table.extent(of: block).upperBound
             block += 1
         }
         return Int(min(end - offset, Int64(maximum)))
     }
 
-    /// Serves the end of a running fill: slow streams need not wait for a whole block.
+    /// Serves the end of a running writer: slow streams need not wait for a whole block.
     fileprivate func copyTail(
         at offset: Int64,
         into buffer: UnsafeMutableRawBufferPointer

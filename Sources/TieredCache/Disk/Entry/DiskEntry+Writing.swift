@@ -3,29 +3,29 @@ extension DiskEntry {
     ///
     /// - Parameter offset: a multiple of ``blockSize``, below the complete length if that is known;
     ///   or 0.
-    /// - Returns: the fill; end it, or let go of it.
+    /// - Returns: the writer; end it, or let go of it.
     /// - Throws: ``CacheError/Code/notOwner``, or ``CacheError/Code/invalidArgument`` for an offset
     ///   that is no block's.
-    public func beginFill(at offset: Int64) throws(CacheError) -> DiskFill {
-        try beginFill(at: offset, within: nil)
+    public func beginWriting(at offset: Int64) throws(CacheError) -> BodyWriter {
+        try beginWriting(at: offset, within: nil)
     }
 
     /// The same with room that was set aside for it.
-    func beginFill(
+    func beginWriting(
         at offset: Int64,
         within promise: RoomPromise?
-    ) throws(CacheError) -> DiskFill {
+    ) throws(CacheError) -> BodyWriter {
         let store = try openStore()
         try store.beginWriting()
         defer { store.endWriting() }
         guard offset >= 0, offset % BlockTable.blockSize == 0,
             offset == 0 || offset < completeLength ?? .max
-        else { throw CacheError(.invalidArgument, "a fill cannot start at byte \(offset)") }
+        else { throw CacheError(.invalidArgument, "a writer cannot start at byte \(offset)") }
         try store.checkEnd(offset)
-        try store.prepareForFill(self)
-        let tail = FillTail(at: offset)
+        try store.prepareForWriting(self)
+        let tail = PartialBlock(at: offset)
         state.withLock { $0.tails.append(tail) }
-        return DiskFill(entry: self, tail: tail, promise: promise)
+        return BodyWriter(entry: self, tail: tail, promise: promise)
     }
 
     /// Replaces the metadata, and what else is given, and keeps the body: a freshened response.
@@ -63,16 +63,16 @@ extension DiskEntry {
         try openStore().checkpoint(self)
     }
 
-    /// Protects the entry from eviction, or ends that; so it does for the next generation of the key
-    /// that is being brought, or for the one that has the name meanwhile.
+    /// Protects the entry from eviction, or ends that; so it does for the next generation of the
+    /// key that is being brought, or for the one that has the name meanwhile.
     public func setPinned(_ isPinned: Bool) throws(CacheError) {
         try openStore().setPinned(isPinned, self)
     }
 
     /// Writes whole blocks, those apart that are stored.
     ///
-    /// What another fill is writing is waited for, so that all is stored when this returns, by whichever
-    /// of them; what the other one could not write is written here.
+    /// What another writer is writing is waited for, so that all is stored when this returns, by
+    /// whichever of them; what the other one could not write is written here.
     ///
     /// `bytes` are whole blocks, or reach up to the complete length; `offset` is the start of one.
     func seal(
@@ -118,10 +118,10 @@ extension DiskEntry {
 
     /// Records the length of a body of unknown length, then seals its end.
     ///
-    /// In this order: a last block that is held while the length is unknown would be taken for a full
-    /// one, and given up as damaged. Where the first step fails nothing has changed, where the second
-    /// one does the body lacks its end.
-    func finish(completeLength: Int64, tail: FillTail?) throws(CacheError) {
+    /// In this order: a last block that is stored while the length is unknown would be taken for a
+    /// full one, and given up as damaged. Where the first step fails nothing has changed, where the
+    /// second one does the body lacks its end.
+    func finish(completeLength: Int64, tail: PartialBlock?) throws(CacheError) {
         let store = try openStore()
         try store.checkSizes(key, metadata: 0, completeLength: completeLength)
         if !store.changeUnrecorded(self, { $0.table.completeLength = completeLength }) {
@@ -141,14 +141,14 @@ extension DiskEntryState {
     /// Whether there is a file, or was one.
     fileprivate var isOnDisk: Bool { isPublished || isDetached || body != nil }
 
-    /// Takes the blocks that are neither held nor claimed.
+    /// Takes the blocks that are neither stored nor claimed.
     ///
     /// - Returns: those, in runs, and the ones that others have claimed.
     fileprivate mutating func claim(
         _ blocks: [Int],
         for write: UInt64
     ) -> (runs: [Range<Int>], taken: [Int]) {
-        let missing = blocks.filter { !table.isHeld($0) }
+        let missing = blocks.filter { !table.isStored($0) }
         let taken = missing.filter(isClaimed)
         let runs = Self.runs(missing.filter { !isClaimed($0) })
         claims += runs.map { BlockClaim(blocks: $0, write: write) }

@@ -1,11 +1,11 @@
 import HTTPCaching
 import Synchronization
 
-/// A lease on one generation of an entry: its metadata, and the blocks of its body that are held.
+/// A lease on one generation of an entry: its metadata, and the blocks of its body that are stored.
 ///
 /// While anybody keeps a reference, the entry is not evicted, and what is replaced or removed stays
-/// readable: a reader sees one generation (invariant 3). Let go of it when done; there is nothing to
-/// close. Any thread may call; calls block on the disk unless their name says otherwise.
+/// readable: a reader sees one generation (invariant 3). Let go of it when done; there is nothing
+/// to close. Any thread may call; calls block on the disk unless their name says otherwise.
 public final class DiskEntry: Sendable {
     /// The whole key.
     public let key: CacheKey
@@ -30,7 +30,7 @@ public final class DiskEntry: Sendable {
     let pendingUse = Atomic<UInt64>(0)
     /// The last use that was written down, in nanoseconds since 1970; 0 = none.
     let persistedUse: Atomic<UInt64>
-    /// The file, and where the body starts in it, once all of a body is held and verified; see
+    /// The file, and where the body starts in it, once all of a body is stored and verified; see
     /// `HotBody`.
     ///
     /// Lets a hit go without a lock.
@@ -39,7 +39,7 @@ public final class DiskEntry: Sendable {
     /// Where somebody has read, since it was looked at.
     let regions = Atomic<UInt64>(0)
     let regionShift: Int64
-    /// Counts how often held blocks were given up.
+    /// Counts how often stored blocks were given up.
     let givenUp = Atomic<UInt64>(0)
 
     init(store: DiskStore, name: EntryName, record: Record, state: DiskEntryState) {
@@ -81,7 +81,7 @@ public final class DiskEntry: Sendable {
     /// The length of the whole body; `nil` while unknown.
     public var completeLength: Int64? { state.withLock { $0.table.completeLength } }
 
-    /// Whether every byte of the body is held on disk.
+    /// Whether every byte of the body is stored on disk.
     public var isComplete: Bool { state.withLock { $0.table.isComplete } }
 
     /// Whether the entry is protected from eviction.
@@ -92,15 +92,15 @@ public final class DiskEntry: Sendable {
     /// It stays true; a use moves the entry out of the class that is evicted first.
     public var isPrefetched: Bool { state.withLock { $0.flags.contains(.prefetched) } }
 
-    /// When it was last used as far as that was written down, in seconds since 1970; `nil` if it was
-    /// not.
+    /// When it was last used as far as that was written down, in seconds since 1970; `nil` if it
+    /// was not.
     public var writtenUse: Int64? {
         let use = persistedUse.load(ordering: .relaxed)
         return use > 0 ? Int64(clamping: use / 1_000_000_000) : nil
     }
 
-    /// Whether a guest in another process, or another store of this one, has the body open just now;
-    /// one call to the kernel.
+    /// Whether a guest in another process, or another store of this one, has the body open just
+    /// now; one call to the kernel.
     ///
     /// What the owner of the directory reads is known to the owner alone.
     public var isOpenElsewhere: Bool {
@@ -126,24 +126,24 @@ public final class DiskEntry: Sendable {
     }
 
     /// Whether bytes written now would be found again, as far as is known.
-    var isFillable: Bool {
+    var isWritable: Bool {
         guard let store, !isSuperseded else { return false }
         return store.access.canWrite && store.lock.mayBeginWrite
     }
 
     /// The same after a look at the directory.
-    func checkFillable() -> Bool {
+    func checkWritable() -> Bool {
         store?.look()
-        return isFillable
+        return isWritable
     }
 
     /// Bytes per block: gaps start at its multiples.
     public var blockSize: Int64 { BlockTable.blockSize }
 
-    /// What is held on disk and in the ends of running fills.
-    public var heldRanges: ByteRangeSet {
+    /// What is stored on disk and in the ends of running writers.
+    public var storedRanges: ByteRangeSet {
         state.withLock { state in
-            var result = state.table.heldRanges
+            var result = state.table.storedRanges
             for tail in state.tails where !tail.range.isEmpty {
                 result.insert(tail.range)
             }
@@ -152,15 +152,15 @@ public final class DiskEntry: Sendable {
     }
 
     /// The longest run of readable bytes around `offset`; `nil` if that byte is missing.
-    public func held(at offset: Int64) -> Range<Int64>? {
-        state.withLock { $0.held(at: offset) }
+    public func storedRange(at offset: Int64) -> Range<Int64>? {
+        state.withLock { $0.storedRange(at: offset) }
     }
 
     /// The first blocks missing in `range`, in a row.
     ///
     /// Whole blocks: the result may reach beyond `range` on both sides, but not beyond the complete
-    /// length, so that what is fetched can be sealed. Unsealed ends of running fills count as
-    /// missing, since they are lost if the fill is abandoned.
+    /// length, so that what is fetched can be sealed. Unsealed ends of running writers count as
+    /// missing, since they are lost if the writer is abandoned.
     public func nextGap(in range: Range<Int64>) -> Range<Int64>? {
         state.withLock { $0.table.nextGap(in: range) }
     }
@@ -177,8 +177,8 @@ public final class DiskEntry: Sendable {
 /// Blocks that nothing else may write for a moment.
 struct BlockClaim: Sendable {
     let blocks: Range<Int>
-    /// Which write has them, which holds the lock of its number so long; nil for one that gives their bytes
-    /// back, which holds the lock of the name.
+    /// Which write has them, which holds the lock of its number so long; nil for one that gives
+    /// their bytes back, which holds the lock of the name.
     let write: UInt64?
 }
 
@@ -196,35 +196,36 @@ struct DiskEntryState: Sendable {
     private(set) var record: OpenFile?
     /// Files that were replaced and may still be read from.
     var retired: [OpenFile] = []
-    /// What those of them are booked with that have no name any more; freed with this object.
+    /// What those of them are charged with that have no name any more; freed with this object.
     var retiredBytes: Int64 = 0
     /// Whether the record that has the name is among them, and is to lose it.
     var hasRetiredRecord = false
     /// Whether the record file exists.
     var isPublished = false
-    /// How often its files have changed, and how many of those changes are known to be on the medium.
+    /// How often its files have changed, and how many of those changes are known to be on the
+    /// medium.
     var changes = 0
     var syncedChanges = -1
     /// Whether the files have no name any more: replaced, removed, or evicted.
     var isDetached = false
-    /// What the body is booked with if no slot of the index has it; freed with this object.
+    /// What the body is charged with if no slot of the index has it; freed with this object.
     var detachedBytes: Int64 = 0
     /// Whether what the files are allocated has to be looked at once more.
     var isUnsettled = false
-    /// The ends of running fills.
-    var tails: [FillTail] = []
+    /// The ends of running writers.
+    var tails: [PartialBlock] = []
     /// Whether blocks stay as they were verified unless this process gives them up.
     var isTrusted = true
     /// The regions that were read in last.
     var warm: UInt64 = 0
-    /// Blocks that a fill is writing, or whose bytes are being given back.
+    /// Blocks that a writer is writing, or whose bytes are being given back.
     var claims: [BlockClaim] = []
     /// Bytes that the kernel is sending from the file; those blocks are not given up.
-    var lent: [Range<Int64>] = []
+    var leased: [Range<Int64>] = []
     /// The state of the body's file, for `DiskIndex.Slot.verification`.
     var verification: UInt64 = 0
     /// Below `entries`: the file of an entry that rested before; kept, as making it costs a hit.
-    var restingPath = ""
+    var dormantPath = ""
     /// Whether the entry has its name yet.
     var succession = SuccessionState.none
 
@@ -267,14 +268,14 @@ struct DiskEntryState: Sendable {
         return files
     }
 
-    /// Readable bytes around `offset`: blocks, and the ends of fills that touch them.
-    func held(at offset: Int64) -> Range<Int64>? {
-        var run = table.heldRun(containing: offset)
+    /// Readable bytes around `offset`: blocks, and the ends of writers that touch them.
+    func storedRange(at offset: Int64) -> Range<Int64>? {
+        var run = table.storedRun(containing: offset)
         for tail in tails where tail.range.contains(offset) && run == nil {
             run = tail.range
         }
         guard var run else { return nil }
-        if run.lowerBound > 0, let before = table.heldRun(containing: run.lowerBound - 1) {
+        if run.lowerBound > 0, let before = table.storedRun(containing: run.lowerBound - 1) {
             run = before.lowerBound..<run.upperBound
         }
         for tail in tails where tail.range.lowerBound == run.upperBound {

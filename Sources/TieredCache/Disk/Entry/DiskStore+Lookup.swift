@@ -16,8 +16,8 @@ extension DiskStore {
     ///
     /// - Parameters:
     ///   - key: whose entry it is.
-    ///   - isUse: whether the entry is wanted for its bytes, which moves it away from eviction and ends
-    ///     its time as a prefetched one. Looking at what is held, and prefetching, is none.
+    ///   - isUse: whether the entry is wanted for its bytes, which moves it away from eviction and
+    ///     ends its time as a prefetched one. Looking at what is stored, and prefetching, is none.
     /// - Returns: the lease.
     /// - Throws: ``CacheError/Code/localStorage`` if the disk fails.
     public func entry(
@@ -25,7 +25,7 @@ extension DiskStore {
         isUse: Bool = true
     ) throws(CacheError) -> DiskEntry? {
         let resident = resident(key, isUse: isUse)
-        if let resident, !resident.isResting { return resident.entry }
+        if let resident, !resident.isDormant { return resident.entry }
         foldUsesIfDue()
         let name = name(of: key)
         do throws(FileSystemError) {
@@ -52,7 +52,7 @@ extension DiskStore {
         if let resident, case .ready(let entry?) = try wake(resident, blocking: true) {
             return entry
         }
-        var leaving = LeavingEntries()
+        var leaving = ReleasedEntries()
         defer { retire(leaving) }
         for _ in 0..<3 {
             let found = try openEntry(key, name, blocking: true, isUse: isUse, &leaving)
@@ -79,7 +79,7 @@ extension DiskStore {
         isUse: Bool = true
     ) -> NonBlocking<DiskEntry?> {
         let resident = resident(key, isUse: isUse)
-        if let resident, !resident.isResting { return .ready(resident.entry) }
+        if let resident, !resident.isDormant { return .ready(resident.entry) }
         return LockChecker.withoutBlocking {
             do throws(FileSystemError) {
                 return try openWithoutBlocking(key, resident, isUse: isUse)
@@ -101,7 +101,7 @@ extension DiskStore {
         }
         let name = name(of: key)
         if isKnownAbsent(name) { return .ready(nil) }
-        var leaving = LeavingEntries()
+        var leaving = ReleasedEntries()
         defer { retire(leaving, blocking: false) }
         return try openEntry(key, name, blocking: false, isUse: isUse, &leaving)
     }
@@ -109,8 +109,8 @@ extension DiskStore {
     /// Whether nothing has the name, as the owner of a directory knows that has read it through: no
     /// other process puts anything there.
     ///
-    /// The kernel would have to look at the disk for what it has not been asked for before, which is so of
-    /// every miss.
+    /// The kernel would have to look at the disk for what it has not been asked for before, which
+    /// is so of every miss.
     func isKnownAbsent(_ name: EntryName) -> Bool {
         guard access.canWrite else { return false }
         return state.withLock { $0.entries.isKnownAbsent(name) }
@@ -124,7 +124,7 @@ extension DiskStore {
         _ name: EntryName,
         blocking: Bool,
         isUse: Bool,
-        _ leaving: inout LeavingEntries
+        _ leaving: inout ReleasedEntries
     ) throws(FileSystemError) -> NonBlocking<DiskEntry?> {
         guard let entries = entriesIfPresent else { return .ready(nil) }
         let (changes, isGuessed) = state.withLock { state in
@@ -162,7 +162,7 @@ extension DiskStore {
         if state.isInline {
             state.bodyOffset = found.bodyOffset
             state.body = reader.takeFile()
-        } else if table.heldCount > 0 {
+        } else if table.storedCount > 0 {
             let writable = access.canWrite && !table.isComplete
             state.isBodyWritable = writable
             switch try reader.openBody(found.name, record.generation, writable: writable) {
@@ -199,29 +199,29 @@ extension DiskStore {
         return slot.generation == generation && slot.verification == state
     }
 
-    /// Makes a freshly opened entry the one that all lookups share, and tells the index the news that its
-    /// record has, before anything can change the entry.
+    /// Makes a freshly opened entry the one that all lookups share, and tells the index the news
+    /// that its record has, before anything can change the entry.
     private func admit(
         _ entry: DiskEntry,
         _ news: DiskIndex.Slot?,
         ifUnchangedSince changes: UInt32,
-        _ leaving: inout LeavingEntries
+        _ leaving: inout ReleasedEntries
     ) -> NonBlocking<DiskEntry?> {
         // A guest does not see the owner's changes, so it looks into the file each time.
         guard access.canWrite else { return .ready(entry) }
         let (result, left) = state.withLock {
-            state -> (NonBlocking<DiskEntry?>, LeavingEntries) in
+            state -> (NonBlocking<DiskEntry?>, ReleasedEntries) in
             guard !state.open.isClosed else {
-                _ = entry.distrust()  // Nothing of it is being sent yet.
+                _ = entry.invalidateVerification()  // Nothing of it is being sent yet.
                 return (.ready(entry), .init())
             }
             guard state.entries.changes[entry.name.shardNumber] == changes else {
                 return (.wouldBlock, .init())
             }
             if let news { state.entries.index.learn(news) }
-            var leaving = LeavingEntries()
-            if let rested = state.open.residents.find(entry.key),
-                let removed = state.open.residents.removeResting(rested)
+            var leaving = ReleasedEntries()
+            if let dormant = state.open.residents.find(entry.key),
+                let removed = state.open.residents.removeDormant(dormant)
             {
                 leaving.entries.append(removed)
             }
@@ -248,11 +248,11 @@ extension DiskStore {
     func shrink(
         _ state: inout State,
         to maximum: Int? = nil,
-        maximumRestingCost maximumCost: Int? = nil
-    ) -> LeavingEntries {
+        maximumDormantCost maximumCost: Int? = nil
+    ) -> ReleasedEntries {
         let leaving = state.open.residents.shrink(
             to: maximum ?? options.maximumOpenEntries,
-            maximumRestingCost: maximumCost ?? options.maximumHeadMemory
+            maximumDormantCost: maximumCost ?? options.maximumHeadMemory
         )
         leaving.forEachFile { state.space.beginOpening(in: $1.shardNumber) }
         for entry in leaving.unused { state.space.beginOpening(in: entry.name.shardNumber) }
@@ -265,7 +265,7 @@ extension DiskStore {
     ///   - leaving: what had to go.
     ///   - blocking: whether this may wait for the lock of a name. If not, a use is noted in memory
     ///     alone: its time in the record is a hint for the next start, and not worth a wait.
-    func retire(_ leaving: LeavingEntries, blocking: Bool = true) {
+    func retire(_ leaving: ReleasedEntries, blocking: Bool = true) {
         if blocking { LockChecker.assertMayTake(.names) }
         leaving.forEachFile { file, name in
             fileSystem.close(file)

@@ -10,12 +10,13 @@ extension DiskStore {
 
     /// Changes the metadata where they stand in the record, where nothing else of it changes.
     ///
-    /// To rename a new record over the old one costs ten times as much and more: ext4 begins to write
-    /// the new file out then. What is pinned is not changed in place, since a torn sector would cost
-    /// the entry.
+    /// To rename a new record over the old one costs ten times as much and more: ext4 begins to
+    /// write the new file out then. What is pinned is not changed in place, since a torn sector
+    /// would cost the entry.
     ///
-    /// - Returns: false where the record has to be replaced; memory is as before then, and so is the disk
-    ///   unless it failed in the middle of the write, which costs the entry if it cannot be replaced.
+    /// - Returns: false where the record has to be replaced; memory is as before then, and so is
+    ///   the disk unless it failed in the middle of the write, which costs the entry if it cannot
+    ///   be replaced.
     func overwriteMetadata(
         of entry: DiskEntry,
         with metadata: [UInt8]

@@ -19,7 +19,7 @@ extension DiskStore {
     /// - Throws: `.notOwner`, `.localStorage`.
     func remove(
         _ key: CacheKey,
-        because cause: DiskDeparture.Cause,
+        because cause: DiskRemoval.Cause,
         sparesPinned: Bool
     ) throws(CacheError) -> Bool {
         try beginWriting()
@@ -55,15 +55,15 @@ extension DiskStore {
                 .union(state.open.successors.names).union(state.entries.leaving.map(\.name))
         }
         var failure: CacheError?
-        var departure = DiskDeparture(cause: .removed, entries: 0)
+        var removal = DiskRemoval(cause: .removed, entries: 0)
         for name in names {
             do throws(CacheError) {
                 try withLock(of: name) { (lock) throws(CacheError) in
                     giveUpSuccessor(lock)
                     try removeFiles(lock)
                     let slot = replace(&lock, with: nil, slot: nil, because: nil)
-                    departure.entries += slot == nil ? 0 : 1
-                    departure.bytes += slot?.bytes ?? 0
+                    removal.entries += slot == nil ? 0 : 1
+                    removal.bytes += slot?.bytes ?? 0
                 }
             } catch {
                 failure = failure ?? error
@@ -71,7 +71,7 @@ extension DiskStore {
         }
         emptyQuarantine()
         // One for all: a log of a million lines would say no more.
-        didLose(departure)
+        didLose(removal)
         if let failure { throw failure }
     }
 

@@ -90,15 +90,15 @@ extension DiskStore {
         for file in closing {
             fileSystem.close(file)
         }
-        let recordBytes = bookedRecord(status, of: entry)
-        bookReplaced(lock, entry, recordBytes: recordBytes, keepsOld: before.isInline)
+        let recordBytes = chargedRecord(status, of: entry)
+        chargeReplaced(lock, entry, recordBytes: recordBytes, keepsOld: before.isInline)
     }
 
     /// Books a record that was replaced.
     ///
-    /// `keepsOld`: the old file is still open for readers; it stays allocated, and is booked on the
-    /// entry until that goes.
-    private func bookReplaced(
+    /// `keepsOld`: the old file is still open for readers; it stays allocated, and is charged on
+    /// the entry until that goes.
+    private func chargeReplaced(
         _ lock: borrowing NameLock,
         _ entry: DiskEntry,
         recordBytes: Int64,
@@ -106,13 +106,13 @@ extension DiskStore {
     ) {
         let isPinned = entry.isPinned
         let kept = state.withLock { state -> Int64 in
-            let known = state.entries.booked(entry.name, generation: entry.generation)
+            let known = state.entries.charged(entry.name, generation: entry.generation)
             let old = known?.recordBytes ?? recordBytes
             let delta = state.entries.update(entry.name, generation: entry.generation) {
                 slot in
                 slot.recordBytes = recordBytes
             }
-            state.space.book((delta ?? 0) + (keepsOld ? old : 0))
+            state.space.charge((delta ?? 0) + (keepsOld ? old : 0))
             state.entries.setPinned(isPinned, entry.name)
             return keepsOld ? old : 0
         }
@@ -198,7 +198,7 @@ extension DiskStore {
     /// Who reads a path sees no gaps, so the file must keep all its blocks as long as it is there.
     private func protectHandedOut(_ entry: DiskEntry) throws(CacheError) {
         let isProtected = entry.state.withLock { state in
-            state.flags.contains(.handedOut) || Int64(state.table.heldBytes) < options.hugeBody
+            state.flags.contains(.handedOut) || Int64(state.table.storedBytes) < options.hugeBody
         }
         guard !isProtected else { return }
         if options.isReader { try requireOwner() }
@@ -237,8 +237,8 @@ extension DiskStore {
             state.flags.remove(.inline)
             state.changes += 1
         }
-        bookReplaced(lock, entry, recordBytes: 0, keepsOld: true)
-        try book(lock, entry, file)
+        chargeReplaced(lock, entry, recordBytes: 0, keepsOld: true)
+        try charge(lock, entry, file)
         fileSystem.close(file)
         entry.refreshHotBody()
         return true

@@ -1,8 +1,8 @@
 import SystemPackage
 
-// The next generation of a complete pinned entry has no name until it is complete. Until then the old
-// one is found, by every lookup and after any crash; then the record of the new one takes the name in
-// one step, and the old body goes. See docs/disk-format.md.
+// The next generation of a complete pinned entry has no name until it is complete. Until then the
+// old one is found, by every lookup and after any crash; then the record of the new one takes the
+// name in one step, and the old body goes. See docs/disk-format.md.
 extension DiskStore {
     /// The next generation of a key's entry, as long as somebody brings or reads it.
     func successor(of key: CacheKey) -> DiskEntry? {
@@ -14,8 +14,8 @@ extension DiskStore {
 
     /// Makes a complete successor the entry that has the name; does nothing for any other.
     ///
-    /// - Throws: ``CacheError/Code/localStorage``: the old entry has the name then, or the new one may
-    ///   not survive a power cut.
+    /// - Throws: ``CacheError/Code/localStorage``: the old entry has the name then, or the new one
+    ///   may not survive a power cut.
     func takeName(_ entry: DiskEntry) throws(CacheError) {
         guard entry.isSuccessor, entry.isComplete else { return }
         try beginWriting()
@@ -64,8 +64,8 @@ extension DiskStore {
 
     /// Waits until a pinned record's name is on the medium, before what had the name goes.
     ///
-    /// - Returns: why it may not be: the body that the old record speaks of has to stay then, since a
-    ///   power cut may bring that record back.
+    /// - Returns: why it may not be: the body that the old record speaks of has to stay then, since
+    ///   a power cut may bring that record back.
     func settleName(of entry: DiskEntry) -> FileSystemError? {
         guard entry.isPinned else { return nil }
         do throws(FileSystemError) {
@@ -78,11 +78,12 @@ extension DiskStore {
 
     // MARK: With the lock of the name
 
-    /// Hands the pin of what has the name on to a new entry: a pin belongs to the key (invariant 5).
+    /// Hands the pin of what has the name on to a new entry: a pin belongs to the key (invariant
+    /// 5).
     ///
     /// - Returns: whether the name has to wait until the new entry is complete.
-    /// - Throws: `.notStorable` where what is pinned is to stay; `.localStorage` where it cannot be told
-    ///   whether it is.
+    /// - Throws: `.notStorable` where what is pinned is to stay; `.localStorage` where it cannot be
+    ///   told whether it is.
     func inheritPin(
         _ lock: borrowing NameLock,
         _ entry: DiskEntry,
@@ -96,8 +97,8 @@ extension DiskStore {
         return isComplete
     }
 
-    /// Whether all is held of what has the name of a new entry; nil unless that is pinned and of the
-    /// same key.
+    /// Whether all is stored of what has the name of a new entry; nil unless that is pinned and of
+    /// the same key.
     ///
     /// - Throws: where a pinned record cannot be read just now, so that it cannot be told.
     private func isPinnedComplete(
@@ -125,7 +126,7 @@ extension DiskStore {
         _ succession: DiskSuccession
     ) {
         giveUpSuccessor(lock)
-        entry.state.withLock { $0.succession = .waiting(forVerdict: succession.awaitsVerdict) }
+        entry.state.withLock { $0.succession = .waiting(forDecision: succession.awaitsDecision) }
         state.withLock { $0.open.successors.insert(entry) }
     }
 
@@ -146,7 +147,7 @@ extension DiskStore {
         let name = lock.name
         guard let entry = state.withLock({ $0.open.successors.remove(name) }) else { return false }
         if entry.isUnrecorded { discardBody(name, entry.generation) }
-        entry.detach(lock, booked: nil)
+        entry.detach(lock, charged: nil)
         return true
     }
 
@@ -204,8 +205,8 @@ extension DiskEntry {
         state.withLock { $0.succession != .none }
     }
 
-    /// Gives a successor its name once it is complete, where it waits for that; does nothing for any
-    /// other entry.
+    /// Gives a successor its name once it is complete, where it waits for that; does nothing for
+    /// any other entry.
     ///
     /// - Throws: ``CacheError/Code/localStorage``; the old entry keeps the name then.
     func takeName() throws(CacheError) {
@@ -216,7 +217,7 @@ extension DiskEntry {
     ///
     /// - Returns: whether it has its name now, and did not before.
     func takeNameUnlessJudged() throws(CacheError) -> Bool {
-        guard isSuccessor, !state.withLock({ $0.awaitsVerdict }) else { return false }
+        guard isSuccessor, !state.withLock({ $0.awaitsDecision }) else { return false }
         try openStore().takeName(self)
         return !isSuccessor
     }
@@ -238,5 +239,5 @@ extension DiskEntryState {
     }
 
     /// Whether the entry waits for somebody's word, so that its body must not be in its record yet.
-    var awaitsVerdict: Bool { succession == .waiting(forVerdict: true) }
+    var awaitsDecision: Bool { succession == .waiting(forDecision: true) }
 }

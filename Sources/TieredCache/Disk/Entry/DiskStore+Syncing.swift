@@ -1,10 +1,10 @@
 import SystemPackage
 
-// Durability is a promise for pinned entries alone: once one is complete, no power cut takes it away.
-// Everything else may be lost, since what is lost is seen (invariant 2).
+// Durability is a promise for pinned entries alone: once one is complete, no power cut takes it
+// away. Everything else may be lost, since what is lost is seen (invariant 2).
 extension DiskStore {
-    /// Waits until a complete pinned entry is on the medium; does nothing for any other, or where it
-    /// is known to be.
+    /// Waits until a complete pinned entry is on the medium; does nothing for any other, or where
+    /// it is known to be.
     ///
     /// - Throws: ``CacheError/Code/localStorage``: the entry is there, but may not survive.
     func syncIfPinned(_ entry: DiskEntry) throws(CacheError) {
@@ -15,7 +15,8 @@ extension DiskStore {
         if isPromised { try sync(entry) }
     }
 
-    /// Waits until what is held of an entry by now is on the medium; a fill may go on meanwhile.
+    /// Waits until what is stored of an entry by now is on the medium; a writer may go on
+    /// meanwhile.
     ///
     /// Does nothing for an entry of which nothing is on disk yet.
     func checkpoint(_ entry: DiskEntry) throws(CacheError) {
@@ -23,7 +24,7 @@ extension DiskStore {
         if isThere { try sync(entry) }
     }
 
-    /// Waits until what is held of an entry is on the medium: bytes, record, and names.
+    /// Waits until what is stored of an entry is on the medium: bytes, record, and names.
     func sync(_ entry: DiskEntry) throws(CacheError) {
         try naming(entry.name) { () throws(FileSystemError) in
             // In this order: what changes meanwhile may or may not be on the medium.
@@ -39,7 +40,8 @@ extension DiskStore {
         }
     }
 
-    /// Waits until the names of an entry's files, and of the directories above them, are on the medium.
+    /// Waits until the names of an entry's files, and of the directories above them, are on the
+    /// medium.
     func syncNames(of name: EntryName) throws(FileSystemError) {
         let directory = try open(name.shard, in: entries, .directory)
         defer { fileSystem.close(directory) }

@@ -1,12 +1,12 @@
 /// How a new entry follows the one that has its name.
 struct DiskSuccession: Sendable {
     /// What is to be said about the one that goes.
-    var cause = DiskDeparture.Cause.replaced
-    /// Whether what comes is no generation of what is pinned, such as an error, and must not replace
-    /// it.
+    var cause = DiskRemoval.Cause.replaced
+    /// Whether what comes is no generation of what is pinned, such as an error, and must not
+    /// replace it.
     var sparesPinned = false
     /// Whether a successor waits for ``DiskEntry/takeName()`` once it is complete.
-    var awaitsVerdict = false
+    var awaitsDecision = false
 }
 
 /// Where an entry stands that was made while a complete pinned one had its name.
@@ -14,13 +14,13 @@ enum SuccessionState: Equatable, Sendable {
     /// It was not: it had its name from the start.
     case none
     /// It has no name yet; once complete it takes it, at a word or at once.
-    case waiting(forVerdict: Bool)
+    case waiting(forDecision: Bool)
     /// It has taken the name.
     case done
 }
 
-/// The successors: entries without a name, each of which takes that of a complete pinned one as soon
-/// as it is complete itself.
+/// The successors: entries without a name, each of which takes that of a complete pinned one as
+/// soon as it is complete itself.
 ///
 /// Holds no lease: a successor that nobody brings or reads any more is gone.
 struct SuccessorTable {
@@ -35,7 +35,8 @@ struct SuccessorTable {
 
     var names: [EntryName] { Array(places.keys) }
 
-    /// The successor of a name, leased: see ``ResidentTable/remove(_:)`` for what letting go of it takes.
+    /// The successor of a name, leased: see ``ResidentTable/remove(_:)`` for what letting go of it
+    /// takes.
     subscript(name: EntryName) -> DiskEntry? { places[name]?.entry }
 
     mutating func insert(_ entry: DiskEntry) {

@@ -1,22 +1,23 @@
 import Synchronization
 
 /// The entries in memory: those in use, as many open ones as the descriptor budget allows, and
-/// resting ones: their files are closed, their heads kept, so that a hit reads no record.
+/// dormant ones: their files are closed, their heads kept, so that a hit reads no record.
 ///
-/// Holds the only reference that is not a lease: an entry whose reference here is the last one is in
-/// nobody's use. Who leaves is found by a clock hand: a used mark costs a hit less than list surgery.
+/// Holds the only reference that is not a lease: an entry whose reference here is the last one is
+/// in nobody's use. Who leaves is found by a clock hand: a used mark costs a hit less than list
+/// surgery.
 struct ResidentTable {
     /// An entry of the table.
     struct Found {
         var entry: DiskEntry
         /// Whether its files are closed.
-        var isResting: Bool
+        var isDormant: Bool
         fileprivate var number: Int
     }
 
     private struct Place {
-        /// What a resting entry takes in memory; 0 = its files are open.
-        var restingCost = 0
+        /// What a dormant entry takes in memory; 0 = its files are open.
+        var dormantCost = 0
         /// Where an open entry stands in `open`.
         var position = 0
     }
@@ -29,8 +30,8 @@ struct ResidentTable {
     /// The numbers of the open entries.
     private var open: [Int] = []
     private var openHand = 0
-    private var restingHand = 0
-    private(set) var restingCost = 0
+    private var dormantHand = 0
+    private(set) var dormantCost = 0
 
     var count: Int { byName.count }
 
@@ -42,7 +43,7 @@ struct ResidentTable {
     @inline(__always)
     func find(_ key: CacheKey) -> Found? {
         guard let number = byKey[key], let entry = entries[number] else { return nil }
-        return Found(entry: entry, isResting: places[number].restingCost > 0, number: number)
+        return Found(entry: entry, isDormant: places[number].dormantCost > 0, number: number)
     }
 
     subscript(name: EntryName) -> DiskEntry? {
@@ -65,15 +66,16 @@ struct ResidentTable {
         beginOpen(number)
     }
 
-    /// Removes an entry; to let go of the last reference closes files, which traps under the store's lock.
+    /// Removes an entry; to let go of the last reference closes files, which traps under the
+    /// store's lock.
     mutating func remove(_ name: EntryName) -> DiskEntry? {
         guard let number = byName.removeValue(forKey: name), let entry = entries[number] else {
             return nil
         }
         byKey[entry.key] = nil
         entries[number] = nil
-        if places[number].restingCost > 0 {
-            endRest(number)
+        if places[number].dormantCost > 0 {
+            removeFromDormant(number)
         } else {
             endOpen(number)
         }
@@ -93,50 +95,50 @@ struct ResidentTable {
 
     // MARK: Resting
 
-    /// Counts an entry as open again, if it is still here and resting.
-    mutating func didWake(_ found: Found) {
-        guard isResting(found) else { return }
-        endRest(found.number)
+    /// Counts an entry as open again, if it is still here and dormant.
+    mutating func didReopen(_ found: Found) {
+        guard isDormant(found) else { return }
+        removeFromDormant(found.number)
         beginOpen(found.number)
     }
 
-    /// Forgets a resting entry whose file is not what it was.
-    mutating func removeResting(_ found: Found) -> DiskEntry? {
-        isResting(found) ? remove(found.entry.name) : nil
+    /// Forgets a dormant entry whose file is not what it was.
+    mutating func removeDormant(_ found: Found) -> DiskEntry? {
+        isDormant(found) ? remove(found.entry.name) : nil
     }
 
-    private func isResting(_ found: Found) -> Bool {
-        entries[found.number] === found.entry && places[found.number].restingCost > 0
+    private func isDormant(_ found: Found) -> Bool {
+        entries[found.number] === found.entry && places[found.number].dormantCost > 0
     }
 
-    /// Closes or removes what nobody uses, until at most `maximum` entries are open and resting ones
-    /// cost at most `maximumRestingCost`.
-    mutating func shrink(to maximum: Int, maximumRestingCost: Int) -> LeavingEntries {
-        var leaving = LeavingEntries()
+    /// Closes or removes what nobody uses, until at most `maximum` entries are open and dormant
+    /// ones cost at most `maximumDormantCost`.
+    mutating func shrink(to maximum: Int, maximumDormantCost: Int) -> ReleasedEntries {
+        var leaving = ReleasedEntries()
         var steps = 2 * open.count
         while open.count > maximum, steps > 0 {
             steps -= 1
             openHand = openHand + 1 < open.count ? openHand + 1 : 0
             let number = open[openHand]
             guard let entry = unused(number) else { continue }
-            if maximumRestingCost > 0, let file = entry.rest() {
+            if maximumDormantCost > 0, let file = entry.becomeDormant() {
                 endOpen(number)
-                beginRest(number, cost: entry.headCost)
+                addDormant(number, cost: entry.headCost)
                 leaving.append(file, of: entry.name)
             } else if let entry = remove(entry.name) {
                 leaving.unused.append(entry)
             }
         }
-        if restingCost > maximumRestingCost { removeResting(to: maximumRestingCost, &leaving) }
+        if dormantCost > maximumDormantCost { removeDormant(to: maximumDormantCost, &leaving) }
         return leaving
     }
 
-    private mutating func removeResting(to maximum: Int, _ leaving: inout LeavingEntries) {
+    private mutating func removeDormant(to maximum: Int, _ leaving: inout ReleasedEntries) {
         var steps = 2 * entries.count
-        while restingCost > maximum, steps > 0 {
+        while dormantCost > maximum, steps > 0 {
             steps -= 1
-            restingHand = restingHand + 1 < entries.count ? restingHand + 1 : 0
-            guard places[restingHand].restingCost > 0, let entry = unused(restingHand),
+            dormantHand = dormantHand + 1 < entries.count ? dormantHand + 1 : 0
+            guard places[dormantHand].dormantCost > 0, let entry = unused(dormantHand),
                 let entry = remove(entry.name)
             else { continue }
             leaving.entries.append(entry)
@@ -164,28 +166,29 @@ struct ResidentTable {
         places[last].position = position
     }
 
-    private mutating func beginRest(_ number: Int, cost: Int) {
-        places[number].restingCost = cost
-        restingCost += cost
+    private mutating func addDormant(_ number: Int, cost: Int) {
+        places[number].dormantCost = cost
+        dormantCost += cost
     }
 
-    private mutating func endRest(_ number: Int) {
-        restingCost -= places[number].restingCost
-        places[number].restingCost = 0
+    private mutating func removeFromDormant(_ number: Int) {
+        dormantCost -= places[number].dormantCost
+        places[number].dormantCost = 0
     }
 }
 
 extension DiskEntry {
     /// Gives up the file of an entry that nothing but the table has, so that nothing is reading.
     ///
-    /// - Returns: the file to close; `nil` for an entry that cannot be found again without its record.
-    fileprivate func rest() -> OpenFile? {
+    /// - Returns: the file to close; `nil` for an entry that cannot be found again without its
+    ///   record.
+    fileprivate func becomeDormant() -> OpenFile? {
         state.withLock { state in
-            guard state.canRest, let file = state.body else { return nil }
+            guard state.canBecomeDormant, let file = state.body else { return nil }
             state.body = nil
             state.isBodyWritable = false
-            if state.restingPath.isEmpty {
-                state.restingPath = state.isInline ? name.record : name.body(generation)
+            if state.dormantPath.isEmpty {
+                state.dormantPath = state.isInline ? name.record : name.body(generation)
             }
             refreshHotBody(&state)
             return file
@@ -194,7 +197,7 @@ extension DiskEntry {
 }
 
 /// What had to leave the table, for ``DiskStore/retire(_:blocking:)``, which closes the files.
-struct LeavingEntries {
+struct ReleasedEntries {
     /// What has no file, or is in use.
     var entries: [DiskEntry] = []
     /// What is in no use: its file can be closed.
@@ -211,7 +214,7 @@ struct LeavingEntries {
         others.append((file, name))
     }
 
-    mutating func append(_ leaving: LeavingEntries) {
+    mutating func append(_ leaving: ReleasedEntries) {
         entries.append(contentsOf: leaving.entries)
         unused.append(contentsOf: leaving.unused)
         leaving.forEachFile { append($0, of: $1) }

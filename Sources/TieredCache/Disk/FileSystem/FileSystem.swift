@@ -1,13 +1,13 @@
 public import SystemPackage
 
-/// The few calls that the disk tier makes, so that tests can watch them, fail them and crash between
-/// any two.
+/// The few calls that the disk tier makes, so that tests can watch them, fail them and crash
+/// between any two.
 ///
 /// Names are relative to an open directory; implementations follow no symbolic link below it. Calls
 /// restart after an interrupt. Any thread may call.
 public protocol FileSystem: Sendable {
-    /// Opens a directory by its path, and creates it and its parents (0700) if asked: their names are
-    /// on the medium then, as far as its file system can tell.
+    /// Opens a directory by its path, and creates it and its parents (0700) if asked: their names
+    /// are on the medium then, as far as its file system can tell.
     ///
     /// Symbolic links are followed: the path is the user's own.
     func openRoot(_ path: FilePath, creating: Bool) throws(FileSystemError) -> OpenFile
@@ -42,10 +42,11 @@ public protocol FileSystem: Sendable {
         at offset: Int64
     ) throws(FileSystemError) -> NonBlocking<Int>
 
-    /// A descriptor from which the kernel can send a range to a socket without waiting for the disk.
+    /// A descriptor from which the kernel can send a range to a socket without waiting for the
+    /// disk.
     ///
-    /// - Returns: nil if the page cache does not hold all of it, or there is no such descriptor; the
-    ///   bytes can be read then.
+    /// - Returns: nil if the page cache does not hold all of it, or there is no such descriptor;
+    ///   the bytes can be read then.
     func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32?
 
     /// Writes two buffers, one after the other, completely or with an error; a part may then be
@@ -107,8 +108,8 @@ public protocol FileSystem: Sendable {
 
     /// Gives the lock up that this open file holds.
     ///
-    /// Closing does it as well, but not while a process that was forked meanwhile, and has not begun
-    /// its own program yet, has the file open too.
+    /// Closing does it as well, but not while a process that was forked meanwhile, and has not
+    /// begun its own program yet, has the file open too.
     func unlock(_ file: OpenFile)
 }
 

@@ -43,7 +43,8 @@ public struct FileSystemError: Error, Hashable, Sendable {
 }
 
 extension FileSystemError {
-    /// Whether no file of ours has the name: a link, a directory or a pipe in its place is not ours.
+    /// Whether no file of ours has the name: a link, a directory or a pipe in its place is not
+    /// ours.
     var isAbsence: Bool {
         switch errno {
         case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .isDirectory,

@@ -45,7 +45,8 @@ public struct FileStatus: Hashable, Sendable {
     public var allocatedBytes: Int64
     /// The last modification, in nanoseconds since 1970.
     public var modified: Int64
-    /// The last change of any kind, in nanoseconds since 1970; unlike ``modified``, no program can set it.
+    /// The last change of any kind, in nanoseconds since 1970; unlike ``modified``, no program can
+    /// set it.
     public var changed: Int64
     /// The inode number.
     public var identity: UInt64

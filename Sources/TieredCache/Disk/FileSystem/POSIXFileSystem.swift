@@ -27,8 +27,8 @@ public struct POSIXFileSystem: FileSystem {
 
     /// `open(2)` with `O_DIRECTORY`; with `creating`, `mkdir(2)` of each missing parent first.
     ///
-    /// A directory that others may write to is no place for a cache: they could put anything into it.
-    /// `fchmod(2)` takes that from one that is ours.
+    /// A directory that others may write to is no place for a cache: they could put anything into
+    /// it. `fchmod(2)` takes that from one that is ours.
     public func openRoot(
         _ path: FilePath,
         creating: Bool
@@ -163,7 +163,8 @@ public struct POSIXFileSystem: FileSystem {
         syncName(of: path)
     }
 
-    /// Brings the name of a new directory to the medium: what is pinned below it must not go with it.
+    /// Brings the name of a new directory to the medium: what is pinned below it must not go with
+    /// it.
     private func syncName(of path: FilePath) {
         let parent = path.removingLastComponent()
         let name = parent.isEmpty ? "." : parent.string

@@ -47,10 +47,10 @@ public struct ByteRangeSet: Hashable, Sendable {
     /// - Complexity: O(ranges).
     public mutating func remove(_ range: Range<Int64>) {
         guard !range.isEmpty else { return }
-        ranges = ranges.flatMap { held -> [Range<Int64>] in
-            guard held.overlaps(range) else { return [held] }
-            let before = held.lowerBound..<max(held.lowerBound, range.lowerBound)
-            let after = min(held.upperBound, range.upperBound)..<held.upperBound
+        ranges = ranges.flatMap { stored -> [Range<Int64>] in
+            guard stored.overlaps(range) else { return [stored] }
+            let before = stored.lowerBound..<max(stored.lowerBound, range.lowerBound)
+            let after = min(stored.upperBound, range.upperBound)..<stored.upperBound
             return [before, after].filter { !$0.isEmpty }
         }
     }
@@ -72,12 +72,12 @@ public struct ByteRangeSet: Hashable, Sendable {
     public func gaps(in range: Range<Int64>) -> ByteRangeSet {
         var result = ByteRangeSet()
         var position = range.lowerBound
-        for held in ranges where held.upperBound > range.lowerBound {
-            guard held.lowerBound < range.upperBound else { break }
-            if held.lowerBound > position {
-                result.insert(position..<held.lowerBound)
+        for stored in ranges where stored.upperBound > range.lowerBound {
+            guard stored.lowerBound < range.upperBound else { break }
+            if stored.lowerBound > position {
+                result.insert(position..<stored.lowerBound)
             }
-            position = max(position, held.upperBound)
+            position = max(position, stored.upperBound)
         }
         if position < range.upperBound {
             result.insert(position..<range.upperBound)

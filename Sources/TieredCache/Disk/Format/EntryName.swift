@@ -1,4 +1,5 @@
-/// Where an entry's files are, below `entries`: made from the MD5 of the key, and from nothing else.
+/// Where an entry's files are, below `entries`: made from the MD5 of the key, and from nothing
+/// else.
 ///
 /// No byte of a key ever reaches the file system in any other form.
 struct EntryName: Hashable, Sendable {

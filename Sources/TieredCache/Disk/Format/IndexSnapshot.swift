@@ -19,8 +19,8 @@ enum IndexSnapshot {
     static let entryLength = 40
     /// `.TCidx`, version 2, newline, as a little-endian number.
     static let magic: UInt64 = 0x0A02_7864_6943_5489
-    /// A directory changed so shortly before the snapshot was written may have been changed once more
-    /// within the same tick of the file system's clock.
+    /// A directory changed so shortly before the snapshot was written may have been changed once
+    /// more within the same tick of the file system's clock.
     static let clockGrain: Int64 = 20_000_000
 
     private static let bodyBits: UInt32 = 30
@@ -30,8 +30,8 @@ enum IndexSnapshot {
     struct Stamp: Hashable, Sendable {
         /// When names came or went last.
         var modified: Int64
-        /// Tells it from a copy, which may be allocated otherwise: the inode, and the time of its last
-        /// change of any kind, which no copying program can set.
+        /// Tells it from a copy, which may be allocated otherwise: the inode, and the time of its
+        /// last change of any kind, which no copying program can set.
         var origin: UInt64
 
         init(modified: Int64, origin: UInt64) {
@@ -57,8 +57,8 @@ enum IndexSnapshot {
         var length: Int { count * entryLength }
     }
 
-    /// Whether an entry fits into a snapshot; one that does not makes its directory be read, and so does
-    /// one of which only the files are known.
+    /// Whether an entry fits into a snapshot; one that does not makes its directory be read, and so
+    /// does one of which only the files are known.
     static func canHold(_ slot: DiskIndex.Slot) -> Bool {
         !slot.isGuessed && slot.bodyBytes >= 0 && slot.bodyBytes / 512 < 1 << Int64(bodyBits)
             && slot.recordBytes / 512 < Int64(bodyMark)

@@ -99,7 +99,8 @@ extension Record {
         return (CacheKey(stored: string), false)
     }
 
-    /// The checksums of the table that starts at `bytes`; what the file does not hold is not held.
+    /// The checksums of the table that starts at `bytes`; what the file does not hold is not
+    /// stored.
     static func decodeTable(_ bytes: UnsafeRawBufferPointer, blocks: Int) -> [UInt64] {
         let count = min(blocks, bytes.count / 8)
         return (0..<max(0, count)).map { bytes.get(UInt64.self, at: 8 * $0) }

@@ -94,7 +94,7 @@ func checksumOf(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
     XXH3_64bits(bytes.baseAddress, bytes.count)
 }
 
-/// A block's checksum as the table holds it: never 0, which means not held.
+/// A block's checksum as the table holds it: never 0, which means not stored.
 @inline(__always)
 func blockChecksum(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
     max(checksumOf(bytes), 1)

@@ -5,13 +5,13 @@ struct RecordReader {
     struct Found {
         var name: EntryName
         var record: Record
-        /// As many blocks as the table has room for, held or not.
+        /// As many blocks as the table has room for, stored or not.
         var blocks: Int
         var checksums: [UInt64]
         /// The record file's status before it was read.
         var status: FileStatus
 
-        /// Which blocks are held, none of them verified.
+        /// Which blocks are stored, none of them verified.
         var table: BlockTable {
             BlockTable(completeLength: record.completeLength, checksums: checksums)
         }

@@ -1,15 +1,15 @@
 import SystemPackage
 
 // Who leaves, in this order, each queue by last use: entries prefetched and never used; all others,
-// of which huge ones lose their tail first and go on as a head; heads. What is pinned or leased stays,
-// except that a huge entry in use gives up cold blocks when nothing else is left.
+// of which huge ones lose their tail first and go on as a head; heads. What is pinned or leased
+// stays, except that a huge entry in use gives up cold blocks when nothing else is left.
 extension DiskStore {
     /// What an eviction came to.
     struct Eviction {
         var freed: Int64 = 0
         /// Whether nothing more could be evicted.
         var isExhausted = false
-        fileprivate var gone: [DiskDeparture] = []
+        fileprivate var gone: [DiskRemoval] = []
     }
 
     /// Evicts until enough is free; leaves what is pinned or leased.
@@ -59,8 +59,8 @@ extension DiskStore {
         }
     }
 
-    /// Takes a batch out of the index, and closes what is still open of it: what is unlinked while open is
-    /// not free.
+    /// Takes a batch out of the index, and closes what is still open of it: what is unlinked while
+    /// open is not free.
     private func takeVictims(
         _ count: Int64,
         except failed: Set<EntryName>
@@ -109,9 +109,9 @@ extension DiskStore {
 
     /// The record of a victim that is out of the index.
     ///
-    /// - Throws: ``CacheError/Code/localStorage`` where the disk does not give it; the victim is back in
-    ///   the index then, and counts as pinned until a look-up reads its record: it may have been pinned
-    ///   since it was chosen.
+    /// - Throws: ``CacheError/Code/localStorage`` where the disk does not give it; the victim is
+    ///   back in the index then, and counts as pinned until a look-up reads its record: it may have
+    ///   been pinned since it was chosen.
     func recordToEvict(
         _ lock: borrowing NameLock,
         _ victim: DiskIndex.Slot
@@ -127,16 +127,16 @@ extension DiskStore {
         }
     }
 
-    /// Removes a victim's files, and books what that frees.
+    /// Removes a victim's files, and charges what that frees.
     ///
-    /// - Returns: what is gone; nil where it was pinned, removed or replaced since it was chosen, or a file
-    ///   cannot be removed.
+    /// - Returns: what is gone; nil where it was pinned, removed or replaced since it was chosen,
+    ///   or a file cannot be removed.
     private func remove(
         _ name: EntryName,
         _ key: CacheKey?,
         _ reason: DiskEvictionReason?
-    ) throws(CacheError) -> DiskDeparture? {
-        try withLock(of: name) { (lock) throws(CacheError) -> DiskDeparture? in
+    ) throws(CacheError) -> DiskRemoval? {
+        try withLock(of: name) { (lock) throws(CacheError) -> DiskRemoval? in
             guard let victim = state.withLock({ $0.entries.victim(name) }) else { return nil }
             let found = try recordToEvict(lock, victim)
             if let found, let kept = pinned(lock, victim, found) {
@@ -148,7 +148,7 @@ extension DiskStore {
             finishRemoval(lock, of: victim, left: isRemoved ? nil : left)
             let usual: DiskEvictionReason =
                 victim.queue == .prefetched ? .prefetchedUnused : .leastRecentlyUsed
-            let gone = DiskDeparture(
+            let gone = DiskRemoval(
                 cause: .evicted(reason ?? usual),
                 name: victim.name,
                 key: found?.record.key ?? key,
@@ -158,7 +158,8 @@ extension DiskStore {
         }
     }
 
-    /// What a victim is by now, if it was pinned since it was chosen: it was out of the index by then.
+    /// What a victim is by now, if it was pinned since it was chosen: it was out of the index by
+    /// then.
     private func pinned(
         _ lock: borrowing NameLock,
         _ victim: DiskIndex.Slot,
@@ -175,7 +176,7 @@ extension DiskStore {
 
     private func didSpare(_ kept: DiskIndex.Slot, chosenAs victim: DiskIndex.Slot) {
         state.withLock { state in
-            state.space.book(kept.bytes - victim.bytes)
+            state.space.charge(kept.bytes - victim.bytes)
             state.entries.spareVictim(kept)
         }
     }
@@ -190,7 +191,7 @@ extension DiskStore {
             state.entries.didChange(victim.name)
             if let left {
                 state.counters.housekeepingErrors += 1
-                state.space.book(left.bytes - victim.bytes)
+                state.space.charge(left.bytes - victim.bytes)
                 state.entries.spareVictim(left)
                 return nil
             }
@@ -205,7 +206,7 @@ extension DiskStore {
             return state.open.residents.remove(victim.name)
         }
         // Opened between choice and removal: lives on without a name until its lease ends.
-        late?.detach(lock, booked: victim)
+        late?.detach(lock, charged: victim)
     }
 
     /// - Returns: whether all is gone; `victim` is what is left.
@@ -237,7 +238,8 @@ extension DiskStore {
     /// The same where it matters why.
     ///
     /// - Returns: nil where there is none, or a damaged one.
-    /// - Throws: ``CacheError/Code/localStorage`` where there may be one that the disk does not give.
+    /// - Throws: ``CacheError/Code/localStorage`` where there may be one that the disk does not
+    ///   give.
     func readRecord(of name: EntryName) throws(CacheError) -> RecordReader.Found? {
         guard let entries = entriesIfPresent else { return nil }
         beginOpening(name)
@@ -259,8 +261,8 @@ extension DiskEntry {
     /// Whether there is a body of which no record speaks.
     var isUnrecorded: Bool { state.withLock { $0.body != nil && !$0.isPublished } }
 
-    /// Gives up the files' names: what stays open stays booked until the lease ends.
-    func detach(_ lock: borrowing NameLock, booked slot: DiskIndex.Slot?) {
+    /// Gives up the files' names: what stays open stays charged until the lease ends.
+    func detach(_ lock: borrowing NameLock, charged slot: DiskIndex.Slot?) {
         let (record, freed) = state.withLock { state -> (OpenFile?, Int64) in
             state.isDetached = true
             let kept = state.isInline ? slot?.recordBytes ?? 0 : slot?.bodyBytes ?? 0

@@ -1,10 +1,11 @@
 import SystemPackage
 
-// What is whole and yet not what it should be is set aside with its record: served to nobody, there to
-// be looked at. It leaves before anything else when room is needed, when the right bytes have come, and
-// when somebody repairs or clears the directory. See docs/disk-format.md.
+// What is whole and yet not what it should be is set aside with its record: served to nobody, there
+// to be looked at. It leaves before anything else when room is needed, when the right bytes have
+// come, and when somebody repairs or clears the directory. See docs/disk-format.md.
 extension DiskStore {
-    /// More entries than this are never kept aside; together they take at most a quarter of the limit.
+    /// More entries than this are never kept aside; together they take at most a quarter of the
+    /// limit.
     static let maximumQuarantined = 4
 
     /// Sets an entry aside; whoever reads it reads on.
@@ -22,7 +23,7 @@ extension DiskStore {
         return try withLock(of: name) { (lock) throws(CacheError) in
             if entry.isSuccessor { return giveUpSuccessor(lock) }
             let (slot, limit) = state.withLock {
-                ($0.entries.booked(name, generation: entry.generation), $0.space.limit)
+                ($0.entries.charged(name, generation: entry.generation), $0.space.limit)
             }
             guard let slot else { return false }
             var isAside = slot.bytes <= limit / 4
@@ -61,7 +62,7 @@ extension DiskStore {
                 freed += bytes
             }
         }
-        state.withLock { $0.space.bookQuarantined(-freed) }
+        state.withLock { $0.space.chargeQuarantined(-freed) }
         return freed
     }
 
@@ -109,13 +110,13 @@ extension DiskStore {
         // The record first, as when an entry is removed: a body alone is swept after a crash.
         var aside = [(slot.name.record, slot.recordBytes)]
         if slot.hasBody { aside.append((slot.name.body(slot.generation), slot.bodyBytes)) }
-        for (path, booked) in aside {
+        for (path, charged) in aside {
             let file = path.split(separator: "/").last.map(String.init) ?? path
             try fileSystem.rename(path, in: entries, to: file, in: directory)
             let status = try fileSystem.status(of: file, in: directory)
-            let bytes = self.booked(status, atLeast: booked)
+            let bytes = self.charged(status, atLeast: charged)
             // Booked once more with the entry, as long as somebody has that open.
-            state.withLock { $0.space.bookQuarantined(bytes) }
+            state.withLock { $0.space.chargeQuarantined(bytes) }
         }
     }
 

@@ -25,7 +25,8 @@ extension DiskStore {
 
     /// Writes down when the entries in memory were last used.
     ///
-    /// - Parameter isLast: nothing is written later, so that also uses within the last minute count.
+    /// - Parameter isLast: nothing is written later, so that also uses within the last minute
+    ///   count.
     func persistUses(isLast: Bool = false) {
         guard access.canWrite, lock.beginWrite() else { return }
         defer { endWriting() }
@@ -72,8 +73,8 @@ extension DiskStore {
         if isVerified { try didChangeRecord(lock, file, of: entry) }
     }
 
-    /// Whether a record that was opened by its name is the file whose body was verified, unchanged since;
-    /// true where it has no body.
+    /// Whether a record that was opened by its name is the file whose body was verified, unchanged
+    /// since; true where it has no body.
     func isAsVerified(
         _ lock: borrowing NameLock,
         _ file: OpenFile,
@@ -86,7 +87,8 @@ extension DiskStore {
 
     /// The record was changed in place: what was verified of a body in the same file stays so.
     ///
-    /// Only after ``isAsVerified(_:_:_:)``, or the bytes of another program would count as verified.
+    /// Only after ``isAsVerified(_:_:_:)``, or the bytes of another program would count as
+    /// verified.
     func didChangeRecord(
         _ lock: borrowing NameLock,
         _ file: OpenFile,

@@ -1,10 +1,10 @@
 import HTTPCaching
 import SystemPackage
 
-// What a file is allocated is not known everywhere when it was written: ZFS shows it some seconds later,
-// XFS allocates more than was written and takes that back when the file is closed. So a young file
-// counts as what was written to it at least, and what was booked of a file that showed something odd
-// is looked at once more when its entry leaves memory.
+// What a file is allocated is not known everywhere when it was written: ZFS shows it some seconds
+// later, XFS allocates more than was written and takes that back when the file is closed. So a
+// young file counts as what was written to it at least, and what was charged of a file that showed
+// something odd is looked at once more when its entry leaves memory.
 extension DiskStore {
     /// From this age on a file shows what it is allocated, in nanoseconds.
     private static let settlingTime: Int64 = 30_000_000_000
@@ -15,7 +15,7 @@ extension DiskStore {
     ///   - status: its status.
     ///   - written: how much of it is no hole.
     /// - Returns: what it is allocated, as far as that can be believed.
-    func booked(_ status: FileStatus, atLeast written: Int64) -> Int64 {
+    func charged(_ status: FileStatus, atLeast written: Int64) -> Int64 {
         let now = timeSource.wallTime().nanoseconds
         let (age, overflow) = now.subtractingReportingOverflow(status.modified)
         if !overflow, age > Self.settlingTime { return status.allocatedBytes }
@@ -24,15 +24,15 @@ extension DiskStore {
     }
 
     /// What a record counts as, noting whether that is odd.
-    func bookedRecord(_ status: FileStatus, of entry: DiskEntry) -> Int64 {
+    func chargedRecord(_ status: FileStatus, of entry: DiskEntry) -> Int64 {
         entry.note(status, written: entry.written.record)
-        return booked(status, atLeast: entry.written.record)
+        return charged(status, atLeast: entry.written.record)
     }
 
     /// What a body file counts as, noting whether that is odd.
-    func bookedBody(_ status: FileStatus, of entry: DiskEntry) -> Int64 {
+    func chargedBody(_ status: FileStatus, of entry: DiskEntry) -> Int64 {
         entry.note(status, written: entry.written.body)
-        return booked(status, atLeast: entry.written.body)
+        return charged(status, atLeast: entry.written.body)
     }
 
     /// Books once more what the files are allocated of an entry that leaves memory.
@@ -43,17 +43,17 @@ extension DiskStore {
         if let file = entry.giveUpBody() { fileSystem.close(file) }
         withLock(of: entry.name) { lock in
             guard entry.mustSettle else { return }
-            // Where it fails, it stays booked as it was written.
+            // Where it fails, it stays charged as it was written.
             attempt { () throws(FileSystemError) in
                 let record = try fileSystem.status(of: entry.name.record, in: entries)
-                let recordBytes = booked(record, atLeast: entry.written.record)
+                let recordBytes = charged(record, atLeast: entry.written.record)
                 var bodyBytes: Int64 = 0
                 if !entry.state.withLock({ $0.isInline }) {
                     let path = entry.name.body(entry.generation)
                     let body = try fileSystem.status(of: path, in: entries)
-                    bodyBytes = booked(body, atLeast: entry.written.body)
+                    bodyBytes = charged(body, atLeast: entry.written.body)
                 }
-                book(lock, entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
+                charge(lock, entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
             }
         }
     }
@@ -63,8 +63,8 @@ extension DiskEntry {
     /// How much of its files is no hole.
     var written: (record: Int64, body: Int64) {
         state.withLock { state in
-            let head = Int64(state.headLength(of: key)) + 8 * Int64(state.table.heldCount)
-            guard state.isInline else { return (head, state.table.heldBytes) }
+            let head = Int64(state.headLength(of: key)) + 8 * Int64(state.table.storedCount)
+            guard state.isInline else { return (head, state.table.storedBytes) }
             return (head + (state.table.completeLength ?? 0), 0)
         }
     }

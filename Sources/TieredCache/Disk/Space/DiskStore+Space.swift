@@ -1,8 +1,8 @@
 import Synchronization
 import SystemPackage
 
-// Room is had before anything is written (invariant 4): below the limit, and above the floor of free
-// space on the volume.
+// Room is had before anything is written (invariant 4): below the limit, and above the floor of
+// free space on the volume.
 extension DiskStore {
     /// The most that files may be allocated.
     var limit: Int64 { state.withLock { $0.space.limit } }
@@ -12,8 +12,8 @@ extension DiskStore {
     /// - Parameters:
     ///   - count: the bytes.
     ///   - name: whose files they are for; `nil` for what is no entry.
-    /// - Throws: ``CacheError/Code/localStorage`` when only pinned entries and those in use are left,
-    ///   or when the volume has less free than it must keep.
+    /// - Throws: ``CacheError/Code/localStorage`` when only pinned entries and those in use are
+    ///   left, or when the volume has less free than it must keep.
     func reserve(_ count: Int64, for name: EntryName?) throws(CacheError) {
         LockChecker.assertMayTake(.loading)
         try prepareIndex(for: name)
@@ -29,7 +29,8 @@ extension DiskStore {
 
     private func reserveBelowLimit(_ count: Int64) throws(CacheError) {
         if !state.withLock({ $0.entries.isLoaded }) {
-            // What is to leave is only known once everything is: until then the limit itself counts.
+            // What is to leave is only known once everything is: until then the limit itself
+            // counts.
             let admission = state.withLock { $0.space.admit(count, isLastTry: true) }
             if admission == .granted { return }
             try loadIndex()
@@ -74,7 +75,7 @@ extension DiskStore {
         state.withLock { $0.space.release(count) }
     }
 
-    /// Frees what an entry that had no name any more was booked with.
+    /// Frees what an entry that had no name any more was charged with.
     func releaseDetached(_ bytes: Int64, of name: EntryName) {
         guard bytes != 0 else { return }
         state.withLock { $0.space.free(bytes, in: name.shardNumber) }

@@ -1,7 +1,7 @@
 /// Room that is set aside for the rest of a body before it has come.
 ///
-/// Several downloads that fit one by one, and not together, would otherwise all run into the limit, each
-/// because the others are in use. It ends with its last reference.
+/// Several downloads that fit one by one, and not together, would otherwise all run into the limit,
+/// each because the others are in use. It ends with its last reference.
 final class RoomPromise: Sendable {
     private struct State {
         var left: Int64
@@ -40,7 +40,7 @@ final class RoomPromise: Sendable {
     /// Takes back what a write did not need.
     ///
     /// - Returns: false once the promise has ended; the write ends the reservation itself then.
-    func takeBack(_ count: Int64) -> Bool {
+    func endLease(_ count: Int64) -> Bool {
         state.withLock { state in
             guard !state.isEnded else { return false }
             state.left += count
@@ -61,8 +61,8 @@ final class RoomPromise: Sendable {
 extension DiskStore {
     /// Sets room aside for a body that is about to come, evicting for it if need be.
     ///
-    /// - Throws: ``CacheError/Code/localStorage`` where only pinned entries, those in use, and other
-    ///   promises are left.
+    /// - Throws: ``CacheError/Code/localStorage`` where only pinned entries, those in use, and
+    ///   other promises are left.
     func promiseRoom(_ count: Int64, for key: CacheKey) throws(CacheError) -> RoomPromise {
         try beginWriting()
         defer { endWriting() }
@@ -75,7 +75,8 @@ extension DiskStore {
         return RoomPromise(self, reserved: cost)
     }
 
-    /// Runs a write of `count` bytes that takes at most `cost`, within a promise as far as that goes.
+    /// Runs a write of `count` bytes that takes at most `cost`, within a promise as far as that
+    /// goes.
     func reserving(
         _ cost: Int64,
         forBytes count: Int,
@@ -87,13 +88,13 @@ extension DiskStore {
         do throws(CacheError) {
             if taken < cost { try reserve(cost - taken, for: name) }
         } catch {
-            if promise?.takeBack(taken) != true { endReservation(taken) }
+            if promise?.endLease(taken) != true { endReservation(taken) }
             throw error
         }
         defer {
-            // What was written is booked by now.
+            // What was written is charged by now.
             let unused = max(0, taken - FileStatus.wholePages(Int64(count)))
-            let isBack = promise?.takeBack(unused) ?? false
+            let isBack = promise?.endLease(unused) ?? false
             endReservation(isBack ? cost - unused : cost)
         }
         try body()

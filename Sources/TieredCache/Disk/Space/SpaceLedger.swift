@@ -1,4 +1,5 @@
-/// Keeps the byte limit (invariant 4): what is allocated, and what was promised to writes under way.
+/// Keeps the byte limit (invariant 4): what is allocated, and what was promised to writes under
+/// way.
 ///
 /// Arithmetic alone; it knows no file.
 struct SpaceLedger: Sendable {
@@ -17,14 +18,15 @@ struct SpaceLedger: Sendable {
     private(set) var bytes: Int64 = 0
     /// What writes under way may still add.
     private(set) var reserved: Int64 = 0
-    /// What ``bytes`` and ``reserved`` may become at most, as LOCK says; `nil` where it says nothing.
+    /// What ``bytes`` and ``reserved`` may become at most, as LOCK says; `nil` where it says
+    /// nothing.
     private(set) var claim: Int64?
-    /// The part of ``bytes`` that is booked for directories that were not read yet.
+    /// The part of ``bytes`` that is charged for directories that were not read yet.
     private(set) var unread: Int64 = 0
     /// The part of ``bytes`` that is set aside in `quarantine`.
     private(set) var quarantined: Int64 = 0
     /// Lookups per directory that may have a file open which is being removed, and what such files
-    /// were booked with: it is free when those lookups have ended.
+    /// were charged with: it is free when those lookups have ended.
     private var openings = [Int](repeating: 0, count: 256)
     private var pending = [Int64](repeating: 0, count: 256)
     /// Until when, and for how many bytes, the volume need not be asked for its room.
@@ -71,7 +73,8 @@ struct SpaceLedger: Sendable {
         return .needsRoom(max(wanted - lowWatermark, 1))
     }
 
-    /// How many bytes must go before eviction stops, if `count` more are to come; 0 if it need not begin.
+    /// How many bytes must go before eviction stops, if `count` more are to come; 0 if it need not
+    /// begin.
     func excess(with count: Int64) -> Int64 {
         let wanted = total + count
         return wanted > highWatermark ? wanted - lowWatermark : 0
@@ -88,14 +91,14 @@ struct SpaceLedger: Sendable {
     }
 
     /// Books what files grew or shrank by.
-    mutating func book(_ delta: Int64) {
+    mutating func charge(_ delta: Int64) {
         bytes += delta
     }
 
     /// Books what came into `quarantine`, or with a negative number what left it.
-    mutating func bookQuarantined(_ delta: Int64) {
+    mutating func chargeQuarantined(_ delta: Int64) {
         quarantined += delta
-        book(delta)
+        charge(delta)
     }
 
     // MARK: Removed, and open
@@ -112,7 +115,7 @@ struct SpaceLedger: Sendable {
     mutating func endOpening(in shard: Int) {
         openings[shard] -= 1
         guard openings[shard] == 0 else { return }
-        book(-pending[shard])
+        charge(-pending[shard])
         pending[shard] = 0
     }
 
@@ -121,24 +124,24 @@ struct SpaceLedger: Sendable {
         if count > 0, openings[shard] > 0 {
             pending[shard] += count
         } else {
-            book(-count)
+            charge(-count)
         }
     }
 
     // MARK: What is not known yet
 
-    /// A directory was read: what is in it is part of what was booked for those not read.
+    /// A directory was read: what is in it is part of what was charged for those not read.
     mutating func didRead(_ count: Int64) {
         unread -= count
         guard unread < 0 else { return }
         // More than was claimed, or nothing was: a file system that forgets may bring it back.
-        book(-unread)
+        charge(-unread)
         unread = 0
     }
 
-    /// All directories were read: nothing is booked for others any more.
+    /// All directories were read: nothing is charged for others any more.
     mutating func didReadAll() {
-        book(-unread)
+        charge(-unread)
         unread = 0
     }
 

@@ -4,7 +4,7 @@ import HTTPCaching
 /// (row 27).
 struct IntegrityLedger: Sendable {
     /// What follows from a digest that does not match.
-    enum Verdict: Hashable, Sendable {
+    enum Decision: Hashable, Sendable {
         /// Fetch all of it once more, past every cache on the way.
         case refetch
         /// It was fetched again already: give up.
@@ -23,7 +23,7 @@ struct IntegrityLedger: Sendable {
         mismatches[key].map { $0.duration(to: now) < Self.memory } ?? false
     }
 
-    mutating func didMismatch(_ key: CacheKey, now: MonotonicTime) -> Verdict {
+    mutating func didMismatch(_ key: CacheKey, now: MonotonicTime) -> Decision {
         guard !isSecondTry(key, now: now) else {
             mismatches[key] = nil
             return .giveUp

@@ -4,19 +4,19 @@ import Logging
 /// Keeps what happens in the directory that this process owns: sums and single events.
 ///
 /// Callers only add to a list in memory; the files are written by an I/O thread
-/// every ten seconds, when the list is long, and when the directory is given up. So a process that is
-/// killed loses what happened in its last ten seconds. A guest writes nothing down. Hits are in the
-/// sums alone.
+/// every ten seconds, when the list is long, and when the directory is given up. So a process that
+/// is killed loses what happened in its last ten seconds. A guest writes nothing down. Hits are in
+/// the sums alone.
 final class DirectoryHistory: Sendable {
     private struct State {
         /// The directory, as long as it is ours.
         var store: DiskStore?
         /// What earlier owners have counted; nil until it was read.
-        var earlier: LifetimeStatistics?
+        var earlier: MediaCache.LifetimeStatistics?
         /// What this process had counted when it became the owner.
-        var start = Statistics()
-        var saved = Statistics()
-        var pending: [RecordedEvent] = []
+        var start = MediaCache.Statistics()
+        var saved = MediaCache.Statistics()
+        var pending: [MediaCache.RecordedEvent] = []
         var lost: Int64 = 0
         var isDue = false
     }
@@ -76,14 +76,14 @@ final class DirectoryHistory: Sendable {
     // MARK: Telling
 
     func note(
-        _ kind: RecordedEvent.Kind,
+        _ kind: MediaCache.RecordedEvent.Kind,
         _ reason: String? = nil,
         key: CacheKey?,
         name: EntryName? = nil,
         count: Int64 = 0
     ) {
         guard let store = state.withLock({ $0.store }) else { return }
-        let event = RecordedEvent(
+        let event = MediaCache.RecordedEvent(
             time: time.wallTime(),
             kind: kind,
             reason: reason,
@@ -109,7 +109,8 @@ final class DirectoryHistory: Sendable {
 
     /// Writes what is new; blocks on the disk.
     ///
-    /// Sums that could not be written are tried again with what follows, events are counted as lost.
+    /// Sums that could not be written are tried again with what follows, events are counted as
+    /// lost.
     func write() {
         writing.withLock {
             guard let store = state.withLock({ $0.store }) else { return }
@@ -147,7 +148,11 @@ final class DirectoryHistory: Sendable {
                 lines += line
             }
             if lost > 0 {
-                let event = RecordedEvent(time: time.wallTime(), kind: .lost, count: lost)
+                let event = MediaCache.RecordedEvent(
+                    time: time.wallTime(),
+                    kind: .lost,
+                    count: lost
+                )
                 lines += event.line.utf8
             }
             try files.append(lines)
@@ -183,32 +188,38 @@ final class DirectoryHistory: Sendable {
     /// The sums of a directory, with those of this process if it owns it; blocks on the disk.
     ///
     /// - Returns: nil where nothing was ever counted.
-    func lifetime(of store: DiskStore) throws(CacheError) -> LifetimeStatistics? {
+    func lifetime(of store: DiskStore) throws(CacheError) -> MediaCache.LifetimeStatistics? {
         let files = HistoryFiles(store: store)
         guard state.withLock({ $0.store === store }) else { return try files.loadStatistics() }
         return writing.withLock { lifetime(files, counters.statistics) }
     }
 
     /// The events of a directory, oldest first; blocks on the disk.
-    func events(of store: DiskStore) throws(CacheError) -> [RecordedEvent] {
+    func events(of store: DiskStore) throws(CacheError) -> [MediaCache.RecordedEvent] {
         if state.withLock({ $0.store === store }) { write() }
         return try HistoryFiles(store: store).loadEvents()
     }
 
     /// Under the lock of the writer, so that the sums of earlier owners are read once.
-    private func lifetime(_ files: HistoryFiles, _ now: Statistics) -> LifetimeStatistics {
+    private func lifetime(
+        _ files: HistoryFiles,
+        _ now: MediaCache.Statistics
+    ) -> MediaCache.LifetimeStatistics {
         let (known, start) = state.withLock { ($0.earlier, $0.start) }
         let earlier = known ?? loadEarlier(files)
         if known == nil { state.withLock { $0.earlier = earlier } }
-        return LifetimeStatistics(
+        return MediaCache.LifetimeStatistics(
             since: earlier.since,
             statistics: earlier.statistics + (now - start)
         )
     }
 
     /// Counting starts afresh where the file is missing or damaged.
-    private func loadEarlier(_ files: HistoryFiles) -> LifetimeStatistics {
-        let fresh = LifetimeStatistics(since: time.wallTime(), statistics: Statistics())
+    private func loadEarlier(_ files: HistoryFiles) -> MediaCache.LifetimeStatistics {
+        let fresh = MediaCache.LifetimeStatistics(
+            since: time.wallTime(),
+            statistics: MediaCache.Statistics()
+        )
         do throws(CacheError) {
             return try files.loadStatistics() ?? fresh
         } catch {

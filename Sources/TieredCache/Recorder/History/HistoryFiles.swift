@@ -1,11 +1,11 @@
 import SystemPackage
 
-/// The files that tell of a directory's past: STATS, EVENTS, and EVENTS.1, which EVENTS becomes when
-/// it is full.
+/// The files that tell of a directory's past: STATS, EVENTS, and EVENTS.1, which EVENTS becomes
+/// when it is full.
 ///
-/// Hints like the index: any of them may be missing or wrong. Calls block on the disk; one thread at a
-/// time may write. Room for them is set aside as long as the directory is owned, so that writing needs
-/// none: see ``setAside()``.
+/// Hints like the index: any of them may be missing or wrong. Calls block on the disk; one thread
+/// at a time may write. Room for them is set aside as long as the directory is owned, so that
+/// writing needs none: see ``setAside()``.
 struct HistoryFiles: Sendable {
     let store: DiskStore
 
@@ -37,7 +37,7 @@ struct HistoryFiles: Sendable {
     ///
     /// - Returns: nil if there is none.
     /// - Throws: `.localStorage` if it cannot be read, or is not as it was written.
-    func loadStatistics() throws(CacheError) -> LifetimeStatistics? {
+    func loadStatistics() throws(CacheError) -> MediaCache.LifetimeStatistics? {
         do throws(FileSystemError) {
             guard
                 let bytes = try read(
@@ -54,7 +54,7 @@ struct HistoryFiles: Sendable {
     }
 
     /// Replaces STATS.
-    func save(_ lifetime: LifetimeStatistics) throws(CacheError) {
+    func save(_ lifetime: MediaCache.LifetimeStatistics) throws(CacheError) {
         try store.beginWriting()
         defer { store.endWriting() }
         guard let staging = store.staging else { return }
@@ -64,14 +64,14 @@ struct HistoryFiles: Sendable {
             defer { store.fileSystem.close(file) }
             try store.fileSystem.truncate(file, to: 0)
             try store.fileSystem.write(StatisticsRecord.encode(lifetime), to: file, at: 0)
-            let bytes = HistoryFile.bookedBytes(try store.fileSystem.status(of: file))
+            let bytes = HistoryFile.chargedBytes(try store.fileSystem.status(of: file))
             try store.fileSystem.rename(
                 HistoryFile.statistics,
                 in: staging,
                 to: HistoryFile.statistics,
                 in: store.root
             )
-            book(bytes - before)
+            charge(bytes - before)
         } catch {
             throw store.error(error, HistoryFile.statistics)
         }
@@ -97,14 +97,14 @@ struct HistoryFiles: Sendable {
                     to: HistoryFile.olderEvents,
                     in: store.root
                 )
-                book(-older)
+                charge(-older)
                 let next = try store.open(HistoryFile.events, in: store.root, .createNew)
                 store.fileSystem.close(file)
                 file = next
                 status = try store.fileSystem.status(of: file)
             }
             let start = try isTorn(file, status.size) ? Self.endOfTorn + lines : lines
-            defer { bookGrowth(of: file, since: HistoryFile.bookedBytes(status)) }
+            defer { chargeGrowth(of: file, since: HistoryFile.chargedBytes(status)) }
             try store.fileSystem.write(start, to: file, at: status.size)
         } catch {
             throw store.error(error, HistoryFile.events)
@@ -125,8 +125,8 @@ struct HistoryFiles: Sendable {
     }
 
     /// Every event that can be read, in the order of the file: oldest first.
-    func loadEvents() throws(CacheError) -> [RecordedEvent] {
-        var result: [RecordedEvent] = []
+    func loadEvents() throws(CacheError) -> [MediaCache.RecordedEvent] {
+        var result: [MediaCache.RecordedEvent] = []
         for name in [HistoryFile.olderEvents, HistoryFile.events] {
             do throws(FileSystemError) {
                 let bytes = try read(name, atMost: 2 << 20) ?? []
@@ -134,7 +134,7 @@ struct HistoryFiles: Sendable {
                 let end = bytes.lastIndex(of: UInt8(ascii: "\n")) ?? 0
                 let lines = bytes[..<end].split(separator: UInt8(ascii: "\n"))
                 result += lines.compactMap {
-                    RecordedEvent(line: String(decoding: $0, as: UTF8.self))
+                    MediaCache.RecordedEvent(line: String(decoding: $0, as: UTF8.self))
                 }
             } catch {
                 throw store.error(error, name)
@@ -166,24 +166,24 @@ struct HistoryFiles: Sendable {
     private func allocated(_ name: String) -> Int64 {
         do throws(FileSystemError) {
             let status = try store.fileSystem.status(of: name, in: store.root)
-            return status.kind == .file ? HistoryFile.bookedBytes(status) : 0
+            return status.kind == .file ? HistoryFile.chargedBytes(status) : 0
         } catch {
             return 0  // There is none.
         }
     }
 
-    private func bookGrowth(of file: OpenFile, since before: Int64) {
+    private func chargeGrowth(of file: OpenFile, since before: Int64) {
         do throws(FileSystemError) {
-            book(HistoryFile.bookedBytes(try store.fileSystem.status(of: file)) - before)
+            charge(HistoryFile.chargedBytes(try store.fileSystem.status(of: file)) - before)
         } catch {
             store.count(\.housekeepingErrors)
         }
     }
 
     /// What grows was set aside before.
-    private func book(_ delta: Int64) {
+    private func charge(_ delta: Int64) {
         store.state.withLock { state in
-            state.space.book(delta)
+            state.space.charge(delta)
             state.space.setAside(-delta)
         }
     }

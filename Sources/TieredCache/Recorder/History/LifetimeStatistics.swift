@@ -1,16 +1,18 @@
 public import HTTPCaching
 
-/// What a cache directory has done since it was made, over all processes that owned it.
-public struct LifetimeStatistics: Hashable, Sendable {
-    /// When counting began: with the directory, or when counts were lost.
-    public var since: WallTime
-    /// The sums.
-    public var statistics: Statistics
+extension MediaCache {
+    /// What a cache directory has done since it was made, over all processes that owned it.
+    public struct LifetimeStatistics: Hashable, Sendable {
+        /// When counting began: with the directory, or when counts were lost.
+        public var since: WallTime
+        /// The sums.
+        public var statistics: MediaCache.Statistics
 
-    /// Creates a value.
-    public init(since: WallTime, statistics: Statistics) {
-        self.since = since
-        self.statistics = statistics
+        /// Creates a value.
+        public init(since: WallTime, statistics: MediaCache.Statistics) {
+            self.since = since
+            self.statistics = statistics
+        }
     }
 }
 
@@ -33,7 +35,7 @@ enum StatisticsRecord {
     /// More than ever will be; what is longer is not ours.
     static let maximumLength = 4096
 
-    static func encode(_ lifetime: LifetimeStatistics) -> [UInt8] {
+    static func encode(_ lifetime: MediaCache.LifetimeStatistics) -> [UInt8] {
         let counters = StatisticsCounters.Counter.allCases
         let total = headLength + 8 * counters.count
         return [UInt8](unsafeUninitializedCapacity: total) { buffer, count in
@@ -52,14 +54,14 @@ enum StatisticsRecord {
     }
 
     /// - Returns: nil for what is not as it was written.
-    static func decode(_ bytes: [UInt8]) -> LifetimeStatistics? {
+    static func decode(_ bytes: [UInt8]) -> MediaCache.LifetimeStatistics? {
         bytes.withUnsafeBytes { bytes in
             guard bytes.count >= headLength, bytes.count <= maximumLength,
                 bytes.get(UInt64.self, at: 0) == magic,
                 bytes.get(UInt64.self, at: 8) == checksumOf(bytes[16...]),
                 Int(bytes.get(UInt32.self, at: 24)) == (bytes.count - headLength) / 8
             else { return nil }
-            var statistics = Statistics()
+            var statistics = MediaCache.Statistics()
             for counter in StatisticsCounters.Counter.allCases {
                 let offset = headLength + 8 * counter.rawValue
                 guard offset + 8 <= bytes.count else { break }
@@ -68,7 +70,7 @@ enum StatisticsRecord {
                 statistics[keyPath: counter.field] = min(max(0, value), 1 << 58)
             }
             let since = WallTime(nanoseconds: bytes.get(Int64.self, at: 16))
-            return LifetimeStatistics(since: since, statistics: statistics)
+            return MediaCache.LifetimeStatistics(since: since, statistics: statistics)
         }
     }
 }

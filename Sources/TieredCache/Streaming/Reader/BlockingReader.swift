@@ -1,8 +1,8 @@
 /// A ``CacheReader`` for callers that block: the input callbacks of players written in C.
 ///
 /// Made for `mpv_stream_cb_info`, `AVIOContext`, `GstBaseSrc` and `libvlc_media_new_callbacks`:
-/// open, read, seek, size and cancel, each an ordinary function. What is held is read on the calling
-/// thread without a hop; what is missing blocks it, at most until the read's deadline.
+/// open, read, seek, size and cancel, each an ordinary function. What is stored is read on the
+/// calling thread without a hop; what is missing blocks it, at most until the read's deadline.
 ///
 /// **Never call ``open(deadline:)`` or a read from a Swift task:** the task's thread belongs to the
 /// cooperative pool, which has one thread for each core, and the bytes that are waited for are
@@ -69,7 +69,7 @@ public final class BlockingReader: Sendable {
 
     /// Waits until the head of the representation is known; at once if it is.
     ///
-    /// The first read does it by itself. What is held and fresh is opened without the network.
+    /// The first read does it by itself. What is stored and fresh is opened without the network.
     ///
     /// - Parameter deadline: how long to wait; nil for ``ReaderOptions/deadline``.
     /// - Throws: `.timedOut`; `.cancelled`, `.interrupted`; what opening a ``CacheReader`` throws.
@@ -141,7 +141,7 @@ public final class BlockingReader: Sendable {
         try reader.control.check()
         var read = read
         read.control = reader.control
-        return reader.medium.readAtOnce(read)
+        return reader.source.readAtOnce(read)
     }
 
     private func noting<Value>(

@@ -3,10 +3,10 @@ public import HTTPTypes
 
 /// A seekable reader over one entry, which may still be on its way.
 ///
-/// What is held is returned at once, wherever it lies; what is missing is fetched where the reader
-/// is, and a little ahead of it, and then held. Readers of one entry share transfers. A reader sees
-/// one generation: if the origin changes, held bytes go on being read, and a byte that is missing
-/// fails with `.representationChanged`.
+/// What is stored is returned at once, wherever it lies; what is missing is fetched where the
+/// reader is, and a little ahead of it, and then stored. Readers of one entry share transfers. A
+/// reader sees one generation: if the origin changes, stored bytes go on being read, and a byte
+/// that is missing fails with `.representationChanged`.
 ///
 /// One reader is for one consumer; open another for another. It may be cancelled and interrupted
 /// from any thread. Letting go of it closes it: a transfer that is under way lingers for two
@@ -25,16 +25,16 @@ public final class CacheReader: Sendable {
     /// What reads go by that do not say it themselves.
     public let options: ReaderOptions
 
-    let medium: any ReaderMedium
+    let source: any BodyReader
     let control = ReadControl()
     private let time: any TimeSource
     private let cursor = Guarded<Int64>(0)
-    private let trouble = Guarded<CacheError?>(nil)
+    private let failure = Guarded<CacheError?>(nil)
 
     init(
         _ request: CacheRequest,
         _ response: CacheResponse,
-        _ medium: any ReaderMedium,
+        _ source: any BodyReader,
         _ options: ReaderOptions,
         time: any TimeSource
     ) {
@@ -44,7 +44,7 @@ public final class CacheReader: Sendable {
         finalTarget = response.finalTarget
         cacheStatus = response.cacheStatus
         self.options = options
-        self.medium = medium
+        self.source = source
         self.time = time
     }
 
@@ -53,34 +53,35 @@ public final class CacheReader: Sendable {
     /// The length of the whole representation, nil while it is not known.
     ///
     /// Never waits.
-    public var size: Int64? { medium.length }
+    public var size: Int64? { source.length }
 
     /// Whether bytes anywhere can be had without those before them.
     ///
-    /// False for an origin without ranges or without a validator until all is held: a seek forward
-    /// then waits until the transfer has come there.
-    public var isSeekable: Bool { medium.isSeekable }
+    /// False for an origin without ranges or without a validator until all is stored: a seek
+    /// forward then waits until the transfer has come there.
+    public var isSeekable: Bool { source.isSeekable }
 
     /// Where ``read(into:deadline:)`` reads next.
     public var position: Int64 { cursor.withLock { $0 } }
 
     /// Why bytes could not be stored; nil if they are.
-    public var storageTrouble: CacheError? { medium.storageTrouble }
+    public var storageError: CacheError? { source.storageError }
 
     /// What the last read failed with, for players that cannot tell a failure from the end.
-    public var lastError: CacheError? { trouble.withLock { $0 } }
+    public var lastError: CacheError? { failure.withLock { $0 } }
 
-    /// Delivered bytes that were held when the reader was opened.
-    public var bytesFromCache: Int64 { medium.counts.fromCache }
+    /// Delivered bytes that were stored when the reader was opened.
+    public var bytesFromCache: Int64 { source.counts.fromCache }
 
     /// Delivered bytes that had to be fetched since.
-    public var bytesFromOrigin: Int64 { medium.counts.fromOrigin }
+    public var bytesFromOrigin: Int64 { source.counts.fromOrigin }
 
     // MARK: Reading
 
     /// Reads from `offset` on, at least one byte unless that is the end.
     ///
-    /// Returns what is held at once, also if that is less than there is room for. The cursor stays.
+    /// Returns what is stored at once, also if that is less than there is room for. The cursor
+    /// stays.
     ///
     /// - Parameters:
     ///   - offset: the first byte wanted.
@@ -138,9 +139,9 @@ public final class CacheReader: Sendable {
             try control.check()
             var read = read
             read.control = control
-            return try await medium.read(read, until: end)
+            return try await source.read(read, until: end)
         } catch {
-            trouble.withLock { $0 = error }
+            failure.withLock { $0 = error }
             throw error
         }
     }

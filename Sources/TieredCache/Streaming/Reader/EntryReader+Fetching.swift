@@ -6,38 +6,39 @@ extension EntryReader {
     ///
     /// - Parameters:
     ///   - read: the read whose first byte is missing.
-    ///   - filler: fetches it.
+    ///   - fetcher: fetches it.
     ///   - share: the transfer that is to bring it.
-    ///   - outcome: how that had ended before the byte was looked for, so that what it brought was seen.
+    ///   - outcome: how that had ended before the byte was looked for, so that what it brought was
+    ///     seen.
     ///   - seen: the signal's version before that.
-    ///   - patience: for how long.
+    ///   - budget: for how long.
     /// - Throws: why the byte will not come.
     func wait(
         for read: Read,
-        _ filler: Filler,
+        _ fetcher: GapFetcher,
         _ share: Share?,
         _ outcome: Result<Void, CacheError>?,
         seen: UInt64,
-        _ patience: inout Patience
+        _ budget: inout ReadBudget
     ) async throws(CacheError) {
-        try patience.check(read.offset)
-        guard let share else { return try join(read, filler, &patience) }
-        switch filler.standing(of: share.flight, entry, at: read.offset) {
+        try budget.check(read.offset)
+        guard let share else { return try join(read, fetcher, &budget) }
+        switch fetcher.status(of: share.transfer, entry, at: read.offset) {
         case .underWay:
             break
-        case .claimed(let channel, let trouble):
-            return pass(channel, share, trouble)
+        case .claimed(let channel, let storageError):
+            return pass(channel, share, storageError)
         case .forOthers:
             leave(share)
             // What the transfer stored before it went past the disk came after the look at it.
-            guard entry.held(at: read.offset) == nil else { return }
-            return try join(read, filler, &patience, isAlone: true)
+            guard entry.storedRange(at: read.offset) == nil else { return }
+            return try join(read, fetcher, &budget, isAlone: true)
         case .otherRepresentation:
-            filler.handOver(share.flight)
-            throw CacheError.changed(filler.request.target)
+            fetcher.handOver(share.transfer)
+            throw CacheError.changed(fetcher.request.target)
         case .unsuccessful(let status):
             leave(share)
-            throw CacheError.status(status, for: filler.request.target)
+            throw CacheError.status(status, for: fetcher.request.target)
         }
         if let outcome {
             leave(share)
@@ -45,120 +46,120 @@ extension EntryReader {
         }
         if isPlanned {
             // A transfer that has paused for its other readers goes on.
-            if let number { filler.fill.didJoin(share.flight.flight, reader: number) }
+            if let number { fetcher.shared.didJoin(share.transfer.transfer, reader: number) }
             state.withLock { $0.planner?.didWait(for: read.offset) }
         }
-        await patience.wait(on: filler.fill.signal, after: seen)
+        await budget.wait(on: fetcher.shared.signal, after: seen)
     }
 
     private func leave(_ share: Share) {
-        state.withLock { state in state.shares.removeAll { $0.flight === share.flight } }
-        share.flight.cancel()
+        state.withLock { state in state.shares.removeAll { $0.transfer === share.transfer } }
+        share.transfer.cancel()
     }
 
     private func join(
         _ read: Read,
-        _ filler: Filler,
-        _ patience: inout Patience,
+        _ fetcher: GapFetcher,
+        _ budget: inout ReadBudget,
         isAlone: Bool = false
     ) throws(CacheError) {
-        guard !filler.isOutdated(entry) else { throw CacheError.changed(filler.request.target) }
-        patience.fruitless += 1
+        guard !fetcher.isOutdated(entry) else { throw CacheError.changed(fetcher.request.target) }
+        budget.fruitless += 1
         // More than one by itself brings nothing that this one did not; the next waits a while.
-        guard patience.fruitless <= 3 else {
+        guard budget.fruitless <= 3 else {
             throw CacheError(
                 .originFailed,
-                "\(filler.request.target.redacted) did not deliver byte \(read.offset)"
+                "\(fetcher.request.target.redacted) did not deliver byte \(read.offset)"
             )
         }
         // Several readers without a disk cannot share one channel: the later ones fetch alone.
-        let isAlone = isAlone || patience.fruitless > (isPlanned ? 2 : 1)
+        let isAlone = isAlone || budget.fruitless > (isPlanned ? 2 : 1)
         let now = now
         let order = state.withLock { state in
             state.planner?.didMiss(
                 read.offset,
                 count: Int64(read.destination.count),
-                certainTo: read.certainEnd,
+                expectedEnd: read.expectedEnd,
                 now: now
             )
         }
-        guard let order else { return fetchRest(at: read.offset, filler, isAlone: isAlone) }
-        fetch(order, filler, isAlone: isAlone)
+        guard let order else { return fetchRest(at: read.offset, fetcher, isAlone: isAlone) }
+        fetch(order, fetcher, isAlone: isAlone)
     }
 
     /// Has all brought that a reader without a plan wants from a byte on.
-    private func fetchRest(at offset: Int64, _ filler: Filler, isAlone: Bool) {
-        let flight = filler.join(entry, at: offset, limit: bounds.limit, isAlone: isAlone)
+    private func fetchRest(at offset: Int64, _ fetcher: GapFetcher, isAlone: Bool) {
+        let transfer = fetcher.join(entry, at: offset, limit: bounds.limit, isAlone: isAlone)
         let left = state.withLock { state in
-            defer { state.shares = [Share(window: 0, range: Self.all, flight: flight)] }
+            defer { state.shares = [Share(window: 0, range: Self.all, transfer: transfer)] }
             return state.shares
         }
-        if let number { filler.fill.didJoin(flight.flight, reader: number) }
-        for share in left { share.flight.cancel() }
+        if let number { fetcher.shared.didJoin(transfer.transfer, reader: number) }
+        for share in left { share.transfer.cancel() }
     }
 
     /// Has the next bytes fetched before they are asked for.
-    func readAhead(of range: Range<Int64>, certainTo end: Int64?, _ filler: Filler) {
+    func readAhead(of range: Range<Int64>, expectedEnd end: Int64?, _ fetcher: GapFetcher) {
         let now = now
         let order = state.withLock { state in
-            state.planner?.didRead(range, certainTo: end, now: now)
+            state.planner?.didRead(range, expectedEnd: end, now: now)
         }
         // What is not stored cannot be fetched ahead; what comes in order need not be.
-        guard let order, storageTrouble == nil, !isSequential, !filler.isOutdated(entry)
+        guard let order, storageError == nil, !isSequential, !fetcher.isOutdated(entry)
         else { return }
         let bounds = order.range.clamped(to: 0..<max(0, length ?? .max))
-        guard let first = entry.heldRanges.gaps(in: bounds).ranges.first?.lowerBound,
+        guard let first = entry.storedRanges.gaps(in: bounds).ranges.first?.lowerBound,
             first < bounds.upperBound
         else { return }
         fetch(
             ReadAheadPlanner.Order(window: order.window, range: first..<order.range.upperBound),
-            filler,
+            fetcher,
             isAlone: false
         )
     }
 
-    private func fetch(_ order: ReadAheadPlanner.Order, _ filler: Filler, isAlone: Bool) {
+    private func fetch(_ order: ReadAheadPlanner.Order, _ fetcher: GapFetcher, isAlone: Bool) {
         let first = order.range.lowerBound
         let isSequential = isSequential
         var limit = isSequential ? .max : order.range.upperBound
         if !isSequential, !isAlone {
             // What lies behind the start of another transfer is brought by that.
-            let key = filler.request.key
-            limit = min(limit, filler.transfers.queue.nextPosition(after: first, of: key) ?? .max)
+            let key = fetcher.request.key
+            limit = min(limit, fetcher.transfers.queue.nextPosition(after: first, of: key) ?? .max)
         }
-        let flight = filler.join(entry, at: first, limit: limit, isAlone: isAlone)
+        let transfer = fetcher.join(entry, at: first, limit: limit, isAlone: isAlone)
         let blocksEnd = BlockTable.extent(around: limit - 1).upperBound
-        let end = isSequential ? limit : max(first, min(flight.end, blocksEnd))
-        let share = Share(window: order.window, range: first..<end, flight: flight)
+        let end = isSequential ? limit : max(first, min(transfer.end, blocksEnd))
+        let share = Share(window: order.window, range: first..<end, transfer: transfer)
         let abandoned = state.withLock { state in
             if !isSequential { state.planner?.didOrder(order, to: end) }
             let windows = state.planner?.numbers ?? []
             let before = state.shares
             state.shares.removeAll { share in
-                !windows.contains(share.window) || share.flight.outcome.isSuccess
+                !windows.contains(share.window) || share.transfer.outcome.isSuccess
             }
             defer { state.shares.append(share) }
             return before.filter { !windows.contains($0.window) }
         }
-        for share in abandoned { share.flight.cancel() }
-        if isSequential, let number { filler.fill.didJoin(flight.flight, reader: number) }
+        for share in abandoned { share.transfer.cancel() }
+        if isSequential, let number { fetcher.shared.didJoin(transfer.transfer, reader: number) }
     }
 
     // MARK: Bytes past the disk
 
-    private func pass(_ channel: PassThroughChannel, _ share: Share, _ trouble: CacheError?) {
+    private func pass(_ channel: PassThroughChannel, _ share: Share, _ storageError: CacheError?) {
         let range = channel.start..<channel.end
-        let reader = PassThroughReader(channel, range: range, subscription: share.flight)
+        let reader = PassThroughReader(channel, range: range, subscription: share.transfer)
         state.withLock { state in
-            state.shares.removeAll { $0.flight === share.flight }
-            (state.passing, state.storageTrouble) = (reader, trouble)
+            state.shares.removeAll { $0.transfer === share.transfer }
+            (state.passing, state.storageError) = (reader, storageError)
         }
     }
 
     /// The next bytes of a gap that the disk did not take.
     ///
     /// - Returns: nil where there is none; an inner nil after something has changed.
-    func passed(_ read: Read, _ patience: Patience) async throws(CacheError) -> Int?? {
+    func passed(_ read: Read, _ budget: ReadBudget) async throws(CacheError) -> Int?? {
         guard let passing = state.withLock({ $0.passing }) else { return nil }
         // All of it was asked for by a reader without a plan.
         let reach = isPlanned ? ReadAheadPlanner.Options().bridge : .max
@@ -174,8 +175,8 @@ extension EntryReader {
             state.withLock { $0.counts.add(fromOrigin: Int64(count)) }
             return count
         case .awaited(let seen):
-            try patience.check(read.offset)
-            await patience.wait(on: passing.signal, after: seen)
+            try budget.check(read.offset)
+            await budget.wait(on: passing.signal, after: seen)
         case .end, .outOfReach:
             drop(passing)
         }
@@ -193,22 +194,23 @@ extension EntryReader {
 
     // MARK: The end of what is read through
 
-    /// All bytes are out: sees the transfer to its end, and fails where that says they are not the right ones.
+    /// All bytes are out: sees the transfer to its end, and fails where that says they are not the
+    /// right ones.
     func end(_ position: Int64, _ limit: Int64) async throws(CacheError) {
         try await state.withLock { $0.passing.take() }?.finish()
         await linger()
         await takeName()
-        let flight = state.withLock { state in
+        let transfer = state.withLock { state in
             defer { state.shares = [] }
-            return state.shares.first?.flight
+            return state.shares.first?.transfer
         }
         // The transfer may have found that they are not those that were promised.
-        if case .failure(let error) = flight?.outcome,
+        if case .failure(let error) = transfer?.outcome,
             [.representationChanged, .integrityFailed].contains(error.code)
         {
             throw error
         }
-        flight?.cancel()
+        transfer?.cancel()
         guard position > limit else { return }
         // Of a body whose length was not known at first.
         throw CacheError(
@@ -222,26 +224,26 @@ extension EntryReader {
     /// So that the block is stored and the connection can be used again. An origin that does not
     /// come to an end is waited for as long as for a reader that has left.
     private func linger() async {
-        guard let filler, let flight = state.withLock({ $0.shares.first?.flight }),
-            flight.outcome == nil, flight.isFirst || filler.awaitsVerdict
+        guard let fetcher, let transfer = state.withLock({ $0.shares.first?.transfer }),
+            transfer.outcome == nil, transfer.isFirst || fetcher.awaitsDecision
         else { return }
-        let signal = filler.fill.signal
+        let signal = fetcher.shared.signal
         // Comparing digests takes as long as the body is long.
-        let awaitsVerdict = filler.awaitsVerdict && entry.isComplete
-        let patience =
-            awaitsVerdict ? nil : storage.time.alarm(after: Lingering.patience) { flight.cancel() }
-        defer { patience?.cancel() }
-        while !Task.isCancelled, flight.outcome == nil {
+        let awaitsDecision = fetcher.awaitsDecision && entry.isComplete
+        let budget =
+            awaitsDecision ? nil : storage.time.alarm(after: Lingering.limit) { transfer.cancel() }
+        defer { budget?.cancel() }
+        while !Task.isCancelled, transfer.outcome == nil {
             let seen = signal.version
-            guard flight.outcome == nil else { return }
+            guard transfer.outcome == nil else { return }
             await signal.wait(after: seen)
         }
     }
 
-    /// Gives a body that follows a pinned one its name, where the transfer that stored its last block has
-    /// not come to that: from this reader's end on, a lookup finds what it has read.
+    /// Gives a body that follows a pinned one its name, where the transfer that stored its last
+    /// block has not come to that: from this reader's end on, a lookup finds what it has read.
     private func takeName() async {
-        guard let filler, followsPinned, entry.isComplete else { return }
+        guard let fetcher, followsPinned, entry.isComplete else { return }
         let entry = entry
         let failure = await storage.writers.run { () -> CacheError? in
             do throws(CacheError) {
@@ -253,8 +255,8 @@ extension EntryReader {
         }
         storage.memory.remove(entry.key)
         guard let failure else { return }
-        storage.recorder.didFailToStore(filler.request.key, filler.request.target, failure)
-        state.withLock { $0.storageTrouble = failure }
+        storage.recorder.didFailToStore(fetcher.request.key, fetcher.request.target, failure)
+        state.withLock { $0.storageError = failure }
     }
 }
 

@@ -72,10 +72,10 @@ final class PassThroughReader: BodySource {
         return nil
     }
 
-    /// Waits for the verdict on a body that has come to its end, and leaves the rest to the cache, which is
-    /// not wanted unless it completes a block.
+    /// Waits for the decision on a body that has come to its end, and leaves the rest to the cache,
+    /// which is not wanted unless it completes a block.
     func finish() async throws(CacheError) {
-        if channel.awaitsVerdict, position == channel.completeLength {
+        if channel.awaitsDecision, position == channel.completeLength {
             _ = try await channel.next()
         }
         // What the origin still has is of no use otherwise.
@@ -136,10 +136,12 @@ final class PassThroughReader: BodySource {
     /// What a look at the bytes at an offset has found.
     enum Taken {
         case bytes(Int)
-        /// They are on their way: the signal, which had this version, is bumped when they are there.
+        /// They are on their way: the signal, which had this version, is bumped when they are
+        /// there.
         case awaited(seen: UInt64)
         case end
-        /// They have been passed, or are so far ahead that a request costs less than the bytes between.
+        /// They have been passed, or are so far ahead that a request costs less than the bytes
+        /// between.
         case outOfReach
     }
 

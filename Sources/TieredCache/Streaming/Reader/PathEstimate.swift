@@ -1,17 +1,17 @@
 /// How long the way to an origin is, seen from a reader that waits for its bytes.
 ///
-/// Requests of a quarter of what was read in a row keep a short way busy. On a long one each of them
-/// costs a round trip in which nothing comes: what the way holds, latency by rate, is then worth asking
-/// for, because a direct connection would have it on its way as well. The least latency of several
-/// waits counts, so that a busy machine is not taken for a long way.
+/// Requests of a quarter of what was read in a row keep a short way busy. On a long one each of
+/// them costs a round trip in which nothing comes: what the way holds, latency by rate, is then
+/// worth asking for, because a direct connection would have it on its way as well. The least
+/// latency of several waits counts, so that a busy machine is not taken for a long way.
 struct PathEstimate {
     /// Waits that must have been seen before anything is concluded from them.
     static let leastWaits = 3
     /// What lasts less than this is a short way, in seconds.
     static let leastLatency = 0.03
 
-    /// What must have been read in a row before a consumer that seeks here and there is run ahead of by
-    /// more than a quarter of it, so that it costs at most 1.3 of what it reads.
+    /// What must have been read in a row before a consumer that seeks here and there is run ahead
+    /// of by more than a quarter of it, so that it costs at most 1.3 of what it reads.
     static let provenRun: Int64 = 2 << 20
 
     /// More requests than these are not under way for one reader.
@@ -78,7 +78,7 @@ struct PathEstimate {
         // Of one that seeks, from a quarter on as much more as is read more.
         let most = isSeek ? run - Self.provenRun / 4 * 3 : run
         // Two of them: one is on its way while the next is asked for.
-        let held = rate.map { 2 * $0 * latency } ?? .infinity
-        return max(run / 4, held < Double(most) ? Int64(held) : most)
+        let product = rate.map { 2 * $0 * latency } ?? .infinity
+        return max(run / 4, product < Double(most) ? Int64(product) : most)
     }
 }

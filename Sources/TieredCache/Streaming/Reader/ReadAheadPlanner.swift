@@ -1,10 +1,11 @@
 /// Decides what a reader fetches: where its consumer is, and a little ahead of it.
 ///
 /// A player may read in several places at once, as a badly interleaved file makes it do; each place
-/// is a window of its own. A window runs ahead of its consumer by at most a quarter of what was read
-/// in a row there, and by at most ten seconds at the speed at which it was read; so a consumer that
-/// goes elsewhere has cost little. Where the way to the origin is long, it runs ahead by what the way
-/// holds (``PathEstimate``), up to all that was read in a row. Performs no I/O and reads no clock.
+/// is a window of its own. A window runs ahead of its consumer by at most a quarter of what was
+/// read in a row there, and by at most ten seconds at the speed at which it was read; so a consumer
+/// that goes elsewhere has cost little. Where the way to the origin is long, it runs ahead by what
+/// the way holds (``PathEstimate``), up to all that was read in a row. Performs no I/O and reads no
+/// clock.
 struct ReadAheadPlanner {
     struct Options: Hashable, Sendable {
         /// The least that is worth a request: one block.
@@ -82,7 +83,7 @@ struct ReadAheadPlanner {
     mutating func didMiss(
         _ offset: Int64,
         count: Int64,
-        certainTo end: Int64?,
+        expectedEnd end: Int64?,
         now: MonotonicTime
     ) -> Order {
         let index = use(at: offset, now: now)
@@ -118,7 +119,7 @@ struct ReadAheadPlanner {
     /// - Returns: what to fetch ahead, if anything.
     mutating func didRead(
         _ range: Range<Int64>,
-        certainTo end: Int64?,
+        expectedEnd end: Int64?,
         now: MonotonicTime
     ) -> Order? {
         let index = use(at: range.lowerBound, now: now)
@@ -126,7 +127,7 @@ struct ReadAheadPlanner {
         path.didGet(range, now: now)
         let window = windows[index]
         let planned = max(window.planned, window.next)
-        let ahead = ahead(of: window, certainTo: end, now: now)
+        let ahead = ahead(of: window, expectedEnd: end, now: now)
         guard ahead >= options.minimum, planned - window.next <= ahead / 2 else {
             windows[index].planned = planned
             return nil
@@ -143,7 +144,8 @@ struct ReadAheadPlanner {
         return Order(window: window.number, range: planned..<upper)
     }
 
-    /// What brings an order's bytes goes to another end: whole blocks, or another reader's transfer.
+    /// What brings an order's bytes goes to another end: whole blocks, or another reader's
+    /// transfer.
     ///
     /// The next order begins there, so that no byte between two orders is left out.
     mutating func didOrder(_ order: Order, to end: Int64) {
@@ -153,7 +155,7 @@ struct ReadAheadPlanner {
         windows[index].planned = max(windows[index].next, end)
     }
 
-    private func ahead(of window: Window, certainTo end: Int64?, now: MonotonicTime) -> Int64 {
+    private func ahead(of window: Window, expectedEnd end: Int64?, now: MonotonicTime) -> Int64 {
         let elapsed = max(0.001, window.began.duration(to: now).totalSeconds)
         let lasting = Double(window.run) / elapsed * options.lead.totalSeconds
         let paced = max(2 * options.minimum, Int64(min(lasting, 1e15)))

@@ -28,8 +28,8 @@ public struct ReaderChunks: AsyncSequence, Sendable {
         /// The next chunk, or nil at the end.
         ///
         /// - Returns: the chunk.
-        /// - Throws: what ``CacheReader/read(at:into:deadline:)`` throws; then the same chunk may be
-        ///   asked for again.
+        /// - Throws: what ``CacheReader/read(at:into:deadline:)`` throws; then the same chunk may
+        ///   be asked for again.
         public mutating func next() async throws(CacheError) -> Data? {
             let chunk = try await reader.chunk(at: position, to: end)
             position += Int64(chunk.count)
@@ -66,7 +66,7 @@ extension CacheReader {
         let count = Swift.min(Self.chunkSize, left)
         guard count > 0 else { return Data() }
         let buffer = ReadBuffer(capacity: Int(count))
-        let read = Read(offset: offset, destination: ReadDestination(buffer), certainEnd: end)
+        let read = Read(offset: offset, destination: ReadDestination(buffer), expectedEnd: end)
         let got = try await self.read(read, deadline: nil)
         return buffer.data(count: got)
     }

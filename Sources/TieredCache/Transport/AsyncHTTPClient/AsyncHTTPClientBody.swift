@@ -27,7 +27,7 @@ final class AsyncHTTPClientBody: TransportBody {
     }
 }
 
-/// The library's buffer, lent without a copy.
+/// The library's buffer, leased without a copy.
 private struct ByteBufferStorage: BodyChunkStorage {
     let buffer: ByteBuffer
 

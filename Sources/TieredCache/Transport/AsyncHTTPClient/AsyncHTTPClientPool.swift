@@ -150,7 +150,7 @@ extension Channel {
             }
             let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
             try pipeline.addHandler(RequestTargetWriter(), position: .after(encoder))
-            try pipeline.addHandler(LastPartHolder(), position: .after(encoder))
+            try pipeline.addHandler(LastPartDelay(), position: .after(encoder))
             let decoder = try pipeline.handler(
                 type: ByteToMessageHandler<HTTPResponseDecoder>.self
             )

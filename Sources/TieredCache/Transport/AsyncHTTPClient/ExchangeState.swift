@@ -116,8 +116,8 @@ struct ExchangeState {
 
     /// All of one read has been handed over.
     ///
-    /// The consumer is woken only now, so that a head, a small body and its end cost it one change of
-    /// thread.
+    /// The consumer is woken only now, so that a head, a small body and its end cost it one change
+    /// of thread.
     mutating func didCompleteRead() -> Action {
         guard end == nil else { return Action() }
         if let head, let waiter = headWaiter {

@@ -10,8 +10,8 @@ import NIOHTTP1
 /// them if the connection breaks meanwhile, though they have arrived and were paid for; interim
 /// responses (1xx) it leaves out. So neither gets there: what the decoder finds goes straight into
 /// the exchange, and the library sees heads and ends alone. Whatever ends a connection, be it a
-/// close (FIN) or a reset (RST), what the kernel had received by then is read first. A response that
-/// has come to its end is complete, also if the peer did not wait for all of the request.
+/// close (FIN) or a reset (RST), what the kernel had received by then is read first. A response
+/// that has come to its end is complete, also if the peer did not wait for all of the request.
 ///
 /// A read is passed on while the exchange has room. Only when the peer has closed does the channel
 /// read on unasked, and then no more than the kernel's buffer holds.
@@ -30,7 +30,7 @@ final class ResponseReader: ChannelDuplexHandler {
     /// Whose response is awaited or under way; nil between two.
     private var exchange: AsyncHTTPClientExchange?
     /// Whether a read waits until the exchange has room.
-    private var isReadHeld = false
+    private var isReadPaused = false
     /// Whether something went wrong below: then an end may be a cut, which the library can tell.
     private var isBroken = false
     /// How many interim responses one request may have; what sends more means no good.
@@ -93,13 +93,13 @@ final class ResponseReader: ChannelDuplexHandler {
         guard let exchange, exchange.isFull else { return context.read() }
         let eventLoop = context.eventLoop
         let bound = NIOLoopBound((self, context), eventLoop: eventLoop)
-        isReadHeld = exchange.hold {
+        isReadPaused = exchange.hold {
             eventLoop.execute {
                 let (reader, context) = bound.value
                 reader.goOn(context)
             }
         }
-        guard !isReadHeld else { return }
+        guard !isReadPaused else { return }
         context.read()
     }
 
@@ -112,7 +112,7 @@ final class ResponseReader: ChannelDuplexHandler {
     func channelInactive(context: ChannelHandlerContext) {
         exchange?.didCompleteRead()
         exchange = nil
-        isReadHeld = false
+        isReadPaused = false
         context.fireChannelInactive()
     }
 
@@ -123,8 +123,8 @@ final class ResponseReader: ChannelDuplexHandler {
     }
 
     private func goOn(_ context: ChannelHandlerContext) {
-        guard isReadHeld else { return }
-        isReadHeld = false
+        guard isReadPaused else { return }
+        isReadPaused = false
         context.read()
     }
 }

@@ -28,8 +28,8 @@ struct ServingProgram {
 }
 
 extension Workplace {
-    /// Runs `tieredcache serve --json` in this workplace's cache directory, and ends it with a signal
-    /// after `body`.
+    /// Runs `tieredcache serve --json` in this workplace's cache directory, and ends it with a
+    /// signal after `body`.
     ///
     /// - Returns: how it ended.
     @discardableResult

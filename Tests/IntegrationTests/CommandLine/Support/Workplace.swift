@@ -154,7 +154,7 @@ struct Workplace: Sendable {
     }
 
     /// The files below the cache directory in which an ASCII text occurs.
-    func cacheFiles(holding text: String) throws -> [String] {
+    func cacheFiles(occupancy text: String) throws -> [String] {
         // Repairing what is not UTF-8 leaves every ASCII text in place.
         try cacheFiles().filter { String(decoding: $0.value, as: UTF8.self).contains(text) }
             .keys.sorted()

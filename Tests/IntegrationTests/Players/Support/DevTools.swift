@@ -82,7 +82,8 @@ final class DevTools: Sendable {
         try await navigate(url)
     }
 
-    /// Goes to another page, and waits until it has been loaded; what is saved instead leads nowhere.
+    /// Goes to another page, and waits until it has been loaded; what is saved instead leads
+    /// nowhere.
     func navigate(_ url: String) async throws {
         let before = loadCount
         let answer = try await call("Page.navigate", ["url": url])

@@ -8,7 +8,7 @@ import TieredCacheTesting
 /// An origin with films, a cache, and the proxy between it and a player.
 struct PlayerStage: Sendable {
     let origin: ScriptedOrigin
-    let cache: TieredCache
+    let cache: MediaCache
     let proxy: PlayerProxy
     let media: MediaFiles
 
@@ -17,10 +17,10 @@ struct PlayerStage: Sendable {
         let media = try await MediaFiles.shared
         let origin = try await ScriptedOrigin.start()
         let directory = try TemporaryDirectory("tieredcache-player")
-        var configuration = Configuration(directory: directory.appending("cache"))
+        var configuration = MediaCache.Configuration(directory: directory.appending("cache"))
         configuration.respondsToMemoryPressure = false
         configuration.minimumFreeDisk = 0
-        let cache = try TieredCache(configuration)
+        let cache = try MediaCache(configuration)
         let proxy = try await PlayerProxy.start(cache: cache)
         let result: Result<Void, any Error>
         do {
@@ -81,7 +81,8 @@ struct PlayerStage: Sendable {
         return origin.log.exchanges.filter { paths.contains($0.path) }
     }
 
-    /// The bytes that the origin has sent of what it was asked for, and those of all that, once each.
+    /// The bytes that the origin has sent of what it was asked for, and those of all that, once
+    /// each.
     private func amounts() throws -> (fetched: Int64, needed: Int64) {
         let asked = asked
         let needed = try Set(asked.map(\.path)).reduce(0) { sum, path in

@@ -57,7 +57,7 @@ struct DiskAbsentTests {
         _ = calls.take()
         let entry = try store.makeEntry(for: key("a"), metadata: [], completeLength: 100)
         #expect(calls.take().isEmpty)
-        try entry.beginFill(at: 0).write(bytes(100))
+        try entry.beginWriting(at: 0).write(bytes(100))
         #expect(entry.read(100) == bytes(100))
     }
 
@@ -76,7 +76,7 @@ struct DiskAbsentTests {
         try store.loadIndex()
         try disk.write(record, path)
         let entry = try store.makeEntry(for: key("a"), metadata: [], completeLength: 100)
-        try entry.beginFill(at: 0).write(bytes(100, seed: 2))
+        try entry.beginWriting(at: 0).write(bytes(100, seed: 2))
         #expect(try store.entry(for: key("a"))?.read(100) == bytes(100, seed: 2))
         store.close()
         #expect(try disk.open().entry(for: key("a"))?.read(100) == bytes(100, seed: 2))

@@ -317,7 +317,7 @@ private enum Work {
             default: try store.store(bytes(size), for: name)
             }
         } catch {
-            // Too large beside what is in use: refusing is right, and what is booked is looked at.
+            // Too large beside what is in use: refusing is right, and what is charged is looked at.
             #expect(error.code == .localStorage)
         }
     }
@@ -328,9 +328,9 @@ private enum Work {
         _ size: Int
     ) throws(CacheError) {
         let entry = try store.makeEntry(for: name, metadata: [], completeLength: Int64(size))
-        let fill = try entry.beginFill(at: 0)
-        try fill.write(bytes(size / 2))
-        fill.end()
+        let writer = try entry.beginWriting(at: 0)
+        try writer.write(bytes(size / 2))
+        writer.end()
     }
 }
 

@@ -50,8 +50,8 @@ struct DiskDirectoryTests {
         let first = try disk.open()
         let read = try first.store(bytes(200_000), for: key("a"))
         let filled = try first.makeEntry(for: key("b"), metadata: [], completeLength: 200_000)
-        let fill = try filled.beginFill(at: 0)
-        try fill.write(bytes(100_000))
+        let writer = try filled.beginWriting(at: 0)
+        try writer.write(bytes(100_000))
         first.close()
         let second = try disk.open()
         #expect(second.access.canWrite)
@@ -60,7 +60,7 @@ struct DiskDirectoryTests {
             let error = #expect(throws: CacheError.self) { try body() }
             #expect(error?.code == .shutDown)
         }
-        expectShutDown { () throws(CacheError) in try fill.write(bytes(100_000)) }
+        expectShutDown { () throws(CacheError) in try writer.write(bytes(100_000)) }
         expectShutDown { () throws(CacheError) in try read.setPinned(true) }
         expectShutDown { () throws(CacheError) in try read.updateMetadata([1]) }
         expectShutDown { () throws(CacheError) in _ = try first.store([1], for: key("c")) }
@@ -89,7 +89,7 @@ struct DiskDirectoryTests {
         expectNotOwner { () throws(CacheError) in try guest.trim(to: 0) }
         expectNotOwner { () throws(CacheError) in try guest.verify(repair: true) }
         expectNotOwner { () throws(CacheError) in try guest.bodyPath(for: key("a")) }
-        expectNotOwner { () throws(CacheError) in try entry.beginFill(at: 0) }
+        expectNotOwner { () throws(CacheError) in try entry.beginWriting(at: 0) }
         expectNotOwner { () throws(CacheError) in try entry.setPinned(true) }
         expectNotOwner { () throws(CacheError) in try entry.updateMetadata([]) }
         #expect(disk.files == before)

@@ -44,9 +44,9 @@ struct DiskGuestTests {
                 completeLength: Int64(version.body.count)
             )
             guard !version.body.isEmpty else { return }
-            let fill = try entry.beginFill(at: 0)
-            try fill.write(version.body[..<(version.body.count / 2)])
-            fill.end()
+            let writer = try entry.beginWriting(at: 0)
+            try writer.write(version.body[..<(version.body.count / 2)])
+            writer.end()
         default: try store.store(version.body, for: name, metadata: [version.number])
         }
     }

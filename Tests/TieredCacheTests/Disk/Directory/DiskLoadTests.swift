@@ -4,9 +4,11 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// Tens of thousands of small entries beside a few huge ones, all operations at once, in driven time.
+/// Tens of thousands of small entries beside a few huge ones, all operations at once, in driven
+/// time.
 ///
-/// What it looks for is a hang: the watch ends the process where no operation has ended for minutes.
+/// What it looks for is a hang: the watch ends the process where no operation has ended for
+/// minutes.
 @Suite("Disk: load", .timeLimit(.minutes(20)))
 struct DiskLoadTests {
     /// How many small entries there are; fewer in memory, where each name costs a search.
@@ -102,14 +104,15 @@ struct DiskLoadTests {
             return
         }
         let end = min(gap.upperBound, gap.lowerBound + 262_144)
-        let fill = try entry.beginFill(at: gap.lowerBound)
-        try fill.write(body[Int(gap.lowerBound)..<Int(end)])
+        let writer = try entry.beginWriting(at: gap.lowerBound)
+        try writer.write(body[Int(gap.lowerBound)..<Int(end)])
     }
 
     private static func check(_ entry: DiskEntry, _ number: Int, _ failures: Failures) {
         let body = body(number)
         let read = entry.read(body.count)
-        // A repair may have found it while it was being replaced; fewer bytes are a miss, not a fault.
+        // A repair may have found it while it was being replaced; fewer bytes are a miss, not a
+        // fault.
         if !body.holds(read, at: 0) { failures.add("wrong bytes of \(number)") }
     }
 }

@@ -52,7 +52,7 @@ struct DiskLosingTests {
         }
         let second = try tier.store()
         #expect(second !== first && second.access.canWrite && !second.isLost)
-        #expect(tier.openStore === second && tier.trouble == nil)
+        #expect(tier.openStore === second && tier.storageError == nil)
         try second.store(bytes(300), for: key("c"))
         #expect(disk.paths(".record").count == (removal.keepsEntries ? 3 : 1))
         #expect(try disk.open().access.canWrite == false)
@@ -75,13 +75,13 @@ struct DiskLosingTests {
         disk.time.advance(by: .seconds(9))
         try disk.deleteDirectory("")
         #expect(try tier.store() === second)
-        #expect(tier.openStore == nil && tier.trouble?.code == .localStorage)
+        #expect(tier.openStore == nil && tier.storageError?.code == .localStorage)
         let error = #expect(throws: CacheError.self) { try second.store([1], for: key("a")) }
         #expect(error?.message.contains("removed") == true)
         #expect(disk.files.isEmpty)
         disk.time.advance(by: .seconds(1))
         #expect(try tier.store() !== second)
-        #expect(tier.trouble == nil)
+        #expect(tier.storageError == nil)
     }
 
     @Test("an owner whose LOCK another process has made anew is its guest, and exceeds no limit")
@@ -100,13 +100,13 @@ struct DiskLosingTests {
             metadata: [],
             completeLength: 2 << 20
         )
-        let fill = try entry.beginFill(at: 0)
-        try fill.write(bytes(1 << 20))
+        let writer = try entry.beginWriting(at: 0)
+        try writer.write(bytes(1 << 20))
         try disk.delete("LOCK")
         let other = try disk.open(limit: limit)
         #expect(other.access.canWrite)
-        // A fill that is under way, and all that comes later.
-        #expect(throws: CacheError.self) { try fill.write(bytes(1 << 20)) }
+        // A writer that is under way, and all that comes later.
+        #expect(throws: CacheError.self) { try writer.write(bytes(1 << 20)) }
         for number in 0..<8 {
             try other.store(bytes(700_000), for: key("\(number)"))
             #expect(throws: CacheError.self) {
@@ -119,7 +119,7 @@ struct DiskLosingTests {
             try firstDifference(tier.store().entry(for: key("7"))?.read(700_000), bytes(700_000))
                 == nil
         )
-        // Whatever the guest does at its end, the other's books are right.
+        // Whatever the guest does at its end, the other's charges are right.
         tier.close()
         other.closeIdle()
         #expect(try other.usage().bytes == disk.allocatedBytes)
@@ -143,7 +143,7 @@ struct DiskLosingTests {
     }
 
     @Test("a disk that cannot be asked has lost nothing")
-    func trouble() throws {
+    func storageError() throws {
         let disk = TestDisk(.memory)
         let store = try disk.open()
         disk.memory.fail(.inspect, with: .ioError, times: 2)

@@ -101,7 +101,7 @@ struct DiskOddFilesTests {
                 }
                 guard try oddity.make(at: disk.root.appending(name)) else { continue }
                 exercise(disk, 100)
-                let cache = try TieredCache(Configuration(directory: disk.root))
+                let cache = try MediaCache(MediaCache.Configuration(directory: disk.root))
                 withExtendedLifetime(cache) {}
             }
         }
@@ -171,7 +171,7 @@ struct DiskOddHintTests {
         let disk = TestDisk(.posix)
         let first = try disk.open()
         let entry = try first.makeEntry(for: key("a"), metadata: [], completeLength: 300_000)
-        try entry.beginFill(at: 0).write(bytes(300_000)[..<200_000])
+        try entry.beginWriting(at: 0).write(bytes(300_000)[..<200_000])
         first.close()
         let path = disk.paths(".body")[0]
         try disk.delete(path)
@@ -182,8 +182,8 @@ struct DiskOddHintTests {
         }
         let store = try disk.open()
         let found = try #require(try store.entry(for: key("a")))
-        #expect(found.heldRanges.isEmpty)
-        try found.beginFill(at: 0).write(bytes(300_000))
+        #expect(found.storedRanges.isEmpty)
+        try found.beginWriting(at: 0).write(bytes(300_000))
         #expect(found.isComplete && found.read(300_000) == bytes(300_000))
         try #require(firstDifference(disk.paths(".body"), [path]) == nil)
         #expect(try firstDifference(disk.content(path), bytes(300_000)) == nil)

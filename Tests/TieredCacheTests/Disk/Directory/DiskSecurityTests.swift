@@ -161,7 +161,7 @@ struct DiskSecurityTests {
             for kind in DiskKind.allCases {
                 let disk = TestDisk(kind)
                 let store = try disk.open()
-                let held = try store.store(bytes(size, seed: 1), for: first)
+                let stored = try store.store(bytes(size, seed: 1), for: first)
                 #expect(try store.entry(for: second) == nil)
                 #expect(store.entryWithoutBlocking(for: second).isMiss)
                 #expect(try store.remove(second) == false)
@@ -175,7 +175,7 @@ struct DiskSecurityTests {
                     try firstDifference(store.entry(for: second)?.read(size), bytes(size, seed: 2))
                         == nil
                 )
-                #expect(firstDifference(held.read(size), bytes(size, seed: 1)) == nil)
+                #expect(firstDifference(stored.read(size), bytes(size, seed: 1)) == nil)
                 store.close()
                 let next = try disk.open()
                 #expect(try next.entry(for: first) == nil)

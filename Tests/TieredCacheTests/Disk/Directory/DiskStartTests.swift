@@ -38,7 +38,7 @@ struct DiskStartTests {
 
     private var snapshot: FilePath { disk.root.appending("INDEX") }
 
-    private func fill(_ range: Range<Int>) throws {
+    private func writer(_ range: Range<Int>) throws {
         let store = try DiskStore(options)
         for number in range {
             try store.store(bytes(100, seed: UInt64(number)), for: key("\(number)"))
@@ -56,7 +56,7 @@ struct DiskStartTests {
     func constant() throws {
         var counts: [Int] = []
         for range in [0..<10, 10..<2000] {
-            try fill(range)
+            try writer(range)
             try FileManager.default.removeItem(atPath: snapshot.string)
             let store = try watched.store(options)
             let entry = try #require(try store.entry(for: key("5")))
@@ -69,7 +69,7 @@ struct DiskStartTests {
 
     @Test("a snapshot saves reading the records, and is gone while the owner works")
     func used() throws {
-        try fill(0..<500)
+        try writer(0..<500)
         try age()
         let expected = try DiskStore(options).usage()
         #expect(FileManager.default.fileExists(atPath: snapshot.string))
@@ -86,7 +86,7 @@ struct DiskStartTests {
 
     @Test("the order of use and the classes go through a snapshot")
     func order() throws {
-        try fill(0..<20)
+        try writer(0..<20)
         do {
             let store = try DiskStore(options)
             try store.store(bytes(10), for: key("pinned"), class: .pinned)
@@ -115,7 +115,7 @@ struct DiskStartTests {
 
     @Test("a directory that changed since is read, the others are not")
     func stale() throws {
-        try fill(0..<500)
+        try writer(0..<500)
         try age()
         let gone = try #require(disk.paths(".record").first)
         try disk.delete(gone)
@@ -128,12 +128,12 @@ struct DiskStartTests {
 
     @Test("a copy that is allocated otherwise does not believe the snapshot of the original")
     func copied() throws {
-        try fill(0..<300)
+        try writer(0..<300)
         do {
             let store = try DiskStore(options)
             let film = try store.makeEntry(for: key("film"), metadata: [], completeLength: 8 << 20)
             for offset in [0, 4 << 20] as [Int64] {
-                try film.beginFill(at: offset).write(bytes(65_536))
+                try film.beginWriting(at: offset).write(bytes(65_536))
             }
         }
         try age()
@@ -156,7 +156,7 @@ struct DiskStartTests {
 
     @Test("a directory that changed just before the snapshot was written is read")
     func racy() throws {
-        try fill(0..<50)
+        try writer(0..<50)
         let store = try watched.store(options)
         #expect(try store.usage().entries == 50)
         // The machine's clock decides how many; that all is right is what counts.
@@ -169,7 +169,7 @@ struct DiskStartTests {
 
     @Test("a damaged snapshot is noticed and the directory read", arguments: Damage.allCases)
     func damaged(damage: Damage) throws {
-        try fill(0..<300)
+        try writer(0..<300)
         try age()
         var content = try disk.content("INDEX")
         switch damage {
@@ -214,18 +214,18 @@ struct DiskStartTests {
 
     @Test("what is in use when the store closes is in the snapshot as it stays")
     func leased() throws {
-        try fill(0..<100)
+        try writer(0..<100)
         try age()
         var lease: DiskEntry?
         do {
             let store = try DiskStore(options)
             let entry = try store.makeEntry(for: key("film"), metadata: [], completeLength: nil)
-            let fill = try entry.beginFill(at: 0)
-            try fill.write(bytes(65_536))
-            fill.end()
+            let writer = try entry.beginWriting(at: 0)
+            try writer.write(bytes(65_536))
+            writer.end()
             lease = entry
         }
-        let error = #expect(throws: CacheError.self) { try lease?.beginFill(at: 65_536) }
+        let error = #expect(throws: CacheError.self) { try lease?.beginWriting(at: 65_536) }
         #expect(error?.code == .shutDown)
         lease = nil
         let store = try DiskStore(options)

@@ -9,7 +9,7 @@ import TieredCacheTesting
 struct DiskFarOffsetTests {
     private static let block = BlockTable.blockSize
 
-    /// A store, and the most that it has booked and reserved at any call to its disk.
+    /// A store, and the most that it has charged and reserved at any call to its disk.
     private final class Auditor: Sendable {
         let memory = InMemoryFileSystem()
         private let store = Guarded<DiskStore?>(nil)
@@ -29,7 +29,7 @@ struct DiskFarOffsetTests {
 
         /// Runs what writes.
         ///
-        /// - Returns: what was allocated meanwhile and neither booked nor reserved, if any was.
+        /// - Returns: what was allocated meanwhile and neither charged nor reserved, if any was.
         func excess(_ body: () throws -> Void) rethrows -> Int64 {
             accounted.withLock { $0 = 0 }
             memory.forgetPeak()
@@ -45,7 +45,7 @@ struct DiskFarOffsetTests {
     }
 
     @Test(
-        "a fill that begins behind the limit is refused, and nothing is written",
+        "a writer that begins behind the limit is refused, and nothing is written",
         arguments: [64 << 20, 1 << 40, 1 << 62, .max / 65_536 * 65_536] as [Int64]
     )
     func behindTheLimit(offset: Int64) throws {
@@ -53,14 +53,14 @@ struct DiskFarOffsetTests {
         let store = try disk.open(limit: 64 << 20)
         let entry = try store.makeEntry(for: key("a"), metadata: [], completeLength: nil)
         let error = #expect(throws: CacheError.self) {
-            try entry.beginFill(at: offset).write(bytes(131_072))
+            try entry.beginWriting(at: offset).write(bytes(131_072))
         }
         #expect(error?.code == .localStorage)
-        #expect(entry.heldRanges.isEmpty)
+        #expect(entry.storedRanges.isEmpty)
         #expect(disk.memory.peakAllocatedBytes < 16_384)
         // What is in reach of the limit can still be stored.
-        try entry.beginFill(at: 0).write(bytes(131_072))
-        #expect(entry.held(at: 0) == 0..<131_072)
+        try entry.beginWriting(at: 0).write(bytes(131_072))
+        #expect(entry.storedRange(at: 0) == 0..<131_072)
     }
 
     @Test("no offset traps, also where there is no limit to speak of")
@@ -69,7 +69,7 @@ struct DiskFarOffsetTests {
         let entry = try store.makeEntry(for: key("a"), metadata: [], completeLength: nil)
         for offset in [BlockTable.maximumLength, 1 << 62, .max / 65_536 * 65_536] as [Int64] {
             #expect(throws: CacheError.self) {
-                try entry.beginFill(at: offset).write(bytes(65_536))
+                try entry.beginWriting(at: offset).write(bytes(65_536))
             }
         }
         #expect(throws: CacheError.self) {
@@ -87,8 +87,10 @@ struct DiskFarOffsetTests {
             completeLength: completeLength
         )
         let offset = (2 << 30) - 2 * Self.block
-        #expect(try auditor.excess { try entry.beginFill(at: offset).write(bytes(131_072)) } == 0)
-        #expect(try auditor.excess { try entry.beginFill(at: 0).write(bytes(65_536)) } == 0)
+        #expect(
+            try auditor.excess { try entry.beginWriting(at: offset).write(bytes(131_072)) } == 0
+        )
+        #expect(try auditor.excess { try entry.beginWriting(at: 0).write(bytes(65_536)) } == 0)
         #expect(try store.usage().bytes == auditor.memory.allocatedBytes)
         auditor.close()
     }
@@ -98,7 +100,7 @@ struct DiskFarOffsetTests {
         let auditor = Auditor()
         let store = try auditor.open(limit: 4 << 30)
         let film = try store.makeEntry(for: key("a"), metadata: [], completeLength: 3 << 30)
-        try film.beginFill(at: (3 << 30) - Self.block).write(bytes(65_536))
+        try film.beginWriting(at: (3 << 30) - Self.block).write(bytes(65_536))
         #expect(try auditor.excess { try film.updateMetadata([1]) } == 0)
         #expect(try auditor.excess { try film.updateMetadata(bytes(2 << 20)) } == 0)
         let text = try store.store(bytes(60_000), for: key("b"))
@@ -116,7 +118,7 @@ struct DiskFarOffsetTests {
             metadata: bytes(4 << 20),
             completeLength: 1 << 20
         )
-        #expect(try auditor.excess { try entry.beginFill(at: 0).write(bytes(65_536)) } == 0)
+        #expect(try auditor.excess { try entry.beginWriting(at: 0).write(bytes(65_536)) } == 0)
         auditor.close()
     }
 }

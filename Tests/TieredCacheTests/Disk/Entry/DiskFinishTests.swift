@@ -31,13 +31,13 @@ struct DiskFinishTests {
         let disk = TestDisk(.memory)
         let store = try disk.open()
         let entry = try store.makeEntry(for: key("a"), metadata: [1], completeLength: nil)
-        let fill = try entry.beginFill(at: 0)
-        try fill.write(body)
+        let writer = try entry.beginWriting(at: 0)
+        try writer.write(body)
         let before = disk.memory.calls.count
         if let index { disk.memory.fail(nil, with: .ioError, times: 1, skipping: index) }
         var failure: CacheError?
         do throws(CacheError) {
-            try fill.finish()
+            try writer.finish()
         } catch {
             failure = error
         }
@@ -51,11 +51,13 @@ struct DiskFinishTests {
             }
             #expect(onDisk == nil || !entry.isComplete, "\(context)")
             if isTriedAgain {
-                try fill.finish()
+                try writer.finish()
             } else {
-                fill.end()
+                writer.end()
                 #expect(!entry.isComplete, "\(context)")
-                let again = try entry.beginFill(at: entry.nextGap(in: 0..<150_000)?.lowerBound ?? 0)
+                let again = try entry.beginWriting(
+                    at: entry.nextGap(in: 0..<150_000)?.lowerBound ?? 0
+                )
                 try again.write(body.dropFirst(Int(again.position)))
                 try again.finish()
             }

@@ -11,7 +11,7 @@ struct DiskReleaseTests {
     private struct Rest {
         weak var store: DiskStore?
         var lease: DiskEntry
-        var fill: DiskFill
+        var writer: BodyWriter
         var promise: RoomPromise
     }
 
@@ -20,10 +20,10 @@ struct DiskReleaseTests {
         try store.store(bytes(1000), for: key("resident"))
         let lease = try store.store(bytes(200_000), for: key("lease"))
         let filled = try store.makeEntry(for: key("fill"), metadata: [], completeLength: 200_000)
-        let fill = try filled.beginFill(at: 0)
-        try fill.write(bytes(100_000))
+        let writer = try filled.beginWriting(at: 0)
+        try writer.write(bytes(100_000))
         let promise = try store.promiseRoom(1000, for: key("fill"))
-        return Rest(store: store, lease: lease, fill: fill, promise: promise)
+        return Rest(store: store, lease: lease, writer: writer, promise: promise)
     }
 
     @Test(
@@ -38,19 +38,20 @@ struct DiskReleaseTests {
         #expect(next.access.canWrite)
         #expect(firstDifference(rest.lease.read(200_000), bytes(200_000)) == nil)
         #expect(
-            firstDifference(rest.fill.entry.read(100_000), Array(bytes(200_000)[..<100_000])) == nil
+            firstDifference(rest.writer.entry.read(100_000), Array(bytes(200_000)[..<100_000]))
+                == nil
         )
-        #expect(!rest.lease.checkFillable())
+        #expect(!rest.lease.checkWritable())
         func expectShutDown(_ body: () throws(CacheError) -> Void) {
             let error = #expect(throws: CacheError.self) { try body() }
             #expect(error?.code == .shutDown)
         }
-        expectShutDown { () throws(CacheError) in try rest.fill.write(bytes(100_000)) }
-        expectShutDown { () throws(CacheError) in _ = try rest.lease.beginFill(at: 0) }
+        expectShutDown { () throws(CacheError) in try rest.writer.write(bytes(100_000)) }
+        expectShutDown { () throws(CacheError) in _ = try rest.lease.beginWriting(at: 0) }
         expectShutDown { () throws(CacheError) in try rest.lease.setPinned(true) }
         expectShutDown { () throws(CacheError) in try rest.lease.updateMetadata([1]) }
         expectShutDown { () throws(CacheError) in try rest.lease.checkpoint() }
-        rest.fill.end()
+        rest.writer.end()
         rest.promise.end()
         #expect(try next.verify(repair: false).damaged == 0)
         #expect(try next.entry(for: key("resident"))?.isComplete == true)
@@ -68,9 +69,9 @@ struct DiskReleaseTests {
                     metadata: [],
                     completeLength: 200_000
                 )
-                let fill = try entry.beginFill(at: 0)
+                let writer = try entry.beginWriting(at: 0)
                 disk.memory.fail(.write, with: .ioError, times: 1)
-                #expect(throws: CacheError.self) { try fill.write(bytes(100_000)) }
+                #expect(throws: CacheError.self) { try writer.write(bytes(100_000)) }
                 disk.memory.heal()
             }
             try #require(disk.files.keys.contains { $0.hasSuffix(".body") })

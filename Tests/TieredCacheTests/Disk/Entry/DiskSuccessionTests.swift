@@ -29,7 +29,7 @@ struct DiskSuccessionTests {
         #expect(entry.read(body.count + 1) == body, sourceLocation: location)
     }
 
-    /// What is booked is what is allocated, and nothing lies about.
+    /// What is charged is what is allocated, and nothing lies about.
     private static func expectExact(
         _ store: DiskStore,
         _ disk: TestDisk,
@@ -47,7 +47,7 @@ struct DiskSuccessionTests {
         [0, 1000, 65_536, 150_000]
     )
     func succeeds(_ kind: DiskKind, _ count: Int) throws {
-        for (isLengthKnown, awaitsVerdict) in [
+        for (isLengthKnown, awaitsDecision) in [
             (true, false), (true, true), (false, false), (false, true),
         ] {
             for old in [bytes(1000), Self.old] {
@@ -60,20 +60,20 @@ struct DiskSuccessionTests {
                     metadata: [2],
                     completeLength: isLengthKnown ? Int64(count) : nil,
                     class: .prefetched,
-                    DiskSuccession(awaitsVerdict: awaitsVerdict)
+                    DiskSuccession(awaitsDecision: awaitsDecision)
                 )
-                if !isLengthKnown || awaitsVerdict || count > 0 {
+                if !isLengthKnown || awaitsDecision || count > 0 {
                     try Self.expect(store, 1, old)
                     #expect(entry.isSuccessor && entry.isPinned)
-                    let fill = try entry.beginFill(at: 0)
-                    try fill.write(new.dropLast())
+                    let writer = try entry.beginWriting(at: 0)
+                    try writer.write(new.dropLast())
                     try Self.expect(store, 1, old)
                     #expect(entry.read(count) == Array(new.dropLast()))
-                    try fill.write(new.suffix(1))
-                    if !isLengthKnown { try fill.finish() } else { fill.end() }
+                    try writer.write(new.suffix(1))
+                    if !isLengthKnown { try writer.finish() } else { writer.end() }
                 }
                 #expect(entry.isComplete && entry.read(count + 1) == new)
-                if awaitsVerdict {
+                if awaitsDecision {
                     try Self.expect(store, 1, old)
                     #expect(entry.isSuccessor)
                     try entry.takeName()
@@ -88,15 +88,15 @@ struct DiskSuccessionTests {
         }
     }
 
-    @Test("Room is booked exactly, and given back", arguments: DiskKind.allCases, [true, false])
+    @Test("Room is charged exactly, and given back", arguments: DiskKind.allCases, [true, false])
     func room(_ kind: DiskKind, _ isFinished: Bool) throws {
         let disk = TestDisk(kind)
         let store = try Self.open(disk)
         let before = disk.allocatedBytes
         do {
             let entry = try store.makeEntry(for: key("a"), metadata: [2], completeLength: 150_000)
-            let fill = try entry.beginFill(at: 0)
-            try fill.write(bytes(150_000, seed: 2)[..<(isFinished ? 150_000 : 131_072)])
+            let writer = try entry.beginWriting(at: 0)
+            try writer.write(bytes(150_000, seed: 2)[..<(isFinished ? 150_000 : 131_072)])
             store.closeIdle()
             #expect(try store.usage().bytes == disk.allocatedBytes)
             // Whatever it finds, it is nobody's but ours.
@@ -119,7 +119,7 @@ struct DiskSuccessionTests {
         try store.setLimit(300_000)
         let error = #expect(throws: CacheError.self) {
             let entry = try store.makeEntry(for: key("a"), metadata: [2], completeLength: 250_000)
-            try entry.beginFill(at: 0).write(bytes(250_000))
+            try entry.beginWriting(at: 0).write(bytes(250_000))
         }
         #expect(error?.code == .localStorage && disk.allocatedBytes <= 300_000)
         try Self.expect(store, 1, Self.old)
@@ -130,12 +130,12 @@ struct DiskSuccessionTests {
         let disk = TestDisk(.memory)
         let store = try Self.open(disk)
         let first = try store.makeEntry(for: key("a"), metadata: [2], completeLength: 200_000)
-        let fill = try first.beginFill(at: 0)
-        try fill.write(Self.old[..<131_072])
+        let writer = try first.beginWriting(at: 0)
+        try writer.write(Self.old[..<131_072])
         // At once, or by a download of its own.
         try store.store(bytes(count, seed: 3), for: key("a"), metadata: [3])
         #expect(first.isSuperseded && first.read(131_072) == Array(Self.old.prefix(131_072)))
-        try fill.write(Self.old[131_072...])
+        try writer.write(Self.old[131_072...])
         try first.takeName()
         #expect(first.isComplete && first.read(200_000) == Self.old)
         try Self.expect(store, 3, bytes(count, seed: 3))
@@ -146,8 +146,8 @@ struct DiskSuccessionTests {
         let disk = TestDisk(.posix)
         let store = try Self.open(disk)
         let entry = try store.makeEntry(for: key("a"), metadata: [2], completeLength: 150_000)
-        let fill = try entry.beginFill(at: 0)
-        try fill.write(bytes(131_072, seed: 2))
+        let writer = try entry.beginWriting(at: 0)
+        try writer.write(bytes(131_072, seed: 2))
         switch kind {
         case 0: try store.remove(key("a"))
         case 1: try store.removeAll()
@@ -155,7 +155,7 @@ struct DiskSuccessionTests {
         }
         #expect(entry.isSuperseded && entry.read(131_072) == bytes(131_072, seed: 2))
         if kind < 2 {
-            try fill.write(bytes(150_000, seed: 2)[131_072...])
+            try writer.write(bytes(150_000, seed: 2)[131_072...])
             #expect(try store.entry(for: key("a")) == nil)
         }
         #expect(disk.files.keys.filter { $0.contains("entries/") }.count == (kind < 2 ? 0 : 2))
@@ -174,7 +174,7 @@ struct DiskSuccessionTests {
         try asked.setPinned(true)
         #expect(entry.isPinned && named.isPinned && entry.isSuccessor)
         #expect(try store.setPinned(false, key("a")))
-        try entry.beginFill(at: 0).write(new)
+        try entry.beginWriting(at: 0).write(new)
         try Self.expect(store, 2, new, isPinned: false)
         #expect(try store.setPinned(true, key("a")))
         try Self.expect(store, 2, new)
@@ -189,7 +189,7 @@ struct DiskSuccessionTests {
         store.closeIdle()
         _ = try store.trim(to: 0)
         #expect(try store.entry(for: key("a")) == nil)
-        try entry.beginFill(at: 0).write(bytes(150_000, seed: 2))
+        try entry.beginWriting(at: 0).write(bytes(150_000, seed: 2))
         try Self.expect(store, 2, bytes(150_000, seed: 2), isPinned: false)
         withExtendedLifetime(entry) {}
     }
@@ -209,7 +209,7 @@ struct DiskSuccessionTests {
             entry = try store.makeEntry(for: key("a"), metadata: [tag], completeLength: 200_000)
             #expect(entry.isPinned && !entry.isSuccessor)
             #expect(try store.entry(for: key("a"))?.metadata == [tag])
-            try entry.beginFill(at: 0).write(Self.old[..<65_536])
+            try entry.beginWriting(at: 0).write(Self.old[..<65_536])
             if closes { store.closeIdle() }
         }
         try store.store(bytes(1000), for: key("a"), metadata: [5])
@@ -254,9 +254,9 @@ struct DiskSuccessionTests {
             metadata: [2],
             completeLength: 150_000,
             class: [],
-            DiskSuccession(awaitsVerdict: true)
+            DiskSuccession(awaitsDecision: true)
         )
-        try entry.beginFill(at: 0).write(bytes(150_000, seed: 2))
+        try entry.beginWriting(at: 0).write(bytes(150_000, seed: 2))
         #expect(try store.quarantine(entry))
         try entry.takeName()
         try Self.expect(store, 1, Self.old)
@@ -308,7 +308,7 @@ struct DiskSuccessionTests {
         if let index { disk.memory.fail(nil, with: .ioError, times: 1, skipping: index) }
         var failure: CacheError?
         do throws(CacheError) {
-            try entry.beginFill(at: 0).write(new)
+            try entry.beginWriting(at: 0).write(new)
         } catch {
             failure = error
         }

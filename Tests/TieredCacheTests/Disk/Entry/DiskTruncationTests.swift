@@ -40,9 +40,9 @@ struct DiskTruncationTests {
             metadata: [],
             completeLength: Int64(Self.film.count)
         )
-        let fill = try entry.beginFill(at: 0)
-        try fill.write(Self.film[..<(45 * 65_536)])
-        fill.end()
+        let writer = try entry.beginWriting(at: 0)
+        try writer.write(Self.film[..<(45 * 65_536)])
+        writer.end()
         return entry
     }
 
@@ -61,7 +61,7 @@ struct DiskTruncationTests {
             }
         case .fillBehind: break
         case .path: #expect(try store.bodyPath(for: key("film")) == nil)
-        case .lease: #expect(entry.lend(0..<2_000_000)?.checkFile() != true)
+        case .lease: #expect(entry.lease(0..<2_000_000)?.checkFile() != true)
         case .verify: #expect(try store.verify(repair: true).damaged > 0)
         }
     }
@@ -80,12 +80,12 @@ struct DiskTruncationTests {
         try truncateBody(disk, to: 1_000_000)
         try discover(discovery, entry, store)
         // The last block: its bytes make the file as long as it was.
-        try entry.beginFill(at: 45 * 65_536).write(Self.film[(45 * 65_536)...])
-        #expect(entry.heldRanges.ranges == [0..<Self.left, 45 * 65_536..<3_000_000])
+        try entry.beginWriting(at: 45 * 65_536).write(Self.film[(45 * 65_536)...])
+        #expect(entry.storedRanges.ranges == [0..<Self.left, 45 * 65_536..<3_000_000])
         #expect(Self.film.holds(entry.read(3_000_000), at: 0))
         #expect(Self.film.holds(entry.read(at: 45 * 65_536, 65_536), at: 45 * 65_536))
         // What is missing is fetched again, and then all is right.
-        try entry.beginFill(at: Self.left).write(Self.film[Int(Self.left)...])
+        try entry.beginWriting(at: Self.left).write(Self.film[Int(Self.left)...])
         #expect(entry.isComplete)
         #expect(firstDifference(entry.read(3_000_000), Self.film) == nil)
         #expect(try store.verify(repair: false).damaged == 0)
@@ -100,20 +100,20 @@ struct DiskTruncationTests {
         let fileSystem = WatchedFileSystem(disk.fileSystem, isWarm: true) { _, _ in }
         let store = try DiskStore(disk.options(), fileSystem: fileSystem, timeSource: disk.time)
         let entry = try partial(store)
-        var lent = entry.lend(0..<2_000_000)
-        try #require(lent != nil)
+        var leased = entry.lease(0..<2_000_000)
+        try #require(leased != nil)
         try truncateBody(disk, to: 1_000_000)
         for _ in 0..<2 {
             let error = #expect(throws: CacheError.self) {
-                try entry.beginFill(at: 45 * 65_536).write(Self.film[(45 * 65_536)...])
+                try entry.beginWriting(at: 45 * 65_536).write(Self.film[(45 * 65_536)...])
             }
             #expect(error?.code == .localStorage)
             // The kernel finds an end, and no hole.
-            #expect(lent?.checkFile() == false)
+            #expect(leased?.checkFile() == false)
         }
-        lent = nil
-        try entry.beginFill(at: 45 * 65_536).write(Self.film[(45 * 65_536)...])
-        #expect(entry.heldRanges.ranges == [0..<Self.left, 45 * 65_536..<3_000_000])
+        leased = nil
+        try entry.beginWriting(at: 45 * 65_536).write(Self.film[(45 * 65_536)...])
+        #expect(entry.storedRanges.ranges == [0..<Self.left, 45 * 65_536..<3_000_000])
     }
 
     @Test("a complete body that was truncated to nothing is missing", arguments: DiskKind.allCases)
@@ -124,8 +124,8 @@ struct DiskTruncationTests {
         #expect(firstDifference(entry.read(3_000_000), Self.film) == nil)
         try truncateBody(disk, to: 0)
         #expect(entry.read(3_000_000).isEmpty)
-        #expect(entry.heldRanges.ranges.isEmpty)
-        try entry.beginFill(at: 0).write(Self.film)
+        #expect(entry.storedRanges.ranges.isEmpty)
+        try entry.beginWriting(at: 0).write(Self.film)
         #expect(firstDifference(entry.read(3_000_000), Self.film) == nil)
     }
 }

@@ -109,8 +109,8 @@ struct RecordTests {
         }
     }
 
-    /// Two million damaged heads: random bytes, flips, cuts and lengths, half of them with a checksum that
-    /// is right again, so that what lies behind it is reached as well.
+    /// Two million damaged heads: random bytes, flips, cuts and lengths, half of them with a
+    /// checksum that is right again, so that what lies behind it is reached as well.
     @Test("no bytes whatever trap the decoder", arguments: [1, 2] as [UInt64])
     func mutations(seed: UInt64) {
         var mutator = RecordMutator(seed: seed, Self.record().encode(table: [1, 2]))

@@ -40,7 +40,7 @@ struct DiskLimitTests {
     }
 
     @Test(
-        "after each step of four threads at once, the books are what the disk says",
+        "after each step of four threads at once, the charges are what the disk says",
         arguments: DiskKind.allCases,
         [1, 2, 3, 4] as [UInt64]
     )
@@ -84,7 +84,7 @@ struct DiskLimitTests {
         case 4, 5:
             let entry = try store.makeEntry(for: name, metadata: [], completeLength: 300_000)
             let start = Int(generator.next() % 4) * 65_536
-            try entry.beginFill(at: Int64(start)).write(shared(300_000)[start...])
+            try entry.beginWriting(at: Int64(start)).write(shared(300_000)[start...])
         case 6:
             try store.remove(name)
         default:
@@ -174,17 +174,17 @@ struct DiskLimitTests {
         try store.loadIndex()
         let entry = try #require(try store.entry(for: key("a")))
         #expect(entry.read(size).isEmpty)
-        let fill = try entry.beginFill(at: 0)
+        let writer = try entry.beginWriting(at: 0)
         // Removed meanwhile, it keeps what it has open.
         if isReplacedBefore { try store.store(bytes(10), for: key("a")) }
-        #expect(store.bookedBytes == disk.memory.allocatedBytes)
-        try fill.write(bytes(size))
+        #expect(store.chargedBytes == disk.memory.allocatedBytes)
+        try writer.write(bytes(size))
         #expect(firstDifference(entry.read(size), bytes(size)) == nil)
-        #expect(store.bookedBytes == disk.memory.allocatedBytes)
+        #expect(store.chargedBytes == disk.memory.allocatedBytes)
         try store.store(bytes(300), for: key("a"))
-        #expect(store.bookedBytes == disk.memory.allocatedBytes)
+        #expect(store.chargedBytes == disk.memory.allocatedBytes)
         #expect(disk.memory.allocatedBytes > disk.allocatedBytes)
-        withExtendedLifetime((entry, fill)) {}
+        withExtendedLifetime((entry, writer)) {}
     }
 
     @Test("a limit that the directory's own files exceed is refused, and nothing is made")

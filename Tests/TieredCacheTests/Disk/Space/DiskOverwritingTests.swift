@@ -76,7 +76,7 @@ struct DiskOverwritingTests {
         #expect(try store.entry(for: key("a"))?.read(1000).count == 1000)
         try store.entry(for: key("a"))?.updateMetadata([4, 5, 6])
         try store.store(bytes(1000, seed: 2), for: key("b"))
-        try #require(store.isResting(key("a")))
+        try #require(store.isDormant(key("a")))
         guard case .ready(let entry?) = store.entryWithoutBlocking(for: key("a")) else {
             Issue.record("no hit")
             return

@@ -4,8 +4,8 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// What is pinned takes its room from all that comes: what cannot fit beside it is refused in words, and
-/// nothing leaves for it.
+/// What is pinned takes its room from all that comes: what cannot fit beside it is refused in
+/// words, and nothing leaves for it.
 @Suite("Disk: room beside what is pinned", .timeLimit(.minutes(10)))
 struct DiskPinnedRoomTests {
     private static let old = bytes(2_500_000, seed: 1)

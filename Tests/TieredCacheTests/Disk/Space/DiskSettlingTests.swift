@@ -47,7 +47,7 @@ struct DiskSettlingTests {
                 try store.entry(for: key("\(number)"))?.updateMetadata(bytes(9000))
             }
             #expect(memory.peakAllocatedBytes <= limit, "\(number)")
-            #expect(store.bookedBytes <= limit)
+            #expect(store.chargedBytes <= limit)
         }
         // The next owner comes before anything shows.
         store.close()
@@ -59,32 +59,32 @@ struct DiskSettlingTests {
         #expect(try next.verify(repair: false).damaged == 0)
     }
 
-    @Test("what was booked too high is right once the entry has left memory")
+    @Test("what was charged too high is right once the entry has left memory")
     func ahead() throws {
         let store = try open(limit: 64 << 20)
         memory.allocateAhead(1 << 20)
         for number in 0..<6 {
             try store.store(bytes(200_000), for: key("\(number)"))
         }
-        #expect(store.bookedBytes > memory.allocatedBytes + (2 << 20))
+        #expect(store.chargedBytes > memory.allocatedBytes + (2 << 20))
         time.advance(by: .seconds(60))
         store.closeIdle()
         memory.allocateAhead(0)
-        #expect(store.bookedBytes == memory.allocatedBytes)
+        #expect(store.chargedBytes == memory.allocatedBytes)
         #expect(
             try firstDifference(store.entry(for: key("3"))?.read(200_000), bytes(200_000)) == nil
         )
     }
 
-    @Test("what has shown in time is booked as it is, not as it was written")
+    @Test("what has shown in time is charged as it is, not as it was written")
     func compressed() throws {
         memory.delayAllocation()
         let store = try open(limit: 64 << 20)
         try store.store(bytes(1 << 20), for: key("a"))
-        #expect(store.bookedBytes >= 1 << 20)
+        #expect(store.chargedBytes >= 1 << 20)
         time.advance(by: .seconds(31))
         store.closeIdle()
         // It never shows more: a file system that compresses.
-        #expect(store.bookedBytes < 65_536)
+        #expect(store.chargedBytes < 65_536)
     }
 }

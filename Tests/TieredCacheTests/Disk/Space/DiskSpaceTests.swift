@@ -73,8 +73,8 @@ struct DiskSpaceTests {
         }
         #expect(error?.code == .localStorage)
         let unknown = try store.makeEntry(for: key("c"), metadata: [], completeLength: nil)
-        let fill = try unknown.beginFill(at: 0)
-        #expect(throws: CacheError.self) { try fill.write(bytes(2 << 20)) }
+        let writer = try unknown.beginWriting(at: 0)
+        #expect(throws: CacheError.self) { try writer.write(bytes(2 << 20)) }
         #expect(try store.usage().bytes <= 1 << 20)
     }
 
@@ -142,8 +142,8 @@ struct DiskSpaceTests {
                 let body = bytes(300_000, seed: UInt64(step))
                 let entry = try store.makeEntry(for: key, metadata: [], completeLength: 300_000)
                 let start = Int.random(in: 0..<4, using: &generator) * 65_536
-                let fill = try entry.beginFill(at: Int64(start))
-                try fill.write(body[start..<Int.random(in: start..<300_000, using: &generator)])
+                let writer = try entry.beginWriting(at: Int64(start))
+                try writer.write(body[start..<Int.random(in: start..<300_000, using: &generator)])
                 contents[number] = body
             case 5:
                 try store.remove(key)
@@ -159,10 +159,12 @@ struct DiskSpaceTests {
                 // A guest beside the owner reads the same.
                 let guest = try disk.open(limit: 3 << 20)
                 #expect(!guest.access.canWrite)
-                #expect(try guest.entry(for: key)?.heldRanges == store.entry(for: key)?.heldRanges)
+                #expect(
+                    try guest.entry(for: key)?.storedRanges == store.entry(for: key)?.storedRanges
+                )
             }
             if let entry = try store.entry(for: key), let body = contents[number] {
-                for range in entry.heldRanges.ranges {
+                for range in entry.storedRanges.ranges {
                     let read = entry.read(
                         at: range.lowerBound,
                         Int(range.upperBound - range.lowerBound)
@@ -174,7 +176,7 @@ struct DiskSpaceTests {
                     )
                 }
             }
-            // What was replaced while open is booked until it is closed; nothing is open here but
+            // What was replaced while open is charged until it is closed; nothing is open here but
             // what the descriptor cache holds.
             store.closeIdle()
             let usage = try store.usage()
@@ -190,7 +192,7 @@ extension DiskStore {
     /// Lets go of entries that nobody uses.
     func closeIdle() {
         for _ in 0..<2 {
-            let idle = state.withLock { shrink(&$0, to: 0, maximumRestingCost: 0) }
+            let idle = state.withLock { shrink(&$0, to: 0, maximumDormantCost: 0) }
             retire(idle)
         }
     }
@@ -198,5 +200,5 @@ extension DiskStore {
     var reservedBytes: Int64 { state.withLock { $0.space.reserved } }
 
     /// What the ledger says without a look at the disk.
-    var bookedBytes: Int64 { state.withLock { $0.space.bytes } }
+    var chargedBytes: Int64 { state.withLock { $0.space.bytes } }
 }

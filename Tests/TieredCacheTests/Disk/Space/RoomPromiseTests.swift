@@ -20,12 +20,12 @@ struct RoomPromiseTests {
             }
             #expect(error?.code == .localStorage)
             let entry = try store.makeEntry(for: key("a"), metadata: [], completeLength: 600_000)
-            let fill = try entry.beginFill(at: 0, within: promise)
-            try fill.write(body[..<300_000])
+            let writer = try entry.beginWriting(at: 0, within: promise)
+            try writer.write(body[..<300_000])
             // In use, and yet it leaves no room: the rest is to come.
             #expect(throws: CacheError.self) { try store.store(bytes(400_000), for: key("b")) }
-            try fill.write(body[300_000...])
-            fill.end()
+            try writer.write(body[300_000...])
+            writer.end()
             #expect(entry.isComplete && entry.read(600_001) == body)
             promise.end()
             #expect(store.reservedBytes == 0)
@@ -46,7 +46,7 @@ struct RoomPromiseTests {
         let taken = promise.take(100_000, in: store)
         promise.end()
         #expect(taken == 100_000 && store.reservedBytes == 100_000)
-        #expect(!promise.takeBack(50_000))
+        #expect(!promise.endLease(50_000))
         store.endReservation(taken)
         #expect(store.reservedBytes == 0)
         withExtendedLifetime(promise) {}
@@ -60,7 +60,7 @@ struct RoomPromiseTests {
         try disk.deleteDirectory("")
         let second = try disk.open(limit: 1_000_000)
         let entry = try second.makeEntry(for: key("a"), metadata: [], completeLength: 300_000)
-        try entry.beginFill(at: 0, within: promise).write(bytes(300_000))
+        try entry.beginWriting(at: 0, within: promise).write(bytes(300_000))
         #expect(entry.isComplete && second.reservedBytes == 0)
         #expect(first.reservedBytes >= 500_000)
         withExtendedLifetime(promise) {}

@@ -11,7 +11,7 @@ struct SpaceLedgerTests {
         #expect(ledger.admit(950, isLastTry: false) == .granted)
         #expect(ledger.admit(1, isLastTry: false) == .needsRoom(51))
         ledger.release(950)
-        ledger.book(950)
+        ledger.charge(950)
         #expect(ledger.admit(10, isLastTry: false) == .needsRoom(60))
         #expect(ledger.admit(50, isLastTry: true) == .granted)
         #expect(ledger.admit(1, isLastTry: true) == .needsRoom(101))
@@ -21,7 +21,7 @@ struct SpaceLedgerTests {
     @Test("eviction goes on to 90 %, and does not begin below 95 %")
     func excess() {
         var ledger = SpaceLedger(limit: 1000)
-        ledger.book(900)
+        ledger.charge(900)
         #expect(ledger.excess(with: 50) == 0)
         #expect(ledger.excess(with: 51) == 51)
         ledger.limit = 500

@@ -6,7 +6,7 @@ import Testing
 @Suite("Disk: space ledger, random operations", .timeLimit(.minutes(10)))
 struct SpaceLedgerWalkTests {
     @Test(
-        "what is booked is what there is, and it stays below limit and claim",
+        "what is charged is what there is, and it stays below limit and claim",
         arguments: 0..<100 as Range<UInt64>
     )
     func walk(seed: UInt64) throws {
@@ -16,7 +16,7 @@ struct SpaceLedgerWalkTests {
             try #require(complaint == nil, "step \(step)")
         }
         try #require(walk.readAll() == nil)
-        // With nothing under way any more, what is booked is what the files take.
+        // With nothing under way any more, what is charged is what the files take.
         walk.endAll()
         #expect(walk.ledger.bytes == walk.allocated)
         #expect(walk.ledger.reserved == 0)
@@ -84,9 +84,9 @@ struct LedgerWalk {
     private var lookups: [Int] = []
     private var writes: [Int64] = []
     private var quarantined: [Int64]
-    /// What directories hold that were not read, and what is booked for them.
+    /// What directories hold that were not read, and what is charged for them.
     private var unread: [Int64]
-    private var bookedUnread: Int64
+    private var chargedUnread: Int64
 
     init(seed: UInt64) {
         random = SeededGenerator(seed: seed)
@@ -95,7 +95,7 @@ struct LedgerWalk {
         unread = []
         for _ in 0..<20 { unread.append(Int64.random(in: 0...3000, using: &random)) }
         let claim: Int64? = seed % 4 == 0 ? nil : seed % 4 == 1 ? 60_000 : 10_000
-        bookedUnread = claim ?? 0
+        chargedUnread = claim ?? 0
         ledger = SpaceLedger(
             limit: 200_000,
             fixed: fixed + quarantined.reduce(0, +),
@@ -114,12 +114,12 @@ struct LedgerWalk {
     /// - Returns: what is wrong.
     func check() -> String? {
         let pending = removed.reduce(0) { $0 + $1.bytes }
-        let booked = allocated + pending + bookedUnread
-        if ledger.bytes != booked { return "booked \(ledger.bytes), not \(booked)" }
+        let charged = allocated + pending + chargedUnread
+        if ledger.bytes != charged { return "booked \(ledger.bytes), not \(charged)" }
         if ledger.pendingRelease != pending { return "pending \(ledger.pendingRelease)" }
         if ledger.reserved != writes.reduce(0, +) { return "reserved \(ledger.reserved)" }
         if ledger.quarantined != quarantined.reduce(0, +) { return "aside \(ledger.quarantined)" }
-        if ledger.unread != bookedUnread { return "unread \(ledger.unread), not \(bookedUnread)" }
+        if ledger.unread != chargedUnread { return "unread \(ledger.unread), not \(chargedUnread)" }
         return nil
     }
 
@@ -177,7 +177,8 @@ struct LedgerWalk {
         if ledger.lacksClaim(isWorthIt: true) {
             met.insert(.claimed)
             let claim = ledger.wantedClaim
-            // A little more than is there, so that not every write raises it; never beyond the limit.
+            // A little more than is there, so that not every write raises it; never beyond the
+            // limit.
             if claim > min(total + 4096, ledger.limit) { return "\(claim) claimed for \(total)" }
             ledger.didClaim(claim)
         }
@@ -199,7 +200,7 @@ struct LedgerWalk {
     private mutating func endWrite() {
         guard let count = random.take(from: &writes) else { return }
         let written = Int64.random(in: 0...count, using: &random)
-        ledger.book(written)
+        ledger.charge(written)
         ledger.release(count)
         files.append(File(bytes: written, shard: Int.random(in: 0..<4, using: &random)))
     }
@@ -214,14 +215,14 @@ struct LedgerWalk {
 
     private mutating func quarantine() {
         guard let file = random.take(from: &files) else { return }
-        ledger.bookQuarantined(file.bytes)
+        ledger.chargeQuarantined(file.bytes)
         quarantined.append(file.bytes)
         ledger.free(file.bytes, in: file.shard)
         if lookups.contains(file.shard) { removed.append(file) }
     }
 
     private mutating func emptyQuarantine() {
-        ledger.bookQuarantined(-quarantined.reduce(0, +))
+        ledger.chargeQuarantined(-quarantined.reduce(0, +))
         quarantined = []
     }
 
@@ -241,8 +242,8 @@ struct LedgerWalk {
         guard let bytes = unread.popLast() else { return }
         ledger.didRead(bytes)
         files.append(File(bytes: bytes, shard: Int.random(in: 0..<4, using: &random)))
-        if bytes > bookedUnread { met.insert(.moreThanClaimed) }
-        bookedUnread = max(0, bookedUnread - bytes)
+        if bytes > chargedUnread { met.insert(.moreThanClaimed) }
+        chargedUnread = max(0, chargedUnread - bytes)
     }
 
     /// Reads what was not read yet.
@@ -254,7 +255,7 @@ struct LedgerWalk {
             if let complaint = check() { return complaint }
         }
         ledger.didReadAll()
-        bookedUnread = 0
+        chargedUnread = 0
         return check()
     }
 

@@ -13,17 +13,17 @@ struct DirectoryHistoryTests {
     private let time = ManualTimeSource()
 
     private func withCache<Value>(
-        _ change: (inout Configuration) -> Void = { _ in },
-        _ body: (TieredCache) async throws -> Value
+        _ change: (inout MediaCache.Configuration) -> Void = { _ in },
+        _ body: (MediaCache) async throws -> Value
     ) async throws -> Value {
-        var configuration = Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(directory: "/cache")
         configuration.timeSource = time
         configuration.respondsToMemoryPressure = false
         configuration.minimumFreeDisk = 0
         configuration.diskLimit = 16 << 20
         configuration.networkMonitor = nil
         change(&configuration)
-        let cache = try TieredCache(configuration, fileSystem: disk)
+        let cache = try MediaCache(configuration, fileSystem: disk)
         do {
             let value = try await body(cache)
             await cache.shutdown()
@@ -40,7 +40,7 @@ struct DirectoryHistoryTests {
         return request
     }
 
-    private func miss(_ cache: TieredCache, _ name: String) async throws {
+    private func miss(_ cache: MediaCache, _ name: String) async throws {
         do {
             _ = try await cache.data(for: request(name))
             Issue.record("\(name) is held")
@@ -49,7 +49,7 @@ struct DirectoryHistoryTests {
         }
     }
 
-    private func events(_ cache: TieredCache, _ name: String? = nil) async throws -> [String] {
+    private func events(_ cache: MediaCache, _ name: String? = nil) async throws -> [String] {
         let wanted = try name.map { try self.request($0) }
         return try await cache.recordedEvents(for: wanted).map { event in
             event.reason.map { "\(event.kind.rawValue) \($0)" } ?? event.kind.rawValue
@@ -60,7 +60,7 @@ struct DirectoryHistoryTests {
     func sums() async throws {
         try await withCache { cache in
             let none = try await cache.lifetimeStatistics()
-            #expect(none?.statistics == Statistics())
+            #expect(none?.statistics == MediaCache.Statistics())
             try await miss(cache, "a")
             try await cache.store(Data([1, 2, 3]), for: request("a"))
             let bytes = try await cache.data(for: request("a"))

@@ -9,15 +9,18 @@ import TieredCacheTesting
 struct HistoryCrashTests {
     private static let outcomes = 25
 
-    private static func sums(_ number: Int64) -> LifetimeStatistics {
-        var statistics = Statistics()
+    private static func sums(_ number: Int64) -> MediaCache.LifetimeStatistics {
+        var statistics = MediaCache.Statistics()
         statistics.memoryHits = number
         statistics.bytesStored = number << 20
-        return LifetimeStatistics(since: WallTime(seconds: 1_767_225_600), statistics: statistics)
+        return MediaCache.LifetimeStatistics(
+            since: WallTime(seconds: 1_767_225_600),
+            statistics: statistics
+        )
     }
 
-    private static func event(_ number: Int) -> RecordedEvent {
-        RecordedEvent(
+    private static func event(_ number: Int) -> MediaCache.RecordedEvent {
+        MediaCache.RecordedEvent(
             time: WallTime(seconds: 1_767_225_600 + Int64(number)),
             kind: .stored,
             entry: key("\(number)").fileName,
@@ -100,7 +103,7 @@ struct HistoryCrashTests {
 
     private func goOn(
         _ files: HistoryFiles,
-        after events: [RecordedEvent],
+        after events: [MediaCache.RecordedEvent],
         _ context: String
     ) throws {
         try files.save(Self.sums(99))

@@ -8,12 +8,15 @@ struct RecordedEventTests {
     private static let entry = String(repeating: "0af9", count: 8)
     private static let time = WallTime(seconds: 1_767_225_600)
 
-    @Test("a line is read back as it was written", arguments: RecordedEvent.Kind.allCases)
-    func roundTrip(kind: RecordedEvent.Kind) {
+    @Test(
+        "a line is read back as it was written",
+        arguments: MediaCache.RecordedEvent.Kind.allCases
+    )
+    func roundTrip(kind: MediaCache.RecordedEvent.Kind) {
         for reason in [nil, "stale"] {
             for entry in [nil, Self.entry] {
                 for url in [nil, "https://example.com/a?..."] {
-                    let event = RecordedEvent(
+                    let event = MediaCache.RecordedEvent(
                         time: Self.time,
                         kind: kind,
                         reason: reason,
@@ -22,7 +25,7 @@ struct RecordedEventTests {
                         url: url
                     )
                     #expect(event.line.last == "\n")
-                    #expect(RecordedEvent(line: event.line.dropLast()) == event)
+                    #expect(MediaCache.RecordedEvent(line: event.line.dropLast()) == event)
                 }
             }
         }
@@ -31,17 +34,22 @@ struct RecordedEventTests {
     @Test("whatever a key holds, a line stays one line of six words")
     func hostileURL() {
         for url in ["http://a/b c\nd\r\u{0}\u{2028}ä-", "", String(repeating: "é", count: 5000)] {
-            let event = RecordedEvent(time: Self.time, kind: .missed, entry: Self.entry, url: url)
+            let event = MediaCache.RecordedEvent(
+                time: Self.time,
+                kind: .missed,
+                entry: Self.entry,
+                url: url
+            )
             let line = event.line
             #expect(line.split(separator: "\n").count == 1)
             #expect(line.utf8.count < 1024)
-            #expect(RecordedEvent(line: line.dropLast())?.kind == .missed)
+            #expect(MediaCache.RecordedEvent(line: line.dropLast())?.kind == .missed)
         }
     }
 
     @Test("what was torn or is none is left out, every prefix of a line included")
     func torn() {
-        let event = RecordedEvent(
+        let event = MediaCache.RecordedEvent(
             time: Self.time,
             kind: .evicted,
             reason: "trimmed",
@@ -53,10 +61,10 @@ struct RecordedEventTests {
         // A cut within the last word cannot be seen: it is still a URL.
         let lastWord = line.lastIndex(of: " ") ?? line.startIndex
         for end in line.indices where end <= lastWord {
-            #expect(RecordedEvent(line: line[..<end]) == nil, "\(line[..<end])")
+            #expect(MediaCache.RecordedEvent(line: line[..<end]) == nil, "\(line[..<end])")
         }
         for wrong in ["", "x", "- - missed - 0 -", line + " more", "\u{0}\u{0}\u{0}"] {
-            #expect(RecordedEvent(line: wrong) == nil, "\(wrong)")
+            #expect(MediaCache.RecordedEvent(line: wrong) == nil, "\(wrong)")
         }
     }
 }

@@ -5,12 +5,15 @@ import Testing
 
 @Suite("STATS", .timeLimit(.minutes(10)))
 struct StatisticsRecordTests {
-    private static var sample: LifetimeStatistics {
-        var statistics = Statistics()
+    private static var sample: MediaCache.LifetimeStatistics {
+        var statistics = MediaCache.Statistics()
         for counter in StatisticsCounters.Counter.allCases {
             statistics[keyPath: counter.field] = Int64(counter.rawValue * 1_000_003 + 1)
         }
-        return LifetimeStatistics(since: WallTime(seconds: 1_767_225_600), statistics: statistics)
+        return MediaCache.LifetimeStatistics(
+            since: WallTime(seconds: 1_767_225_600),
+            statistics: statistics
+        )
     }
 
     @Test("every count has a place of its own")
@@ -56,18 +59,21 @@ struct StatisticsRecordTests {
     @Test("sums and differences")
     func arithmetic() {
         let sample = Self.sample.statistics
-        #expect(sample + Statistics() == sample)
+        #expect(sample + MediaCache.Statistics() == sample)
         #expect((sample + sample) - sample == sample)
         #expect((sample - sample).lookups == 0)
     }
 
     @Test("Numbers that somebody has made up do not overflow when they are summed")
     func madeUp() throws {
-        var statistics = Statistics()
+        var statistics = MediaCache.Statistics()
         for counter in StatisticsCounters.Counter.allCases {
             statistics[keyPath: counter.field] = .max
         }
-        let lifetime = LifetimeStatistics(since: WallTime(seconds: 0), statistics: statistics)
+        let lifetime = MediaCache.LifetimeStatistics(
+            since: WallTime(seconds: 0),
+            statistics: statistics
+        )
         let bytes = StatisticsRecord.encode(lifetime)
         let found = try #require(StatisticsRecord.decode(bytes)).statistics
         let total = found + found

@@ -215,7 +215,7 @@ struct BlockingReaderTests {
         }
     }
 
-    @Test("A reader by key alone reads what is held, and fetches what is not")
+    @Test("A reader by key alone reads what is stored, and fetches what is not")
     func byKey() async throws {
         try await CacheFixture.run { fixture in
             fixture.origin.serve("/film", Self.film)

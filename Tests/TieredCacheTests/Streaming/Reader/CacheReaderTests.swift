@@ -179,8 +179,8 @@ struct CacheReaderTests {
         }
     }
 
-    @Test("What is held is returned at once, in the middle of gaps too")
-    func heldIsHeld() async throws {
+    @Test("What is stored is returned at once, in the middle of gaps too")
+    func storedIsStored() async throws {
         try await CacheFixture.run { fixture in
             fixture.origin.serve("/film", Self.film)
             let request = try fixture.request("/film")
@@ -190,9 +190,13 @@ struct CacheReaderTests {
             }
             let asked = fixture.origin.log.exchanges.count
             try await fixture.withCache { cache in
-                var held = request
-                held.policy = .cacheOnly
-                let reader = try await cache.reader(for: held, at: 3 << 20, certainTo: 3 << 20 + 10)
+                var stored = request
+                stored.policy = .cacheOnly
+                let reader = try await cache.reader(
+                    for: stored,
+                    at: 3 << 20,
+                    expectedEnd: 3 << 20 + 10
+                )
                 let range = 3 << 20..<Int64(3 << 20 + 65_536)
                 #expect(
                     try await firstDifference(
@@ -262,7 +266,7 @@ struct CacheReaderTests {
         }
     }
 
-    @Test("Small held runs are fetched once more rather than asked around")
+    @Test("Small stored runs are fetched once more rather than asked around")
     func smallGaps() async throws {
         try await CacheFixture.run { fixture in
             fixture.origin.serve("/film", Self.film)
@@ -274,7 +278,7 @@ struct CacheReaderTests {
                     _ = try await cache.bytes(for: request, range: offset..<offset + 10).collect()
                 }
                 let asked = fixture.origin.log.exchanges.count
-                let reader = try await cache.reader(for: request, at: start, certainTo: end)
+                let reader = try await cache.reader(for: request, at: start, expectedEnd: end)
                 let bytes = try await reader.all(from: start, to: end)
                 #expect(firstDifference([UInt8](bytes), Self.film.bytes(start..<end)) == nil)
                 #expect(fixture.origin.log.exchanges.count - asked <= 2)

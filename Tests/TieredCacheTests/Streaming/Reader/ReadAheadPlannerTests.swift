@@ -9,10 +9,10 @@ struct ReadAheadPlannerTests {
     @Test("A first look costs the head of the file, a look elsewhere one block")
     func firstLooks() {
         var planner = ReadAheadPlanner()
-        let head = planner.didMiss(0, count: 100, certainTo: nil, now: start)
+        let head = planner.didMiss(0, count: 100, expectedEnd: nil, now: start)
         #expect(head.range == 0..<256 << 10)
         let place: Int64 = 1 << 30
-        let far = planner.didMiss(place, count: 100, certainTo: nil, now: start)
+        let far = planner.didMiss(place, count: 100, expectedEnd: nil, now: start)
         #expect(far.range == place..<place + 65_536)
         #expect(planner.numbers.count == 2)
     }
@@ -20,25 +20,25 @@ struct ReadAheadPlannerTests {
     @Test("A consumer that says how far it reads is taken at its word")
     func certainReads() {
         var planner = ReadAheadPlanner()
-        let order = planner.didMiss(1000, count: 100, certainTo: 900_000, now: start)
+        let order = planner.didMiss(1000, count: 100, expectedEnd: 900_000, now: start)
         #expect(order.range == 1000..<900_000)
-        let ahead = planner.didRead(1000..<900_000, certainTo: 900_000, now: start)
+        let ahead = planner.didRead(1000..<900_000, expectedEnd: 900_000, now: start)
         #expect(ahead == nil)
     }
 
     @Test("Bytes fetched ahead are at most a quarter of those read in a row, and a block")
     func aheadIsBounded() {
         var planner = ReadAheadPlanner()
-        var planned = planner.didMiss(0, count: 1, certainTo: nil, now: start).range.upperBound
+        var planned = planner.didMiss(0, count: 1, expectedEnd: nil, now: start).range.upperBound
         var position: Int64 = 0
         while position < 100 << 20 {
             let end = position + 32_768
             if position >= planned {
                 planned =
-                    planner.didMiss(position, count: 1, certainTo: nil, now: start)
+                    planner.didMiss(position, count: 1, expectedEnd: nil, now: start)
                     .range.upperBound
             }
-            if let order = planner.didRead(position..<end, certainTo: nil, now: start) {
+            if let order = planner.didRead(position..<end, expectedEnd: nil, now: start) {
                 #expect(order.range.lowerBound == max(planned, end))
                 planned = order.range.upperBound
             }
@@ -51,8 +51,8 @@ struct ReadAheadPlannerTests {
 
     /// A consumer that takes 40 MB as fast as they come, over a way of this latency and rate.
     ///
-    /// - Returns: the seconds that it took, and the most that was on its way beyond it, as a share of
-    ///   what it had read.
+    /// - Returns: the seconds that it took, and the most that was on its way beyond it, as a share
+    ///   of what it had read.
     private func transfer(latency: Double, rate: Double) -> (seconds: Double, ahead: Double) {
         var planner = ReadAheadPlanner()
         var now = latency
@@ -70,7 +70,7 @@ struct ReadAheadPlannerTests {
         var position: Int64 = 0
         while position < 40_000_000 {
             if orders.last.map({ position >= $0.range.upperBound }) ?? true {
-                ask(planner.didMiss(position, count: 1, certainTo: nil, now: instant()))
+                ask(planner.didMiss(position, count: 1, expectedEnd: nil, now: instant()))
             }
             let end = position + 16_384
             for order in orders where order.range.contains(end - 1) {
@@ -78,7 +78,7 @@ struct ReadAheadPlannerTests {
                 if arrival > now { planner.didWait(for: position) }
                 now = max(now, arrival)
             }
-            ask(planner.didRead(position..<end, certainTo: nil, now: instant()))
+            ask(planner.didRead(position..<end, expectedEnd: nil, now: instant()))
             position = end
             if position > 1 << 20, let planned = orders.last?.range.upperBound {
                 ahead = max(ahead, Double(planned - end) / Double(end))
@@ -126,7 +126,7 @@ struct ReadAheadPlannerTests {
             read += Double(end - position)
             while position < end {
                 if orders.last.map({ position >= $0.range.upperBound }) ?? true {
-                    ask(planner.didMiss(position, count: 1, certainTo: nil, now: instant()))
+                    ask(planner.didMiss(position, count: 1, expectedEnd: nil, now: instant()))
                 }
                 let next = min(end, position + 16_384)
                 for order in orders where order.range.contains(next - 1) {
@@ -134,7 +134,7 @@ struct ReadAheadPlannerTests {
                     if arrival > now { planner.didWait(for: position) }
                     now = max(now, arrival)
                 }
-                ask(planner.didRead(position..<next, certainTo: nil, now: instant()))
+                ask(planner.didRead(position..<next, expectedEnd: nil, now: instant()))
                 position = next
             }
             isFree = now
@@ -145,12 +145,12 @@ struct ReadAheadPlannerTests {
     @Test("A slow consumer is not run ahead of by more than ten seconds")
     func slowConsumers() {
         var planner = ReadAheadPlanner()
-        _ = planner.didMiss(0, count: 1, certainTo: nil, now: start)
+        _ = planner.didMiss(0, count: 1, expectedEnd: nil, now: start)
         var position: Int64 = 0
         for second in 1...1000 {
             let now = start.advanced(by: .seconds(second))
             let end = position + 16_000
-            let order = planner.didRead(position..<end, certainTo: nil, now: now)
+            let order = planner.didRead(position..<end, expectedEnd: nil, now: now)
             if let order { #expect(order.range.upperBound - end <= 160_000 + 65_536) }
             position = end
         }
@@ -166,12 +166,12 @@ struct ReadAheadPlannerTests {
             for stream in ends.indices {
                 let offset = ends[stream]
                 if offset >= planned[stream] {
-                    let order = planner.didMiss(offset, count: 1, certainTo: nil, now: start)
+                    let order = planner.didMiss(offset, count: 1, expectedEnd: nil, now: start)
                     fetched += order.range.upperBound - max(planned[stream], offset)
                     planned[stream] = order.range.upperBound
                 }
                 let read = offset..<offset + 20_000
-                if let order = planner.didRead(read, certainTo: nil, now: start) {
+                if let order = planner.didRead(read, expectedEnd: nil, now: start) {
                     fetched += Int64(order.range.count)
                     planned[stream] = order.range.upperBound
                 }
@@ -189,9 +189,9 @@ struct ReadAheadPlannerTests {
         var planner = ReadAheadPlanner(options: options)
         var position: Int64 = 0
         while position < 64 << 20 {
-            let order = planner.didMiss(position, count: 1, certainTo: nil, now: start)
+            let order = planner.didMiss(position, count: 1, expectedEnd: nil, now: start)
             #expect(order.range.count == (position < 256 << 10 ? 256 << 10 : 65_536))
-            let ahead = planner.didRead(order.range, certainTo: nil, now: start)
+            let ahead = planner.didRead(order.range, expectedEnd: nil, now: start)
             #expect(ahead == nil)
             position = order.range.upperBound
         }
@@ -200,12 +200,12 @@ struct ReadAheadPlannerTests {
     @Test("A new place takes the one least in use")
     func windowsAreFew() {
         var planner = ReadAheadPlanner()
-        let first = planner.didMiss(0, count: 1, certainTo: nil, now: start)
+        let first = planner.didMiss(0, count: 1, expectedEnd: nil, now: start)
         for place in 1...3 {
-            _ = planner.didMiss(Int64(place) << 30, count: 1, certainTo: nil, now: start)
+            _ = planner.didMiss(Int64(place) << 30, count: 1, expectedEnd: nil, now: start)
         }
-        _ = planner.didRead(0..<10, certainTo: nil, now: start)
-        _ = planner.didMiss(9 << 30, count: 1, certainTo: nil, now: start)
+        _ = planner.didRead(0..<10, expectedEnd: nil, now: start)
+        _ = planner.didMiss(9 << 30, count: 1, expectedEnd: nil, now: start)
         #expect(planner.numbers.count == 4)
         #expect(planner.numbers.contains(first.window))
     }
@@ -213,9 +213,9 @@ struct ReadAheadPlannerTests {
     @Test("Offsets at the end of all numbers do not overflow")
     func extremes() {
         var planner = ReadAheadPlanner()
-        let order = planner.didMiss(.max - 1, count: .max, certainTo: nil, now: start)
+        let order = planner.didMiss(.max - 1, count: .max, expectedEnd: nil, now: start)
         #expect(order.range == .max - 1..<Int64.max)
-        let ahead = planner.didRead(.max - 1..<Int64.max, certainTo: nil, now: start)
+        let ahead = planner.didRead(.max - 1..<Int64.max, expectedEnd: nil, now: start)
         #expect(ahead == nil)
     }
 }

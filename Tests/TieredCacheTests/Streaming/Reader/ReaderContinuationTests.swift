@@ -23,7 +23,7 @@ struct ReaderContinuationTests {
     private static let part: Int64 = 2_300_000
 
     /// On a machine that has other things to do.
-    private static let patient: @Sendable (inout Configuration) -> Void = {
+    private static let patient: @Sendable (inout MediaCache.Configuration) -> Void = {
         $0.timeout = .seconds(300)
     }
 
@@ -53,7 +53,7 @@ struct ReaderContinuationTests {
         return film
     }
 
-    /// Leaves a part of the film held, from its first byte on.
+    /// Leaves a part of the film stored, from its first byte on.
     private static func holdPart(_ fixture: CacheFixture, _ film: OriginResource) async throws {
         let gate = OriginGate()
         fixture.origin.serve("/film", film, .first(1, .wait(for: gate, after: part)))
@@ -67,7 +67,7 @@ struct ReaderContinuationTests {
         try await fixture.withCache(Self.patient) { cache in
             let entry = try #require(try await cache.entry(for: request))
             // The block that had begun to come when the cache was closed is lost.
-            #expect(!entry.isComplete && entry.heldBytes >= part - 140_000)
+            #expect(!entry.isComplete && entry.storedBytes >= part - 140_000)
         }
     }
 
@@ -92,7 +92,7 @@ struct ReaderContinuationTests {
                 )
                 if !witness.isStrong { #expect(reader.bytesFromCache == 0) }
                 // Where the length was not known, it is written down after the last byte was given.
-                while !cache.engine.transfers.queue.snapshot().flights.isEmpty {
+                while !cache.engine.transfers.queue.snapshot().transfers.isEmpty {
                     await Task.yield()
                 }
                 #expect(try await cache.entry(for: reader.request)?.isComplete == true)
@@ -129,8 +129,8 @@ struct ReaderContinuationTests {
         }
     }
 
-    @Test("What is held of such a part is given without asking", arguments: Witness.allCases)
-    func heldRanges(_ witness: Witness) async throws {
+    @Test("What is stored of such a part is given without asking", arguments: Witness.allCases)
+    func storedRanges(_ witness: Witness) async throws {
         let film = Self.film(witness, "max-age=600")
         try await CacheFixture.run { fixture in
             try await Self.holdPart(fixture, film)
@@ -215,7 +215,7 @@ struct ReaderContinuationTests {
                 gate.open()
                 let all = try await first.all()
                 #expect(firstDifference(all, film.allBytes) == nil)
-                while !cache.engine.transfers.queue.snapshot().flights.isEmpty {
+                while !cache.engine.transfers.queue.snapshot().transfers.isEmpty {
                     await Task.yield()
                 }
                 look.end()
@@ -278,7 +278,7 @@ struct ReaderContinuationTests {
             fixture.origin.serve("/film", film, .first(1, .cut(after: Self.part)))
             let disk = InMemoryFileSystem()
             if !isForbidden { disk.fail(.write, with: .noSpace, times: .max, skipping: 9) }
-            let cache = try TieredCache(fixture.configuration(), fileSystem: disk)
+            let cache = try MediaCache(fixture.configuration(), fileSystem: disk)
             let result: Result<Data, any Error>
             do {
                 result = .success(try await cache.data(for: fixture.request("/film")))

@@ -42,8 +42,8 @@ struct ReaderDegradationTests {
                 let start = Self.length / 2
                 let again = try await reader.bytes(at: start, count: 1000)
                 #expect(firstDifference(again, film.bytes(start..<start + 1000)) == nil)
-                // The end is sealed by the flight, which may take longer than the last read.
-                while !cache.engine.transfers.queue.snapshot().flights.isEmpty {
+                // The end is sealed by the transfer, which may take longer than the last read.
+                while !cache.engine.transfers.queue.snapshot().transfers.isEmpty {
                     await Task.yield()
                 }
                 #expect(try await cache.entry(for: request)?.isComplete == true, "\(kind)")
@@ -91,7 +91,7 @@ struct ReaderDegradationTests {
             try await fixture.withCache { cache in
                 let reader = try await cache.reader(for: fixture.request("/film"))
                 #expect(reader.isSeekable == hasValidator)
-                #expect(reader.storageTrouble != nil)
+                #expect(reader.storageError != nil)
                 #expect(try await firstDifference(reader.all(), film.allBytes) == nil)
                 if hasValidator {
                     let start = Self.length / 2
@@ -125,7 +125,7 @@ struct ReaderDegradationTests {
                     _ = try await reader.bytes(at: 2 << 20, count: 1000)
                 }
                 #expect(error?.code == .representationChanged)
-                // What is held is still of the one generation.
+                // What is stored is still of the one generation.
                 #expect(
                     try await firstDifference(
                         reader.bytes(at: 100, count: 1000),
@@ -185,14 +185,14 @@ struct ReaderDegradationTests {
             fixture.origin.serve("/film", film)
             let disk = InMemoryFileSystem()
             disk.fail(.write, with: .noSpace, times: .max, skipping: skipping)
-            let cache = try TieredCache(fixture.configuration(), fileSystem: disk)
+            let cache = try MediaCache(fixture.configuration(), fileSystem: disk)
             do {
                 let reader = try await cache.reader(for: fixture.request("/film"))
                 #expect(
                     try await firstDifference(reader.all(), film.allBytes) == nil,
                     "skipping \(skipping)"
                 )
-                #expect(reader.storageTrouble != nil)
+                #expect(reader.storageError != nil)
             } catch {
                 await cache.shutdown()
                 throw error

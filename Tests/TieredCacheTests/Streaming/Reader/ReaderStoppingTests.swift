@@ -15,13 +15,13 @@ struct ReaderStoppingTests {
 
     /// Opens a reader whose second request meets an origin that says nothing.
     private func withStalledReader(
-        _ change: (inout Configuration) -> Void = { _ in },
-        _ body: (TieredCache, CacheReader, ScriptedOrigin, OriginGate) async throws -> Void
+        _ change: (inout MediaCache.Configuration) -> Void = { _ in },
+        _ body: (MediaCache, CacheReader, ScriptedOrigin, OriginGate) async throws -> Void
     ) async throws {
         try await CacheFixture.run { fixture in
             let gate = OriginGate()
-            let held = OriginBehaviour.faithful.with { $0.gate = gate }
-            fixture.origin.serve("/film", Self.film, OriginScript.first(1, .faithful).then(held))
+            let stored = OriginBehaviour.faithful.with { $0.gate = gate }
+            fixture.origin.serve("/film", Self.film, OriginScript.first(1, .faithful).then(stored))
             try await fixture.withCache(change) { cache in
                 let reader = try await cache.reader(for: fixture.request("/film"))
                 _ = try await reader.bytes(at: 0, count: 1000)
@@ -64,7 +64,9 @@ struct ReaderStoppingTests {
     @Test("A read ends at its deadline, and the next one goes on waiting for the same bytes")
     func deadlines() async throws {
         let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
-        let change = { (configuration: inout Configuration) in configuration.timeSource = time }
+        let change = { (configuration: inout MediaCache.Configuration) in
+            configuration.timeSource = time
+        }
         try await withStalledReader(change) { _, reader, origin, gate in
             let waiting = Task {
                 try await reader.bytes(at: 2 << 20, count: 10, deadline: .seconds(5))
@@ -134,14 +136,14 @@ struct ReaderStoppingTests {
             let request = try fixture.request("/film")
             try await fixture.withCache({ $0.timeSource = time }) { cache in
                 do {
-                    let reader = try await cache.reader(for: request, certainTo: 64 << 20)
+                    let reader = try await cache.reader(for: request, expectedEnd: 64 << 20)
                     _ = try await reader.bytes(at: 0, count: 1000)
                 }
                 await time.waitForSleeper(within: .seconds(2))
                 gate.open()
                 await fixture.origin.waitUntil { $0.openResponses == 0 }
-                let held = try #require(try await cache.entry(for: request)).heldBytes
-                #expect(held <= 200_000 + 1 << 20)
+                let stored = try #require(try await cache.entry(for: request)).storedBytes
+                #expect(stored <= 200_000 + 1 << 20)
             }
         }
     }
@@ -195,8 +197,8 @@ struct ReaderStoppingTests {
                 let all = try await cache.streamedResponse(for: request).body.collect()
                 #expect(firstDifference(all, Self.film.allBytes) == nil)
             }
-            // Every byte once; but for the two blocks at 3 MiB, which are too few to be asked around
-            // where a request reaches beyond both of their ends.
+            // Every byte once; but for the two blocks at 3 MiB, which are too few to be asked
+            // around where a request reaches beyond both of their ends.
             let sent = fixture.origin.log.bodyBytesWritten
             #expect(sent == 4 << 20 || sent == (4 << 20) + 131_072)
         }

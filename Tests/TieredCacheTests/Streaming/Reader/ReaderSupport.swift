@@ -60,7 +60,7 @@ final class PausedLook: Sendable {
         }
     }
 
-    /// The next lookup that misses is held.
+    /// The next lookup that misses is stored.
     func begin() { isArmed.store(true, ordering: .relaxed) }
 
     func waitUntilPaused() async { await paused.wait() }

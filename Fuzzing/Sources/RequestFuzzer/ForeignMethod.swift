@@ -1,1 +1,0 @@
-../../../Sources/TieredCacheProxy/Server/ForeignMethod.swift

@@ -1,0 +1,1 @@
+../../../Sources/TieredCacheProxy/Server/UnknownMethod.swift

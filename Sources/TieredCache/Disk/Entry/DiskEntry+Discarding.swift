@@ -1,0 +1,115 @@
+import Synchronization
+
+// Stored blocks of a huge body may be given up while it is read: those far from every reader. A
+// reader needs no lock for that: it looks at a counter before and after, and reads again if that
+// moved.
+extension DiskEntry {
+    /// Notes that somebody reads here; the body counts as 64 regions at most.
+    @inline(__always)
+    func noteRead(at offset: Int64) {
+        let region: UInt64 = 1 << UInt64(truncatingIfNeeded: offset >> regionShift & 63)
+        if regions.load(ordering: .relaxed) & region == 0 {
+            regions.bitwiseOr(region, ordering: .relaxed)
+        }
+    }
+
+    /// How large a region is, as a power of two: 64 of them hold the body, where its length is
+    /// known.
+    static func regionShift(completeLength: Int64?) -> Int64 {
+        guard let completeLength, completeLength > 0 else { return 22 }
+        var shift: Int64 = 18
+        while (completeLength - 1) >> shift > 63 { shift += 1 }
+        return shift
+    }
+
+    /// Makes blocks gaps, before `body` gives their bytes back.
+    ///
+    /// - Parameters:
+    ///   - lock: of the entry's name, for which a writer waits that wants such a block.
+    ///   - runs: the blocks.
+    ///   - body: gets the runs whose bytes may go: those apart that are being sent, or written by a
+    ///     writer. No writer writes them before it returns.
+    /// - Throws: what `body` throws; the blocks are gaps then too.
+    func giveUp(
+        _ lock: borrowing NameLock,
+        _ runs: [Range<Int>],
+        _ body: ([Range<Int>]) throws(FileSystemError) -> Void
+    ) throws(FileSystemError) {
+        let free = state.withLock { state in
+            for run in runs {
+                for block in run { state.table.lose(block) }
+            }
+            refreshHotBody(&state)
+            givenUp.add(1, ordering: .sequentiallyConsistent)
+            let free = DiskEntryState.runs(
+                runs.joined().filter { !state.isLeased($0) && !state.isClaimed($0) }
+            )
+            state.claims += free.map { BlockClaim(blocks: $0, write: nil) }
+            return free
+        }
+        defer { state.withLock { $0.release(free) } }
+        try body(free)
+    }
+
+    /// Stops to trust that blocks stay as they were verified: another owner may give some up.
+    ///
+    /// What the kernel is sending cannot be looked at any more: a share keeps the next owner from
+    /// giving up any of the body as long as this entry has it open, as it does for a guest.
+    ///
+    /// - Returns: the body, where it takes such a share.
+    func invalidateVerification() -> OpenFile? {
+        state.withLock { state in
+            state.isTrusted = false
+            refreshHotBody(&state)
+            givenUp.add(1, ordering: .sequentiallyConsistent)
+            return state.isInline || state.leased.isEmpty ? nil : state.body
+        }
+    }
+
+    /// Blocks that nobody has read near since the last time, in runs: at most `count` bytes, none
+    /// below block `head`.
+    ///
+    /// What was played goes first, then what is farthest ahead. Nothing where nobody reads: the
+    /// download of a whole body must not eat its own beginning.
+    func coldRuns(_ count: Int64, head: Int) -> [Range<Int>] {
+        let recent = regions.exchange(0, ordering: .relaxed)
+        return state.withLock { state in
+            if recent != 0 { state.warm = recent }
+            guard state.warm != 0, state.canGiveUp else { return [] }
+            let kept = state.keptRegions(regionShift)
+            let blocks = state.table.checksums.indices.filter { block in
+                // A shift binds more closely than a product.
+                let region = (Int64(block) * BlockTable.blockSize) >> regionShift & 63
+                return block >= head && state.table.isStored(block)
+                    && kept >> UInt64(region) & 1 == 0
+                    && !state.isClaimed(block)
+                    && !state.isLeased(block)
+            }
+            let front = Int64(state.warm.trailingZeroBitCount) << regionShift / BlockTable.blockSize
+            let behind = blocks.filter { Int64($0) < front }
+            let ahead = blocks.filter { Int64($0) >= front }.reversed()
+            let wanted = Int(clamping: BlockTable.blockCount(count))
+            return DiskEntryState.runs((behind + ahead).prefix(wanted).sorted())
+        }
+    }
+}
+
+extension DiskEntryState {
+    /// Whether a writer is writing the block, or its bytes are being given back.
+    func isClaimed(_ block: Int) -> Bool { claims.contains { $0.blocks.contains(block) } }
+
+    fileprivate var canGiveUp: Bool {
+        isPublished && !isDetached && !isInline && body != nil && !flags.contains(.pinned)
+            && !flags.contains(.handedOut)
+    }
+
+    /// Where somebody reads, what comes next, and where fills are at work.
+    fileprivate func keptRegions(_ shift: Int64) -> UInt64 {
+        var kept = warm | warm << 1 | warm >> 63
+        for tail in tails {
+            let region = tail.range.lowerBound >> shift
+            kept |= 1 << UInt64(region & 63) | 1 << UInt64(max(region - 1, 0) & 63)
+        }
+        return kept
+    }
+}

@@ -1,0 +1,38 @@
+import Synchronization
+
+// An entry rests when nobody uses it and its descriptor is wanted elsewhere: the file is closed,
+// key, metadata and checksums stay. The next hit opens the file, and needs no digest, no record and
+// no hashing; whether it still is the file that was verified, its status tells.
+extension DiskEntry {
+    /// Takes the file that the entry rested without.
+    ///
+    /// - Returns: false if the entry has one already, or no name any more.
+    func wake(with file: OpenFile) -> Bool {
+        state.withLock { state in
+            guard state.body == nil, !state.isDetached else { return false }
+            state.body = file
+            refreshHotBody(&state)
+            return true
+        }
+    }
+
+    /// Which file it is, and what its status has to be.
+    var dormantFile: (path: String, verification: UInt64) {
+        state.withLock { ($0.dormantPath, $0.verification) }
+    }
+
+    /// What the entry takes in memory without its file, about.
+    var headCost: Int {
+        state.withLock { state in
+            800 + key.string.utf8.count + state.metadata.count + 9 * state.table.checksums.count
+        }
+    }
+}
+
+extension DiskEntryState {
+    var canBecomeDormant: Bool {
+        isPublished && !isDetached && !isUnsettled && verification != 0
+            && record == nil && retired.isEmpty && tails.isEmpty
+            && table.isComplete && table.isVerified
+    }
+}

@@ -1,0 +1,111 @@
+// Downloads that outlive the process.
+extension MediaCache {
+    /// Fetches and stores a whole body, and goes on until it is done, whatever happens on the way.
+    ///
+    /// The job is written beside the cache before this returns; ``downloads()`` finds it again
+    /// after a restart. One job per key: a second call joins the first.
+    ///
+    /// - Parameter request: what is wanted; its range is ignored.
+    /// - Returns: the handle.
+    /// - Throws: `.notOwner` where another process owns the directory; `.invalidArgument` for a
+    ///   request whose answer is never kept; `.localStorage` where old jobs cannot be read.
+    public func download(_ request: CacheRequest) async throws(CacheError) -> DownloadHandle {
+        let job = try await center.submit(request)
+        await job.start(with: request)
+        return DownloadHandle(job)
+    }
+
+    /// Fetches many as one; see ``download(_:)-(CacheRequest)``.
+    public func download(_ requests: [CacheRequest]) async throws(CacheError) -> DownloadBatch {
+        var handles: [DownloadHandle] = []
+        for request in requests { handles.append(try await download(request)) }
+        return DownloadBatch(handles)
+    }
+
+    /// Every job that was not acknowledged yet, in the order of submission, also those of earlier
+    /// processes.
+    ///
+    /// Starts nothing.
+    ///
+    /// - Returns: the handles.
+    /// - Throws: `.localStorage` where the records cannot be listed.
+    public func downloads() async throws(CacheError) -> [DownloadHandle] {
+        try await center.all().map(DownloadHandle.init)
+    }
+
+    /// The job with an identifier; nil if there is none or it was acknowledged.
+    public func download(_ id: DownloadID) async throws(CacheError) -> DownloadHandle? {
+        try await center.job(id).map(DownloadHandle.init)
+    }
+
+    /// Goes on with the jobs that were meant to continue when their process ended.
+    ///
+    /// Not with those that somebody paused or cancelled, or that failed for good; nor with those
+    /// whose credentials were not written down (``DownloadStatus/lacksCredentials``): they wait for
+    /// ``DownloadHandle/resume(with:)``, since an origin would only refuse them.
+    ///
+    /// - Returns: the handles of those that go on.
+    /// - Throws: `.localStorage`; `.notOwner` where another process runs them.
+    @discardableResult
+    public func continueDownloads() async throws(CacheError) -> DownloadBatch {
+        let jobs = try await center.all().filter {
+            $0.status.state.isMeantToContinue && !$0.status.lacksCredentials
+        }
+        guard !jobs.isEmpty else { return DownloadBatch([]) }
+        try center.requireOwnership()
+        for job in jobs { await job.start() }
+        return DownloadBatch(jobs.map(DownloadHandle.init))
+    }
+
+    /// Writes a job for a request that the caller carries out itself, so that the bytes are not
+    /// forgotten if the process dies.
+    ///
+    /// ``DownloadHandle/remove()`` takes it back when the request has succeeded.
+    ///
+    /// - Parameter request: what is being fetched.
+    /// - Returns: the job, or the one that is there already; nil where none is kept.
+    package func noteUnfinished(_ request: CacheRequest) async -> DownloadHandle? {
+        do throws(CacheError) {
+            guard request.isCacheable, request.range == nil,
+                engine.storage.disk.openStore?.access.canWrite == true
+            else { return nil }
+            let job = try await center.submit(request)
+            await job.note()
+            return DownloadHandle(job)
+        } catch {
+            engine.recorder.didFailToStore(request.key, request.target, error)
+            return nil
+        }
+    }
+}
+
+extension DownloadHandle {
+    /// The run that ``MediaCache/noteUnfinished(_:)`` stands for has given up.
+    package func noteFailure(_ error: CacheError) async {
+        guard error.isWithoutAnswer else {
+            // Of no use to anybody who would only meet the same again.
+            return await job.remove()
+        }
+        await job.noteFailure(error)
+    }
+}
+
+extension MediaCache {
+    /// The number of the process that owns the directory in place of this one; nil where none does,
+    /// or where it has not said so.
+    package var owningProcess: Int32? {
+        guard case .guest(let owner) = engine.storage.disk.openStore?.access else { return nil }
+        return owner
+    }
+
+    /// Why this process cannot run the jobs: another one owns the directory; nil if it can.
+    package var ownerError: CacheError? {
+        guard let store = engine.storage.disk.openStore, !store.access.canWrite else { return nil }
+        do throws(CacheError) {
+            try store.requireOwner()
+            return nil
+        } catch {
+            return error
+        }
+    }
+}

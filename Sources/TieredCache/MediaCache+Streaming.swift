@@ -1,0 +1,98 @@
+package import HTTPCaching
+
+extension MediaCache {
+    /// Answers like ``response(for:)``, but asks the origin in pieces of our own shape.
+    ///
+    /// For players, which leave in the middle and come back elsewhere: the body costs little more
+    /// than what is read of it, and a transfer that is under way lingers for the next request.
+    ///
+    /// - Parameters:
+    ///   - request: what is wanted.
+    ///   - deadline: how long its body waits for a byte.
+    /// - Returns: the answer.
+    /// - Throws: what ``response(for:)`` throws.
+    package func streamedResponse(
+        for request: CacheRequest,
+        deadline: Duration = .seconds(30)
+    ) async throws(CacheError) -> CacheResponse {
+        try await responder.streamedResponse(for: request, deadline: deadline)
+    }
+
+    /// Opens a reader over an entry that is stored, by its key alone.
+    ///
+    /// - Parameters:
+    ///   - key: as ``EntrySummary/key`` gives it.
+    ///   - options: deadline and read-ahead.
+    /// - Returns: the reader.
+    /// - Throws: `.notCached` if nothing is stored under the key; what
+    ///   ``reader(for:at:expectedEnd:options:)`` throws.
+    public func reader(
+        forKey key: CacheKey,
+        options: ReaderOptions = ReaderOptions()
+    ) async throws(CacheError) -> CacheReader {
+        guard let entry = try await engine.storage.summary(of: key), !entry.url.isEmpty else {
+            throw CacheError(.notCached, "nothing is stored under the key \(key.redacted)")
+        }
+        let request = try CacheRequest(entry.url, key: entry.keyName)
+        guard request.key == key else {
+            throw CacheError(.notCached, "the entry under \(key.redacted) is no answer to GET")
+        }
+        return try await ReaderOpener(responder, request, options).reader()
+    }
+
+    /// A reader for callers that block; asks nobody before it is opened or read.
+    ///
+    /// - Parameters:
+    ///   - request: what is read; its range plays no role.
+    ///   - options: deadline and read-ahead.
+    /// - Returns: the reader.
+    public func blockingReader(
+        for request: CacheRequest,
+        options: ReaderOptions = ReaderOptions()
+    ) -> BlockingReader {
+        BlockingReader(request, options, time: engine.time) {
+            [responder] () async throws(CacheError) in
+            try await ReaderOpener(responder, request, options).reader()
+        }
+    }
+
+    /// What answers a request at once, without waiting for anything; counted as a hit.
+    ///
+    /// Synchronous, and never blocks on the disk.
+    ///
+    /// - Parameters:
+    ///   - repeated: what is wanted.
+    ///   - range: which bytes of it; nil for all.
+    /// - Returns: nil, whatever the reason; then ``response(for:)`` answers.
+    package func immediateHit(
+        _ repeated: RepeatedRequest,
+        range: ByteRangeSpec?
+    ) -> ImmediateHit? {
+        responder.hit(repeated, range)
+    }
+
+    /// Bytes of a certain body that is stored, read on the threads that may wait.
+    ///
+    /// For the rest of an answer that ``immediateHit(_:range:)`` has begun.
+    ///
+    /// - Parameters:
+    ///   - range: which bytes.
+    ///   - target: the URL that was asked for.
+    ///   - generation: the number of the body.
+    /// - Returns: nil if the cache has another body by now, or none.
+    /// - Throws: `.localStorage`.
+    package func storedBytes(
+        _ range: Range<Int64>,
+        of target: TargetURI,
+        generation: UInt64
+    ) async throws(CacheError) -> ResponseBody? {
+        let key = CacheKey(target)
+        guard let entry = try await engine.storage.entry(for: key, isUse: true),
+            entry.generation == generation
+        else { return nil }
+        let wanted = WantedRange(range)
+        return ResponseBody(
+            EntryReader(EntryOpening(entry: entry, storage: engine.storage), wanted)
+        )
+    }
+}

@@ -1,0 +1,110 @@
+import HTTPCaching
+
+// The way past the disk, for bytes that must not or cannot be stored (invariant 9).
+extension StoringSink {
+    /// What of a chunk has not gone past the disk before.
+    ///
+    /// An origin without ranges sends all once more after a cut; the reader has the beginning.
+    func notPassed(of chunk: BodyChunk, at offset: Int64) -> BodyChunk? {
+        let end = offset + Int64(chunk.count)
+        let known = state.withLock { state in
+            defer { state.passed = max(state.passed, end) }
+            return state.passed
+        }
+        guard known > offset else { return chunk }
+        guard known < end else { return nil }
+        return BodyChunk(chunk.withUnsafeBytes { [UInt8]($0[Int(known - offset)...]) })
+    }
+
+    func pass(
+        _ chunk: BodyChunk,
+        to channel: PassThroughChannel
+    ) async throws(CacheError) {
+        guard channel.isFull else { return try await channel.push(chunk) }
+        tell()
+        // A reader that has stopped reading must not hold a slot (invariant 12), nor one that
+        // takes a little now and then: the transfer has its slot only to fill the buffer.
+        let start = origins.time.monotonicTime()
+        if state.withLock({ $0.pace.isSlow }) {
+            context.stall()
+            try await channel.waitForRoom(below: PassThroughChannel.lowMark)
+        } else {
+            try await waitWithPatience(for: channel)
+        }
+        let end = origins.time.monotonicTime()
+        state.withLock { $0.pace.didWait(from: start, to: end) }
+        try await context.unstall()
+        let granted = origins.time.monotonicTime()
+        state.withLock { $0.pace.didWaitForSlot(from: end, to: granted) }
+        try await channel.push(chunk)
+    }
+
+    /// Waits for room, and gives the slot back after a second without any.
+    private func waitWithPatience(for channel: PassThroughChannel) async throws(CacheError) {
+        let time = origins.time
+        let context = context
+        let timeout = Task {
+            do {
+                try await time.sleep(for: .seconds(1))
+                context.stall()
+            } catch {
+                // Cancelled: there was room in time.
+            }
+        }
+        defer { timeout.cancel() }
+        try await channel.waitForRoom(below: PassThroughChannel.capacity)
+        timeout.cancel()
+        // It must not stall the transfer after the slot was asked for again.
+        await timeout.value
+    }
+
+    /// The disk refused: what it did not take, and all that follows, goes past it (invariant 9).
+    func bypassDisk(
+        _ chunk: BodyChunk,
+        at offset: Int64,
+        _ generation: SharedTransfers.Generation,
+        _ error: CacheError
+    ) async throws(CacheError) {
+        guard case .storing(_, let writer) = state.withLock({ $0.mode }) else { throw error }
+        recorder.didFailToStore(operation.request.key, operation.request.target, error)
+        setPromise(nil)
+        let entry = generation.entry
+        let position = max(offset, min(writer?.position ?? offset, offset + Int64(chunk.count)))
+        let start = min(writer?.sealedEnd ?? offset, position)
+        // What waited for the rest of its block was counted, and is not stored after all.
+        state.withLock { $0.stored -= max(0, offset - start) }
+        // The unsealed end is readable only while its fill is open.
+        let tail = Self.readAll(entry, from: start, to: position)
+        if operation.request.relay == nil {
+            passingDigests = PassingDigests(operation.expectedDigests(of: generation.head))
+            passingDigests?.take(entry, to: position)
+        }
+        let channel = PassThroughChannel(
+            start: start,
+            end: state.withLock { $0.end },
+            completeLength: entry.completeLength,
+            awaitsDecision: passingDigests != nil
+        )
+        enter(.passing(channel, generation.head))
+        state.withLock { $0.passed = offset + Int64(chunk.count) }
+        context.shrinkCoverage(to: 0)
+        if !tail.isEmpty {
+            try await channel.push(BodyChunk(tail))
+        }
+        writer?.end()
+        context.report.didBypassDisk(SharedTransfers.Bypass(channel: channel, reason: .disk(error)))
+        noteNews()
+        let rest = chunk.withUnsafeBytes { [UInt8]($0[Int(position - offset)...]) }
+        if !rest.isEmpty {
+            passingDigests?.take(BodyChunk(rest), at: position)
+            try await pass(BodyChunk(rest), to: channel)
+        }
+    }
+
+    static func readAll(_ entry: DiskEntry, from start: Int64, to end: Int64) -> [UInt8] {
+        guard start < end else { return [] }
+        return [UInt8](unsafeUninitializedCapacity: Int(end - start)) { buffer, count in
+            count = entry.read(at: start, into: UnsafeMutableRawBufferPointer(buffer))
+        }
+    }
+}

@@ -1,0 +1,183 @@
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+
+// What the application does with entries without the origin.
+extension Storage {
+    /// Runs `body` with the store on a thread that may block.
+    func withStore<Value: Sendable>(
+        _ body: @Sendable (DiskStore) throws(CacheError) -> Value
+    ) async throws(CacheError) -> Value {
+        let disk = disk
+        return try await writers.run { () throws(CacheError) in try body(try disk.store()) }
+    }
+
+    /// Keeps what the application has as the whole answer to a request, in both tiers.
+    func store(
+        _ data: Data,
+        for request: CacheRequest,
+        contentType: String?
+    ) async throws(CacheError) {
+        let head = head(of: data, for: request, contentType: contentType)
+        memory.insert(MemoryEntry(head: head, body: data), forKey: request.key)
+        guard hasDirectory else { return }
+        try await withStore { (store) throws(CacheError) in
+            try data.withBytes { (bytes) throws(CacheError) in
+                try store.store(
+                    bytes,
+                    for: request.key,
+                    metadata: head.encoded(),
+                    class: request.entryClass
+                )
+            }
+        }
+        recorder.didStore(request.key, .disk, bytes: Int64(data.count))
+    }
+
+    private func head(
+        of data: Data,
+        for request: CacheRequest,
+        contentType: String?
+    ) -> StoredResponse {
+        let now = time.wallTime()
+        var fields: HTTPFields = [.date: HTTPDate.format(now)]
+        fields[.contentType] = contentType
+        fields[.contentLength] = String(data.count)
+        // Without a lifetime of the application's, it is fresh until it is removed.
+        let lifetime = rules.applicationLifetime?.components.seconds ?? Int64(Int32.max)
+        fields[.cacheControl] = "max-age=\(lifetime)"
+        return StoredResponse(
+            status: 200,
+            fields: fields,
+            requestTime: now,
+            responseTime: now,
+            origin: request.storedOrigin(),
+            flags: .storedByApplication
+        )
+    }
+
+    /// Pins what answers a request that asks for it, since only new entries are born pinned, and
+    /// what is stored under its key by then.
+    ///
+    /// That it cannot be done is counted and told as an event; the bytes are delivered all the
+    /// same.
+    ///
+    /// - Parameters:
+    ///   - entry: what answers; nil where the answer went past the disk. What is stored stays then,
+    ///     and is what the pin is for.
+    ///   - request: what may ask for a pin.
+    /// - Returns: why it cannot be pinned.
+    @discardableResult
+    func keepPin(_ entry: DiskEntry?, _ request: CacheRequest) async -> CacheError? {
+        guard request.isPinned, request.isCacheable, hasDirectory else { return nil }
+        do throws(CacheError) {
+            try await withStore { (store) throws(CacheError) in
+                // Of another transfer, it may have no name yet.
+                if let entry, !entry.isPinned { try entry.setPinned(true) }
+                _ = try store.setPinned(true, request.key)
+            }
+            return nil
+        } catch {
+            recorder.didFailToStore(request.key, request.target, error)
+            return error
+        }
+    }
+
+    func remove(_ key: CacheKey) async throws(CacheError) -> Bool {
+        let wasInMemory = memory.remove(key)
+        guard hasDirectory else { return wasInMemory }
+        let wasOnDisk = try await withStore { (store) throws(CacheError) in
+            try removeAll(of: key, from: store)
+        }
+        // A reader may have promoted it before it was gone from the disk.
+        for further in key.further { memory.remove(further) }
+        memory.remove(key)
+        if wasInMemory || wasOnDisk {
+            recorder.didRemove(key)
+        }
+        return wasInMemory || wasOnDisk
+    }
+
+    /// Removes what is stored under a key, all its variants and parts.
+    private func removeAll(
+        of key: CacheKey,
+        from store: DiskStore
+    ) throws(CacheError) -> Bool {
+        var wasStored = try store.remove(key)
+        for further in key.further where try store.remove(further) {
+            wasStored = true
+        }
+        return wasStored
+    }
+
+    func removeAll() async throws(CacheError) {
+        memory.removeAll()
+        guard hasDirectory else { return }
+        try await withStore { (store) throws(CacheError) in try store.removeAll() }
+        memory.removeAll()
+        recorder.didRemoveAll()
+    }
+
+    func trim(to bytes: Int64) async throws(CacheError) -> Int64 {
+        guard bytes >= 0 else {
+            throw CacheError(.invalidArgument, "cannot trim to \(bytes) bytes")
+        }
+        return try await withStore { (store) throws(CacheError) in try store.trim(to: bytes) }
+    }
+
+    func entries() async throws(CacheError) -> [EntrySummary] {
+        try await withStore { [recorder] (store) throws(CacheError) in
+            try store.list { recorder.didFailToList($0) }.map(EntrySummary.init)
+        }
+    }
+
+    /// What is stored under a key; looking does not count as a use of it.
+    func summary(of key: CacheKey) async throws(CacheError) -> EntrySummary? {
+        try await withStore { (store) throws(CacheError) in
+            try store.entry(for: key, isUse: false).map(EntrySummary.init)
+        }
+    }
+
+    /// Runs `body` with what is kept of the past; nil where nothing is.
+    func withHistory<Value: Sendable>(
+        _ body: @Sendable (DirectoryHistory, DiskStore) throws(CacheError) -> Value
+    ) async throws(CacheError) -> Value? {
+        guard let history = recorder.history else { return nil }
+        return try await withStore { (store) throws(CacheError) in try body(history, store) }
+    }
+}
+
+extension CacheRequest {
+    /// What is remembered of the request beside its answer.
+    func storedOrigin(finalTarget: TargetURI? = nil) -> StoredResponse.Origin {
+        StoredResponse.Origin(
+            method: method.rawValue,
+            url: target.string,
+            finalURL: finalTarget == target ? nil : finalTarget?.string,
+            keyName: keyName
+        )
+    }
+
+    /// How the disk tier is to treat the entry.
+    var entryClass: DiskEntryClass {
+        var result: DiskEntryClass = []
+        if isPinned { result.insert(.pinned) }
+        if isPrefetch { result.insert(.prefetched) }
+        return result
+    }
+}
+
+extension Data {
+    fileprivate func withBytes<Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Void
+    ) throws(Failure) {
+        let result = withUnsafeBytes { bytes -> Result<Void, Failure> in
+            do throws(Failure) {
+                return .success(try body(bytes))
+            } catch {
+                return .failure(error)
+            }
+        }
+        try result.get()
+    }
+}

@@ -1,0 +1,70 @@
+/// How long one read goes on trying, and what stops it.
+struct ReadBudget {
+    /// Nil for a read that waits as long as its transfer lasts, and fails with it.
+    let deadline: MonotonicTime?
+    /// Transfers in a row that ended well and did not bring the byte.
+    var fruitless = 0
+    private let time: any TimeSource
+    private let control: ReadControl?
+    private var failures = 0
+    private var lastError: CacheError?
+
+    init(deadline: MonotonicTime?, _ time: any TimeSource, _ control: ReadControl?) {
+        self.deadline = deadline
+        self.time = time
+        self.control = control
+    }
+
+    /// Throws where the read was stopped.
+    func checkStop() throws(CacheError) {
+        guard let control else { return try Self.checkTask() }
+        try control.check()
+    }
+
+    /// Throws where the read was cancelled, and once the time is over: what failed last, or that
+    /// nothing came.
+    func check(_ offset: Int64) throws(CacheError) {
+        try Self.checkTask()
+        guard let deadline, time.monotonicTime() >= deadline else { return }
+        throw lastError
+            ?? CacheError(.timedOut, "byte \(offset) did not come before the read's deadline")
+    }
+
+    private static func checkTask() throws(CacheError) {
+        guard !Task.isCancelled else { throw .readCancelled }
+    }
+
+    /// Waits for a change after `seen`, or until the read is to look whether it goes on.
+    func wait(on signal: ProgressSignal, after seen: UInt64) async {
+        await wait(on: signal, after: seen, until: deadline)
+    }
+
+    private func wait(
+        on signal: ProgressSignal,
+        after seen: UInt64,
+        until end: MonotonicTime?
+    ) async {
+        guard control?.begin(waitingOn: signal) ?? true else { return }
+        await signal.wait(after: seen, until: end, time)
+        control?.end(waitingOn: signal)
+    }
+
+    /// Waits before the next attempt after a failure that may pass; throws any other.
+    mutating func retry(after error: CacheError) async throws(CacheError) {
+        guard let deadline, error.isTransient, time.monotonicTime() < deadline else { throw error }
+        lastError = error
+        failures += 1
+        fruitless = 0
+        let delay = Backoff().delay(
+            after: failures,
+            retryAfter: nil,
+            jitter: Double.random(in: 0.5...1)
+        )
+        let end = min(deadline, time.monotonicTime().advanced(by: delay))
+        let signal = ProgressSignal()
+        while time.monotonicTime() < end {
+            try checkStop()
+            await wait(on: signal, after: signal.version, until: end)
+        }
+    }
+}

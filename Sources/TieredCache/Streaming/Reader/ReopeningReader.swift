@@ -1,0 +1,119 @@
+import HTTPCaching
+
+/// Reads what may not be stored, or cannot be: in order, with a new request at each jump.
+final class ReopeningReader: BodyReader {
+    /// The bytes of one answer.
+    private struct Piece: Sendable {
+        let bytes: ReaderBytes
+        let start: Int64
+    }
+
+    private struct State: Sendable {
+        var piece: Piece
+        var counts = ByteCounts()
+    }
+
+    let length: Int64?
+    let storageError: CacheError?
+    private let time: any TimeSource
+    private let fetch: Fetch
+    private let request: CacheRequest
+    private let head: StoredResponse
+    private let state: Guarded<State>
+
+    /// Asks for a response.
+    typealias Fetch = @Sendable (CacheRequest) async throws(CacheError) -> CacheResponse
+
+    init(
+        _ response: CacheResponse,
+        _ request: CacheRequest,
+        time: any TimeSource,
+        fetch: @escaping Fetch
+    ) {
+        self.time = time
+        self.fetch = fetch
+        self.request = request
+        head = response.head
+        length = response.completeLength
+        storageError = response.storageError
+        let start = response.range.lowerBound
+        state = Guarded(State(piece: Piece(bytes: response.body.source.open(), start: start)))
+    }
+
+    var counts: ByteCounts { state.withLock { $0.counts } }
+
+    /// An origin that gives its length and a validator can be asked for any part again.
+    var isSeekable: Bool { length != nil && head.validator != nil }
+
+    func readAtOnce(_ read: Read) -> Int? {
+        if let length, read.offset >= length { return 0 }
+        return nil
+    }
+
+    func read(_ read: Read, until deadline: MonotonicTime?) async throws(CacheError) -> Int {
+        var budget = ReadBudget(deadline: deadline, time, read.control)
+        while true {
+            do throws(CacheError) {
+                if let length, read.offset >= length { return 0 }
+                if let count = try await take(read, budget) {
+                    state.withLock { $0.counts.add(fromOrigin: Int64(count)) }
+                    return count
+                }
+                try await reopen(at: read.offset)
+            } catch {
+                try await budget.retry(after: error)
+                try await reopen(at: read.offset)
+            }
+        }
+    }
+
+    /// Waits for bytes of the last answer; nil where it does not give them.
+    private func take(_ read: Read, _ budget: ReadBudget) async throws(CacheError) -> Int? {
+        let piece = state.withLock { $0.piece }
+        switch piece.bytes {
+        case .anywhere(let source):
+            guard read.offset >= piece.start else { return nil }
+            return try await source.read(read, until: budget.deadline)
+        case .inOrder(let reader):
+            while true {
+                try budget.checkStop()
+                switch try reader.take(read, within: ReadAheadPlanner.Options().bridge) {
+                case .bytes(let count):
+                    return count
+                case .awaited(let seen):
+                    try budget.check(read.offset)
+                    await budget.wait(on: reader.signal, after: seen)
+                case .end:
+                    // The piece that was asked for may have ended before the whole.
+                    return length.map { reader.position < $0 } ?? false ? nil : 0
+                case .outOfReach:
+                    return nil
+                }
+            }
+        }
+    }
+
+    /// Asks for the rest from `offset` on; it must be of the same representation.
+    private func reopen(at offset: Int64) async throws(CacheError) {
+        var request = request
+        request.range = offset == 0 ? nil : .openEnded(from: offset)
+        let response = try await fetch(request)
+        try response.requireSuccess(of: request)
+        guard response.head.isSameShape(as: head), response.completeLength == length,
+            (response.head.validator != nil && response.head.isOfSameResource(as: head))
+                || offset == 0
+        else {
+            throw CacheError(
+                .representationChanged,
+                "\(request.target.redacted) cannot be continued at byte \(offset)"
+            )
+        }
+        let piece = Piece(bytes: response.body.source.open(), start: offset)
+        let before = state.withLock { state in
+            defer { state.piece = piece }
+            return state.piece
+        }
+        // What it owns is let go of outside the lock.
+        withExtendedLifetime(before) {}
+    }
+}
