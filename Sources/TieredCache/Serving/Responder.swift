@@ -14,6 +14,8 @@ final class Responder: Sendable {
 
     /// The keys whose responses are being validated in the background.
     private let revalidations = Guarded<Set<CacheKey>>([])
+    /// Whether a validation runs in the background.
+    var isRevalidating: Bool { revalidations.withLock { !$0.isEmpty } }
 
     init(storage: Storage, transfers: Transfers) {
         self.storage = storage
