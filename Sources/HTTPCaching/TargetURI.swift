@@ -49,6 +49,15 @@ public struct TargetURI: Hashable, Sendable, CustomStringConvertible {
         self.userinfo = userinfo
     }
 
+    /// Stands for a target that cannot be used: its host is a name that never resolves (RFC 6761
+    /// §6.4).
+    package static let unusable = TargetURI(
+        origin: Origin(scheme: .http, host: "unusable.invalid", port: 80),
+        path: "/",
+        query: nil,
+        userinfo: nil
+    )
+
     /// The scheme.
     public var scheme: Scheme { origin.scheme }
 

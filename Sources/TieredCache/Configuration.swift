@@ -1,6 +1,7 @@
+public import FoundationEssentials
 public import HTTPTypes
 public import Logging
-public import SystemPackage
+package import SystemPackage
 
 #if canImport(Glibc)
 import Glibc
@@ -14,10 +15,15 @@ extension MediaCache {
     /// A value: the cache takes a copy when it is opened, later changes have no effect on it. All
     /// limits are on by default.
     public struct Configuration: Sendable {
-        /// Where the disk tier lives; nil for a cache in memory only.
+        /// Where the disk tier lives, a `file` URL; nil for a cache in memory only.
         ///
         /// By default ``defaultDirectory``.
-        public var directory: FilePath?
+        public var directory: URL? {
+            get { path.map { URL(filePath: $0.string, directoryHint: .isDirectory) } }
+            set { path = newValue.map(Self.path) }
+        }
+        /// ``directory`` as a path; empty for a URL of another scheme.
+        package var path: FilePath?
         /// The most that the memory tier may hold, in bytes; 64 MiB by default.
         public var memoryLimit: Int64 = 64 << 20
         /// The most that the disk tier may occupy, in bytes allocated for files; 2 GiB by default.
@@ -136,25 +142,37 @@ extension MediaCache {
 
         /// Creates a configuration with the defaults, in the default directory.
         public init() {
-            directory = Self.defaultDirectory
+            path = Self.defaultPath
         }
 
         /// Creates a configuration with the defaults.
         ///
         /// - Parameter directory: where the disk tier lives; nil for a cache in memory only.
-        public init(directory: FilePath?) {
-            self.directory = directory
+        public init(directory: URL?) {
+            path = directory.map(Self.path)
+        }
+
+        package init(path: FilePath) {
+            self.path = path
+        }
+
+        private static func path(_ directory: URL) -> FilePath {
+            directory.isFileURL ? FilePath(directory.path(percentEncoded: false)) : ""
         }
 
         /// `$XDG_CACHE_HOME/tieredcache`, or `~/.cache/tieredcache`.
         ///
         /// Nil where the process has neither variable; relative paths in them count as missing, as
         /// the XDG base directory specification asks.
-        public static var defaultDirectory: FilePath? {
-            defaultDirectory { name in getenv(name).map { String(cString: $0) } }
+        public static var defaultDirectory: URL? {
+            defaultPath.map { URL(filePath: $0.string, directoryHint: .isDirectory) }
         }
 
-        static func defaultDirectory(environment: (String) -> String?) -> FilePath? {
+        package static var defaultPath: FilePath? {
+            defaultPath { name in getenv(name).map { String(cString: $0) } }
+        }
+
+        static func defaultPath(environment: (String) -> String?) -> FilePath? {
             func absolutePath(_ name: String) -> FilePath? {
                 guard let path = environment(name).map({ FilePath($0) }), path.isAbsolute else {
                     return nil
@@ -193,8 +211,8 @@ extension MediaCache.Configuration {
         if let minimumFreeDisk, minimumFreeDisk < 0 {
             throw Self.invalid("minimumFreeDisk", minimumFreeDisk, "must not be negative")
         }
-        if let directory, directory.isEmpty {
-            throw Self.invalid("directory", "''", "must name a directory")
+        if let path, path.isEmpty {
+            throw Self.invalid("directory", "''", "must be the URL of a directory")
         }
     }
 

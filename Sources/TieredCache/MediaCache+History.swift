@@ -27,6 +27,7 @@ extension MediaCache {
         for request: CacheRequest? = nil,
         since start: WallTime? = nil
     ) async throws(CacheError) -> [MediaCache.RecordedEvent] {
+        try request?.checkURL()
         let keys = request.map { [$0.key] + $0.key.further }
         let names = keys.map { Set($0.map(\.digest.hexadecimal)) }
         let events = try await engine.storage.withHistory { (history, store) throws(CacheError) in

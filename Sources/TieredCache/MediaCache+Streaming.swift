@@ -33,7 +33,7 @@ extension MediaCache {
         guard let entry = try await engine.storage.summary(of: key), !entry.url.isEmpty else {
             throw CacheError(.notCached, "nothing is stored under the key \(key.redacted)")
         }
-        let request = try CacheRequest(entry.url, key: entry.keyName)
+        let request = try CacheRequest(entry.url, key: entry.explicitKey)
         guard request.key == key else {
             throw CacheError(.notCached, "the entry under \(key.redacted) is no answer to GET")
         }

@@ -9,8 +9,8 @@ import SystemPackage
 ///
 /// ```swift
 /// let cache = try MediaCache(MediaCache.Configuration())
-/// let film = try CacheRequest("https://example.com/film.mp4")
-/// for try await chunk in try await cache.response(for: film).body {
+/// let poster = try await cache.data(from: posterURL)
+/// for try await chunk in try await cache.response(from: filmURL).body {
 ///     player.append(chunk)
 /// }
 /// ```
@@ -114,6 +114,11 @@ extension MediaCache {
         try await responder.response(for: request)
     }
 
+    /// The answer of a URL; see ``response(for:)``.
+    public func response(from url: URL) async throws(CacheError) -> CacheResponse {
+        try await response(for: CacheRequest(url))
+    }
+
     /// The answer to a request of another client, by the rules for an intermediary (RFC 9111).
     ///
     /// Any method and status; conditions and ranges are answered from what is stored. A change of
@@ -142,8 +147,8 @@ extension MediaCache {
         return try await responder.data(for: request)
     }
 
-    /// The bytes of a URL in one piece; see ``data(for:)-(CacheRequest)``.
-    public func data(for url: String) async throws(CacheError) -> Data {
+    /// The bytes of a URL in one piece; see ``data(for:)``.
+    public func data(from url: URL) async throws(CacheError) -> Data {
         try await data(for: CacheRequest(url))
     }
 
@@ -183,7 +188,8 @@ extension MediaCache {
     /// - Returns: the file, or nil if the body is not stored completely.
     /// - Throws: `.localStorage`, `.notOwner`.
     public func fileURL(for request: CacheRequest) async throws(CacheError) -> URL? {
-        try await engine.storage.withStore { (store) throws(CacheError) in
+        try request.checkURL()
+        return try await engine.storage.withStore { (store) throws(CacheError) in
             try store.bodyPath(for: request.key).map { URL(filePath: $0.string) }
         }
     }
@@ -239,16 +245,24 @@ extension MediaCache {
         RequestOperation(responder.operation(for: request))
     }
 
-    /// Starts no further downloads until ``resumeDownloads()``; those that run go on.
-    ///
-    /// Lookups and hits are answered as ever.
-    public func suspendDownloads() { engine.transfers.forEachQueue { $0.suspend() } }
+    /// Suspends, resumes and ends what this cache has under way with origins.
+    public var transfers: TransferControl { TransferControl(transfers: engine.transfers) }
 
-    /// Takes back ``suspendDownloads()``.
-    public func resumeDownloads() { engine.transfers.forEachQueue { $0.resume() } }
+    /// What this cache has under way with origins, requests and downloads alike.
+    public struct TransferControl: Sendable {
+        let transfers: Transfers
 
-    /// Ends all downloads, waiting and running, with `.cancelled`; what arrived stays cached.
-    public func cancelDownloads() { engine.transfers.forEachQueue { $0.cancelAll() } }
+        /// Starts no further transfers until ``resume()``; those that run go on.
+        ///
+        /// Lookups and hits are answered as ever.
+        public func suspend() { transfers.forEachQueue { $0.suspend() } }
+
+        /// Takes back ``suspend()``.
+        public func resume() { transfers.forEachQueue { $0.resume() } }
+
+        /// Ends all transfers, waiting and running, with `.cancelled`; what arrived stays cached.
+        public func cancelAll() { transfers.forEachQueue { $0.cancelAll() } }
+    }
 }
 
 // MARK: - Keeping
@@ -268,6 +282,7 @@ extension MediaCache {
         for request: CacheRequest,
         contentType: String? = nil
     ) async throws(CacheError) {
+        try request.checkURL()
         try await engine.storage.store(data, for: request, contentType: contentType)
     }
 
@@ -278,7 +293,8 @@ extension MediaCache {
     /// - Throws: `.localStorage`, `.notOwner`.
     @discardableResult
     public func remove(_ request: CacheRequest) async throws(CacheError) -> Bool {
-        try await engine.storage.remove(request.key)
+        try request.checkURL()
+        return try await engine.storage.remove(request.key)
     }
 
     /// Protects an entry that is stored from eviction, or ends that.
@@ -293,7 +309,8 @@ extension MediaCache {
         _ isPinned: Bool,
         for request: CacheRequest
     ) async throws(CacheError) -> Bool {
-        try await engine.storage.withStore { (store) throws(CacheError) in
+        try request.checkURL()
+        return try await engine.storage.withStore { (store) throws(CacheError) in
             try store.setPinned(isPinned, request.key)
         }
     }
@@ -329,7 +346,8 @@ extension MediaCache {
     /// - Returns: the entry, or nil.
     /// - Throws: `.localStorage`.
     public func entry(for request: CacheRequest) async throws(CacheError) -> EntrySummary? {
-        try await engine.storage.summary(of: request.key)
+        try request.checkURL()
+        return try await engine.storage.summary(of: request.key)
     }
 
     /// Changes the limit of the disk tier while it is in use.

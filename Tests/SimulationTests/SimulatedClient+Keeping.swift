@@ -26,7 +26,7 @@ extension SimulatedClient {
         let beginning = world.model.begin(url)
         await attempt("pins u\(url)") { (process) throws(CacheError) in
             var request = try request(url)
-            request.isPinned = true
+            request.options.insert(.pinned)
             _ = try await process.cache.prefetch(request)
             guard try await process.cache.setPinned(true, for: request) else { return }
             guard let entry = try await process.cache.entry(for: request), entry.isPinned,

@@ -49,7 +49,7 @@ struct SimulatedClient: Sendable {
             var request = try request(url)
             request.policy = get.policy
             request.range = get.range
-            request.isPinned = get.isPinned
+            request.options.set(.pinned, to: get.isPinned)
             if get.isWhole {
                 let bytes = try await process.cache.data(for: request)
                 compare(bytes, with: world.origin.history(of: url), url)

@@ -91,7 +91,7 @@ final class SimulatedWorld: Sendable {
         _ limit: Int64,
         _ transport: any Transport
     ) -> MediaCache.Configuration {
-        var configuration = MediaCache.Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(path: "/cache")
         configuration.memoryLimit = profile.memoryLimit
         configuration.diskLimit = limit
         configuration.minimumFreeDisk = 0

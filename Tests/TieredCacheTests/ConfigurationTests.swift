@@ -14,13 +14,13 @@ struct ConfigurationTests {
         #expect(configuration.chosenDiskLimit == nil)
         #expect(configuration.maximumDownloads == 6)
         #expect(configuration.maximumDownloadsPerHost == 6)
-        #expect(configuration.directory == nil)
+        #expect(configuration.path == nil)
     }
 
     @Test
     func `The directory follows XDG and HOME, absolute paths alone`() {
         func directory(_ environment: [String: String]) -> FilePath? {
-            MediaCache.Configuration.defaultDirectory { environment[$0] }
+            MediaCache.Configuration.defaultPath { environment[$0] }
         }
         let home = "/home/u"
         #expect(directory(["HOME": home]) == "/home/u/.cache/tieredcache")
@@ -41,13 +41,13 @@ struct ConfigurationTests {
         ("timeout is 0.0 seconds", { $0.timeout = .zero }),
         ("connectTimeout is -1.0 seconds", { $0.connectTimeout = .seconds(-1) }),
         ("applicationLifetime is 0.0 seconds", { $0.applicationLifetime = .zero }),
-        ("directory is ''", { $0.directory = "" }),
+        ("directory is ''", { $0.path = "" }),
     ]
 
     @Test(arguments: faults.indices)
     func `A value that makes no sense is refused, and named`(index: Int) throws {
         let (fault, change) = Self.faults[index]
-        var configuration = MediaCache.Configuration(directory: "/tmp/x")
+        var configuration = MediaCache.Configuration(path: "/tmp/x")
         change(&configuration)
         let error = try #require(throws: CacheError.self) { try configuration.validate() }
         #expect(error.code == .invalidArgument)

@@ -59,27 +59,28 @@ struct DocumentationTests {
 
     // The functions below are compiled, not run: they would ask the network.
 
-    private func readme() async throws {
-        let cache = try MediaCache(MediaCache.Configuration())
-        let film = try CacheRequest("https://example.com/film.mp4")
-        let response = try await cache.response(for: film)
+    private func readme(posterURL: URL, filmURL: URL) async throws {
+        let cache = try MediaCache()
+        let poster = try await cache.data(from: posterURL)
+        let response = try await cache.response(from: filmURL)
         print(response.status, response.source)  // 200 origin; the next time: 200 disk
         for try await chunk in response.body {
             chunk.withUnsafeBytes { bytes in consume(bytes) }
         }
         await cache.shutdown()
+        show(poster)
     }
 
-    private func gettingStarted(subtitles: Data) async throws {
+    private func gettingStarted(posterURL: URL, filmURL: URL, subtitles: Data) async throws {
         var configuration = MediaCache.Configuration()
         configuration.memoryLimit = 32 << 20
         configuration.diskLimit = 1 << 30
         let cache = try MediaCache(configuration)
 
-        let poster = try await cache.data(for: CacheRequest("https://example.com/poster.jpg"))
+        let poster = try await cache.data(from: posterURL)
         show(poster)
 
-        let response = try await cache.response(for: CacheRequest("https://example.com/film.mp4"))
+        let response = try await cache.response(from: filmURL)
         print(response.status, response.source, response.completeLength ?? -1)
         for try await chunk in response.body {
             chunk.withUnsafeBytes { bytes in consume(bytes) }

@@ -12,7 +12,9 @@ enum FacadeRows {
     private static func readThrough(_ name: String) throws -> Row {
         let directory = FilePath(NSTemporaryDirectory())
             .appending("tieredcache-facade-\(ProcessInfo.processInfo.processIdentifier)")
-        var configuration = MediaCache.Configuration(directory: directory)
+        var configuration = MediaCache.Configuration(
+            directory: URL(filePath: directory.string)
+        )
         configuration.transport = NoTransport()
         // What a loaded machine would have the cache give up could not be had again: there is no
         // origin.

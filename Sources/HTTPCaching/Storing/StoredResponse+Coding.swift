@@ -35,7 +35,7 @@ extension StoredResponse {
         writer.write(text: origin.method)
         writer.write(text: origin.url)
         writer.write(optionalText: origin.finalURL)
-        writer.write(optionalText: origin.keyName)
+        writer.write(optionalText: origin.explicitKey)
         writer.write(UInt16(clamping: selectingFields.count))
         for field in selectingFields.prefix(Int(UInt16.max)) {
             writer.write(text: field.name)
@@ -114,8 +114,8 @@ extension StoredResponse {
 extension StoredResponse.Origin {
     fileprivate init?(_ reader: inout ByteReader) {
         guard let method = reader.readText(), let url = reader.readText(),
-            let finalURL = reader.readOptionalText(), let keyName = reader.readOptionalText()
+            let finalURL = reader.readOptionalText(), let explicitKey = reader.readOptionalText()
         else { return nil }
-        self.init(method: method, url: url, finalURL: finalURL, keyName: keyName)
+        self.init(method: method, url: url, finalURL: finalURL, explicitKey: explicitKey)
     }
 }

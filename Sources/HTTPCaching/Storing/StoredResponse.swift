@@ -42,7 +42,7 @@ public struct StoredResponse: Hashable, Sendable {
         /// The URI that answered in the end, if redirects led to another.
         public var finalURL: String?
         /// The name under which the application keeps the entry, if it chose one.
-        public var keyName: String?
+        public var explicitKey: String?
 
         /// Creates a description of a request.
         ///
@@ -50,17 +50,17 @@ public struct StoredResponse: Hashable, Sendable {
         ///   - method: the method, by default GET.
         ///   - url: the URI that was asked for; give ``TargetURI/string``, which has no userinfo.
         ///   - finalURL: the URI that answered, if it is another.
-        ///   - keyName: the name that the application chose for the entry, if any.
+        ///   - explicitKey: the name that the application chose for the entry, if any.
         public init(
             method: String = "GET",
             url: String,
             finalURL: String? = nil,
-            keyName: String? = nil
+            explicitKey: String? = nil
         ) {
             self.method = method
             self.url = url
             self.finalURL = finalURL
-            self.keyName = keyName
+            self.explicitKey = explicitKey
         }
     }
 

@@ -181,7 +181,7 @@ struct DownloadExchange: Sendable {
             return action
         }
         let policy = run.machine.plan.policy
-        if policy.metered == .forbidden, network.status.isMetered == true {
+        if policy.avoidsExpensiveNetworks, network.status.isMetered == true {
             return run.machine.waitForNetwork("can be reached only over a metered network")
         }
         guard run.machine.isMidBody, run.sink.shouldStop(at: run.machine.position) else {

@@ -155,7 +155,7 @@ package struct DownloadPolicy: Hashable, Sendable {
     /// the URL that answers, or there is none (row 28).
     package var overlap: Int64 = 64 << 10
     /// Whether the download may use a network whose bytes cost money.
-    package var metered = MeteredPolicy.allowed
+    package var avoidsExpensiveNetworks = false
 
     package init() {}
 }

@@ -93,7 +93,7 @@ package struct Downloader: Sendable {
             if retry.isForNetwork {
                 try await network.waitUntilUsable(
                     for: target,
-                    policy.metered,
+                    avoidingExpensive: policy.avoidsExpensiveNetworks,
                     time: time,
                     jitter: jitter()
                 )
@@ -108,7 +108,7 @@ package struct Downloader: Sendable {
     }
 
     private func isForbidden(_ policy: DownloadPolicy) -> Bool {
-        policy.metered == .forbidden && network.status.isMetered == true
+        policy.avoidsExpensiveNetworks && network.status.isMetered == true
     }
 
     /// One exchange under the eyes of a watchdog that ends it when no byte comes.

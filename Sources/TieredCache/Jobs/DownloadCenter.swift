@@ -42,6 +42,7 @@ final class DownloadCenter: Sendable {
     /// - Throws: `.notOwner` where another process runs the jobs; `.invalidArgument` for a request
     ///   whose answer is never kept.
     func submit(_ request: CacheRequest) async throws(CacheError) -> DownloadJob {
+        try request.checkURL()
         guard request.isCacheable else {
             throw CacheError(
                 .invalidArgument,

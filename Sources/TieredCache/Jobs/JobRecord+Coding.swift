@@ -12,7 +12,7 @@ extension JobRecord {
         payload.write(id.number)
         payload.write(created.nanoseconds)
         payload.write(text: url)
-        payload.write(optionalText: keyName)
+        payload.write(optionalText: explicitKey)
         payload.write(text: method)
         payload.write(UInt8(priority.rawValue))
         payload.write(flags)
@@ -50,12 +50,12 @@ extension JobRecord {
 
     private var flags: UInt8 {
         (isPinned ? 1 : 0) | (lacksCredentials ? 2 : 0) | (body == nil ? 0 : 4)
-            | (metered == .forbidden ? 8 : 0)
+            | (avoidsExpensiveNetworks ? 8 : 0)
     }
 
     private init?(_ reader: inout ByteReader) {
         guard let number = reader.read(UInt64.self), let created = reader.read(Int64.self),
-            let url = reader.readText(), let keyName = reader.readOptionalText(),
+            let url = reader.readText(), let explicitKey = reader.readOptionalText(),
             let method = reader.readText(),
             let priority = reader.read(UInt8.self).flatMap({ RequestPriority(rawValue: Int($0)) }),
             let flags = reader.read(UInt8.self), let attempts = reader.read(Int64.self),
@@ -67,11 +67,11 @@ extension JobRecord {
             url: url,
             method: method
         )
-        self.keyName = keyName
+        self.explicitKey = explicitKey
         self.priority = priority
         isPinned = flags & 1 != 0
         lacksCredentials = flags & 2 != 0
-        metered = flags & 8 != 0 ? .forbidden : .allowed
+        avoidsExpensiveNetworks = flags & 8 != 0
         // Both go on being counted.
         self.attempts = Int(clamping: min(max(0, attempts), 1 << 32))
         bytesFromOrigin = min(max(0, bytes), ByteOffset.limit)

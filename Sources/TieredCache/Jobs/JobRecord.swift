@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 
@@ -9,7 +10,7 @@ struct JobRecord: Hashable, Sendable {
     /// When it was submitted.
     var created: WallTime
     var url: String
-    var keyName: String?
+    var explicitKey: String?
     var method: String
     /// The request's fields without those that are secrets.
     var fields: HTTPFields
@@ -18,8 +19,8 @@ struct JobRecord: Hashable, Sendable {
     /// Whether fields were left out of the record, so that the origin may refuse the next run.
     var lacksCredentials = false
     var priority: RequestPriority = .normal
-    /// Whether it may use a network whose bytes cost money.
-    var metered = MeteredPolicy.allowed
+    /// Whether it waits for another network while the present one charges for bytes.
+    var avoidsExpensiveNetworks = false
     var state: DownloadState = .queued
     /// Attempts that failed, over all runs.
     var attempts = 0
@@ -44,14 +45,14 @@ struct JobRecord: Hashable, Sendable {
         self.id = id
         self.created = created
         url = request.target.string
-        keyName = request.keyName
+        explicitKey = request.explicitKey
         method = request.method.rawValue
         fields = request.fields
-        body = request.body
+        body = request.body.map(Array.init)
         isPinned = request.isPinned
         priority = request.priority
         digests = request.expectedDigests
-        metered = request.metered
+        avoidsExpensiveNetworks = request.options.contains(.avoidsExpensiveNetworks)
         for name in secretFields where fields[name] != nil {
             fields[name] = nil
             lacksCredentials = true
@@ -73,13 +74,13 @@ struct JobRecord: Hashable, Sendable {
         guard let method = HTTPRequest.Method(method) else {
             throw CacheError(.invalidArgument, "'\(method)' is not a method")
         }
-        var request = try CacheRequest(url, key: keyName, method: method)
+        var request = try CacheRequest(url, key: explicitKey, method: method)
         request.fields = fields
-        request.body = body
-        request.isPinned = isPinned
+        request.body = body.map { Data($0) }
+        request.options.set(.pinned, to: isPinned)
         request.priority = priority
         request.expectedDigests = digests
-        request.metered = metered
+        request.options.set(.avoidsExpensiveNetworks, to: avoidsExpensiveNetworks)
         return request
     }
 }

@@ -1,24 +1,31 @@
-// Downloads that outlive the process.
 extension MediaCache {
+    /// Downloads that outlive the process.
+    public var downloads: Downloads { Downloads(center: center) }
+}
+
+/// The downloads of a cache that outlive the process, each a job with a record beside the cache.
+public struct Downloads: Sendable {
+    let center: DownloadCenter
+
     /// Fetches and stores a whole body, and goes on until it is done, whatever happens on the way.
     ///
-    /// The job is written beside the cache before this returns; ``downloads()`` finds it again
-    /// after a restart. One job per key: a second call joins the first.
+    /// The job is written beside the cache before this returns; ``all()`` finds it again after a
+    /// restart. One job per key: a second call joins the first.
     ///
     /// - Parameter request: what is wanted; its range is ignored.
     /// - Returns: the handle.
     /// - Throws: `.notOwner` where another process owns the directory; `.invalidArgument` for a
     ///   request whose answer is never kept; `.localStorage` where old jobs cannot be read.
-    public func download(_ request: CacheRequest) async throws(CacheError) -> DownloadHandle {
+    public func start(_ request: CacheRequest) async throws(CacheError) -> DownloadHandle {
         let job = try await center.submit(request)
         await job.start(with: request)
         return DownloadHandle(job)
     }
 
-    /// Fetches many as one; see ``download(_:)-(CacheRequest)``.
-    public func download(_ requests: [CacheRequest]) async throws(CacheError) -> DownloadBatch {
+    /// Fetches many as one; see ``start(_:)-(CacheRequest)``.
+    public func start(_ requests: [CacheRequest]) async throws(CacheError) -> DownloadBatch {
         var handles: [DownloadHandle] = []
-        for request in requests { handles.append(try await download(request)) }
+        for request in requests { handles.append(try await start(request)) }
         return DownloadBatch(handles)
     }
 
@@ -29,12 +36,12 @@ extension MediaCache {
     ///
     /// - Returns: the handles.
     /// - Throws: `.localStorage` where the records cannot be listed.
-    public func downloads() async throws(CacheError) -> [DownloadHandle] {
+    public func all() async throws(CacheError) -> [DownloadHandle] {
         try await center.all().map(DownloadHandle.init)
     }
 
     /// The job with an identifier; nil if there is none or it was acknowledged.
-    public func download(_ id: DownloadID) async throws(CacheError) -> DownloadHandle? {
+    public func find(_ id: DownloadID) async throws(CacheError) -> DownloadHandle? {
         try await center.job(id).map(DownloadHandle.init)
     }
 
@@ -47,7 +54,7 @@ extension MediaCache {
     /// - Returns: the handles of those that go on.
     /// - Throws: `.localStorage`; `.notOwner` where another process runs them.
     @discardableResult
-    public func continueDownloads() async throws(CacheError) -> DownloadBatch {
+    public func resumeAll() async throws(CacheError) -> DownloadBatch {
         let jobs = try await center.all().filter {
             $0.status.state.isMeantToContinue && !$0.status.lacksCredentials
         }
@@ -57,6 +64,9 @@ extension MediaCache {
         return DownloadBatch(jobs.map(DownloadHandle.init))
     }
 
+}
+
+extension MediaCache {
     /// Writes a job for a request that the caller carries out itself, so that the bytes are not
     /// forgotten if the process dies.
     ///

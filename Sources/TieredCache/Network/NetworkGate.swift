@@ -65,8 +65,8 @@ final class NetworkGate: Sendable {
     }
 
     /// Whether a download had better wait.
-    private func isUnusable(for target: TargetURI, _ metered: MeteredPolicy) -> Bool {
-        isOffline(for: target) || (metered == .forbidden && status.isMetered == true)
+    private func isUnusable(for target: TargetURI, avoidingExpensive: Bool) -> Bool {
+        isOffline(for: target) || (avoidingExpensive && status.isMetered == true)
     }
 
     /// Waits until `target` can be reached, or it is time to try all the same.
@@ -75,13 +75,13 @@ final class NetworkGate: Sendable {
     ///
     /// - Parameters:
     ///   - target: where the download goes.
-    ///   - metered: whether it may use a metered network.
+    ///   - avoidsExpensive: whether it waits while the network charges for bytes.
     ///   - time: what the waits are measured by.
     ///   - jitter: a number from 0 to 1 that places the restart after the network's return.
     /// - Throws: `CancellationError`.
     func waitUntilUsable(
         for target: TargetURI,
-        _ metered: MeteredPolicy = .allowed,
+        avoidingExpensive avoidsExpensive: Bool = false,
         time: any TimeSource,
         jitter: Double
     ) async throws {
@@ -98,7 +98,7 @@ final class NetworkGate: Sendable {
         defer { alarm.cancel() }
         while time.monotonicTime() < deadline {
             let seen = changed.version
-            guard isUnusable(for: target, metered) else {
+            guard isUnusable(for: target, avoidingExpensive: avoidsExpensive) else {
                 let share = jitter.isNaN ? 1 : min(1, max(0, jitter))
                 return try await time.sleep(for: Self.wakeJitter * share)
             }

@@ -31,11 +31,3 @@ public protocol NetworkMonitor: Sendable {
     /// Watching ends when the consumer's task is cancelled or drops the stream.
     func events() -> AsyncStream<NetworkEvent>
 }
-
-/// Which downloads may use a network whose bytes cost money.
-public enum MeteredPolicy: Int, Hashable, Sendable, CaseIterable {
-    /// They do not care; the default.
-    case allowed
-    /// They wait for another network.
-    case forbidden
-}

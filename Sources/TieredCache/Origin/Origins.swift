@@ -52,7 +52,7 @@ final class Origins: Sendable {
             target: request.target,
             method: request.method,
             fields: request.fields,
-            body: request.body,
+            body: request.body.map(Array.init),
             range: range,
             policy: policy
         )
@@ -90,7 +90,7 @@ final class Origins: Sendable {
         plan.policy.areRangesUntrusted = limits.contains(.withoutRanges)
         plan.policy.maximumRequestLength = configuration.maximumRequestLength ?? fastLength
         plan.policy.detectsThrottling = !limits.contains(.slowAnyway)
-        plan.policy.metered = request.metered
+        plan.policy.avoidsExpensiveNetworks = request.options.contains(.avoidsExpensiveNetworks)
         plan.isSegment = request.isSegment && !limits.contains(.withoutSegments)
         if request.method == .get {
             plan.permanentTarget = redirects.withLock { $0.target(of: request.target, now: now) }

@@ -17,7 +17,7 @@ final class Recorder: Sendable {
     ///   - writers: where the history is written.
     init(_ configuration: MediaCache.Configuration, writers: IOExecutor) {
         logger = configuration.logger
-        let isKept = configuration.keepsHistory && configuration.directory != nil
+        let isKept = configuration.keepsHistory && configuration.path != nil
         history =
             isKept
             ? DirectoryHistory(

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPCaching
 package import HTTPTypes
 

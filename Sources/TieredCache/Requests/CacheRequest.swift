@@ -7,13 +7,34 @@ public import HTTPTypes
 /// Cheap to copy. Make it once and keep it where the same thing is asked for often: the key's hash
 /// is computed here, not at each lookup.
 public struct CacheRequest: Sendable {
+    /// How an entry is kept and fetched, beside its policy and priority.
+    public struct Options: OptionSet, Hashable, Sendable {
+        /// The options as bits; not for storage, another version may number them otherwise.
+        public let rawValue: UInt8
+
+        /// Takes options as bits.
+        public init(rawValue: UInt8) {
+            self.rawValue = rawValue
+        }
+
+        /// The entry is kept until it is removed by hand: eviction spares it.
+        public static let pinned = Options(rawValue: 1)
+        /// A download waits for another network while the present one charges for bytes.
+        public static let avoidsExpensiveNetworks = Options(rawValue: 2)
+
+        /// Inserts or removes options.
+        package mutating func set(_ options: Options, to isMember: Bool) {
+            if isMember { insert(options) } else { remove(options) }
+        }
+    }
+
     /// The target, without userinfo and fragment.
     public let target: TargetURI
     /// What selects the entry: the target, or the key that the request was made with.
     public let key: CacheKey
     /// The name that the application gave the entry, if it did; only then is anything but a GET
     /// stored.
-    public let keyName: String?
+    public let explicitKey: String?
     /// The method, by default GET.
     public let method: HTTPRequest.Method
     /// Fields sent with the request, among them those that the URL's userinfo asks for.
@@ -29,7 +50,7 @@ public struct CacheRequest: Sendable {
         }
     }
     /// The request's body; nil for none.
-    public var body: [UInt8]?
+    public var body: Data?
     /// How the cache may answer, by default as the protocol says.
     public var policy: CachePolicy {
         get { ownPolicy }
@@ -47,8 +68,8 @@ public struct CacheRequest: Sendable {
     }
     /// How urgent it is, by default normal.
     public var priority: RequestPriority = .normal
-    /// Whether the entry is to be kept until it is removed by hand; eviction spares it.
-    public var isPinned = false
+    /// How the entry is kept and fetched; none by default.
+    public var options: Options = []
     /// Whether the entry goes first when room is needed, until somebody uses it.
     var isPrefetch = false
     /// How the answer goes to another client; nil where the application itself asks.
@@ -68,10 +89,12 @@ public struct CacheRequest: Sendable {
     /// A body that does not is dropped and fetched once more; then the request fails with
     /// `.integrityFailed`. `Repr-Digest` and `Content-MD5` of the response are checked as well.
     public var expectedDigests: [ContentDigest] = []
-    /// Whether it may use a network whose bytes cost money; by default it may.
-    public var metered = MeteredPolicy.allowed
     /// Whether its ranges are some of several that fetch one body at the same time.
     var isSegment = false
+    /// Why the URL cannot be used; nil if it can.
+    ///
+    /// A reference, because requests are copied often.
+    private var invalidURL: InvalidURL?
     // Not observed properties: an initializer in an extension would set them without their
     // observers.
     private var ownFields: HTTPFields = [:]
@@ -99,29 +122,54 @@ public struct CacheRequest: Sendable {
         key: String? = nil,
         method: HTTPRequest.Method = .get
     ) throws(CacheError) {
-        let target: TargetURI
-        do {
-            target = try TargetURI(url)
-        } catch {
-            throw CacheError(.invalidURL, "cannot use '\(url.withoutSecrets)' as a URL: \(error)")
-        }
-        self.init(target, key: key, method: method)
+        self.init(try Self.target(url), key: key, method: method)
     }
 
     /// Creates a request from a `URL`, taken as its `absoluteString`.
     ///
+    /// Any URL will do here; calls that use a request throw `.invalidURL` where it is not an
+    /// absolute `http` or `https` URL.
+    ///
     /// - Parameters:
-    ///   - url: an absolute `http` or `https` URL.
+    ///   - url: the URL.
     ///   - key: names the entry instead of the URL, together with the method.
     ///   - method: by default GET.
-    /// - Throws: `.invalidURL`.
     public init(
         _ url: URL,
         key: String? = nil,
         method: HTTPRequest.Method = .get
-    ) throws(CacheError) {
-        try self.init(url.absoluteString, key: key, method: method)
+    ) {
+        do throws(CacheError) {
+            self.init(try Self.target(url.absoluteString), key: key, method: method)
+        } catch {
+            self.init(.unusable, key: key, method: method)
+            invalidURL = InvalidURL(error)
+        }
     }
+
+    private static func target(_ url: String) throws(CacheError) -> TargetURI {
+        do {
+            return try TargetURI(url)
+        } catch {
+            throw CacheError(.invalidURL, "cannot use '\(url.withoutSecrets)' as a URL: \(error)")
+        }
+    }
+
+    /// Throws `.invalidURL` where the URL cannot be used.
+    func checkURL() throws(CacheError) {
+        if let invalidURL { throw invalidURL.error }
+    }
+
+    private final class InvalidURL: Sendable {
+        let error: CacheError
+
+        init(_ error: CacheError) {
+            self.error = error
+        }
+    }
+
+    /// Whether eviction spares the entry.
+    package var isPinned: Bool { options.contains(.pinned) }
 
     /// What a request has that is made on behalf of another client.
     struct Relay: Sendable {
@@ -134,7 +182,7 @@ public struct CacheRequest: Sendable {
     package init(_ target: TargetURI, key: String?, method: HTTPRequest.Method) {
         self.target = target.withoutUserinfo
         self.key = Self.key(target, explicit: key, method: method)
-        self.keyName = key
+        self.explicitKey = key
         self.method = method
         // What a HEAD brings is no body, whatever it is called.
         isCacheable = method == .get || (key != nil && method != .head)
@@ -155,7 +203,7 @@ public struct CacheRequest: Sendable {
     var isPlainGet: Bool { isPlain && range == nil && !isPinned }
 
     /// Whether the application chose the key, and so answers for what it stands for.
-    var hasExplicitKey: Bool { keyName != nil && isCacheable }
+    var hasExplicitKey: Bool { explicitKey != nil && isCacheable }
 
     /// The key of what a URL, an explicit name and a method select together.
     ///

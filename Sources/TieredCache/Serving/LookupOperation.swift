@@ -75,6 +75,7 @@ struct LookupOperation: Sendable {
 
     /// Looks up without blocking the calling thread on the disk.
     func perform() async throws(CacheError) -> Outcome {
+        try request.checkURL()
         guard request.isCacheable else {
             recorder.didMiss(request.key, .bypassed)
             guard request.policy != .cacheOnly else { throw notCached() }
@@ -92,6 +93,7 @@ struct LookupOperation: Sendable {
     /// nothing is stored, or that memory has what the origin must confirm; nil otherwise.
     func immediateRemainder() throws(CacheError) -> Remainder? {
         guard request.isPlainGet else { return nil }
+        try request.checkURL()
         guard let entry = storage.memory.entry(forKey: request.key) else {
             guard storage.isKnownAbsent(request.key) else { return nil }
             recorder.didMiss(request.key, .absent)

@@ -27,7 +27,7 @@ final class DiskTier: Sendable {
         recorder: Recorder
     ) {
         self.init(time: configuration.timeSource) { () throws(CacheError) in
-            guard let directory = configuration.directory else {
+            guard let directory = configuration.path else {
                 throw CacheError(
                     .localStorage,
                     "this cache has no directory; name one, or set XDG_CACHE_HOME or HOME"

@@ -8,7 +8,7 @@ public struct EntrySummary: Sendable {
     /// The URL that was asked for; empty if the entry's head cannot be read.
     public let url: String
     /// The name that the application gave the entry, if it did.
-    public let keyName: String?
+    public let explicitKey: String?
     /// The stored status; 0 if the entry's head cannot be read.
     public let status: Int
     /// The stored fields.
@@ -83,7 +83,7 @@ public struct EntrySummary: Sendable {
         let head = StoredResponse(encoded: metadata)
         self.key = key
         url = head?.origin.url ?? ""
-        keyName = head?.origin.keyName
+        explicitKey = head?.origin.explicitKey
         status = head?.status ?? 0
         fields = head?.fields ?? [:]
         self.length = length

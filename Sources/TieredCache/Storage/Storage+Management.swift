@@ -154,7 +154,7 @@ extension CacheRequest {
             method: method.rawValue,
             url: target.string,
             finalURL: finalTarget == target ? nil : finalTarget?.string,
-            keyName: keyName
+            explicitKey: explicitKey
         )
     }
 

@@ -39,7 +39,7 @@ final class Storage: Sendable {
         self.writers = writers
         self.recorder = recorder
         time = configuration.timeSource
-        hasDirectory = configuration.directory != nil
+        hasDirectory = configuration.path != nil
         memory = try ResponseMemory(configuration, events: recorder.events)
         disk = DiskTier(configuration, parts: parts, recorder: recorder)
         recording = recorder.history.map { [writers, time] history in
@@ -118,7 +118,7 @@ final class Storage: Sendable {
         switch disk.openStore?.access {
         case .guest(let owner):
             let name = owner.map { "process \($0)" } ?? "another process"
-            let directory = configuration.directory ?? ""
+            let directory = configuration.path ?? ""
             return CacheError(.notOwner, "\(name) owns the cache directory \(directory)")
         case .readOnly(let error): return configuration.opensForReading ? nil : error
         case .owner, nil: return nil

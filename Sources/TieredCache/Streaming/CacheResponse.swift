@@ -16,9 +16,11 @@ public struct CacheResponse: Sendable {
     public let cacheStatus: CacheStatus
     /// The length of the whole representation; nil while the origin has not told.
     public let completeLength: Int64?
-    /// The bytes that ``body`` delivers, as offsets in the representation; the end is nil while it
-    /// is not known.
-    public let range: (lowerBound: Int64, upperBound: Int64?)
+    /// Where the first byte of ``body`` stands in the representation.
+    public var offset: Int64 { range.lowerBound }
+    /// How many bytes ``body`` delivers; nil while that is not known.
+    public var length: Int64? { range.upperBound.map { $0 - range.lowerBound } }
+    package let range: (lowerBound: Int64, upperBound: Int64?)
     /// The body, to be read once.
     public let body: ResponseBody
 

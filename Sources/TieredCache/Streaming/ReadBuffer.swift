@@ -19,6 +19,17 @@ final class ReadBuffer: @unchecked Sendable {
         self.capacity = capacity
     }
 
+    /// The most that one read returns where the caller brings no memory.
+    private static let maximumRead = 4 << 20
+
+    /// - Throws: `.invalidArgument` for a count below 1.
+    convenience init(forReading count: Int) throws(CacheError) {
+        guard count > 0 else {
+            throw CacheError(.invalidArgument, "cannot read \(count) bytes; ask for at least one")
+        }
+        self.init(capacity: min(count, Self.maximumRead))
+    }
+
     deinit {
         free(memory?.baseAddress)
     }

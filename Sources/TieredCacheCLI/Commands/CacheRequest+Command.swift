@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import TieredCache
@@ -12,10 +13,10 @@ extension CacheRequest {
         }
         try self.init(command.url, key: command.key, method: method)
         for field in command.header.fields { fields.append(field) }
-        body = command.data.map { Array($0.utf8) }
+        body = command.data.map { Data($0.utf8) }
         policy = command.policy.policy
         range = command.range?.spec
-        isPinned = command.pin
+        options.set(.pinned, to: command.pin)
     }
 }
 

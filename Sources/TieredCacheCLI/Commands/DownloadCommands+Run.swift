@@ -4,7 +4,7 @@ import TieredCache
 extension DownloadsCommand {
     func run() async throws {
         let (downloads, owner) = try await cache.withCache { cache in
-            (try await cache.downloads().map(\.status), cache.owningProcess)
+            (try await cache.downloads.all().map(\.status), cache.owningProcess)
         }
         for download in downloads where download.state != .finished {
             let report = DownloadReport(download, owner: owner)
@@ -44,7 +44,7 @@ extension ResumeCommand {
         try OpenFileLimit.require()
         let cache = try MediaCache(configuration)
         // Or the first download to end would make room for one that waits.
-        let suspend = { @Sendable in cache.suspendDownloads() }
+        let suspend = { @Sendable in cache.transfers.suspend() }
         try await Interruption.guarding(
             hint: "go on with 'tieredcache resume'",
             prepare: suspend
@@ -85,7 +85,7 @@ struct ResumeOrder: Sendable {
             }
             return downloads
         }
-        let downloads = try await cache.downloads().filter {
+        let downloads = try await cache.downloads.all().filter {
             $0.status.state.isMeantToContinue || $0.status.state == .paused
         }
         for download in downloads { await download.resume() }
@@ -147,7 +147,7 @@ extension MediaCache {
     ///
     /// - Throws: ``CommandFailure`` for the first URL that has none.
     fileprivate func unfinished(_ urls: [String]) async throws -> [DownloadHandle] {
-        let all = try await downloads().filter { $0.status.state != .finished }
+        let all = try await downloads.all().filter { $0.status.state != .finished }
         return try urls.map { url in
             let key = try CacheRequest(url).key
             guard let download = all.first(where: { $0.request.key == key }) else {

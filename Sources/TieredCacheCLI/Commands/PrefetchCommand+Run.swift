@@ -12,7 +12,7 @@ extension PrefetchCommand {
         try OpenFileLimit.require()
         let cache = try MediaCache(configuration)
         // Or the first download to end would make room for one that waits.
-        let suspend = { @Sendable in cache.suspendDownloads() }
+        let suspend = { @Sendable in cache.transfers.suspend() }
         try await Interruption.guarding(
             hint: "go on with the same command, or 'tieredcache resume'",
             prepare: suspend

@@ -55,7 +55,7 @@ extension Demo {
             cacheControl: Self.freshForAnHour
         )
         origin.serve("/poster.jpg", poster)
-        var configuration = MediaCache.Configuration(directory: program.cacheDirectory)
+        var configuration = MediaCache.Configuration(path: program.cacheDirectory)
         configuration.logger.logLevel = .error
         let cache = try MediaCache(configuration)
         let request = try CacheRequest(origin.url("/poster.jpg"))

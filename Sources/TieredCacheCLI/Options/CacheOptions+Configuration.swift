@@ -9,7 +9,7 @@ extension CacheOptions {
     /// - Returns: the configuration, not yet validated.
     func configuration(origin: OriginOptions? = nil) -> MediaCache.Configuration {
         var configuration = MediaCache.Configuration()
-        if let directory { configuration.directory = FilePath(directory) }
+        if let directory { configuration.path = FilePath(directory) }
         if let memoryLimit { configuration.memoryLimit = memoryLimit.bytes }
         if let diskLimit { configuration.diskLimit = diskLimit.bytes }
         if let minFree { configuration.minimumFreeDisk = minFree.bytes }

@@ -165,7 +165,7 @@ package struct PlaylistPrefetch: Sendable {
             let target = try base.resolving(reference: address)
             var request = try CacheRequest(target.string)
             if target.origin == playlist.target.origin { request.fields = playlist.fields }
-            request.isPinned = playlist.isPinned
+            request.options.set(.pinned, to: playlist.isPinned)
             return request
         } catch {
             // Keys of rights management and inline data have other schemes.

@@ -1,6 +1,7 @@
+public import FoundationEssentials
 import HTTPCaching
 import Logging
-public import SystemPackage
+import SystemPackage
 public import TieredCache
 
 /// A server on 127.0.0.1 through which any player plays from the cache.
@@ -32,9 +33,10 @@ public final class PlayerProxy: Sendable {
     /// - Throws: `.localStorage` if the port is taken, `.invalidArgument`.
     public static func start(
         cache: MediaCache,
-        directory: FilePath? = nil,
+        directory: URL? = nil,
         settings: ProxySettings = ProxySettings()
     ) async throws(CacheError) -> PlayerProxy {
+        let directory = directory.map { FilePath($0.path(percentEncoded: false)) }
         let kept = directory.map { ProxyIdentity.read(from: $0) } ?? ProxyIdentity()
         let token = settings.token ?? kept.token ?? ProxyAddress.randomToken()
         guard ProxyAddress.isToken(token) else {

@@ -26,7 +26,7 @@ extension StatusRow {
             isComplete: entry.isComplete,
             isPinned: entry.isPinned,
             rate: entry.isComplete ? 0 : rate,
-            hasForms: entry.keyName == nil && !entry.url.isEmpty
+            hasForms: entry.explicitKey == nil && !entry.url.isEmpty
         )
     }
 }

@@ -15,7 +15,12 @@ struct StoredResponseTests {
             fields: fields,
             requestTime: received.advanced(by: .seconds(-1)),
             responseTime: received,
-            origin: .init(method: "POST", url: "http://a/x", finalURL: "http://b/", keyName: "k"),
+            origin: .init(
+                method: "POST",
+                url: "http://a/x",
+                finalURL: "http://b/",
+                explicitKey: "k"
+            ),
             selectingFields: selecting,
             flags: flags
         )
@@ -144,7 +149,7 @@ struct StoredResponseCodingTests {
             fields: [.eTag: "x"],
             requestTime: WallTime(nanoseconds: 1),
             responseTime: WallTime(nanoseconds: 2),
-            origin: .init(method: "G", url: "u", keyName: "k"),
+            origin: .init(method: "G", url: "u", explicitKey: "k"),
             selectingFields: [SelectingField(name: "n", digest: nil)],
             flags: .invalidated
         )

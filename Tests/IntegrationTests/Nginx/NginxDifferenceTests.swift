@@ -29,7 +29,7 @@ struct NginxDifferenceTests {
                 origin.serve("/\(side)/\(index)", sequence.resource, sequence.script)
             }
         }
-        var configuration = MediaCache.Configuration(directory: files.appending("cache"))
+        var configuration = MediaCache.Configuration(path: files.appending("cache"))
         configuration.isShared = true
         configuration.minimumFreeDisk = 0
         let cache = try MediaCache(configuration)

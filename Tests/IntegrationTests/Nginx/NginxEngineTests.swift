@@ -30,7 +30,7 @@ struct NginxEngineTests {
         transport: AsyncHTTPClientTransport? = nil,
         _ body: (MediaCache) async throws -> Result
     ) async throws -> Result {
-        var configuration = MediaCache.Configuration(directory: directory.appending("cache"))
+        var configuration = MediaCache.Configuration(path: directory.appending("cache"))
         configuration.transport = transport
         let cache = try MediaCache(configuration)
         let result = try await body(cache)

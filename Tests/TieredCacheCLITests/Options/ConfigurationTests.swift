@@ -16,7 +16,7 @@ struct ConfigurationTests {
         ]
         let command = try #require(RootCommand.parseAsRoot(arguments) as? GetCommand)
         let configuration = command.cache.configuration(origin: command.origin)
-        #expect(configuration.directory?.string == "/d")
+        #expect(configuration.path?.string == "/d")
         #expect(configuration.memoryLimit == 1 << 20)
         #expect(configuration.diskLimit == 2 << 20)
         #expect(configuration.minimumFreeDisk == 0)
@@ -25,7 +25,7 @@ struct ConfigurationTests {
         #expect(configuration.logger.logLevel == .debug)
         let plain = try #require(RootCommand.parseAsRoot(["list"]) as? ListCommand)
         let defaults = MediaCache.Configuration()
-        #expect(plain.cache.configuration().directory == defaults.directory)
+        #expect(plain.cache.configuration().path == defaults.path)
         #expect(plain.cache.configuration().memoryLimit == defaults.memoryLimit)
         #expect(plain.cache.configuration().minimumFreeDisk == nil)
     }

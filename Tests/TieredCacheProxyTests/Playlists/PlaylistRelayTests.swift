@@ -24,7 +24,7 @@ struct PlaylistRelayTests {
     ) async throws {
         let origin = try await ScriptedOrigin.start()
         let directory = try TemporaryDirectory()
-        var configuration = MediaCache.Configuration(directory: directory.path)
+        var configuration = MediaCache.Configuration(path: directory.path)
         configuration.respondsToMemoryPressure = false
         configuration.retries = 1
         configuration.timeSource = time

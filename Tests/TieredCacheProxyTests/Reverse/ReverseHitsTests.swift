@@ -16,7 +16,7 @@ struct ReverseHitsTests {
     ) async throws {
         let origin = try await ScriptedOrigin.start()
         let files = try TemporaryDirectory("tieredcache-proxy")
-        var configuration = MediaCache.Configuration(directory: files.appending("cache"))
+        var configuration = MediaCache.Configuration(path: files.appending("cache"))
         configuration.minimumFreeDisk = 0
         configuration.respondsToMemoryPressure = false
         let cache = try MediaCache(configuration)
@@ -49,7 +49,7 @@ struct ReverseHitsTests {
         var relayed = RelayRequest(target: try CacheRequest(origin.url("/a.bin")).target)
         relayed.fields[.userAgent] = "test"
         for try await _ in try await cache.relay(relayed).body {}
-        _ = try await cache.data(for: origin.url("/a.bin"))
+        _ = try await cache.data(for: CacheRequest(origin.url("/a.bin")))
     }
 
     @Test func plainRequestsAreAnsweredAtOnce() async throws {

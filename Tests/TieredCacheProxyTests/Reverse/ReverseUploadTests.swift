@@ -152,7 +152,7 @@ struct ReverseUploadTests {
             switch self {
             case .forbidden: break
             case .noDirectory: configuration.directory = nil
-            case .unusableDirectory: configuration.directory = "/dev/null/cache"
+            case .unusableDirectory: configuration.path = "/dev/null/cache"
             case .noRoom: configuration.diskLimit = 4 << 20
             }
         }

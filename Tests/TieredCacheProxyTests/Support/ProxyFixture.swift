@@ -23,7 +23,7 @@ final class ProxyFixture: Sendable {
     ) async throws {
         self.origin = origin
         self.files = files
-        var configuration = MediaCache.Configuration(directory: files.appending("cache"))
+        var configuration = MediaCache.Configuration(path: files.appending("cache"))
         configuration.minimumFreeDisk = minimumFreeDisk
         configuration.memoryLimit = memoryLimit
         configuration.respondsToMemoryPressure = false

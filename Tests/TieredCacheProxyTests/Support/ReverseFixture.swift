@@ -26,7 +26,7 @@ final class ReverseFixture: Sendable {
         self.origin = origin
         files = try TemporaryDirectory("tieredcache-reverse")
         var options = Options(
-            configuration: MediaCache.Configuration(directory: files.appending("cache"))
+            configuration: MediaCache.Configuration(path: files.appending("cache"))
         )
         options.configuration.minimumFreeDisk = 0
         options.configuration.respondsToMemoryPressure = false

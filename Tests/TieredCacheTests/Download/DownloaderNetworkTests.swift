@@ -101,7 +101,7 @@ struct DownloaderNetworkTests {
         let transport = ScriptedTransport { request, _ in model.answer(request) }
         let time = ManualTimeSource()
         var metered = try plan()
-        metered.policy.metered = .forbidden
+        metered.policy.avoidsExpensiveNetworks = true
         let plan = metered
         let download = Task {
             try await Downloader(transport: transport, time: time, network: gate, jitter: { 0 })

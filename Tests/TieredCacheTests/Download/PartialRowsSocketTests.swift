@@ -189,7 +189,7 @@ struct SegmentFixture {
             result = try await fixture.withCache {
                 $0.maximumSegments = 2
             } _: { cache in
-                let handle = try await cache.download(request)
+                let handle = try await cache.downloads.start(request)
                 await fixture.origin.waitUntil { $0.exchanges.count >= 2 }
                 gate.open()
                 try await handle.wait()

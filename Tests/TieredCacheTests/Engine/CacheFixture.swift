@@ -39,7 +39,7 @@ final class CacheFixture: Sendable {
     }
 
     func configuration() -> MediaCache.Configuration {
-        var configuration = MediaCache.Configuration(directory: directory)
+        var configuration = MediaCache.Configuration(path: directory)
         configuration.respondsToMemoryPressure = false
         configuration.minimumFreeDisk = 0
         // It would take part in every test that counts calls, files or sleepers.

@@ -64,7 +64,7 @@ struct ChangedAnswerTests {
                 if index == 0 { model.cutAfter = 400_000 }
                 return model.answer(request)
             }
-            var configuration = MediaCache.Configuration(directory: "/cache")
+            var configuration = MediaCache.Configuration(path: "/cache")
             configuration.transport = transport
             configuration.timeSource = InstantTime()
             configuration.respondsToMemoryPressure = false

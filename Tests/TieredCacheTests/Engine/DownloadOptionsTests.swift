@@ -23,7 +23,7 @@ struct DownloadOptionsTests {
             let data = try await fixture.withCache {
                 $0.urlResolver = { request, status in
                     asked.withLock { $0.append(status) }
-                    return request.keyName == "film" ? fresh : nil
+                    return request.explicitKey == "film" ? fresh : nil
                 }
             } _: { cache in
                 try await cache.data(for: request)

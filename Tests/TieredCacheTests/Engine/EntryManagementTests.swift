@@ -16,7 +16,7 @@ struct EntryManagementTests {
             try await fixture.withCache { cache in
                 _ = try await cache.data(for: request)
                 #expect(try await cache.entry(for: request)?.isPinned == false)
-                request.isPinned = true
+                request.options.insert(.pinned)
                 let response = try await cache.response(for: request)
                 _ = try await response.body.collect()
                 #expect(response.storageError == nil)
@@ -32,7 +32,7 @@ struct EntryManagementTests {
             let page = OriginResource.generated(length: 10_000, cacheControl: "no-store")
             fixture.origin.serve("/page", page)
             var request = try fixture.request("/page")
-            request.isPinned = true
+            request.options.insert(.pinned)
             let pinned = request
             try await fixture.withCache { cache in
                 let response = try await cache.response(for: pinned)
@@ -72,7 +72,7 @@ struct EntryManagementTests {
             fixture.origin.serve("/page", page)
             let get = try fixture.request("/page")
             var post = try CacheRequest(fixture.origin.url("/page"), method: .post)
-            post.body = [1, 2, 3]
+            post.body = Data([1, 2, 3])
             let change = post
             try await fixture.withCache { cache in
                 _ = try await cache.data(for: get)

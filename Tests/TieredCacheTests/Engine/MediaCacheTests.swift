@@ -333,7 +333,7 @@ struct MediaCacheTests {
             fixture.origin.serve("/page", page)
             let request = try fixture.request("/page")
             let file = "/dev/null/cache"
-            try await fixture.withCache({ $0.directory = .init(file) }) { cache in
+            try await fixture.withCache({ $0.path = .init(file) }) { cache in
                 #expect(cache.storageError?.code == .localStorage)
                 let bytes = try await cache.data(for: request)
                 #expect(firstDifference(bytes, page.allBytes) == nil)

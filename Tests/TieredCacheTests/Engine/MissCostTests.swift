@@ -29,7 +29,7 @@ struct MissCostTests {
         var parts = EngineParts()
         parts.fileSystem = InMemoryFileSystem()
         parts.makeExecutor = { jobs.executor($0) }
-        var configuration = MediaCache.Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(path: "/cache")
         configuration.minimumFreeDisk = 0
         configuration.networkMonitor = nil
         configuration.respondsToMemoryPressure = false

@@ -20,7 +20,7 @@ struct PinnedGenerationTests {
         try await CacheFixture.run { fixture in
             fixture.origin.serve("/film", film)
             var request = try fixture.request("/film")
-            request.isPinned = true
+            request.options.insert(.pinned)
             let pinned = request
             try await fixture.withCache { cache in
                 let bytes = try await cache.response(for: pinned).read().bytes
@@ -132,10 +132,10 @@ struct PinnedGenerationTests {
         try await Self.run { fixture, request, film in
             fixture.origin.update("/film") { $0.version = 2 }
             var request = request
-            request.isPinned = isPinned
+            request.options.set(.pinned, to: isPinned)
             let asked = request
             try await fixture.withCache { cache in
-                let status = try await cache.download(asked).wait()
+                let status = try await cache.downloads.start(asked).wait()
                 #expect(status.state == .finished && status.bytes == Self.length)
             }
             try await Self.expect(2, fixture, film)
@@ -319,7 +319,7 @@ struct PinnedGenerationTests {
         try await CacheFixture.run { fixture in
             fixture.origin.serve("/film", film)
             var pinned = try fixture.request("/film")
-            pinned.isPinned = true
+            pinned.options.insert(.pinned)
             pinned.fields[.acceptLanguage] = "de"
             let german = pinned
             try await fixture.withCache { cache in

@@ -18,14 +18,14 @@ struct PinningTests {
             try await fixture.withCache { cache in
                 _ = try await cache.data(for: request)
                 guard isInMemory else { return }
-                request.isPinned = true
+                request.options.insert(.pinned)
                 _ = try await cache.response(for: request).read()
                 let entry = try await cache.entry(for: request)
                 #expect(entry?.isPinned == true)
             }
             guard !isInMemory else { return }
             try await fixture.withCache { cache in
-                request.isPinned = true
+                request.options.insert(.pinned)
                 _ = try await cache.response(for: request).read()
                 let entry = try await cache.entry(for: request)
                 #expect(entry?.isPinned == true)
@@ -52,7 +52,7 @@ struct PinningTests {
                 await cache.shutdown()
             }
             try await withCache { _ = try await $0.data(for: request) }
-            request.isPinned = true
+            request.options.insert(.pinned)
             try await withCache { cache in
                 disk.fail(.rename, with: .ioError, times: .max)
                 let response = try await cache.response(for: request)

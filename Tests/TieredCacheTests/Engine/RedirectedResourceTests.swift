@@ -229,7 +229,7 @@ struct RedirectedResourceTests {
                 $0.maximumSegments = 2
             } _: { [films] cache in
                 let request = try fixture.request("/latest")
-                try await cache.download(request).wait()
+                try await cache.downloads.start(request).wait()
                 let data = try await cache.data(for: request)
                 #expect(films.map(\.allBytes).contains(data))
             }

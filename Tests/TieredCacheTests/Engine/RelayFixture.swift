@@ -38,7 +38,7 @@ final class RelayFixture: Sendable {
 
     init(_ change: (inout MediaCache.Configuration) -> Void = { _ in }) throws {
         transport = ScriptedTransport(time: time) { [script] _, _ in script.next() }
-        var configuration = MediaCache.Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(path: "/cache")
         configuration.transport = transport
         configuration.timeSource = time
         configuration.respondsToMemoryPressure = false

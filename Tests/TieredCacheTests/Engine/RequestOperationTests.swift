@@ -29,13 +29,13 @@ struct RequestOperationTests {
             try await fixture.withCache { cache in
                 let stored = try fixture.request("/held")
                 _ = try await cache.data(for: stored)
-                cache.suspendDownloads()
+                cache.transfers.suspend()
                 let operation = cache.operation(for: try fixture.request("/film"))
                 operation.start()
                 #expect(try await cache.data(for: stored).count == 1000)
                 #expect(fixture.origin.log.exchanges(for: "/film").isEmpty)
                 operation.priority = .playing
-                cache.resumeDownloads()
+                cache.transfers.resume()
                 let bytes = try await operation.response().body.collect()
                 #expect(bytes.count == 1000)
             }
@@ -48,7 +48,7 @@ struct RequestOperationTests {
             try await fixture.withCache { cache in
                 let request = try fixture.request("/film")
                 let answer = try await cache.response(for: request)
-                cache.cancelDownloads()
+                cache.transfers.cancelAll()
                 let error = await #expect(throws: CacheError.self) {
                     try await answer.body.collect()
                 }

@@ -38,7 +38,7 @@ struct ShutdownTests {
             turnstile.wait()
             turnstile.signal()
         }
-        var configuration = MediaCache.Configuration(directory: disk.root)
+        var configuration = MediaCache.Configuration(path: disk.root)
         configuration.timeSource = disk.time
         configuration.minimumFreeDisk = 0
         configuration.keepsHistory = false

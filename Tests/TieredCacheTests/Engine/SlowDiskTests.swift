@@ -92,7 +92,7 @@ struct SlowDiskTests {
     )
     func stuck(keepsHistory: Bool) async throws {
         let place = TestDisk(.posix)
-        var configuration = MediaCache.Configuration(directory: place.root)
+        var configuration = MediaCache.Configuration(path: place.root)
         configuration.minimumFreeDisk = 0
         configuration.keepsHistory = keepsHistory
         configuration.respondsToMemoryPressure = false

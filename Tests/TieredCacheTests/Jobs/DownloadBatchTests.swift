@@ -31,7 +31,7 @@ struct DownloadBatchTests {
             let gate = OriginGate()
             let requests = try requests(fixture, gate)
             try await fixture.withCache { cache in
-                let batch = try await cache.download(requests)
+                let batch = try await cache.downloads.start(requests)
                 #expect(batch.status.downloads == Self.count && !batch.status.isEnd)
                 await batch.pause()
                 #expect(batch.downloads.allSatisfy { $0.status.state == .paused })
@@ -47,9 +47,9 @@ struct DownloadBatchTests {
                 #expect(last.isEnd && last.finished == Self.count && last.failed == 0)
                 #expect(last.bytes == Int64(Self.count) * Self.length && last.total == last.bytes)
                 #expect(last.source == .network)
-                #expect(try await cache.downloads().count == Self.count)
+                #expect(try await cache.downloads.all().count == Self.count)
                 await batch.acknowledge()
-                #expect(try await cache.downloads().isEmpty)
+                #expect(try await cache.downloads.all().isEmpty)
                 #expect(try await cache.entry(for: requests[0])?.isComplete == true)
             }
         }
@@ -60,17 +60,17 @@ struct DownloadBatchTests {
         try await CacheFixture.run { fixture in
             let requests = try requests(fixture, OriginGate())
             try await fixture.withCache { cache in
-                let batch = try await cache.download(requests)
+                let batch = try await cache.downloads.start(requests)
                 await fixture.origin.waitUntil { !$0.exchanges.isEmpty }
                 await batch.cancel(keepingBytes: false)
                 #expect(batch.status.failed == Self.count && batch.status.isEnd)
                 // A cancelled job stays until somebody says that it may go.
-                #expect(try await cache.downloads().count == Self.count)
+                #expect(try await cache.downloads.all().count == Self.count)
                 await batch.remove()
-                #expect(try await cache.downloads().isEmpty)
+                #expect(try await cache.downloads.all().isEmpty)
                 for request in requests { #expect(try await cache.entry(for: request) == nil) }
             }
-            let left = try await fixture.withCache { try await $0.downloads().count }
+            let left = try await fixture.withCache { try await $0.downloads.all().count }
             #expect(left == 0)
         }
     }

@@ -103,7 +103,9 @@ struct DownloadChaosTests {
             $0.retries = 12
         } _: { cache in
             var handles: [DownloadHandle] = []
-            for path in paths { handles.append(try await cache.download(fixture.request(path))) }
+            for path in paths {
+                handles.append(try await cache.downloads.start(fixture.request(path)))
+            }
             let origin = fixture.origin
             let all = handles
             await withTaskGroup { group in
@@ -139,7 +141,7 @@ struct DownloadChaosTests {
     ) async throws {
         await fixture.origin.waitUntil { $0.openConnections == 0 }
         try await fixture.withCache { cache in
-            let jobs = try await cache.downloads()
+            let jobs = try await cache.downloads.all()
             #expect(jobs.count == paths.count, "seed \(seed)")
             #expect(jobs.allSatisfy { $0.status.state == .finished }, "seed \(seed)")
             for path in paths {
@@ -159,7 +161,7 @@ struct DownloadChaosTests {
             #expect(received >= stored, "seed \(seed)")
             #expect(received <= fixture.origin.log.bodyBytesWritten, "seed \(seed)")
             await DownloadBatch(jobs).acknowledge()
-            let left = try await cache.downloads()
+            let left = try await cache.downloads.all()
             #expect(left.isEmpty, "seed \(seed)")
         }
     }

@@ -29,7 +29,7 @@ struct DownloadJobTests {
             fixture.origin.serve("/film", film())
             let request = try fixture.request("/film")
             try await fixture.withCache { cache in
-                let handle = try await cache.download(request)
+                let handle = try await cache.downloads.start(request)
                 let status = try await handle.wait()
                 #expect(status.state == .finished)
                 #expect(status.bytes == Self.length && status.total == Self.length)
@@ -37,14 +37,14 @@ struct DownloadJobTests {
                 #expect(status.fraction == 1)
             }
             try await fixture.withCache { cache in
-                let found = try #require(try await cache.downloads().first)
+                let found = try #require(try await cache.downloads.all().first)
                 #expect(found.status.state == .finished)
                 #expect(found.status.bytes == Self.length)
                 #expect(try await firstDifference(cache.data(for: request), film().allBytes) == nil)
                 await found.acknowledge()
-                #expect(try await cache.downloads().isEmpty)
+                #expect(try await cache.downloads.all().isEmpty)
             }
-            let left = try await fixture.withCache { try await $0.downloads().count }
+            let left = try await fixture.withCache { try await $0.downloads.all().count }
             #expect(left == 0)
             #expect(fixture.origin.log.bodyBytesWritten == Self.length)
         }
@@ -57,21 +57,21 @@ struct DownloadJobTests {
             fixture.origin.serve("/film", film(), .first(1, .wait(for: gate, after: 1 << 20)))
             let request = try fixture.request("/film")
             let id = try await fixture.withCache { cache in
-                let handle = try await cache.download(request)
+                let handle = try await cache.downloads.start(request)
                 _ = await wait(for: handle) { $0.bytes == 1 << 20 }
                 await handle.pause()
                 #expect(handle.status.state == .paused)
                 // A second order for the same key is the same job, and goes on.
-                let same = try #require(try await cache.download(handle.id))
+                let same = try #require(try await cache.downloads.find(handle.id))
                 #expect(same.id == handle.id)
                 return handle.id
             }
             gate.open()
             try await fixture.withCache { cache in
-                let handle = try #require(try await cache.download(id))
+                let handle = try #require(try await cache.downloads.find(id))
                 #expect(handle.status.state == .paused)
                 #expect(handle.status.bytes == 1 << 20 && handle.status.total == Self.length)
-                #expect(try await cache.continueDownloads().downloads.isEmpty)
+                #expect(try await cache.downloads.resumeAll().downloads.isEmpty)
                 await handle.resume()
                 let status = try await handle.wait()
                 #expect(status.bytesFromCache == 1 << 20)
@@ -92,14 +92,14 @@ struct DownloadJobTests {
             fixture.origin.serve("/lost", OriginScript(.status(404)))
             let requests = [try fixture.request("/film"), try fixture.request("/lost")]
             try await fixture.withCache { cache in
-                let batch = try await cache.download(requests)
+                let batch = try await cache.downloads.start(requests)
                 _ = await wait(for: batch.downloads[0]) { $0.bytes == 1 << 20 }
                 await #expect(throws: CacheError.self) { try await batch.downloads[1].wait() }
             }
             try await fixture.withCache { cache in
-                let all = try await cache.downloads()
+                let all = try await cache.downloads.all()
                 #expect(all.map(\.status.state.name) == ["queued", "failed"])
-                let batch = try await cache.continueDownloads()
+                let batch = try await cache.downloads.resumeAll()
                 #expect(batch.downloads.map(\.id) == [all[0].id])
                 let status = await batch.wait()
                 #expect(status.finished == 1 && status.failed == 0)
@@ -118,7 +118,7 @@ struct DownloadJobTests {
             fixture.origin.serve("/b", film(), OriginScript(.stall(after: 1 << 20)))
             let requests = [try fixture.request("/a"), try fixture.request("/b")]
             try await fixture.withCache { cache in
-                let batch = try await cache.download(requests)
+                let batch = try await cache.downloads.start(requests)
                 for handle in batch.downloads {
                     _ = await wait(for: handle) { $0.bytes == 1 << 20 }
                 }
@@ -131,10 +131,10 @@ struct DownloadJobTests {
                 await #expect(throws: CacheError.self) { try await batch.downloads[0].wait() }
             }
             try await fixture.withCache { cache in
-                let all = try await cache.downloads()
+                let all = try await cache.downloads.all()
                 #expect(all.map(\.status.state) == [.cancelled, .cancelled])
                 await DownloadBatch(all).remove()
-                #expect(try await cache.downloads().isEmpty)
+                #expect(try await cache.downloads.all().isEmpty)
             }
         }
     }
@@ -154,7 +154,7 @@ struct DownloadJobTests {
                     var request = try fixture.request(name)
                     request.priority = .background
                     request.onNotice = { if $0 == .queued { report.yield() } }
-                    handles.append(try await cache.download(request))
+                    handles.append(try await cache.downloads.start(request))
                     if name == "/0" { await fixture.origin.waitUntil { !$0.exchanges.isEmpty } }
                 }
                 var notices = queued.makeAsyncIterator()
@@ -179,19 +179,19 @@ struct DownloadJobTests {
             let key = try #require(HTTPField.Name("X-Api-Key"))
             request.fields[.authorization] = "Bearer s3cret"
             request.fields[key] = "s3cret"
-            request.metered = .forbidden
+            request.options.insert(.avoidsExpensiveNetworks)
             try await fixture.withCache { cache in
-                let handle = try await cache.download(request)
+                let handle = try await cache.downloads.start(request)
                 #expect(!handle.status.lacksCredentials)
                 await fixture.origin.waitUntil { !$0.exchanges.isEmpty }
                 await handle.pause()
             }
             try await fixture.withCache { cache in
-                let handle = try #require(try await cache.downloads().first)
+                let handle = try #require(try await cache.downloads.all().first)
                 #expect(handle.status.lacksCredentials)
                 // It waits for them: without them the origin would only refuse it.
-                #expect(try await cache.continueDownloads().downloads.isEmpty)
-                #expect(handle.request.metered == .forbidden)
+                #expect(try await cache.downloads.resumeAll().downloads.isEmpty)
+                #expect(handle.request.options.contains(.avoidsExpensiveNetworks))
                 await handle.resume(with: request)
                 try await handle.wait()
                 #expect(!handle.status.lacksCredentials)
@@ -210,12 +210,12 @@ struct DownloadJobTests {
             fixture.origin.serve("/film", OriginScript(.status(404)))
             try await fixture.withCache { cache in
                 let before = try await cache.usage().bytes
-                let handle = try await cache.download(try fixture.request("/film"))
+                let handle = try await cache.downloads.start(try fixture.request("/film"))
                 await #expect(throws: CacheError.self) { try await handle.wait() }
                 #expect(try await cache.usage().bytes > before)
                 await handle.remove()
                 #expect(try await cache.usage().bytes == before)
-                let again = try await cache.download(try fixture.request("/film"))
+                let again = try await cache.downloads.start(try fixture.request("/film"))
                 await #expect(throws: CacheError.self) { try await again.wait() }
             }
             let jobs = fixture.directory.appending("jobs")
@@ -224,7 +224,7 @@ struct DownloadJobTests {
                 contents: Data([1, 2, 3])
             )
             #expect(made)
-            let found = try await fixture.withCache { try await $0.downloads().count }
+            let found = try await fixture.withCache { try await $0.downloads.all().count }
             #expect(found == 1)
         }
     }

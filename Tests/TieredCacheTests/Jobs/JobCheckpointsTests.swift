@@ -63,12 +63,12 @@ struct JobCheckpointsTests {
             _ = try disk.openRoot("/cache", creating: true)
             disk.syncEverything()
             var request = try fixture.request("/film")
-            request.isPinned = isPinned
+            request.options.set(.pinned, to: isPinned)
             var configuration = fixture.configuration()
-            configuration.directory = "/cache"
+            configuration.path = "/cache"
             configuration.diskLimit = 256 << 20
             let cache = try MediaCache(configuration, fileSystem: disk)
-            let handle = try await cache.download(request)
+            let handle = try await cache.downloads.start(request)
             await wait(for: handle) { $0.bytes == 18 << 20 }
             let stored = try storedAfterPowerCut(disk, request.key)
             if isPinned {

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import Testing
@@ -12,9 +13,9 @@ struct JobRecordTests {
         request.fields[.authorization] = "Bearer s3cret"
         request.fields[.cookie] = "session=s3cret"
         request.fields[try #require(HTTPField.Name("x-api-key"))] = "s3cret"
-        request.metered = .forbidden
-        request.body = [1, 2, 3]
-        request.isPinned = true
+        request.options.insert(.avoidsExpensiveNetworks)
+        request.body = Data([1, 2, 3])
+        request.options.insert(.pinned)
         request.priority = .high
         request.expectedDigests = [
             try #require(ContentDigest(.md5, Array(repeating: 7, count: 16)))
@@ -43,9 +44,9 @@ struct JobRecordTests {
         let request = try read.request()
         let named = try CacheRequest("https://a.example/", key: "film")
         #expect(request.key == named.key)
-        #expect(request.isPinned && request.priority == .high && request.body == [1, 2, 3])
+        #expect(request.isPinned && request.priority == .high && request.body == Data([1, 2, 3]))
         #expect(request.expectedDigests.count == 1)
-        #expect(request.metered == .forbidden)
+        #expect(request.options.contains(.avoidsExpensiveNetworks))
     }
 
     @Test("Every state comes back; running comes back as queued")

@@ -34,7 +34,7 @@ struct JobSegmentsTests {
             try await fixture.withCache {
                 $0.maximumSegments = 2
             } _: { cache in
-                let handle = try await cache.download(request)
+                let handle = try await cache.downloads.start(request)
                 await fixture.origin.waitUntil { $0.exchanges.count == 2 }
                 gate.open()
                 try await handle.wait()
@@ -56,7 +56,7 @@ struct JobSegmentsTests {
             var film = OriginResource.generated(length: length, cacheControl: "max-age=60")
             fixture.origin.serve("/film", film)
             var request = try fixture.request("/film")
-            request.isPinned = isPinned
+            request.options.set(.pinned, to: isPinned)
             try await fixture.withCache {
                 $0.maximumSegments = 2
                 $0.diskLimit = 256 << 20
@@ -68,7 +68,7 @@ struct JobSegmentsTests {
                 var again = request
                 again.policy = .reload
                 let before = fixture.origin.log.exchanges.count
-                let handle = try await cache.download(again)
+                let handle = try await cache.downloads.start(again)
                 await fixture.origin.waitUntil { $0.exchanges.count == before + 2 }
                 gate.open()
                 try await handle.wait()
@@ -98,7 +98,7 @@ struct JobSegmentsTests {
             try await fixture.withCache {
                 $0.maximumSegments = 2
             } _: { [request] cache in
-                let handle = try await cache.download(request)
+                let handle = try await cache.downloads.start(request)
                 await fixture.origin.waitUntil {
                     $0.bodyBytesWritten >= JobSegments.minimumLength + 1 << 20
                 }

@@ -22,7 +22,7 @@ struct SixSlotsTests {
             }
             let all = requests
             try await fixture.withCache { cache in
-                let batch = try await cache.download(all)
+                let batch = try await cache.downloads.start(all)
                 await fixture.origin.waitUntil { $0.openResponses == 6 }
                 #expect(cache.engine.transfers.queue.snapshot().slotsInUse == 6)
                 #expect(batch.downloads.count { $0.status.state.isEnd } == 0)

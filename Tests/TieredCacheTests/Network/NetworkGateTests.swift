@@ -56,9 +56,14 @@ struct NetworkGateTests {
         let monitor = ScriptedNetworkMonitor(NetworkStatus(isOnline: true, isMetered: true))
         let (gate, time, target) = (started(monitor), ManualTimeSource(), try target())
         await gate.waitUntil { $0.isMetered == true }
-        try await gate.waitUntilUsable(for: target, .allowed, time: time, jitter: 0)
+        try await gate.waitUntilUsable(for: target, time: time, jitter: 0)
         let waiting = Task {
-            try await gate.waitUntilUsable(for: target, .forbidden, time: time, jitter: 0)
+            try await gate.waitUntilUsable(
+                for: target,
+                avoidingExpensive: true,
+                time: time,
+                jitter: 0
+            )
         }
         await time.waitForSleepers(1)
         monitor.report(NetworkStatus(isOnline: true, isMetered: false))

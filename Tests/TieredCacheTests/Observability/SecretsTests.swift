@@ -50,7 +50,7 @@ struct SecretsTests {
     /// Runs every case on a disk, and returns what was said.
     private func said(_ disk: InMemoryFileSystem) async throws -> [String] {
         let lines = Lines()
-        var configuration = MediaCache.Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(path: "/cache")
         configuration.minimumFreeDisk = 0
         configuration.respondsToMemoryPressure = false
         configuration.retries = 1
@@ -105,7 +105,7 @@ struct SecretsTests {
     @Test("credentials of requests are in no file; a cookie of the origin's only where it must be")
     func files() async throws {
         let disk = InMemoryFileSystem()
-        var configuration = MediaCache.Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(path: "/cache")
         configuration.minimumFreeDisk = 0
         configuration.transport = ScriptedTransport { request, _ in
             let fields: HTTPFields = [

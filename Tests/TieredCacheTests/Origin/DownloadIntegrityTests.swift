@@ -62,7 +62,7 @@ struct DownloadIntegrityTests {
             try await fixture.cache.store(Data([1, 2, 3]), for: request)
             let store = try #require(fixture.cache.engine.storage.disk.openStore)
             let wrong = try #require(try store.entry(for: request.key))
-            request.isPinned = true
+            request.options.insert(.pinned)
             try await fixture.cache.store(Data([4, 5, 6]), for: request)
             fixture.cache.engine.storage.quarantine(wrong, of: request.key)
             #expect(wrong.isSuperseded)
@@ -91,7 +91,7 @@ struct DownloadIntegrityTests {
                 #expect(firstDifference(bytes, film().allBytes) == nil)
                 #expect(try await cache.entry(for: request) == nil)
                 #expect(cache.cachedData(for: request) == nil)
-                let handle = try await cache.download(request)
+                let handle = try await cache.downloads.start(request)
                 let failure = await #expect(throws: CacheError.self) { try await handle.wait() }
                 #expect(failure?.code == .integrityFailed)
                 #expect(!handle.status.state.isMeantToContinue)

@@ -12,7 +12,7 @@ struct DownloadOperationTests {
     private static func transfers(_ cacheControl: String) throws -> Transfers {
         var parts = EngineParts()
         parts.fileSystem = InMemoryFileSystem()
-        var configuration = MediaCache.Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(path: "/cache")
         configuration.minimumFreeDisk = 0
         configuration.networkMonitor = nil
         configuration.respondsToMemoryPressure = false

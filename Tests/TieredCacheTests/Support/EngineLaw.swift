@@ -20,7 +20,7 @@ enum EngineLaw {
     static func breach(_ input: [UInt8]) async -> String? {
         var script = EngineScript(input)
         let origin = HostileOrigin(&script)
-        var configuration = MediaCache.Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(path: "/cache")
         configuration.transport = ScriptedTransport(time: InstantTime()) { request, _ in
             origin.answer(request)
         }

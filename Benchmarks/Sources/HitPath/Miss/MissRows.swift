@@ -83,7 +83,7 @@ enum MissRows {
     ) throws {
         let directory = origin.directory + "/cache-\(report.outcomes.count)"
         var configuration = MediaCache.Configuration(
-            directory: kind.isStored ? FilePath(directory) : nil
+            directory: kind.isStored ? URL(filePath: directory) : nil
         )
         configuration.diskLimit = 16 << 30
         configuration.respondsToMemoryPressure = false

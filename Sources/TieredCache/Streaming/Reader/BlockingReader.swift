@@ -1,3 +1,5 @@
+public import FoundationEssentials
+
 /// A ``CacheReader`` for callers that block: the input callbacks of players written in C.
 ///
 /// Made for `mpv_stream_cb_info`, `AVIOContext`, `GstBaseSrc` and `libvlc_media_new_callbacks`:
@@ -55,7 +57,7 @@ public final class BlockingReader: Sendable {
     /// Whether bytes anywhere can be had without those before them; false before the opening.
     public var isSeekable: Bool { state.withLock { $0.reader }?.isSeekable ?? false }
 
-    /// Where ``read(into:deadline:)`` reads next.
+    /// Where ``unsafeRead(into:deadline:)`` reads next.
     public var position: Int64 { state.withLock { $0.position } }
 
     /// What the last opening or read failed with, for players that cannot tell a failure from the
@@ -80,6 +82,29 @@ public final class BlockingReader: Sendable {
         }
     }
 
+    /// Reads from `offset` on; the cursor stays.
+    ///
+    /// Returns what is stored at once, also if that is less than `count`.
+    ///
+    /// - Parameters:
+    ///   - offset: the first byte wanted.
+    ///   - count: the most bytes wanted, at least 1; at most 4 MiB are returned.
+    ///   - deadline: how long to try; nil for ``ReaderOptions/deadline``.
+    /// - Returns: the bytes; empty at the end, and only there.
+    /// - Throws: what ``CacheReader/read(at:count:deadline:)`` throws, or opening it.
+    public func read(
+        at offset: Int64,
+        count: Int,
+        deadline: Duration? = nil
+    ) throws(CacheError) -> Data {
+        let buffer = try ReadBuffer(forReading: count)
+        let got = try read(
+            Read(offset: offset, destination: ReadDestination(buffer)),
+            deadline: deadline
+        )
+        return buffer.data(count: got)
+    }
+
     /// Reads from the cursor on, which moves on by as many bytes.
     ///
     /// Returns what is there at once, also if that is less than there is room for.
@@ -88,13 +113,13 @@ public final class BlockingReader: Sendable {
     ///   - buffer: where the bytes go.
     ///   - deadline: how long to try; nil for ``ReaderOptions/deadline``.
     /// - Returns: the number of bytes; 0 at the end, and only there.
-    /// - Throws: what ``CacheReader/read(at:into:deadline:)`` throws, or opening it.
-    public func read(
+    /// - Throws: what ``CacheReader/unsafeRead(at:into:deadline:)`` throws, or opening it.
+    public func unsafeRead(
         into buffer: UnsafeMutableRawBufferPointer,
         deadline: Duration? = nil
     ) throws(CacheError) -> Int {
         let offset = position
-        let count = try read(at: offset, into: buffer, deadline: deadline)
+        let count = try unsafeRead(at: offset, into: buffer, deadline: deadline)
         // A seek that came meanwhile wins.
         state.withLock { if $0.position == offset { $0.position += Int64(count) } }
         return count
@@ -107,18 +132,23 @@ public final class BlockingReader: Sendable {
     ///   - buffer: where the bytes go.
     ///   - deadline: how long to try.
     /// - Returns: the number of bytes; 0 at the end.
-    /// - Throws: what ``read(into:deadline:)`` throws.
-    public func read(
+    /// - Throws: what ``unsafeRead(into:deadline:)`` throws.
+    public func unsafeRead(
         at offset: Int64,
         into buffer: UnsafeMutableRawBufferPointer,
         deadline: Duration? = nil
     ) throws(CacheError) -> Int {
-        let destination = ReadDestination(buffer: buffer)
-        return try noting { () throws(CacheError) in
+        try read(
+            Read(offset: offset, destination: ReadDestination(buffer: buffer)),
+            deadline: deadline
+        )
+    }
+
+    private func read(_ read: Read, deadline: Duration?) throws(CacheError) -> Int {
+        try noting { () throws(CacheError) in
             let deadline = deadline ?? options.deadline
             let start = time.monotonicTime()
             let reader = try opened(within: deadline)
-            let read = Read(offset: offset, destination: destination)
             if let count = try atOnce(read, reader) { return count }
             let left = deadline - start.duration(to: time.monotonicTime())
             let gate = BlockingGate<Int>()

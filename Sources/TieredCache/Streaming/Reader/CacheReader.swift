@@ -1,3 +1,4 @@
+public import FoundationEssentials
 public import HTTPCaching
 public import HTTPTypes
 
@@ -61,7 +62,7 @@ public final class CacheReader: Sendable {
     /// forward then waits until the transfer has come there.
     public var isSeekable: Bool { source.isSeekable }
 
-    /// Where ``read(into:deadline:)`` reads next.
+    /// Where ``unsafeRead(into:deadline:)`` reads next.
     public var position: Int64 { cursor.withLock { $0 } }
 
     /// Why bytes could not be stored; nil if they are.
@@ -80,6 +81,45 @@ public final class CacheReader: Sendable {
 
     /// Reads from `offset` on, at least one byte unless that is the end.
     ///
+    /// Returns what is stored at once, also if that is less than `count`. The cursor stays.
+    ///
+    /// - Parameters:
+    ///   - offset: the first byte wanted.
+    ///   - count: the most bytes wanted, at least 1; at most 4 MiB are returned.
+    ///   - deadline: how long to try; nil for ``ReaderOptions/deadline``.
+    /// - Returns: the bytes; empty at the end of the representation, and only there.
+    /// - Throws: what ``unsafeRead(at:into:deadline:)`` throws; `.invalidArgument` for a count below
+    ///   1.
+    public nonisolated(nonsending) func read(
+        at offset: Int64,
+        count: Int,
+        deadline: Duration? = nil
+    ) async throws(CacheError) -> Data {
+        let buffer = try ReadBuffer(forReading: count)
+        let read = Read(offset: offset, destination: ReadDestination(buffer))
+        let got = try await self.read(read, deadline: deadline)
+        return buffer.data(count: got)
+    }
+
+    /// Reads from the cursor on, which moves on by as many bytes; see ``read(at:count:deadline:)``.
+    ///
+    /// - Parameters:
+    ///   - count: the most bytes wanted, at least 1; at most 4 MiB are returned.
+    ///   - deadline: how long to try; nil for ``ReaderOptions/deadline``.
+    /// - Returns: the bytes; empty at the end, and only there.
+    /// - Throws: what ``read(at:count:deadline:)`` throws.
+    public nonisolated(nonsending) func read(
+        count: Int,
+        deadline: Duration? = nil
+    ) async throws(CacheError) -> Data {
+        let offset = position
+        let bytes = try await read(at: offset, count: count, deadline: deadline)
+        advance(from: offset, by: bytes.count)
+        return bytes
+    }
+
+    /// Reads from `offset` on, at least one byte unless that is the end.
+    ///
     /// Returns what is stored at once, also if that is less than there is room for. The cursor
     /// stays.
     ///
@@ -92,7 +132,7 @@ public final class CacheReader: Sendable {
     /// - Throws: `.timedOut`, or what failed last, at the deadline; `.representationChanged`;
     ///   `.cancelled`, `.interrupted`; `.httpStatus`; `.notCached` under a policy that forbids the
     ///   origin. Later reads may be tried.
-    public nonisolated(nonsending) func read(
+    public nonisolated(nonsending) func unsafeRead(
         at offset: Int64,
         into buffer: UnsafeMutableRawBufferPointer,
         deadline: Duration? = nil
@@ -103,19 +143,19 @@ public final class CacheReader: Sendable {
         )
     }
 
-    /// Reads from the cursor on, which moves on by as many bytes; see ``read(at:into:deadline:)``.
+    /// Reads from the cursor on, which moves on by as many bytes; see ``unsafeRead(at:into:deadline:)``.
     ///
     /// - Parameters:
     ///   - buffer: where the bytes go.
     ///   - deadline: how long to try.
     /// - Returns: the number of bytes; 0 at the end.
-    /// - Throws: what ``read(at:into:deadline:)`` throws.
-    public nonisolated(nonsending) func read(
+    /// - Throws: what ``unsafeRead(at:into:deadline:)`` throws.
+    public nonisolated(nonsending) func unsafeRead(
         into buffer: UnsafeMutableRawBufferPointer,
         deadline: Duration? = nil
     ) async throws(CacheError) -> Int {
         let offset = position
-        let count = try await read(at: offset, into: buffer, deadline: deadline)
+        let count = try await unsafeRead(at: offset, into: buffer, deadline: deadline)
         advance(from: offset, by: count)
         return count
     }

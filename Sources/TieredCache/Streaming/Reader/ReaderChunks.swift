@@ -28,7 +28,7 @@ public struct ReaderChunks: AsyncSequence, Sendable {
         /// The next chunk, or nil at the end.
         ///
         /// - Returns: the chunk.
-        /// - Throws: what ``CacheReader/read(at:into:deadline:)`` throws; then the same chunk may
+        /// - Throws: what ``CacheReader/unsafeRead(at:into:deadline:)`` throws; then the same chunk may
         ///   be asked for again.
         public mutating func next() async throws(CacheError) -> Data? {
             let chunk = try await reader.chunk(at: position, to: end)

@@ -17,7 +17,7 @@ struct PlayerStage: Sendable {
         let media = try await MediaFiles.shared
         let origin = try await ScriptedOrigin.start()
         let directory = try TemporaryDirectory("tieredcache-player")
-        var configuration = MediaCache.Configuration(directory: directory.appending("cache"))
+        var configuration = MediaCache.Configuration(path: directory.appending("cache"))
         configuration.respondsToMemoryPressure = false
         configuration.minimumFreeDisk = 0
         let cache = try MediaCache(configuration)

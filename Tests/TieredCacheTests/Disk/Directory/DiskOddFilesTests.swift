@@ -101,7 +101,7 @@ struct DiskOddFilesTests {
                 }
                 guard try oddity.make(at: disk.root.appending(name)) else { continue }
                 exercise(disk, 100)
-                let cache = try MediaCache(MediaCache.Configuration(directory: disk.root))
+                let cache = try MediaCache(MediaCache.Configuration(path: disk.root))
                 withExtendedLifetime(cache) {}
             }
         }

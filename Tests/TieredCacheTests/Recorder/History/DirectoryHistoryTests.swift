@@ -16,7 +16,7 @@ struct DirectoryHistoryTests {
         _ change: (inout MediaCache.Configuration) -> Void = { _ in },
         _ body: (MediaCache) async throws -> Value
     ) async throws -> Value {
-        var configuration = MediaCache.Configuration(directory: "/cache")
+        var configuration = MediaCache.Configuration(path: "/cache")
         configuration.timeSource = time
         configuration.respondsToMemoryPressure = false
         configuration.minimumFreeDisk = 0

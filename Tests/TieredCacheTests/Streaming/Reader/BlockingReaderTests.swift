@@ -30,7 +30,7 @@ struct BlockingReaderTests {
             while total < count {
                 let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[total...])
                 let place = offset + Int64(total)
-                let got = try reader.read(at: place, into: rest, deadline: deadline)
+                let got = try reader.unsafeRead(at: place, into: rest, deadline: deadline)
                 guard got > 0 else { break }
                 total += got
             }
@@ -44,7 +44,7 @@ struct BlockingReaderTests {
             let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 99_991, alignment: 1)
             defer { buffer.deallocate() }
             while true {
-                let got = try reader.read(into: buffer)
+                let got = try reader.unsafeRead(into: buffer)
                 guard got > 0 else { return result }
                 result.append(contentsOf: buffer[..<got])
             }

@@ -139,7 +139,7 @@ struct CacheReaderTests {
                 let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 1)
                 defer { buffer.deallocate() }
                 var got: [UInt8] = []
-                while case let count = try await reader.read(into: buffer), count > 0 {
+                while case let count = try await reader.unsafeRead(into: buffer), count > 0 {
                     got.append(contentsOf: buffer[..<count])
                 }
                 #expect(

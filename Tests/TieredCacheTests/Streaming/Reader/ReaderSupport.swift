@@ -14,7 +14,7 @@ extension CacheReader {
         defer { buffer.deallocate() }
         while result.count < count {
             let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[result.count...])
-            let got = try await read(
+            let got = try await unsafeRead(
                 at: offset + Int64(result.count),
                 into: rest,
                 deadline: deadline
