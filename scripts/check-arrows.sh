@@ -86,7 +86,7 @@ find "$source" -name '*.swift' -print | sort |
 
     function declare(from, text,    word, isNested) {
         isNested = sub(/^ +/, "", text) + sub(/^(file)?private +/, "", text)
-        sub(/^(@[A-Za-z]+(\([^)]*\))? +|(public|package|internal|final|indirect|nonisolated) +)*/, "", text)
+        sub(/^(@[A-Za-z_]+(\([^)]*\))? +|(public|package|internal|final|indirect|nonisolated) +)*/, "", text)
         if (text !~ /^(class|struct|enum|protocol|actor|typealias) +[A-Za-z_]/) return
         split(text, word, /[^A-Za-z0-9_]+/)
         if (isNested) isOwn[from, word[2]] = 1

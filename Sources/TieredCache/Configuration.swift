@@ -49,7 +49,7 @@ extension MediaCache {
         ///
         /// Below ``maximumDownloads`` one host can never have all of them.
         public var maximumDownloadsPerHost = 6
-        /// How many requests with content run at once (``MediaCache/relay(_:)``); 6 by default.
+        /// How many requests with content a reverse proxy forwards at once; 6 by default.
         public var maximumUploads = 6
         /// Whether the rules of a shared cache apply instead of a private one's (RFC 9111 §1).
         public var isShared = false

@@ -130,7 +130,7 @@ extension MediaCache {
     ///   connection if reading it fails: it has begun.
     /// - Throws: `.originFailed` (502 in HTTP's words), `.timedOut` (504), `.cancelled`,
     ///   `.shutDown`.
-    public func relay(_ request: RelayRequest) async throws(CacheError) -> RelayResponse {
+    package func relay(_ request: RelayRequest) async throws(CacheError) -> RelayResponse {
         try await Relay(request, responder).response()
     }
 

@@ -1,9 +1,9 @@
-public import SystemPackage
-public import TieredCache
+package import SystemPackage
+@_spi(Benchmarks) package import TieredCache
 
 extension InMemoryFileSystem {
     /// Opens a directory from the root of this disk.
-    public func openRoot(_ path: FilePath, creating: Bool) throws(FileSystemError) -> OpenFile {
+    package func openRoot(_ path: FilePath, creating: Bool) throws(FileSystemError) -> OpenFile {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.open, path.string, isChange: state.find(path.string) == nil)
             if state.find(path.string) == nil, creating {
@@ -18,7 +18,7 @@ extension InMemoryFileSystem {
     }
 
     /// Opens a file or directory.
-    public func open(
+    package func open(
         _ name: String,
         in directory: OpenFile,
         _ mode: OpenMode
@@ -53,7 +53,7 @@ extension InMemoryFileSystem {
     }
 
     /// The same as opening for reading: memory never blocks.
-    public func openWithoutBlocking(
+    package func openWithoutBlocking(
         _ name: String,
         in directory: OpenFile
     ) throws(FileSystemError) -> NonBlocking<OpenFile> {
@@ -61,7 +61,7 @@ extension InMemoryFileSystem {
     }
 
     /// Closes a file, and frees it if it has no name.
-    public func close(_ file: OpenFile) {
+    package func close(_ file: OpenFile) {
         state.withLock { state in
             guard case .file(let number) = state.handles.removeValue(forKey: file.number) else {
                 return
@@ -73,7 +73,7 @@ extension InMemoryFileSystem {
     }
 
     /// Copies what the file has.
-    public func read(
+    package func read(
         _ file: OpenFile,
         into buffer: UnsafeMutableRawBufferPointer,
         at offset: Int64
@@ -87,7 +87,7 @@ extension InMemoryFileSystem {
     }
 
     /// The same as reading: memory never blocks.
-    public func readWithoutBlocking(
+    package func readWithoutBlocking(
         _ file: OpenFile,
         into buffer: UnsafeMutableRawBufferPointer,
         at offset: Int64
@@ -96,7 +96,7 @@ extension InMemoryFileSystem {
     }
 
     /// Writes, as far as the capacity goes.
-    public func write(
+    package func write(
         _ first: UnsafeRawBufferPointer,
         _ second: UnsafeRawBufferPointer,
         to file: OpenFile,
@@ -117,7 +117,7 @@ extension InMemoryFileSystem {
     }
 
     /// Sets the length.
-    public func truncate(_ file: OpenFile, to length: Int64) throws(FileSystemError) {
+    package func truncate(_ file: OpenFile, to length: Int64) throws(FileSystemError) {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.resize, "", isChange: true)
             let number = try state.file(file, .resize)
@@ -126,7 +126,7 @@ extension InMemoryFileSystem {
     }
 
     /// Makes a hole.
-    public func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError) {
+    package func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError) {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.resize, "", isChange: true)
             let number = try state.file(file, .resize)
@@ -135,7 +135,7 @@ extension InMemoryFileSystem {
     }
 
     /// The status of an open file.
-    public func status(of file: OpenFile) throws(FileSystemError) -> FileStatus {
+    package func status(of file: OpenFile) throws(FileSystemError) -> FileStatus {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.inspect, "")
             guard let node = state.handles[file.number] else {
@@ -146,7 +146,7 @@ extension InMemoryFileSystem {
     }
 
     /// The status of what has a name.
-    public func status(
+    package func status(
         of name: String,
         in directory: OpenFile
     ) throws(FileSystemError) -> FileStatus {

@@ -4,7 +4,7 @@ import TieredCache
 ///
 /// What was not synced may be in any of the states that it had since: each page of 4096 bytes, each
 /// file's length, and each name for itself. No disk is worse, and few are as bad.
-public enum CrashOutcome: Hashable, Sendable {
+package enum CrashOutcome: Hashable, Sendable {
     /// Everything arrived: only the process died.
     case everythingKept
     /// Whatever was not synced is gone.
@@ -18,7 +18,7 @@ extension InMemoryFileSystem {
     ///
     /// This disk stays as it is, so that one run can be looked at with several outcomes. Only a
     /// disk that remembers what was not synced has other outcomes than `everythingKept`.
-    public func afterCrash(_ outcome: CrashOutcome) -> InMemoryFileSystem {
+    package func afterCrash(_ outcome: CrashOutcome) -> InMemoryFileSystem {
         switch outcome {
         case .everythingKept:
             return afterCrash { $0 - 1 }
@@ -44,7 +44,7 @@ extension InMemoryFileSystem {
     ///   - maximum: how many at most.
     ///   - seed: chooses among them where there are more.
     /// - Returns: the disks, and whether they are all that there are.
-    public func afterCrashes(
+    package func afterCrashes(
         atMost maximum: Int,
         seed: UInt64
     ) -> (disks: [InMemoryFileSystem], isExhaustive: Bool) {
@@ -70,7 +70,7 @@ extension InMemoryFileSystem {
     }
 
     /// Makes everything survive a power cut, as if a long time had passed.
-    public func syncEverything() {
+    package func syncEverything() {
         state.withLock { state in
             for number in state.files.keys { state.files[number]?.unsynced = UnsyncedPages() }
             for number in state.directories.keys {
@@ -80,7 +80,7 @@ extension InMemoryFileSystem {
     }
 
     /// Runs `body` and gives the disk as it was before each change that it made, and at its end.
-    public func crashPoints(_ body: () throws -> Void) rethrows -> [InMemoryFileSystem] {
+    package func crashPoints(_ body: () throws -> Void) rethrows -> [InMemoryFileSystem] {
         state.withLock { $0.crashPoints = [] }
         defer { state.withLock { $0.crashPoints = nil } }
         try body()

@@ -1,9 +1,9 @@
 import SystemPackage
-public import TieredCache
+package import TieredCache
 
 extension InMemoryFileSystem {
     /// Gives a file another name.
-    public func rename(
+    package func rename(
         _ name: String,
         in directory: OpenFile,
         to newName: String,
@@ -23,7 +23,7 @@ extension InMemoryFileSystem {
     }
 
     /// Removes a name.
-    public func unlink(_ name: String, in directory: OpenFile) throws(FileSystemError) {
+    package func unlink(_ name: String, in directory: OpenFile) throws(FileSystemError) {
         try state.withLock { state throws(FileSystemError) in
             let start = try state.directory(directory, .remove)
             try state.enter(.remove, name, isChange: state.walk(name, from: start) != nil)
@@ -38,7 +38,7 @@ extension InMemoryFileSystem {
     }
 
     /// Makes a directory.
-    public func makeDirectory(_ name: String, in directory: OpenFile) throws(FileSystemError) {
+    package func makeDirectory(_ name: String, in directory: OpenFile) throws(FileSystemError) {
         try state.withLock { state throws(FileSystemError) in
             let start = try state.directory(directory, .create)
             try state.enter(.create, name, isChange: state.walk(name, from: start) == nil)
@@ -55,7 +55,7 @@ extension InMemoryFileSystem {
     }
 
     /// Everything in a directory.
-    public func list(_ directory: OpenFile) throws(FileSystemError) -> [DirectoryItem] {
+    package func list(_ directory: OpenFile) throws(FileSystemError) -> [DirectoryItem] {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.list, "")
             let number = try state.directory(directory, .list)
@@ -66,7 +66,7 @@ extension InMemoryFileSystem {
     }
 
     /// Makes what the file or directory is now survive a power cut.
-    public func sync(_ file: OpenFile, dataOnly: Bool) throws(FileSystemError) {
+    package func sync(_ file: OpenFile, dataOnly: Bool) throws(FileSystemError) {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.sync, "", isChange: state.remembersUnsynced)
             switch state.handles[file.number] {
@@ -81,7 +81,7 @@ extension InMemoryFileSystem {
     }
 
     /// The capacity, and what is left of it.
-    public func volume(of file: OpenFile) throws(FileSystemError) -> VolumeStatus {
+    package func volume(of file: OpenFile) throws(FileSystemError) -> VolumeStatus {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.inspect, "")
             let available = max(0, state.capacity - state.allocatedBytes)
@@ -90,7 +90,7 @@ extension InMemoryFileSystem {
     }
 
     /// Gives the lock up.
-    public func unlock(_ file: OpenFile) {
+    package func unlock(_ file: OpenFile) {
         state.withLock { state in
             guard case .file(let number) = state.handles[file.number] else { return }
             state.unlock(number, file.number)
@@ -98,7 +98,7 @@ extension InMemoryFileSystem {
     }
 
     /// Takes a share of the lock.
-    public func share(_ file: OpenFile) throws(FileSystemError) -> Bool {
+    package func share(_ file: OpenFile) throws(FileSystemError) -> Bool {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.lock, "")
             let number = try state.file(file, .lock)
@@ -110,7 +110,7 @@ extension InMemoryFileSystem {
     }
 
     /// Whether others have the lock, or a share of it.
-    public func isLocked(_ file: OpenFile) throws(FileSystemError) -> Bool {
+    package func isLocked(_ file: OpenFile) throws(FileSystemError) -> Bool {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.lock, "")
             return state.isLocked(try state.file(file, .lock), exceptBy: file.number)
@@ -118,7 +118,7 @@ extension InMemoryFileSystem {
     }
 
     /// Takes the lock that belongs to the open file.
-    public func lock(_ file: OpenFile) throws(FileSystemError) -> Bool {
+    package func lock(_ file: OpenFile) throws(FileSystemError) -> Bool {
         try state.withLock { state throws(FileSystemError) in
             try state.enter(.lock, "")
             let number = try state.file(file, .lock)

@@ -1,13 +1,13 @@
 import HTTPCaching
-public import SystemPackage
-public import TieredCache
+package import SystemPackage
+package import TieredCache
 
 /// A disk in memory: counts what files are allocated, can be full, can fail any call, and can lose
 /// power between any two.
 ///
 /// Allocation is in pages of 4096 bytes, holes cost nothing. What was not synced may be gone after
 /// a power cut: see ``afterCrash(_:)``. Any thread may call.
-public final class InMemoryFileSystem: FileSystem {
+package final class InMemoryFileSystem: FileSystem {
     let state: Guarded<State>
 
     /// Creates an empty disk.
@@ -17,7 +17,7 @@ public final class InMemoryFileSystem: FileSystem {
     ///   - time: gives the modification dates.
     ///   - remembersUnsynced: keeps what was overwritten, renamed and removed since it was synced,
     ///     so that ``afterCrash(_:)`` can bring it back; takes memory.
-    public init(
+    package init(
         capacity: Int64 = 1 << 40,
         time: any TimeSource = SystemTimeSource(),
         remembersUnsynced: Bool = false
@@ -32,24 +32,24 @@ public final class InMemoryFileSystem: FileSystem {
     }
 
     /// The calls made so far, in order.
-    public var calls: [FileSystemCall] { state.withLock { $0.calls } }
+    package var calls: [FileSystemCall] { state.withLock { $0.calls } }
 
     /// How many bytes files are allocated, those included that have no name and are open.
-    public var allocatedBytes: Int64 { state.withLock { $0.allocatedBytes } }
+    package var allocatedBytes: Int64 { state.withLock { $0.allocatedBytes } }
 
     /// The most that ``allocatedBytes`` has ever been, between any two calls.
-    public var peakAllocatedBytes: Int64 { state.withLock { $0.peakAllocatedBytes } }
+    package var peakAllocatedBytes: Int64 { state.withLock { $0.peakAllocatedBytes } }
 
     /// Begins ``peakAllocatedBytes`` anew.
-    public func forgetPeak() {
+    package func forgetPeak() {
         state.withLock { $0.forgetPeak() }
     }
 
     /// How many files and directories are open.
-    public var openCount: Int { state.withLock { $0.handles.count } }
+    package var openCount: Int { state.withLock { $0.handles.count } }
 
     /// The paths of all files, in order, with what they are allocated.
-    public var files: [String: Int64] { state.withLock { $0.allFiles() } }
+    package var files: [String: Int64] { state.withLock { $0.allFiles() } }
 
     /// Makes calls fail.
     ///
@@ -58,7 +58,7 @@ public final class InMemoryFileSystem: FileSystem {
     ///   - errno: how.
     ///   - times: how often, before it works again.
     ///   - skipping: how many of them work first.
-    public func fail(
+    package func fail(
         _ call: FileSystemError.Call?,
         with errno: Errno,
         times: Int = 1,
@@ -69,27 +69,27 @@ public final class InMemoryFileSystem: FileSystem {
     }
 
     /// Ends all failures asked for.
-    public func heal() {
+    package func heal() {
         state.withLock { $0.failures = [] }
     }
 
     /// Changes how many bytes files may be allocated.
-    public func setCapacity(_ capacity: Int64) {
+    package func setCapacity(_ capacity: Int64) {
         state.withLock { $0.capacity = capacity }
     }
 
     /// Lets so many more calls through that change the disk; then every call fails with `EIO`, as
     /// if the process had died.
-    public func crash(afterChanges count: Int) {
+    package func crash(afterChanges count: Int) {
         state.withLock { $0.changesLeft = count }
     }
 
     /// How many calls have changed the disk.
-    public var changeCount: Int { state.withLock { $0.changeCount } }
+    package var changeCount: Int { state.withLock { $0.changeCount } }
 
     /// From now on a status tells what a file was allocated when ``settleAllocation()`` was called
     /// last, 512 bytes if it is newer: as ZFS does for some seconds.
-    public func delayAllocation() {
+    package func delayAllocation() {
         state.withLock { state in
             state.isAllocationDelayed = true
             state.settle()
@@ -97,7 +97,7 @@ public final class InMemoryFileSystem: FileSystem {
     }
 
     /// Files show what they are allocated by now.
-    public func settleAllocation() {
+    package func settleAllocation() {
         state.withLock { $0.settle() }
     }
 
@@ -105,7 +105,7 @@ public final class InMemoryFileSystem: FileSystem {
     /// ahead.
     ///
     /// They count nowhere else.
-    public func allocateAhead(_ bytes: Int64) {
+    package func allocateAhead(_ bytes: Int64) {
         state.withLock { $0.aheadBytes = bytes }
     }
 
@@ -116,7 +116,7 @@ public final class InMemoryFileSystem: FileSystem {
     ///   - change: gets the content and changes it; `nil` removes the file.
     /// - Returns: whether there is such a file.
     @discardableResult
-    public func tamper(_ path: String, _ change: (inout [UInt8]) -> Void) -> Bool {
+    package func tamper(_ path: String, _ change: (inout [UInt8]) -> Void) -> Bool {
         guard var content = content(of: path) else { return false }
         change(&content)
         state.withLock { state in
@@ -133,7 +133,7 @@ public final class InMemoryFileSystem: FileSystem {
     ///   - length: what is left of it.
     /// - Returns: whether there is such a file.
     @discardableResult
-    public func cut(_ path: String, to length: Int64) -> Bool {
+    package func cut(_ path: String, to length: Int64) -> Bool {
         state.withLock { state in
             guard case .file(let number) = state.find(path) else { return false }
             state.change(number) { $0.truncate(to: length) }
@@ -142,7 +142,7 @@ public final class InMemoryFileSystem: FileSystem {
     }
 
     /// A file's bytes.
-    public func content(of path: String) -> [UInt8]? {
+    package func content(of path: String) -> [UInt8]? {
         state.withLock { state in
             guard case .file(let number) = state.find(path) else { return nil }
             return state.files[number]?.content.bytes
@@ -150,7 +150,7 @@ public final class InMemoryFileSystem: FileSystem {
     }
 
     /// Puts a file there, and the directories that it needs.
-    public func put(_ content: [UInt8], at path: String) {
+    package func put(_ content: [UInt8], at path: String) {
         state.withLock { $0.put(content, at: path) }
     }
 
@@ -158,7 +158,7 @@ public final class InMemoryFileSystem: FileSystem {
     ///
     /// - Returns: whether there was one.
     @discardableResult
-    public func delete(_ path: String) -> Bool {
+    package func delete(_ path: String) -> Bool {
         state.withLock { $0.delete(path) }
     }
 
@@ -168,19 +168,19 @@ public final class InMemoryFileSystem: FileSystem {
     ///
     /// - Returns: whether there was one.
     @discardableResult
-    public func deleteDirectory(_ path: String) -> Bool {
+    package func deleteDirectory(_ path: String) -> Bool {
         state.withLock { $0.deleteDirectory(path) }
     }
 }
 
 /// One recorded call.
-public struct FileSystemCall: Hashable, Sendable {
+package struct FileSystemCall: Hashable, Sendable {
     /// Which.
-    public var call: FileSystemError.Call
+    package var call: FileSystemError.Call
     /// The path it was about, from the root of the disk; empty for a file without a name.
-    public var path: String
+    package var path: String
     /// Whether it changes the disk.
-    public var isChange: Bool
+    package var isChange: Bool
 }
 
 struct Failure: Sendable {

@@ -1,11 +1,11 @@
-public import SystemPackage
-public import TieredCache
+package import SystemPackage
+@_spi(Benchmarks) package import TieredCache
 
 /// A file system in front of another: tells of each call before it is made, and can be cold.
 ///
 /// The watcher runs on the calling thread and may block it, as a slow disk does. A cold one has
 /// nothing in any cache: what must not block says that it would.
-public final class WatchedFileSystem: FileSystem {
+package final class WatchedFileSystem: FileSystem {
     private let base: any FileSystem
     private let isCold: Bool
     private let isWarm: Bool
@@ -19,7 +19,7 @@ public final class WatchedFileSystem: FileSystem {
     ///   - isWarm: whether everything can be sent from its file, whatever the kernel says.
     ///   - watch: gets each call that may block and the name that it was given, empty where it was
     ///     given an open file; closing and the calls that never block are not told.
-    public init(
+    package init(
         _ base: any FileSystem,
         isCold: Bool = false,
         isWarm: Bool = false,
@@ -32,13 +32,13 @@ public final class WatchedFileSystem: FileSystem {
     }
 
     /// Opens a directory of the other one.
-    public func openRoot(_ path: FilePath, creating: Bool) throws(FileSystemError) -> OpenFile {
+    package func openRoot(_ path: FilePath, creating: Bool) throws(FileSystemError) -> OpenFile {
         watch(.open, path.string)
         return try base.openRoot(path, creating: creating)
     }
 
     /// Opens a file of the other one.
-    public func open(
+    package func open(
         _ name: String,
         in directory: OpenFile,
         _ mode: OpenMode
@@ -48,7 +48,7 @@ public final class WatchedFileSystem: FileSystem {
     }
 
     /// Opens a file of the other one, unless this one is cold.
-    public func openWithoutBlocking(
+    package func openWithoutBlocking(
         _ name: String,
         in directory: OpenFile
     ) throws(FileSystemError) -> NonBlocking<OpenFile> {
@@ -56,10 +56,10 @@ public final class WatchedFileSystem: FileSystem {
     }
 
     /// Closes a file.
-    public func close(_ file: OpenFile) { base.close(file) }
+    package func close(_ file: OpenFile) { base.close(file) }
 
     /// Reads.
-    public func read(
+    package func read(
         _ file: OpenFile,
         into buffer: UnsafeMutableRawBufferPointer,
         at offset: Int64
@@ -69,7 +69,7 @@ public final class WatchedFileSystem: FileSystem {
     }
 
     /// Reads, unless this one is cold.
-    public func readWithoutBlocking(
+    package func readWithoutBlocking(
         _ file: OpenFile,
         into buffer: UnsafeMutableRawBufferPointer,
         at offset: Int64
@@ -78,12 +78,12 @@ public final class WatchedFileSystem: FileSystem {
     }
 
     /// Asks, unless this one is cold.
-    public func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32? {
+    package func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32? {
         isWarm ? file.number : isCold ? nil : base.sendable(file, range)
     }
 
     /// Writes.
-    public func write(
+    package func write(
         _ first: UnsafeRawBufferPointer,
         _ second: UnsafeRawBufferPointer,
         to file: OpenFile,
@@ -94,24 +94,24 @@ public final class WatchedFileSystem: FileSystem {
     }
 
     /// Sets the length.
-    public func truncate(_ file: OpenFile, to length: Int64) throws(FileSystemError) {
+    package func truncate(_ file: OpenFile, to length: Int64) throws(FileSystemError) {
         watch(.resize, "")
         try base.truncate(file, to: length)
     }
 
     /// Makes a hole.
-    public func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError) {
+    package func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError) {
         watch(.resize, "")
         try base.punch(file, range)
     }
 
     /// The status of an open file: in memory, so it is not told.
-    public func status(of file: OpenFile) throws(FileSystemError) -> FileStatus {
+    package func status(of file: OpenFile) throws(FileSystemError) -> FileStatus {
         try base.status(of: file)
     }
 
     /// The status of what has a name.
-    public func status(
+    package func status(
         of name: String,
         in directory: OpenFile
     ) throws(FileSystemError) -> FileStatus {
@@ -120,7 +120,7 @@ public final class WatchedFileSystem: FileSystem {
     }
 
     /// Renames.
-    public func rename(
+    package func rename(
         _ name: String,
         in directory: OpenFile,
         to newName: String,
@@ -131,51 +131,51 @@ public final class WatchedFileSystem: FileSystem {
     }
 
     /// Removes a name.
-    public func unlink(_ name: String, in directory: OpenFile) throws(FileSystemError) {
+    package func unlink(_ name: String, in directory: OpenFile) throws(FileSystemError) {
         watch(.remove, name)
         try base.unlink(name, in: directory)
     }
 
     /// Makes a directory.
-    public func makeDirectory(_ name: String, in directory: OpenFile) throws(FileSystemError) {
+    package func makeDirectory(_ name: String, in directory: OpenFile) throws(FileSystemError) {
         watch(.create, name)
         try base.makeDirectory(name, in: directory)
     }
 
     /// Lists a directory.
-    public func list(_ directory: OpenFile) throws(FileSystemError) -> [DirectoryItem] {
+    package func list(_ directory: OpenFile) throws(FileSystemError) -> [DirectoryItem] {
         watch(.list, "")
         return try base.list(directory)
     }
 
     /// Waits for the medium.
-    public func sync(_ file: OpenFile, dataOnly: Bool) throws(FileSystemError) {
+    package func sync(_ file: OpenFile, dataOnly: Bool) throws(FileSystemError) {
         watch(.sync, "")
         try base.sync(file, dataOnly: dataOnly)
     }
 
     /// The room on the volume.
-    public func volume(of file: OpenFile) throws(FileSystemError) -> VolumeStatus {
+    package func volume(of file: OpenFile) throws(FileSystemError) -> VolumeStatus {
         watch(.inspect, "")
         return try base.volume(of: file)
     }
 
     /// Takes the lock.
-    public func lock(_ file: OpenFile) throws(FileSystemError) -> Bool {
+    package func lock(_ file: OpenFile) throws(FileSystemError) -> Bool {
         watch(.lock, "")
         return try base.lock(file)
     }
 
     /// Takes a share of the lock.
-    public func share(_ file: OpenFile) throws(FileSystemError) -> Bool {
+    package func share(_ file: OpenFile) throws(FileSystemError) -> Bool {
         try base.share(file)
     }
 
     /// Whether others have a share of the lock.
-    public func isLocked(_ file: OpenFile) throws(FileSystemError) -> Bool {
+    package func isLocked(_ file: OpenFile) throws(FileSystemError) -> Bool {
         try base.isLocked(file)
     }
 
     /// Gives the lock up.
-    public func unlock(_ file: OpenFile) { base.unlock(file) }
+    package func unlock(_ file: OpenFile) { base.unlock(file) }
 }

@@ -1,6 +1,6 @@
 import SystemPackage
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 #if canImport(Glibc)
 import Glibc

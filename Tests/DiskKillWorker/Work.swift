@@ -1,6 +1,6 @@
 import SystemPackage
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Few keys and little room, so that everything is replaced and evicted all the time.
 func openStore(_ directory: String) throws(CacheError) -> DiskStore {

@@ -2,7 +2,7 @@
 import SystemPackage
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// A process's view of a disk: each call may let others go first, before it and after it.
 ///

@@ -1,6 +1,5 @@
 import Foundation
 import SystemPackage
-import TieredCache
 
 /// Prints what a disk tier of many small entries costs.
 ///

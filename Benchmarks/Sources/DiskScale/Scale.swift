@@ -1,6 +1,6 @@
 import Foundation
 import SystemPackage
-import TieredCache
+@_spi(Benchmarks) import TieredCache
 
 /// The steps of the report, in order: each leaves what the next one needs.
 struct Scale {

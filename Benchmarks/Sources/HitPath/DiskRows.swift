@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import SystemPackage
-import TieredCache
+@_spi(Benchmarks) import TieredCache
 
 /// The disk tier's rows: hits and stores beside plain files, pages warm.
 enum DiskRows {
@@ -215,7 +215,7 @@ private final class BenchDirectory {
     }
 
     func store(_ maximumOpenEntries: Int, heads: Bool) throws -> DiskStore {
-        var options = DiskStore.Options(root: FilePath(try subdirectory()), limit: 64 << 30)
+        var options = DiskStoreOptions(root: FilePath(try subdirectory()), limit: 64 << 30)
         options.maximumOpenEntries = maximumOpenEntries
         if !heads { options.maximumHeadMemory = 0 }
         return try DiskStore(options)

@@ -1,6 +1,6 @@
 import Foundation
 import SystemPackage
-import TieredCache
+@_spi(Benchmarks) import TieredCache
 
 /// The rows of the façade: what awaiting costs where memory has the answer.
 enum FacadeRows {

@@ -1,6 +1,6 @@
 import CLevelDBCache
 import Foundation
-import TieredCache
+@_spi(Benchmarks) import TieredCache
 
 /// The memory tier's rows: the hit, the insertion that evicts, two threads.
 enum MemoryRows {

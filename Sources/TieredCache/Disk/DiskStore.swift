@@ -8,13 +8,13 @@ import SystemPackage
 /// says otherwise, and may be made on any thread. A store works as soon as it is made; the first
 /// call that lists or counts waits until the directory was read through once, one that writes for a
 /// 256th of it.
-public final class DiskStore: Sendable {
+@_spi(Benchmarks) public final class DiskStore: Sendable {
     // The store keeps the entries that are open, and they know it weakly. Neither `state` nor an
     // entry's state is held over a system call; locks of files are taken in the order of
     // `LockOrder`. A debug build traps otherwise.
 
     /// What a store is made with.
-    public typealias Options = DiskStoreOptions
+    package typealias Options = DiskStoreOptions
 
     /// All that is decided under the one lock: what stands in one field agrees with the others at
     /// every instant (invariant 4).
@@ -29,7 +29,7 @@ public final class DiskStore: Sendable {
     let fileSystem: any FileSystem
     let timeSource: any TimeSource
     /// Whether this store may write.
-    public let access: DiskAccess
+    package let access: DiskAccess
     let root: OpenFile
     let entriesIfPresent: OpenFile?
     let staging: OpenFile?
@@ -57,7 +57,7 @@ public final class DiskStore: Sendable {
     ///   ``DiskStoreOptions/minimumLimit``, and nothing is made then,
     ///   ``CacheError/Code/formatTooNew`` for a directory of a newer version (nothing is touched),
     ///   ``CacheError/Code/localStorage`` if the directory cannot be made or read.
-    public init(
+    package init(
         _ options: Options,
         fileSystem: any FileSystem = POSIXFileSystem(),
         timeSource: any TimeSource = SystemTimeSource()
@@ -104,7 +104,7 @@ public final class DiskStore: Sendable {
     }
 
     /// What went wrong without failing anybody.
-    public var counters: DiskCounters { state.withLock { $0.counters } }
+    package var counters: DiskCounters { state.withLock { $0.counters } }
 
     /// Starts a new entry, which takes the key from what is stored under it.
     ///
@@ -121,7 +121,7 @@ public final class DiskStore: Sendable {
     /// - Returns: the entry, without a byte; see ``DiskEntry/beginWriting(at:)``.
     /// - Throws: ``CacheError/Code/notOwner``; ``CacheError/Code/localStorage``, also for a body
     ///   longer than the limit.
-    public func makeEntry(
+    package func makeEntry(
         for key: CacheKey,
         metadata: [UInt8],
         completeLength: Int64?,
@@ -146,7 +146,7 @@ public final class DiskStore: Sendable {
     /// - Returns: the entry, complete.
     /// - Throws: as ``makeEntry(for:metadata:completeLength:class:)`` does.
     @discardableResult
-    public func store(
+    package func store(
         _ bytes: UnsafeRawBufferPointer,
         for key: CacheKey,
         metadata: [UInt8],
@@ -333,17 +333,17 @@ public final class DiskStore: Sendable {
 }
 
 /// What went wrong below a store without failing anybody.
-public struct DiskCounters: Hashable, Sendable {
+package struct DiskCounters: Hashable, Sendable {
     /// Blocks that did not match their checksum, or could not be read; each became a gap.
-    public var damagedBlocks = 0
+    package var damagedBlocks = 0
     /// Records that were found damaged.
-    public var damagedRecords = 0
+    package var damagedRecords = 0
     /// Reads that the disk failed.
-    public var readErrors = 0
+    package var readErrors = 0
     /// Entries that had to leave.
-    public var evictions = 0
+    package var evictions = 0
     /// Times that a huge entry had to give up blocks.
-    public var shortened = 0
+    package var shortened = 0
     /// Files that could not be removed, or uses that could not be written down.
-    public var housekeepingErrors = 0
+    package var housekeepingErrors = 0
 }

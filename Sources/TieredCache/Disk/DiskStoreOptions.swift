@@ -1,28 +1,28 @@
 public import SystemPackage
 
 /// What a disk store is made with; nothing of it changes later.
-public struct DiskStoreOptions: Sendable {
+@_spi(Benchmarks) public struct DiskStoreOptions: Sendable {
     /// The directory; created, 0700, where it does not exist.
-    public var root: FilePath
+    package var root: FilePath
     /// The smallest ``limit``: what FORMAT and LOCK take, without which there is no directory.
     ///
     /// A store that only reads has none.
-    public static let minimumLimit: Int64 = 8192
+    package static let minimumLimit: Int64 = 8192
 
     /// The most that the store's files may be allocated, in bytes; at least ``minimumLimit``.
-    public var limit: Int64
+    package var limit: Int64
     /// The most of the volume that the store may take, in percent; lowers ``limit`` when the
     /// directory is opened.
     ///
     /// `nil`, the default, leaves the limit as it is.
-    public var maximumVolumePercentage: Int?
+    package var maximumVolumePercentage: Int?
     /// Below so much free space on the volume nothing is written; `nil` is the smaller of 256 MiB
     /// and 5 % of the volume.
     public var minimumFree: Int64?
     /// A complete body up to this length lives in its record; at most one block.
     ///
     /// Default 65,536.
-    public var inlineLimit: Int = Int(BlockTable.blockSize)
+    package var inlineLimit: Int = Int(BlockTable.blockSize)
     /// How many entries that nobody uses keep their descriptor.
     ///
     /// Default 256.
@@ -80,7 +80,7 @@ public struct DiskStoreOptions: Sendable {
 }
 
 /// Why an entry was evicted.
-public enum DiskEvictionReason: String, Hashable, Sendable, CaseIterable {
+package enum DiskEvictionReason: String, Hashable, Sendable, CaseIterable {
     /// Room was needed, and it had been prefetched and never used.
     case prefetchedUnused
     /// Room was needed, and it was the one used least recently.
@@ -94,19 +94,19 @@ public enum DiskEvictionReason: String, Hashable, Sendable, CaseIterable {
 }
 
 /// What an entry is stored as.
-public struct DiskEntryClass: OptionSet, Hashable, Sendable {
+package struct DiskEntryClass: OptionSet, Hashable, Sendable {
     /// The bits, as the record's flags have them.
-    public let rawValue: UInt32
+    package let rawValue: UInt32
 
     /// Creates a class from its bits.
-    public init(rawValue: UInt32) {
+    package init(rawValue: UInt32) {
         self.rawValue = rawValue
     }
 
     /// Never evicted and never trimmed; removed only by name or with everything.
-    public static let pinned = DiskEntryClass(rawValue: Record.Flags.pinned.rawValue)
+    package static let pinned = DiskEntryClass(rawValue: Record.Flags.pinned.rawValue)
     /// Fetched before anybody asked: the first to be evicted until it is used.
-    public static let prefetched = DiskEntryClass(rawValue: Record.Flags.prefetched.rawValue)
+    package static let prefetched = DiskEntryClass(rawValue: Record.Flags.prefetched.rawValue)
 
     var flags: Record.Flags { Record.Flags(rawValue: rawValue & Self.all.rawValue) }
 
@@ -114,7 +114,7 @@ public struct DiskEntryClass: OptionSet, Hashable, Sendable {
 }
 
 /// Whether a store may write.
-public enum DiskAccess: Sendable {
+package enum DiskAccess: Sendable {
     /// This store owns the directory.
     case owner
     /// Another process does: hits are read, every writing call throws ``CacheError/Code/notOwner``.
@@ -123,7 +123,7 @@ public enum DiskAccess: Sendable {
     case readOnly(CacheError)
 
     /// Whether writing calls can succeed.
-    public var canWrite: Bool {
+    package var canWrite: Bool {
         if case .owner = self { true } else { false }
     }
 }

@@ -8,5 +8,5 @@ extension CacheKey {
     ///
     /// Only a name: two keys may share it, and the key stored inside the entry decides whose it is
     /// (invariant 1).
-    public var fileName: String { digest.hexadecimal }
+    package var fileName: String { digest.hexadecimal }
 }

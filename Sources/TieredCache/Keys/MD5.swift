@@ -2,8 +2,7 @@ import CLibcrypto
 import HTTPCaching
 
 /// MD5 (RFC 1321) by libcrypto, used only to turn keys of any length into file names of one length.
-@_spi(Benchmarks)
-public enum MD5 {
+@_spi(Benchmarks) public enum MD5 {
     static let shared = DigestAlgorithm.md5.flatMap { ThreadDigest($0) }
 
     /// The digest of `bytes`.

@@ -2,8 +2,7 @@
 ///
 /// Two keys may share a digest (collisions can be made on purpose); what decides a hit is the key
 /// itself (invariant 1).
-@_spi(Benchmarks)
-public struct MD5Digest: Hashable, Sendable, CustomStringConvertible {
+@_spi(Benchmarks) public struct MD5Digest: Hashable, Sendable, CustomStringConvertible {
     /// The first eight bytes, read as a big-endian number.
     public let high: UInt64
     /// The last eight bytes, read as a big-endian number.

@@ -1,23 +1,22 @@
-public import CLinuxCalls
+import CLinuxCalls
 import CXXHash
 
 /// Strings as the bytes that they are: hashed and compared without Unicode's equivalences.
 ///
 /// Swift's `String` hashes and compares normalised characters with SipHash; a key is compared as
-/// an origin would, byte for byte, and several times faster.
+/// an origin would, byte for byte, and several times faster. The C functions
+/// are inlined in this module; in others each is one call, because they do not import C.
 @usableFromInline
 enum UTF8Bytes {
     /// A hash of the bytes, seeded per process so that nobody can craft collisions.
-    @inlinable
-    @inline(__always)
+    @usableFromInline
     static func hash(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64 {
         guard bytes.count >= 16, bytes.count <= 128 else { return hashOfUncommonLength(bytes) }
         return tc_hash_short_key(bytes.baseAddress, bytes.count)
     }
 
-    @usableFromInline
     @inline(never)
-    static func hashOfUncommonLength(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64 {
+    private static func hashOfUncommonLength(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64 {
         XXH3_64bits_withSeed(bytes.baseAddress, bytes.count, tc_key_seed())
     }
 
@@ -39,7 +38,27 @@ enum UTF8Bytes {
         guard let left = left.baseAddress, let other = right.baseAddress else {
             return right.isEmpty
         }
-        return tc_equal_keys(left, other, right.count)
+        return areEqual(left, other, count: right.count)
+    }
+
+    /// Whether two pieces of memory hold the same bytes.
+    @usableFromInline
+    static func areEqual(
+        _ left: UnsafePointer<UInt8>,
+        _ right: UnsafePointer<UInt8>,
+        count: Int
+    ) -> Bool {
+        tc_equal_keys(left, right, count)
+    }
+
+    /// Copies bytes to where no other bytes of them are.
+    @usableFromInline
+    static func copy(
+        _ bytes: UnsafePointer<UInt8>,
+        to target: UnsafeMutablePointer<UInt8>,
+        count: Int
+    ) {
+        tc_copy_key(target, bytes, count)
     }
 
     /// Passes the bytes of `string` to `body`, without a copy unless the string is bridged.

@@ -1,10 +1,10 @@
-public import SystemPackage
+package import SystemPackage
 
 /// The memory pressure of a Linux machine and of the control group (v2) that the process runs in.
 ///
 /// The files are read every two seconds. PSI also offers triggers, but they need a thread that
 /// waits in `poll` and, before Linux 6.4, privileges; `avg10` moves slowly enough to be polled.
-public struct LinuxMemoryPressureSource: MemoryPressureSource {
+package struct LinuxMemoryPressureSource: MemoryPressureSource {
     private let root: FilePath
     private let interval: Duration
     private let time: any TimeSource
@@ -15,7 +15,7 @@ public struct LinuxMemoryPressureSource: MemoryPressureSource {
     ///   - root: where `proc` and `sys` are mounted; another directory in tests.
     ///   - interval: the time between two readings.
     ///   - time: what the interval is measured by.
-    public init(
+    package init(
         root: FilePath = "/",
         interval: Duration = .seconds(2),
         time: any TimeSource = SystemTimeSource()
@@ -26,7 +26,7 @@ public struct LinuxMemoryPressureSource: MemoryPressureSource {
     }
 
     /// One level per interval, until the consumer's task is cancelled.
-    public func levels() -> AsyncStream<MemoryPressureLevel> {
+    package func levels() -> AsyncStream<MemoryPressureLevel> {
         AsyncStream {
             do {
                 try await time.sleep(for: interval)

@@ -7,7 +7,7 @@ extension MemoryCache {
     ///
     /// - Parameter fraction: from 0 to 1; what lies outside is clamped. With 1 the configured
     ///   limits hold again.
-    public func limit(toFraction fraction: Double) {
+    package func limit(toFraction fraction: Double) {
         let fraction = min(1, max(0, fraction))
         costLimit.store(scaled(limits.maximumCost, by: fraction), ordering: .relaxed)
         if let maximumCount = limits.maximumCount {

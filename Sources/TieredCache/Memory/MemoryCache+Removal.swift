@@ -2,7 +2,7 @@ import Synchronization
 
 extension MemoryCache {
     /// Whether a lookup would find a value; changes neither the order nor the statistics.
-    public func contains(_ key: Key) -> Bool {
+    package func contains(_ key: Key) -> Bool {
         withEntry(key) { shard, found in
             found >= 0 && !hasExpired(shard.pointee.entries.ledger(found).pointee.expiry)
         }
@@ -12,7 +12,7 @@ extension MemoryCache {
     ///
     /// - Returns: its value, or `nil` if there was none or it had expired.
     @discardableResult
-    public func remove(_ key: Key) -> Value? {
+    package func remove(_ key: Key) -> Value? {
         var removed: Removal?
         withEntry(key) { shard, found in
             guard found >= 0 else { return }
@@ -29,7 +29,7 @@ extension MemoryCache {
     }
 
     /// Removes all entries.
-    public func removeAll() {
+    package func removeAll() {
         remove(cause: .explicit) { _, _ in true }
     }
 
@@ -39,7 +39,7 @@ extension MemoryCache {
     /// may stay.
     ///
     /// - Complexity: linear in the number of entries; the keys of one shard at a time are copied.
-    public func removeAll(where predicate: (Key) -> Bool) {
+    package func removeAll(where predicate: (Key) -> Bool) {
         for number in 0...shardMask {
             for key in keys(in: shard(number)) where predicate(key) {
                 removeExplicitly(key)
@@ -69,7 +69,7 @@ extension MemoryCache {
     /// Removes the entries whose time has passed, which otherwise stay until they are noticed.
     ///
     /// - Complexity: linear in the number of entries; a shard at a time is locked.
-    public func removeExpired() {
+    package func removeExpired() {
         remove(cause: .expired) { hasExpired($0.ledger($1).pointee.expiry) }
     }
 

@@ -4,7 +4,7 @@ extension MemoryCache {
     /// What the cache has done and what it holds; exact while no other thread uses the cache.
     ///
     /// - Complexity: takes each shard's lock once.
-    public var statistics: MemoryStatistics {
+    package var statistics: MemoryStatistics {
         var statistics = MemoryStatistics()
         for number in 0...shardMask {
             let shard = shard(number)
@@ -25,8 +25,8 @@ extension MemoryCache {
     }
 
     /// The number of entries stored, expired ones that nobody has noticed included.
-    public var entryCount: Int { count.load(ordering: .relaxed) }
+    package var entryCount: Int { count.load(ordering: .relaxed) }
 
     /// The sum of the costs of the entries stored.
-    public var totalCost: Int { cost.load(ordering: .relaxed) }
+    package var totalCost: Int { cost.load(ordering: .relaxed) }
 }

@@ -17,15 +17,17 @@ public import Synchronization
 ///
 /// - Complexity: a lookup takes one lock and allocates nothing; an insertion that evicts does so in
 ///   constant time on average. Measured in `Benchmarks/`.
+@_spi(Benchmarks)
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline typealias Shard = MemoryShard<Key, Value>
     @usableFromInline typealias Removal = MemoryRemoval<Key, Value>
 
     /// Told of the key, the value and the cause whenever an entry has left.
-    public typealias RemovalObserver = @Sendable (Key, Value, RemovalCause) -> Void
+    @usableFromInline
+    package typealias RemovalObserver = @Sendable (Key, Value, RemovalCause) -> Void
 
     /// The limits given at creation.
-    public let limits: MemoryLimits
+    package let limits: MemoryLimits
 
     // Unsafe only to the compiler: the pointer never changes, and what a shard holds is touched
     // under the shard's lock alone.
@@ -54,7 +56,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     ///     more let threads work side by side.
     ///   - time: what expiry is measured by.
     ///   - onRemoval: told of every entry that leaves. It may call the cache.
-    public init(
+    package init(
         limits: MemoryLimits,
         shards: Int = 8,
         time: any TimeSource = SystemTimeSource(),
@@ -72,6 +74,11 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         self.maximumEntryCost = limits.maximumEntryCost
         self.costLimit = Atomic(limits.maximumCost)
         self.countLimit = Atomic(limits.maximumCount ?? .max)
+    }
+
+    /// Creates an empty cache of eight shards on the machine's clock, without an observer.
+    public convenience init(limits: MemoryLimits) {
+        self.init(limits: limits, time: SystemTimeSource())
     }
 
     deinit {

@@ -1,5 +1,3 @@
-public import CLinuxCalls
-
 // Where an entry's parts lie, and how it keeps its key.
 //
 //     0   ledger
@@ -88,12 +86,12 @@ extension MemoryEntries {
         guard textHeader(number).pointee == Self.header(key, bytes.count) else { return false }
         guard let other = bytes.baseAddress else { return true }
         guard bytes.count > Self.inlineCapacity else {
-            return tc_equal_keys(textBytes(number), other, bytes.count)
+            return UTF8Bytes.areEqual(textBytes(number), other, count: bytes.count)
         }
         guard let start = UnsafePointer<UInt8>(bitPattern: address(number).pointee) else {
             return KeyKind.areEqual(wholeKey(number).pointee, key)
         }
-        return tc_equal_keys(start, other, bytes.count)
+        return UTF8Bytes.areEqual(start, other, count: bytes.count)
     }
 
     @inlinable
@@ -106,7 +104,7 @@ extension MemoryEntries {
             return wholeKey(number).initialize(to: key)
         }
         guard let start = bytes.baseAddress else { return }
-        tc_copy_key(textBytes(number), start, bytes.count)
+        UTF8Bytes.copy(start, to: textBytes(number), count: bytes.count)
     }
 
     /// Whether the key is kept as a value, with references to count.

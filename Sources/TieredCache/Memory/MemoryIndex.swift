@@ -1,5 +1,3 @@
-public import CLinuxCalls
-
 /// Open addressing from hashes to entry numbers: one array of slots, linear probing, no tombstones.
 ///
 /// A slot's word holds 32 bits of the hash above the entry's number plus one; zero is a free slot.
@@ -57,7 +55,7 @@ struct MemoryIndex {
     @inline(__always)
     static func prefetch(_ tag: UInt32, in hint: UInt) {
         let place = UInt(tag) & ((1 &<< (hint & 63)) &- 1)
-        tc_prefetch((hint & ~63) &+ place &* UInt(MemoryLayout<Slot>.stride))
+        CacheLine.prefetch((hint & ~63) &+ place &* UInt(MemoryLayout<Slot>.stride))
     }
 
     /// The number of the entry under `tag` that `matches`, or -1.
@@ -68,7 +66,7 @@ struct MemoryIndex {
         while true {
             let word = slots[place].word
             if UInt32(truncatingIfNeeded: word >> 32) == tag, word != 0 {
-                tc_prefetch_for_writing(slots[place].hint)
+                CacheLine.prefetchForWriting(slots[place].hint)
                 let entry = Int(word & 0xffff_ffff) &- 1
                 if matches(entry) { return entry }
             } else if word == 0 {

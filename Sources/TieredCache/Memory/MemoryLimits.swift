@@ -1,11 +1,11 @@
 /// How much a memory cache may hold.
-public struct MemoryLimits: Hashable, Sendable {
+@_spi(Benchmarks) public struct MemoryLimits: Hashable, Sendable {
     /// The largest sum of costs; for values that are bytes, a number of bytes.
-    public let maximumCost: Int
+    package let maximumCost: Int
     /// The largest number of entries; `nil` for no limit.
-    public let maximumCount: Int?
+    package let maximumCount: Int?
     /// The part of ``maximumCost`` that one value may have; a value with a higher cost is refused.
-    public let maximumEntryFraction: Double
+    package let maximumEntryFraction: Double
 
     /// Validates and keeps limits.
     ///
@@ -44,7 +44,7 @@ public struct MemoryLimits: Hashable, Sendable {
     }
 
     /// The highest cost that one value may have.
-    public var maximumEntryCost: Int {
+    package var maximumEntryCost: Int {
         maximumEntryFraction == 1 ? maximumCost : Int(Double(maximumCost) * maximumEntryFraction)
     }
 }

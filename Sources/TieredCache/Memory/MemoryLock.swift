@@ -1,15 +1,15 @@
 #if THREAD_SANITIZER || !os(Linux)
 #if canImport(Glibc)
-public import Glibc
+import Glibc
 #elseif canImport(Darwin)
-public import Darwin
+import Darwin
 #endif
 
 /// The lock of a shard, as the thread sanitizer (and a platform without futexes) knows it.
 @usableFromInline
 struct MemoryLock: ~Copyable, @unchecked Sendable {
     // Unchecked: a pthread mutex is made to be shared; the pointer never changes.
-    @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
     @usableFromInline
     init() {
@@ -23,12 +23,12 @@ struct MemoryLock: ~Copyable, @unchecked Sendable {
         mutex.deallocate()
     }
 
-    @inlinable
+    @usableFromInline
     borrowing func lock() {
         pthread_mutex_lock(mutex)
     }
 
-    @inlinable
+    @usableFromInline
     borrowing func unlock() {
         pthread_mutex_unlock(mutex)
     }

@@ -1,5 +1,5 @@
 /// Follows a source of pressure and limits a cache accordingly, as long as it lives.
-public final class MemoryPressureMonitor: Sendable {
+package final class MemoryPressureMonitor: Sendable {
     private let task: Task<Void, Never>
 
     /// Starts following `source`.
@@ -8,7 +8,7 @@ public final class MemoryPressureMonitor: Sendable {
     ///   - source: where levels come from.
     ///   - limit: called with each new fraction, from a task; usually
     ///     ``MemoryCache/limit(toFraction:)``. It should hold its cache weakly.
-    public init(source: any MemoryPressureSource, limit: @escaping @Sendable (Double) -> Void) {
+    package init(source: any MemoryPressureSource, limit: @escaping @Sendable (Double) -> Void) {
         task = Task {
             var response = MemoryPressureResponse()
             for await level in source.levels() {
@@ -18,7 +18,7 @@ public final class MemoryPressureMonitor: Sendable {
     }
 
     /// Follows `source` for `cache`, which is not kept alive.
-    public convenience init<Key, Value>(
+    package convenience init<Key, Value>(
         source: any MemoryPressureSource,
         cache: MemoryCache<Key, Value>
     ) {

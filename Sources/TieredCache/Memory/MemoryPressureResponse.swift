@@ -9,18 +9,18 @@
 /// | warning | what it was × 0.8 | 0.25 |
 /// | critical | what it was × 0.5 | 0.05 |
 /// | normal, for the tenth time in a row and each time after it | what it was + 0.05 | 1 |
-public struct MemoryPressureResponse: Hashable, Sendable {
+package struct MemoryPressureResponse: Hashable, Sendable {
     /// The part of the configured limit that may be used now.
-    public private(set) var fraction = 1.0
+    package private(set) var fraction = 1.0
     private var calm = 0
 
     /// Creates the response of a machine that has memory.
-    public init() {}
+    package init() {}
 
     /// Takes in one observation.
     ///
     /// - Returns: the new fraction, or `nil` if it stays as it is.
-    public mutating func observe(_ level: MemoryPressureLevel) -> Double? {
+    package mutating func observe(_ level: MemoryPressureLevel) -> Double? {
         let before = fraction
         calm = level == .normal ? calm + 1 : 0
         switch level {

@@ -1,5 +1,5 @@
 /// How short of memory the machine, or our part of it, is.
-public enum MemoryPressureLevel: Int, CaseIterable, Comparable, Sendable {
+package enum MemoryPressureLevel: Int, CaseIterable, Comparable, Sendable {
     /// Nothing waits for memory.
     case normal
     /// Work is slowed down by reclaim, or our limit is near.
@@ -8,13 +8,13 @@ public enum MemoryPressureLevel: Int, CaseIterable, Comparable, Sendable {
     case critical
 
     /// Orders levels from relaxed to urgent.
-    public static func < (left: MemoryPressureLevel, right: MemoryPressureLevel) -> Bool {
+    package static func < (left: MemoryPressureLevel, right: MemoryPressureLevel) -> Bool {
         left.rawValue < right.rawValue
     }
 }
 
 /// Where levels of memory pressure come from.
-public protocol MemoryPressureSource: Sendable {
+package protocol MemoryPressureSource: Sendable {
     /// The levels as they are observed, repeated while they last; ends when nothing will come.
     ///
     /// Each element is acted upon, so a level should be repeated at a steady pace of seconds.

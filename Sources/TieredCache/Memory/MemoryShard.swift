@@ -1,5 +1,3 @@
-public import CLinuxCalls
-
 /// One part of a memory cache: all that one lock guards.
 ///
 /// The lock lies before it in memory, see ``MemoryShardHead``, not in
@@ -196,18 +194,18 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
     @inline(__always)
     func prefetchNext() {
         let afterNext = queue.ring[(queue.first &+ 1) & queue.mask]
-        tc_prefetch_for_writing(
+        CacheLine.prefetchForWriting(
             UInt(bitPattern: entries.ledger(Int(afterNext.entry)))
         )
         // This line was fetched when its entry was the one after the next.
         let record = queue.ring[queue.first & queue.mask]
         let next = Int(record.entry)
         let tag = entries.ledger(next).pointee.tag
-        tc_prefetch_for_writing(UInt(bitPattern: index.slots + (Int(tag) & index.mask)))
+        CacheLine.prefetchForWriting(UInt(bitPattern: index.slots + (Int(tag) & index.mask)))
         // An entry that has left meanwhile has no value to look at.
         guard entries.ledger(next).pointee.ticket == record.ticket else { return }
         // The header of the object that will be released.
-        tc_prefetch_for_writing(entries.hint(of: next))
+        CacheLine.prefetchForWriting(entries.hint(of: next))
     }
 
     @inlinable

@@ -3,14 +3,14 @@
 /// What is stored and looked up goes through views, see ``TypedMemoryView``. An image decoded from
 /// an entry and the entry's bytes are two values under one key; the less recently used one leaves
 /// first, whatever its type.
-public final class MemoryTier: Sendable {
+package final class MemoryTier: Sendable {
     private struct ViewID: Hashable {
         let name: String
         let type: ObjectIdentifier
     }
 
     /// The cache below all views.
-    public let cache: MemoryCache<MemoryTierKey, MemoryTierValue>
+    package let cache: MemoryCache<MemoryTierKey, MemoryTierValue>
     private let views = Guarded<[ViewID: UInt32]>([:])
 
     /// Creates an empty tier.
@@ -19,7 +19,7 @@ public final class MemoryTier: Sendable {
     ///   - limits: how much all views together may hold.
     ///   - time: what expiry is measured by.
     ///   - onRemoval: told of every entry that leaves, with its key; outside all locks.
-    public init(
+    package init(
         limits: MemoryLimits,
         time: any TimeSource = SystemTimeSource(),
         onRemoval: (@Sendable (CacheKey, RemovalCause) -> Void)? = nil
@@ -42,7 +42,7 @@ public final class MemoryTier: Sendable {
     ///   - cost: what a value counts against the limit, usually the bytes that it keeps alive; a
     ///     negative cost counts as zero.
     /// - Returns: the view.
-    public func view<Decoded: Sendable>(
+    package func view<Decoded: Sendable>(
         of type: Decoded.Type = Decoded.self,
         named name: String,
         cost: @escaping @Sendable (Decoded) -> Int
@@ -58,14 +58,15 @@ public final class MemoryTier: Sendable {
     }
 
     /// Removes what all views hold under `key`, as when the entry itself is removed or replaced.
-    public func removeAll(forKey key: CacheKey) {
+    package func removeAll(forKey key: CacheKey) {
         let count = views.withLock { UInt32($0.count) }
         for number in 0..<count { cache.remove(MemoryTierKey(key, view: number)) }
     }
 }
 
 /// A value of any type in the engine's memory; ``TypedMemoryView`` knows which.
-public class MemoryTierValue: @unchecked Sendable {
+@usableFromInline
+package class MemoryTierValue: @unchecked Sendable {
     // Unchecked only because it has a subclass, which holds one immutable `Sendable` value.
     @usableFromInline
     init() {}

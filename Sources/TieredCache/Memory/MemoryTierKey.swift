@@ -1,7 +1,8 @@
 /// A key of the engine's memory tier: an entry's key and the view that decoded it.
-public struct MemoryTierKey: Hashable, Sendable {
+@usableFromInline
+package struct MemoryTierKey: Hashable, Sendable {
     /// The entry's key.
-    public let key: CacheKey
+    @usableFromInline package let key: CacheKey
     /// The number of the view; ``MemoryTier`` gives them out.
     @usableFromInline let view: UInt32
 
@@ -21,13 +22,13 @@ public struct MemoryTierKey: Hashable, Sendable {
 
     /// Compares the view and the key's bytes.
     @inlinable
-    public static func == (left: MemoryTierKey, right: MemoryTierKey) -> Bool {
+    package static func == (left: MemoryTierKey, right: MemoryTierKey) -> Bool {
         left.view == right.view && left.key == right.key
     }
 
     /// Feeds the hash computed when the key was made.
     @inlinable
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         hasher.combine(hash)
     }
 }

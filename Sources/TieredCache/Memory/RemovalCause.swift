@@ -1,5 +1,6 @@
 /// Why an entry left the memory tier.
-public enum RemovalCause: String, CaseIterable, Hashable, Sendable {
+@usableFromInline
+package enum RemovalCause: String, CaseIterable, Hashable, Sendable {
     /// Its time had passed; noticed when it was looked up, evicted or swept.
     case expired
     /// The caller removed it.

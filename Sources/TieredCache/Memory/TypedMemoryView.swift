@@ -3,28 +3,26 @@
 /// All views share the tier's limit and its order; each has a cost function of its own.
 ///
 /// ```swift
-/// let playlists = tier.view(of: Playlist.self, named: "playlist") { $0.text.utf8.count }
+/// let playlists = cache.memoryView(of: Playlist.self, named: "playlist") { $0.text.utf8.count }
 /// let playlist = try playlists.value(forKey: key) { try Playlist(parsing: bytes) }
 /// ```
 public struct TypedMemoryView<Decoded: Sendable>: Sendable {
-    @usableFromInline let cache: MemoryCache<MemoryTierKey, MemoryTierValue>
-    @usableFromInline let number: UInt32
-    @usableFromInline let cost: @Sendable (Decoded) -> Int
+    @usableFromInline let view: MemoryView
+    let cost: @Sendable (Decoded) -> Int
 
     init(
         cache: MemoryCache<MemoryTierKey, MemoryTierValue>,
         number: UInt32,
         cost: @escaping @Sendable (Decoded) -> Int
     ) {
-        self.cache = cache
-        self.number = number
+        view = MemoryView(cache: cache, number: number)
         self.cost = cost
     }
 
     /// The value under `key`, which becomes the most recently used.
     @inlinable
     public func value(forKey key: CacheKey) -> Decoded? {
-        guard let value = cache.value(forKey: MemoryTierKey(key, view: number)) else { return nil }
+        guard let value = view.value(forKey: key) else { return nil }
         // Safe: the tier gives a number to one type only, and only views of that number store.
         return unsafeDowncast(value, to: TypedMemoryValue<Decoded>.self).decoded
     }
@@ -56,9 +54,9 @@ public struct TypedMemoryView<Decoded: Sendable>: Sendable {
         forKey key: CacheKey,
         expiresAfter lifetime: Duration? = nil
     ) -> Bool {
-        cache.insert(
+        view.insert(
             TypedMemoryValue(decoded),
-            forKey: MemoryTierKey(key, view: number),
+            forKey: key,
             cost: cost(decoded),
             expiresAfter: lifetime
         )
@@ -66,13 +64,13 @@ public struct TypedMemoryView<Decoded: Sendable>: Sendable {
 
     /// Whether a value is stored; changes neither the order nor the statistics.
     public func contains(_ key: CacheKey) -> Bool {
-        cache.contains(MemoryTierKey(key, view: number))
+        view.contains(key)
     }
 
     /// Removes the value under `key` from this view alone.
     @discardableResult
     public func remove(_ key: CacheKey) -> Decoded? {
-        guard let value = cache.remove(MemoryTierKey(key, view: number)) else { return nil }
+        guard let value = view.remove(key) else { return nil }
         return unsafeDowncast(value, to: TypedMemoryValue<Decoded>.self).decoded
     }
 }

@@ -1,29 +1,29 @@
-public import HTTPCaching
-public import HTTPTypes
+package import HTTPCaching
+package import HTTPTypes
 
 /// A request of another client that the cache answers as an intermediary (RFC 9110 §3.7).
 ///
 /// In contrast to a ``CacheRequest`` its fields, conditions and ranges are the client's own, and
 /// redirects, errors and coded bodies are answers like any other.
-public struct RelayRequest: Sendable {
+package struct RelayRequest: Sendable {
     /// The method; any token.
-    public var method: HTTPRequest.Method
+    package var method: HTTPRequest.Method
     /// The target at the origin.
-    public var target: TargetURI
+    package var target: TargetURI
     /// The client's fields.
     ///
     /// What belongs to its connection is left out on the way to the origin, as is `Host`, which
     /// follows from the target.
-    public var fields: HTTPFields
+    package var fields: HTTPFields
     /// The client's body, or nil for none.
-    public var body: UploadBody?
+    package var body: UploadBody?
     /// Told of each interim response (1xx) that the origin sends before the head, on a thread that
     /// must not wait; connection fields are left out.
     ///
     /// Of several requests that share an exchange, the one that began it is told.
-    public var onInterim: (@Sendable (HTTPResponse) -> Void)?
+    package var onInterim: (@Sendable (HTTPResponse) -> Void)?
     /// How urgent it is, by default normal.
-    public var priority: RequestPriority = .normal
+    package var priority: RequestPriority = .normal
 
     /// Creates a request.
     ///
@@ -32,7 +32,7 @@ public struct RelayRequest: Sendable {
     ///   - target: the target at the origin.
     ///   - fields: the client's fields.
     ///   - body: the client's body, or nil for none.
-    public init(
+    package init(
         method: HTTPRequest.Method = .get,
         target: TargetURI,
         fields: HTTPFields = [:],
@@ -46,16 +46,16 @@ public struct RelayRequest: Sendable {
 }
 
 /// The answer to a ``RelayRequest``, ready to be sent to the client.
-public struct RelayResponse: Sendable {
+package struct RelayResponse: Sendable {
     /// The status, with the origin's reason phrase where it is the origin's.
-    public let status: HTTPResponse.Status
+    package let status: HTTPResponse.Status
     /// The end-to-end fields, with `Age`, `Date` and `Cache-Status`; `Content-Length` is there
     /// exactly where the length is known, else the body is to be framed by the server.
-    public let fields: HTTPFields
+    package let fields: HTTPFields
     /// What the cache did, in the words of RFC 9211.
-    public let cacheStatus: CacheStatus
+    package let cacheStatus: CacheStatus
     /// The body, to be read once; empty for HEAD and for statuses that have none.
-    public let body: ResponseBody
+    package let body: ResponseBody
 
     init(
         status: HTTPResponse.Status,

@@ -1,5 +1,5 @@
 /// Sizes as people write them: `64MiB`, `2GiB`, `500000`, `1.5GB`.
-public enum ByteCountFormat {
+package enum ByteCountFormat {
     /// The units by their text in lower case; a bare letter is binary, as the GNU tools have it.
     private static let units: [(text: String, bytes: Int64)] = [
         ("", 1), ("b", 1),
@@ -19,7 +19,7 @@ public enum ByteCountFormat {
     /// - Returns: the number of bytes, zero or more.
     /// - Throws: ``CacheError/Code/invalidArgument`` for a negative number, an unknown unit, a size
     ///   beyond 2^63 - 1 bytes, or anything else that is not a size.
-    public static func parse(_ text: String) throws(CacheError) -> Int64 {
+    package static func parse(_ text: String) throws(CacheError) -> Int64 {
         guard !text.utf8.starts(with: "-".utf8) else {
             throw invalid(text, "it is negative")
         }
@@ -40,7 +40,7 @@ public enum ByteCountFormat {
     /// Writes a size for people, with one decimal where it needs one: `999 B`, `64 MiB`, `1.5 GiB`.
     ///
     /// Rounded down, so that what is shown is never more than there is.
-    public static func format(_ bytes: Int64) -> String {
+    package static func format(_ bytes: Int64) -> String {
         let names = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
         guard bytes.magnitude >= 1_024 else { return "\(bytes) B" }
         let index = min((63 - bytes.magnitude.leadingZeroBitCount) / 10, names.count)

@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 @testable import TieredCacheCLI
 
 /// Commands that only look leave the directory to whoever wants to write to it.

@@ -1,7 +1,7 @@
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Something that a store does to its disk, and the bodies that may be found afterwards.
 struct CrashCase: CustomTestStringConvertible, Sendable {

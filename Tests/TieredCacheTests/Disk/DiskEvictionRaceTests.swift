@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// What happens to an entry after an eviction has chosen it, and before its files are removed.
 @Suite("Disk: chosen to leave", .timeLimit(.minutes(10)))

@@ -2,7 +2,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// A disk that fails one call, whichever: nothing is worse than a miss or a `CacheError`.
 @Suite("Disk: failing calls", .timeLimit(.minutes(10)))

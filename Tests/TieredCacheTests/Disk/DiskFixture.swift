@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import Testing
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// A small directory as each format version wrote it, checked in below `Fixtures/version-N`.
 ///

@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Directories that older versions wrote, migrated in place.
 @Suite("Disk: migration", .timeLimit(.minutes(10)))

@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// What tests of two things at once are made of: a file system that lets the second in between two
 /// calls of the first, and a thread for it.

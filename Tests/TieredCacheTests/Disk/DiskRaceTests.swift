@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Two things at once, in the one order that went wrong.
 @Suite("Disk: two at once", .timeLimit(.minutes(10)))

@@ -2,7 +2,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 @Suite("DiskStore", .timeLimit(.minutes(10)))
 struct DiskStoreTests {

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Many threads on one store with few descriptors and little room: lookups with and without
 /// blocking, dormant and waking, writers, eviction block by block, removal. Meant for the thread

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// A directory of its own for each test, removed at the end.
 final class TemporaryDirectory: Sendable {

@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Records that the disk does not give for a moment: that is not their absence.
 @Suite("Disk: records that are withheld", .timeLimit(.minutes(10)))

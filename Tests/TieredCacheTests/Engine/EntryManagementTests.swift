@@ -4,7 +4,7 @@ import HTTPTypes
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 @Suite(.timeLimit(.minutes(10)))
 struct EntryManagementTests {

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// What a miss must not cost (invariant 15).
 @Suite("The cost of a miss", .timeLimit(.minutes(10)))

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// What a power cut in the middle of a job may take.
 @Suite("Checkpoints of jobs", .timeLimit(.minutes(10)))

@@ -1,7 +1,7 @@
 import HTTPCaching
 import Testing
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// A time source that nobody may ask.
 struct ForbiddenTime: TimeSource {

@@ -1,7 +1,7 @@
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 @Suite("MemoryCache against its model", .timeLimit(.minutes(10)))
 struct MemoryCacheModelTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Keys of every length and kind, values of every layout: entries keep both in raw memory.
 @Suite("Memory entries", .timeLimit(.minutes(10)))

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 @Suite("MemoryLimits", .timeLimit(.minutes(10)))
 struct MemoryLimitsTests {

@@ -1,4 +1,4 @@
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// The trivially correct memory cache: a dictionary, and a search for the oldest at each eviction.
 struct MemoryModel {

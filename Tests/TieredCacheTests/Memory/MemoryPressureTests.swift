@@ -1,7 +1,7 @@
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 @Suite("Memory pressure", .timeLimit(.minutes(10)))
 struct MemoryPressureTests {

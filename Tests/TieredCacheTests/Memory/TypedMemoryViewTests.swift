@@ -1,7 +1,7 @@
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 @Suite("TypedMemoryView", .timeLimit(.minutes(10)))
 struct TypedMemoryViewTests {

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// A download is made of the storage and the origins alone.
 @Suite("One download", .timeLimit(.minutes(1)))

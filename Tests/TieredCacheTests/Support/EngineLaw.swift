@@ -2,9 +2,9 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import SystemPackage
-import TieredCacheTesting
 
 @testable import TieredCache
+@testable import TieredCacheTesting
 
 /// What holds for an engine whatever its origin answers and its clients ask.
 ///

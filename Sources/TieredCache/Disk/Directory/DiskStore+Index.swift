@@ -4,6 +4,7 @@ import SystemPackage
 // The index is built directory by directory: by a task in the background, and by whoever writes to
 // a directory before its time has come. So a write waits for one of 256, not for all. Until all are
 // there the claim says how much they take at most, see `DiskStore+Claiming`.
+@_spi(Benchmarks)
 extension DiskStore {
     /// Reads the directory through, once; call it on an I/O thread after opening.
     ///

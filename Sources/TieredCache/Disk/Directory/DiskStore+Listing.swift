@@ -2,27 +2,27 @@ import Synchronization
 import SystemPackage
 
 /// One entry, as a list shows it.
-public struct DiskEntrySummary: Sendable {
+package struct DiskEntrySummary: Sendable {
     /// The whole key.
-    public var key: CacheKey
+    package var key: CacheKey
     /// The bytes given by whoever stored it.
-    public var metadata: [UInt8]
+    package var metadata: [UInt8]
     /// The length of the whole body; `nil` while unknown.
-    public var completeLength: Int64?
+    package var completeLength: Int64?
     /// How many bytes of the body are stored.
-    public var storedBytes: Int64
+    package var storedBytes: Int64
     /// Which.
-    public var storedRanges: [Range<Int64>]
+    package var storedRanges: [Range<Int64>]
     /// Whether all of them are.
-    public var isComplete: Bool
+    package var isComplete: Bool
     /// Whether it is protected from eviction.
-    public var isPinned: Bool
+    package var isPinned: Bool
     /// Whether it was prefetched and not used yet.
-    public var isPrefetched: Bool
+    package var isPrefetched: Bool
     /// What its files are allocated.
-    public var allocatedBytes: Int64
+    package var allocatedBytes: Int64
     /// When it was last used, in seconds since 1970; when it was made if it never was.
-    public var lastUse: Int64
+    package var lastUse: Int64
 }
 
 extension DiskStore {
@@ -32,7 +32,7 @@ extension DiskStore {
     ///   not give its record.
     /// - Returns: those that can be read.
     /// - Throws: ``CacheError/Code/localStorage`` if the directory cannot be read.
-    public func list(
+    package func list(
         report: (CacheError) -> Void = { _ in }
     ) throws(CacheError) -> [DiskEntrySummary] {
         var result: [DiskEntrySummary] = []

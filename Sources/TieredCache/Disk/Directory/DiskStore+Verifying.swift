@@ -28,7 +28,7 @@ extension DiskStore {
     ///     the cache's, which are left alone and not counted.
     /// - Returns: what was found and done.
     /// - Throws: ``CacheError/Code/notOwner`` where a guest would repair.
-    public func verify(
+    package func verify(
         repair: Bool,
         report: (DiskFinding) -> Void = { _ in }
     ) throws(CacheError) -> DiskVerification {

@@ -4,9 +4,9 @@
 /// at once, through any lease on the entry, blocks and end alike; it survives in whole blocks, and
 /// the last block of a body of known length when it is full. Bytes of blocks that are already
 /// stored are dropped. One thread at a time may write; calls block on the disk.
-public final class BodyWriter: Sendable {
+package final class BodyWriter: Sendable {
     /// The entry that is filled; leased while the writer lives.
-    public let entry: DiskEntry
+    package let entry: DiskEntry
     private let tail: PartialBlock
     /// Where its room comes from, if some was set aside.
     private let promise: RoomPromise?
@@ -25,10 +25,10 @@ public final class BodyWriter: Sendable {
     }
 
     /// Where the next byte goes.
-    public var position: Int64 { entry.state.withLock { _ in tail.range.upperBound } }
+    package var position: Int64 { entry.state.withLock { _ in tail.range.upperBound } }
 
     /// Where the bytes begin that are only in memory, up to ``position``.
-    public var sealedEnd: Int64 { entry.state.withLock { _ in tail.range.lowerBound } }
+    package var sealedEnd: Int64 { entry.state.withLock { _ in tail.range.lowerBound } }
 
     /// Appends bytes.
     ///
@@ -37,7 +37,7 @@ public final class BodyWriter: Sendable {
     ///   room: blocks stored before stay stored, the writer can be tried again or ended.
     ///   ``CacheError/Code/invalidArgument`` when bytes lie beyond the complete length; those
     ///   before are written.
-    public func write(_ bytes: UnsafeRawBufferPointer) throws(CacheError) {
+    package func write(_ bytes: UnsafeRawBufferPointer) throws(CacheError) {
         var rest = bytes
         while true {
             let (step, start) = nextStep(rest)
@@ -69,7 +69,7 @@ public final class BodyWriter: Sendable {
     /// - Throws: as ``write(_:)`` does; what is left stays readable then until the writer is ended
     ///   or let go of. The length is either known, in memory and on disk, and the end of the body
     ///   is missing; or it is unknown as before.
-    public func finish() throws(CacheError) {
+    package func finish() throws(CacheError) {
         let (length, known, rest) = entry.state.withLock { state in
             (tail.range.upperBound, state.table.completeLength, tail.count)
         }
@@ -86,7 +86,7 @@ public final class BodyWriter: Sendable {
     ///
     /// - Returns: how many bytes are lost.
     @discardableResult
-    public func end() -> Int {
+    package func end() -> Int {
         let (isLast, lost) = entry.state.withLock { state -> (Bool, Int) in
             guard !tail.isEnded else { return (false, 0) }
             tail.end(&state)

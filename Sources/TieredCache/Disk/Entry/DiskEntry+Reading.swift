@@ -1,5 +1,6 @@
 import Synchronization
 
+@_spi(Benchmarks)
 extension DiskEntry {
     /// Reads from `offset` on, as far as bytes are stored in a row.
     ///

@@ -6,7 +6,7 @@ extension DiskEntry {
     /// - Returns: the writer; end it, or let go of it.
     /// - Throws: ``CacheError/Code/notOwner``, or ``CacheError/Code/invalidArgument`` for an offset
     ///   that is no block's.
-    public func beginWriting(at offset: Int64) throws(CacheError) -> BodyWriter {
+    package func beginWriting(at offset: Int64) throws(CacheError) -> BodyWriter {
         try beginWriting(at: offset, within: nil)
     }
 
@@ -35,7 +35,7 @@ extension DiskEntry {
     ///   - completeLength: the complete length, where it was unknown until now.
     /// - Throws: ``CacheError/Code/localStorage`` or ``CacheError/Code/notOwner``; the entry is as
     ///   before then.
-    public func updateMetadata(
+    package func updateMetadata(
         _ metadata: [UInt8],
         completeLength: Int64? = nil
     ) throws(CacheError) {
@@ -59,13 +59,13 @@ extension DiskEntry {
     /// What arrives meanwhile may or may not be.
     ///
     /// - Throws: ``CacheError/Code/localStorage``: the bytes are there, but may not survive.
-    public func checkpoint() throws(CacheError) {
+    package func checkpoint() throws(CacheError) {
         try openStore().checkpoint(self)
     }
 
     /// Protects the entry from eviction, or ends that; so it does for the next generation of the
     /// key that is being brought, or for the one that has the name meanwhile.
-    public func setPinned(_ isPinned: Bool) throws(CacheError) {
+    package func setPinned(_ isPinned: Bool) throws(CacheError) {
         try openStore().setPinned(isPinned, self)
     }
 

@@ -6,11 +6,11 @@ import Synchronization
 /// While anybody keeps a reference, the entry is not evicted, and what is replaced or removed stays
 /// readable: a reader sees one generation (invariant 3). Let go of it when done; there is nothing
 /// to close. Any thread may call; calls block on the disk unless their name says otherwise.
-public final class DiskEntry: Sendable {
+@_spi(Benchmarks) public final class DiskEntry: Sendable {
     /// The whole key.
-    public let key: CacheKey
+    package let key: CacheKey
     /// A number that no other body of this key ever has.
-    public let generation: UInt64
+    package let generation: UInt64
 
     let fileSystem: any FileSystem
     /// Where the entry is; nil once that is gone: a lease reads on then, and nothing is written.
@@ -76,25 +76,25 @@ public final class DiskEntry: Sendable {
     }
 
     /// The bytes given by whoever stored the entry.
-    public var metadata: [UInt8] { state.withLock { $0.metadata } }
+    package var metadata: [UInt8] { state.withLock { $0.metadata } }
 
     /// The length of the whole body; `nil` while unknown.
-    public var completeLength: Int64? { state.withLock { $0.table.completeLength } }
+    package var completeLength: Int64? { state.withLock { $0.table.completeLength } }
 
     /// Whether every byte of the body is stored on disk.
-    public var isComplete: Bool { state.withLock { $0.table.isComplete } }
+    package var isComplete: Bool { state.withLock { $0.table.isComplete } }
 
     /// Whether the entry is protected from eviction.
-    public var isPinned: Bool { state.withLock { $0.flags.contains(.pinned) } }
+    package var isPinned: Bool { state.withLock { $0.flags.contains(.pinned) } }
 
     /// Whether it was fetched before anybody asked.
     ///
     /// It stays true; a use moves the entry out of the class that is evicted first.
-    public var isPrefetched: Bool { state.withLock { $0.flags.contains(.prefetched) } }
+    package var isPrefetched: Bool { state.withLock { $0.flags.contains(.prefetched) } }
 
     /// When it was last used as far as that was written down, in seconds since 1970; `nil` if it
     /// was not.
-    public var writtenUse: Int64? {
+    package var writtenUse: Int64? {
         let use = persistedUse.load(ordering: .relaxed)
         return use > 0 ? Int64(clamping: use / 1_000_000_000) : nil
     }
@@ -103,7 +103,7 @@ public final class DiskEntry: Sendable {
     /// now; one call to the kernel.
     ///
     /// What the owner of the directory reads is known to the owner alone.
-    public var isOpenElsewhere: Bool {
+    package var isOpenElsewhere: Bool {
         guard let file = state.withLock({ $0.body }) else { return false }
         do throws(FileSystemError) {
             return try fileSystem.isLocked(file)
@@ -113,7 +113,7 @@ public final class DiskEntry: Sendable {
     }
 
     /// Whether this generation was replaced or removed since the lease was taken.
-    public var isSuperseded: Bool { state.withLock { $0.isDetached } }
+    package var isSuperseded: Bool { state.withLock { $0.isDetached } }
 
     /// The store, for what has to be written.
     ///
@@ -138,10 +138,10 @@ public final class DiskEntry: Sendable {
     }
 
     /// Bytes per block: gaps start at its multiples.
-    public var blockSize: Int64 { BlockTable.blockSize }
+    package var blockSize: Int64 { BlockTable.blockSize }
 
     /// What is stored on disk and in the ends of running writers.
-    public var storedRanges: ByteRangeSet {
+    package var storedRanges: ByteRangeSet {
         state.withLock { state in
             var result = state.table.storedRanges
             for tail in state.tails where !tail.range.isEmpty {
@@ -152,7 +152,7 @@ public final class DiskEntry: Sendable {
     }
 
     /// The longest run of readable bytes around `offset`; `nil` if that byte is missing.
-    public func storedRange(at offset: Int64) -> Range<Int64>? {
+    package func storedRange(at offset: Int64) -> Range<Int64>? {
         state.withLock { $0.storedRange(at: offset) }
     }
 
@@ -161,14 +161,14 @@ public final class DiskEntry: Sendable {
     /// Whole blocks: the result may reach beyond `range` on both sides, but not beyond the complete
     /// length, so that what is fetched can be sealed. Unsealed ends of running writers count as
     /// missing, since they are lost if the writer is abandoned.
-    public func nextGap(in range: Range<Int64>) -> Range<Int64>? {
+    package func nextGap(in range: Range<Int64>) -> Range<Int64>? {
         state.withLock { $0.table.nextGap(in: range) }
     }
 
     /// Counts as a use for the order of eviction.
     ///
     /// Every lookup does it already.
-    public func markUsed() {
+    package func markUsed() {
         clock.store(true, ordering: .relaxed)
         isUsed.store(true, ordering: .relaxed)
     }

@@ -1,6 +1,7 @@
 import Synchronization
 import SystemPackage
 
+@_spi(Benchmarks)
 extension DiskStore {
     /// An entry that is open already: no disk, no digest.
     @inline(__always)

@@ -1,5 +1,6 @@
 import SystemPackage
 
+@_spi(Benchmarks)
 extension DiskStore {
     /// Removes a key's entry; those who hold it read on.
     ///

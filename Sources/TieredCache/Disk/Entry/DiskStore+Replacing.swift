@@ -1,4 +1,4 @@
-public import SystemPackage
+package import SystemPackage
 
 extension DiskStore {
     /// Changes what the record says, the body staying what it is.
@@ -136,7 +136,7 @@ extension DiskStore {
     /// leased.
     ///
     /// - Returns: `nil` if there is no entry, or not all of it is held.
-    public func bodyPath(for key: CacheKey) throws(CacheError) -> FilePath? {
+    package func bodyPath(for key: CacheKey) throws(CacheError) -> FilePath? {
         guard let entry = try entry(for: key) else { return nil }
         return try bodyPath(of: entry)
     }

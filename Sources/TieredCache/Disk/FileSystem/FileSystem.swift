@@ -1,11 +1,11 @@
-public import SystemPackage
+package import SystemPackage
 
 /// The few calls that the disk tier makes, so that tests can watch them, fail them and crash
 /// between any two.
 ///
 /// Names are relative to an open directory; implementations follow no symbolic link below it. Calls
 /// restart after an interrupt. Any thread may call.
-public protocol FileSystem: Sendable {
+package protocol FileSystem: Sendable {
     /// Opens a directory by its path, and creates it and its parents (0700) if asked: their names
     /// are on the medium then, as far as its file system can tell.
     ///
@@ -115,7 +115,7 @@ public protocol FileSystem: Sendable {
 
 extension FileSystem {
     /// None: what is no file of the kernel's can only be read.
-    public func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32? { nil }
+    package func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32? { nil }
 
     /// Opens a regular file: a device in its place would take bytes and give others back.
     ///

@@ -1,11 +1,11 @@
-public import SystemPackage
+package import SystemPackage
 
 /// A call that failed: small, so that a miss by `ENOENT` costs no sentence.
 ///
 /// It becomes a ``CacheError`` once, where the path is known.
-public struct FileSystemError: Error, Hashable, Sendable {
+package struct FileSystemError: Error, Hashable, Sendable {
     /// The calls, named as people say them.
-    public enum Call: String, Hashable, Sendable, CaseIterable {
+    package enum Call: String, Hashable, Sendable, CaseIterable {
         /// Opening a file or directory.
         case open
         /// Creating a file or directory.
@@ -31,12 +31,12 @@ public struct FileSystemError: Error, Hashable, Sendable {
     }
 
     /// What failed.
-    public var call: Call
+    package var call: Call
     /// Why.
-    public var errno: Errno
+    package var errno: Errno
 
     /// Creates an error.
-    public init(_ call: Call, _ errno: Errno) {
+    package init(_ call: Call, _ errno: Errno) {
         self.call = call
         self.errno = errno
     }

@@ -1,18 +1,18 @@
 /// An open file or directory: a number that only the file system which gave it can read.
 ///
 /// A plain value, so that a hit allocates nothing for it. Whoever opened it closes it, once.
-public struct OpenFile: Hashable, Sendable {
+package struct OpenFile: Hashable, Sendable {
     /// The number; a descriptor on POSIX.
-    public let number: Int32
+    package let number: Int32
 
     /// Wraps a number of a file system's own.
-    public init(number: Int32) {
+    package init(number: Int32) {
         self.number = number
     }
 }
 
 /// How a file is opened.
-public enum OpenMode: Hashable, Sendable {
+package enum OpenMode: Hashable, Sendable {
     /// For reading; it must exist.
     case read
     /// For reading and writing; it must exist.
@@ -26,7 +26,7 @@ public enum OpenMode: Hashable, Sendable {
 }
 
 /// What kind of thing a name stands for.
-public enum FileKind: Hashable, Sendable {
+package enum FileKind: Hashable, Sendable {
     /// A regular file.
     case file
     /// A directory.
@@ -36,23 +36,23 @@ public enum FileKind: Hashable, Sendable {
 }
 
 /// What the file system knows about a file.
-public struct FileStatus: Hashable, Sendable {
+package struct FileStatus: Hashable, Sendable {
     /// The kind.
-    public var kind: FileKind
+    package var kind: FileKind
     /// The length in bytes, holes counted.
-    public var size: Int64
+    package var size: Int64
     /// What is really allocated: `st_blocks` × 512.
-    public var allocatedBytes: Int64
+    package var allocatedBytes: Int64
     /// The last modification, in nanoseconds since 1970.
-    public var modified: Int64
+    package var modified: Int64
     /// The last change of any kind, in nanoseconds since 1970; unlike ``modified``, no program can
     /// set it.
-    public var changed: Int64
+    package var changed: Int64
     /// The inode number.
-    public var identity: UInt64
+    package var identity: UInt64
 
     /// Creates a status.
-    public init(
+    package init(
         kind: FileKind,
         size: Int64,
         allocatedBytes: Int64,
@@ -83,40 +83,42 @@ extension FileStatus {
 }
 
 /// A name in a directory.
-public struct DirectoryItem: Hashable, Sendable {
+package struct DirectoryItem: Hashable, Sendable {
     /// The last path component.
-    public var name: String
+    package var name: String
     /// The kind, links not followed.
-    public var kind: FileKind
+    package var kind: FileKind
 
     /// Creates an item.
-    public init(name: String, kind: FileKind) {
+    package init(name: String, kind: FileKind) {
         self.name = name
         self.kind = kind
     }
 }
 
 /// The room on a volume, in bytes.
-public struct VolumeStatus: Hashable, Sendable {
+package struct VolumeStatus: Hashable, Sendable {
     /// What an unprivileged process may still write.
-    public var available: Int64
+    package var available: Int64
     /// The volume's size.
-    public var total: Int64
+    package var total: Int64
 
     /// Creates a status.
-    public init(available: Int64, total: Int64) {
+    package init(available: Int64, total: Int64) {
         self.available = available
         self.total = total
     }
 }
 
 /// What a call that must not block came to.
-public enum NonBlocking<Value> {
+@_spi(Benchmarks) public enum NonBlocking<Value> {
     /// It was done.
     case ready(Value)
     /// Nothing was done: the disk would have been needed. Call the blocking form on an I/O thread.
     case wouldBlock
 }
 
+@_spi(Benchmarks)
 extension NonBlocking: Sendable where Value: Sendable {}
+@_spi(Benchmarks)
 extension NonBlocking: Equatable where Value: Equatable {}

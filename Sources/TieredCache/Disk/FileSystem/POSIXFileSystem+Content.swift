@@ -9,7 +9,7 @@ import Darwin
 
 extension POSIXFileSystem {
     /// `pread(2)` until the buffer is full or the file ends.
-    public func read(
+    package func read(
         _ file: OpenFile,
         into buffer: UnsafeMutableRawBufferPointer,
         at offset: Int64
@@ -30,7 +30,7 @@ extension POSIXFileSystem {
     }
 
     /// `preadv2(2)` with `RWF_NOWAIT`, once.
-    public func readWithoutBlocking(
+    package func readWithoutBlocking(
         _ file: OpenFile,
         into buffer: UnsafeMutableRawBufferPointer,
         at offset: Int64
@@ -43,13 +43,13 @@ extension POSIXFileSystem {
     }
 
     /// The file itself, if `cachestat(2)` says that all pages are there.
-    public func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32? {
+    package func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32? {
         let count = range.upperBound - range.lowerBound
         return tc_is_cached(file.number, range.lowerBound, count) == 1 ? file.number : nil
     }
 
     /// `pwritev(2)` until both are written.
-    public func write(
+    package func write(
         _ first: UnsafeRawBufferPointer,
         _ second: UnsafeRawBufferPointer,
         to file: OpenFile,
@@ -78,26 +78,26 @@ extension POSIXFileSystem {
     }
 
     /// `ftruncate(2)`.
-    public func truncate(_ file: OpenFile, to length: Int64) throws(FileSystemError) {
+    package func truncate(_ file: OpenFile, to length: Int64) throws(FileSystemError) {
         try check(tc_ftruncate(file.number, length), .resize)
     }
 
     /// `fallocate(2)` with `FALLOC_FL_PUNCH_HOLE`.
-    public func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError) {
+    package func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError) {
         guard !range.isEmpty else { return }
         let count = range.upperBound - range.lowerBound
         try check(tc_punch(file.number, range.lowerBound, count), .resize)
     }
 
     /// `fstat(2)`.
-    public func status(of file: OpenFile) throws(FileSystemError) -> FileStatus {
+    package func status(of file: OpenFile) throws(FileSystemError) -> FileStatus {
         var status = tc_file_status()
         try check(tc_fstat(file.number, &status), .inspect)
         return FileStatus(status)
     }
 
     /// `fstatat(2)` with `AT_SYMLINK_NOFOLLOW`.
-    public func status(
+    package func status(
         of name: String,
         in directory: OpenFile
     ) throws(FileSystemError) -> FileStatus {
@@ -107,7 +107,7 @@ extension POSIXFileSystem {
     }
 
     /// `fstatvfs(3)`.
-    public func volume(of file: OpenFile) throws(FileSystemError) -> VolumeStatus {
+    package func volume(of file: OpenFile) throws(FileSystemError) -> VolumeStatus {
         var available: Int64 = 0
         var total: Int64 = 0
         try check(tc_volume(file.number, &available, &total), .inspect)
@@ -115,7 +115,7 @@ extension POSIXFileSystem {
     }
 
     /// `readdir(3)`; a name that is not UTF-8 is left out, since it cannot be ours.
-    public func list(_ directory: OpenFile) throws(FileSystemError) -> [DirectoryItem] {
+    package func list(_ directory: OpenFile) throws(FileSystemError) -> [DirectoryItem] {
         // A stream of its own, because it takes its descriptor over and moves its offset.
         let copy = tc_open_beneath(directory.number, ".", O_RDONLY | O_DIRECTORY, 0, false)
         try check(copy, .list)

@@ -1,5 +1,5 @@
 import CLinuxCalls
-public import SystemPackage
+package import SystemPackage
 
 #if canImport(Glibc)
 import Glibc
@@ -10,12 +10,12 @@ import Darwin
 /// The machine's file system.
 ///
 /// One line per system call.
-public struct POSIXFileSystem: FileSystem {
+package struct POSIXFileSystem: FileSystem {
     /// Whether to do as on a kernel without `openat2(2)`.
     private let isOldKernel: Bool
 
     /// Creates the file system.
-    public init() {
+    package init() {
         isOldKernel = false
     }
 
@@ -29,7 +29,7 @@ public struct POSIXFileSystem: FileSystem {
     ///
     /// A directory that others may write to is no place for a cache: they could put anything into
     /// it. `fchmod(2)` takes that from one that is ours.
-    public func openRoot(
+    package func openRoot(
         _ path: FilePath,
         creating: Bool
     ) throws(FileSystemError) -> OpenFile {
@@ -51,7 +51,7 @@ public struct POSIXFileSystem: FileSystem {
     }
 
     /// `openat2(2)` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`.
-    public func open(
+    package func open(
         _ name: String,
         in directory: OpenFile,
         _ mode: OpenMode
@@ -69,7 +69,7 @@ public struct POSIXFileSystem: FileSystem {
     }
 
     /// `openat2(2)` with `RESOLVE_CACHED` as well.
-    public func openWithoutBlocking(
+    package func openWithoutBlocking(
         _ name: String,
         in directory: OpenFile
     ) throws(FileSystemError) -> NonBlocking<OpenFile> {
@@ -79,7 +79,7 @@ public struct POSIXFileSystem: FileSystem {
     }
 
     /// `close(2)`.
-    public func close(_ file: OpenFile) {
+    package func close(_ file: OpenFile) {
         assertNoDiskLock()
         // Linux frees the descriptor even where close reports EINTR or EIO: never retry.
         #if canImport(Glibc)
@@ -90,12 +90,12 @@ public struct POSIXFileSystem: FileSystem {
     }
 
     /// `mkdirat(2)`.
-    public func makeDirectory(_ name: String, in directory: OpenFile) throws(FileSystemError) {
+    package func makeDirectory(_ name: String, in directory: OpenFile) throws(FileSystemError) {
         try check(tc_mkdirat(directory.number, name), .create)
     }
 
     /// `renameat(2)`.
-    public func rename(
+    package func rename(
         _ name: String,
         in directory: OpenFile,
         to newName: String,
@@ -105,32 +105,32 @@ public struct POSIXFileSystem: FileSystem {
     }
 
     /// `unlinkat(2)`.
-    public func unlink(_ name: String, in directory: OpenFile) throws(FileSystemError) {
+    package func unlink(_ name: String, in directory: OpenFile) throws(FileSystemError) {
         try check(tc_unlinkat(directory.number, name, false), .remove)
     }
 
     /// `fsync(2)` or `fdatasync(2)`.
-    public func sync(_ file: OpenFile, dataOnly: Bool) throws(FileSystemError) {
+    package func sync(_ file: OpenFile, dataOnly: Bool) throws(FileSystemError) {
         try check(tc_sync(file.number, dataOnly), .sync)
     }
 
     /// `fcntl(2)` with `F_OFD_SETLK`.
-    public func lock(_ file: OpenFile) throws(FileSystemError) -> Bool {
+    package func lock(_ file: OpenFile) throws(FileSystemError) -> Bool {
         try isOne(tc_lock(file.number))
     }
 
     /// `fcntl(2)` with `F_OFD_SETLK` and `F_RDLCK`.
-    public func share(_ file: OpenFile) throws(FileSystemError) -> Bool {
+    package func share(_ file: OpenFile) throws(FileSystemError) -> Bool {
         try isOne(tc_share(file.number))
     }
 
     /// `fcntl(2)` with `F_OFD_GETLK`.
-    public func isLocked(_ file: OpenFile) throws(FileSystemError) -> Bool {
+    package func isLocked(_ file: OpenFile) throws(FileSystemError) -> Bool {
         try isOne(tc_is_locked(file.number))
     }
 
     /// `fcntl(2)` with `F_OFD_SETLK` and `F_UNLCK`.
-    public func unlock(_ file: OpenFile) {
+    package func unlock(_ file: OpenFile) {
         // Cannot fail for an open file; closing follows anyway.
         tc_unlock(file.number)
     }

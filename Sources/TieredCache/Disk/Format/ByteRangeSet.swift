@@ -1,30 +1,30 @@
 /// Byte ranges that neither overlap nor touch, in ascending order.
-public struct ByteRangeSet: Hashable, Sendable {
+package struct ByteRangeSet: Hashable, Sendable {
     /// The ranges, half-open.
-    public private(set) var ranges: [Range<Int64>] = []
+    package private(set) var ranges: [Range<Int64>] = []
 
     /// Creates an empty set.
-    public init() {}
+    package init() {}
 
     /// Creates a set of the bytes in any of `ranges`.
-    public init(_ ranges: some Sequence<Range<Int64>>) {
+    package init(_ ranges: some Sequence<Range<Int64>>) {
         for range in ranges {
             insert(range)
         }
     }
 
     /// Whether no byte is in the set.
-    public var isEmpty: Bool { ranges.isEmpty }
+    package var isEmpty: Bool { ranges.isEmpty }
 
     /// The number of bytes.
-    public var count: Int64 {
+    package var count: Int64 {
         ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) }
     }
 
     /// Adds a range; joins what it overlaps or touches.
     ///
     /// - Complexity: O(ranges), O(1) at the end.
-    public mutating func insert(_ range: Range<Int64>) {
+    package mutating func insert(_ range: Range<Int64>) {
         guard !range.isEmpty else { return }
         if let last = ranges.last, range.lowerBound > last.upperBound {
             ranges.append(range)
@@ -45,7 +45,7 @@ public struct ByteRangeSet: Hashable, Sendable {
     /// Takes a range out.
     ///
     /// - Complexity: O(ranges).
-    public mutating func remove(_ range: Range<Int64>) {
+    package mutating func remove(_ range: Range<Int64>) {
         guard !range.isEmpty else { return }
         ranges = ranges.flatMap { stored -> [Range<Int64>] in
             guard stored.overlaps(range) else { return [stored] }
@@ -56,7 +56,7 @@ public struct ByteRangeSet: Hashable, Sendable {
     }
 
     /// Whether every byte of `range` is in the set; true for an empty range.
-    public func contains(_ range: Range<Int64>) -> Bool {
+    package func contains(_ range: Range<Int64>) -> Bool {
         range.isEmpty
             || ranges.contains {
                 $0.lowerBound <= range.lowerBound && range.upperBound <= $0.upperBound
@@ -64,12 +64,12 @@ public struct ByteRangeSet: Hashable, Sendable {
     }
 
     /// The range that holds `offset`.
-    public func range(containing offset: Int64) -> Range<Int64>? {
+    package func range(containing offset: Int64) -> Range<Int64>? {
         ranges.first { $0.contains(offset) }
     }
 
     /// The bytes of `range` that are not in the set.
-    public func gaps(in range: Range<Int64>) -> ByteRangeSet {
+    package func gaps(in range: Range<Int64>) -> ByteRangeSet {
         var result = ByteRangeSet()
         var position = range.lowerBound
         for stored in ranges where stored.upperBound > range.lowerBound {

@@ -110,7 +110,7 @@ extension DiskStore {
     /// - Parameter bytes: the most that files may be allocated; at least
     ///   ``DiskStoreOptions/minimumLimit``.
     /// - Throws: ``CacheError/Code/invalidArgument``, or ``CacheError/Code/notOwner``.
-    public func setLimit(_ bytes: Int64) throws(CacheError) {
+    package func setLimit(_ bytes: Int64) throws(CacheError) {
         try DiskStoreOptions.check(limit: bytes)
         try beginWriting()
         defer { endWriting() }

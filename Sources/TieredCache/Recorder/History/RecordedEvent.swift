@@ -16,7 +16,8 @@ extension MediaCache {
             case expired
             /// Something newer took the entry's place.
             case replaced
-            /// Room was needed; the reason is a ``DiskEvictionReason``.
+            /// Room was needed; the reason is `prefetchedUnused`, `leastRecentlyUsed`, `trimmed` or
+            /// `volumeFloor`.
             case evicted
             /// Room was needed: the entry is still there, less some blocks.
             case shortened

@@ -1,7 +1,7 @@
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// What is not there costs no call of the disk, once the directory was read through.
 @Suite("Disk: what is not there", .timeLimit(.minutes(10)))

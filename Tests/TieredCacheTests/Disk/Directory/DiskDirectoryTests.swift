@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Opening a directory: what is refused, what is left alone, what others may see of it.
 @Suite("Disk: directory", .timeLimit(.minutes(10)))

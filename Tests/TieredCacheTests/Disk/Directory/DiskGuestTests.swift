@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// One owner and its guests in one directory.
 @Suite("Disk: guests", .timeLimit(.minutes(10)))

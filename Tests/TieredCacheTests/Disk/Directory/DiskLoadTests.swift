@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Tens of thousands of small entries beside a few huge ones, all operations at once, in driven
 /// time.

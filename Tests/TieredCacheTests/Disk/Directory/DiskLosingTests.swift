@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// A directory that is removed, or loses its LOCK, under its owner.
 @Suite("Disk: directories that go", .timeLimit(.minutes(10)))

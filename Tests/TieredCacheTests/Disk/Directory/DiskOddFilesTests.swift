@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// What is no file in the place of one: pipes, sockets and devices.
 @Suite("Disk: pipes, sockets and devices", .timeLimit(.minutes(10)))

@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// What others may have put into the directory, and what may leave it.
 @Suite("Disk: security", .timeLimit(.minutes(10)))

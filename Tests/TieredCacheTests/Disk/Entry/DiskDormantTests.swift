@@ -1,7 +1,7 @@
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Entries whose file is closed and whose head stays in memory.
 @Suite("Disk: dormant entries", .timeLimit(.minutes(10)))

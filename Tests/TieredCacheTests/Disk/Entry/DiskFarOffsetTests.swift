@@ -2,7 +2,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Bodies of unknown length that begin anywhere: what they take has to fit (invariants 4 and 10).
 @Suite("Disk: far offsets", .timeLimit(.minutes(10)))

@@ -2,7 +2,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// The end of a body of unknown length.
 @Suite("Disk: the end of a body", .timeLimit(.minutes(10)))

@@ -2,7 +2,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// The last reference to a store goes, and leases stay.
 @Suite("Disk: stores that go", .timeLimit(.minutes(10)))

@@ -2,7 +2,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// What a guest has open: the owner takes nothing out of it.
 @Suite("Disk: what guests read", .timeLimit(.minutes(10)))

@@ -2,7 +2,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// The next generation of a complete pinned entry takes its name when it is complete.
 @Suite("Disk: the next generation of what is pinned", .timeLimit(.minutes(10)))

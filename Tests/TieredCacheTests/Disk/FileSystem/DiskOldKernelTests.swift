@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Linux before 5.6, and sandboxes that forbid `openat2`: the same store, the same caution.
 @Suite("Disk: without openat2", .timeLimit(.minutes(10)))

@@ -1,7 +1,7 @@
 import SystemPackage
 import Testing
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 @Suite(.timeLimit(.minutes(10)))
 struct POSIXFileSystemTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Which blocks are stored; checked against a model that is a list of Booleans.
 @Suite("Disk: block table", .timeLimit(.minutes(10)))

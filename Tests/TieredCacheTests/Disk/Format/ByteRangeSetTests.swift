@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Ranges of bytes, checked against a set of numbers.
 @Suite("Disk: byte range set", .timeLimit(.minutes(10)))

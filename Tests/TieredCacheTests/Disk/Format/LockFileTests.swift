@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// What LOCK says, and what it is taken for where somebody else wrote it.
 @Suite("Disk: LOCK", .timeLimit(.minutes(10)))

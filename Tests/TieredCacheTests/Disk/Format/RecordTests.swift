@@ -2,7 +2,7 @@ import Foundation
 import HTTPCaching
 import Testing
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// The head of a record: what is written is read, and nothing else is.
 @Suite("Disk: record", .timeLimit(.minutes(10)))

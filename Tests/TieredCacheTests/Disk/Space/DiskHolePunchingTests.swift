@@ -2,7 +2,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Huge entries leave block by block: tails before heads, and what is read is left.
 @Suite("Disk: cold blocks", .timeLimit(.minutes(10)))

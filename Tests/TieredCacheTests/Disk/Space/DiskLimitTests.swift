@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// The byte limit and the floor of free space, between any two calls (invariant 4).
 @Suite("Disk: limits at every instant", .timeLimit(.minutes(10)))

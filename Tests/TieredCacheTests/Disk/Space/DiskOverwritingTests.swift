@@ -1,7 +1,7 @@
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Metadata that are changed where they stand.
 @Suite("Disk: metadata written over", .timeLimit(.minutes(10)))

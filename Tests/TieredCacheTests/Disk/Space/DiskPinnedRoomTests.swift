@@ -2,7 +2,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// What is pinned takes its room from all that comes: what cannot fit beside it is refused in
 /// words, and nothing leaves for it.

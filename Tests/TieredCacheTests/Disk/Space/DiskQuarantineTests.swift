@@ -2,7 +2,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 @Suite("DiskStore: what is set aside", .timeLimit(.minutes(10)))
 struct DiskQuarantineTests {

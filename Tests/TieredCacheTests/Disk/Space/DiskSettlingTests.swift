@@ -2,7 +2,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// File systems that show late, or too early, what files are allocated.
 @Suite("Disk: allocation that shows late", .timeLimit(.minutes(10)))

@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 @Suite("DiskStore: room", .timeLimit(.minutes(10)))
 struct DiskSpaceTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// The byte limit (invariant 4).
 @Suite("Disk: space ledger", .timeLimit(.minutes(10)))

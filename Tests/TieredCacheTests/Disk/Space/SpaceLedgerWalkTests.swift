@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// The arithmetic of room under random operations, beside a model that keeps each file by itself.
 @Suite("Disk: space ledger, random operations", .timeLimit(.minutes(10)))

@@ -2,7 +2,7 @@ import HTTPCaching
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// A power cut at any call that changes STATS, EVENTS or EVENTS.1, with every state it may leave.
 @Suite("History: power cuts", .timeLimit(.minutes(10)))
