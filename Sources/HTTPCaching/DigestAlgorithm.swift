@@ -1,28 +1,29 @@
 import CLibcrypto
 
-/// An algorithm of libcrypto, fetched once for the process: MD5 and SHA-256 have one implementation
-/// here.
+/// A digest algorithm of libcrypto, fetched once per process; the only implementation of MD5 and
+/// SHA-256 in this package.
 ///
-/// A fetch searches the providers under a lock, which costs several times what digesting a key
-/// does.
+/// A fetch searches the providers under a lock, which costs several times as much as digesting a
+/// key.
 package struct DigestAlgorithm: Sendable {
     /// The `EVP_MD`.
     ///
-    /// Unsafe only to the compiler: immutable after its fetch, shared by design, and never freed.
+    /// Safe: the object is immutable after its fetch, may be shared between threads, and is never
+    /// freed.
     nonisolated(unsafe) package let type: OpaquePointer
 
-    /// MD5, also where the process prefers approved implementations; nil where libcrypto has none.
+    /// MD5, also in FIPS mode; nil if libcrypto has none.
     package static let md5 = fetch("MD5", properties: "fips=no")
-    /// SHA-256, in FIPS mode the approved one; nil where libcrypto has none.
+    /// SHA-256, in FIPS mode the approved implementation; nil if libcrypto has none.
     package static let sha256 = fetch("SHA256")
 
-    /// Searches the library context of the process, and then one that its configuration does not
-    /// reach.
+    /// Searches the library context of the process, then a new context that the process's
+    /// configuration does not affect.
     ///
     /// - Parameters:
-    ///   - name: the name by which providers know the algorithm.
-    ///   - properties: what the implementation must be, in the words of libcrypto.
-    /// - Returns: nil where neither context has it.
+    ///   - name: the provider's name of the algorithm.
+    ///   - properties: the required properties, in libcrypto's syntax.
+    /// - Returns: the algorithm; nil if neither context has it.
     package static func fetch(_ name: String, properties: String? = nil) -> DigestAlgorithm? {
         keepingErrorQueueClean {
             EVP_MD_fetch(nil, name, properties).map { DigestAlgorithm(type: $0) }
@@ -30,8 +31,8 @@ package struct DigestAlgorithm: Sendable {
         }
     }
 
-    /// The algorithm of the default provider in a context of our own: what a machine in FIPS mode
-    /// needs, which loads another provider for the process.
+    /// The algorithm of the default provider in a separate library context, for machines in FIPS
+    /// mode, where the process has another provider.
     package static func fetchFromOwnContext(_ name: String) -> DigestAlgorithm? {
         guard let library = OSSL_LIB_CTX_new() else { return nil }
         guard OSSL_PROVIDER_load(library, "default") != nil,
@@ -43,8 +44,8 @@ package struct DigestAlgorithm: Sendable {
         return DigestAlgorithm(type: found)
     }
 
-    /// Drops the errors that a fetch which found nothing leaves in the thread's queue, where the
-    /// application would later take them for its own.
+    /// Removes the errors of failed fetches from the thread's error queue, where the application
+    /// would mistake them for its own.
     private static func keepingErrorQueueClean<Result>(_ body: () -> Result) -> Result {
         ERR_set_mark()
         defer { ERR_pop_to_mark() }

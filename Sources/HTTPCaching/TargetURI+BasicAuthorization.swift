@@ -1,10 +1,9 @@
 extension TargetURI {
-    /// The value of `Authorization` that the userinfo stands for, or nil without userinfo
-    /// (RFC 7617 §2).
+    /// The value of `Authorization` for the userinfo; nil without userinfo (RFC 7617 §2).
     ///
-    /// Percent-encoding is removed, because the origin compares the bytes that were meant. The
-    /// first colon that is not escaped separates user and password; a missing password is empty.
-    /// The value is a secret: it belongs into a request, not into a log or an entry.
+    /// Percent-encoding is removed, because the origin compares decoded bytes. The first unescaped
+    /// colon separates user and password; a missing password is empty. The value is a secret: do
+    /// not log or store it.
     public var basicAuthorization: String? {
         guard let userinfo, !userinfo.isEmpty else { return nil }
         let bytes = Self.removingPercentEncoding(userinfo)
@@ -12,7 +11,7 @@ extension TargetURI {
         return "Basic " + Self.base64(hasPassword ? bytes : bytes + [UInt8(ascii: ":")])
     }
 
-    /// The bytes that escapes stand for; a percent sign that starts none stands for itself.
+    /// Decodes escapes; a percent sign that starts none stays.
     private static func removingPercentEncoding(_ text: String) -> [UInt8] {
         let bytes = Array(text.utf8)
         var decoded: [UInt8] = []
@@ -40,7 +39,7 @@ extension TargetURI {
         }
     }
 
-    /// RFC 4648 §4, with padding.
+    /// Encodes bytes by RFC 4648 §4, with padding.
     private static func base64(_ bytes: [UInt8]) -> String {
         var text: [UInt8] = []
         text.reserveCapacity((bytes.count + 2) / 3 * 4)

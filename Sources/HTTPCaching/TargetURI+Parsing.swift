@@ -37,7 +37,7 @@ extension TargetURI {
         authority: Substring.UTF8View,
         scheme: Scheme
     ) throws(TargetURIError) -> (userinfo: String?, host: String, port: Int) {
-        // Others take a backslash for a slash and so see another host before it.
+        // Other parsers take a backslash for a slash and would see another host.
         guard !authority.contains(UInt8(ascii: "\\")) else {
             throw TargetURIError("the host contains a backslash")
         }
@@ -109,7 +109,8 @@ extension TargetURI {
         }
     }
 
-    /// Keeps every escape and every character that a URI may hold; encodes the others as UTF-8.
+    /// Keeps escapes and all characters that a URI may contain; percent-encodes the others as
+    /// UTF-8.
     private static func encoded(_ bytes: Substring.UTF8View) -> String {
         guard bytes.contains(where: mustBeEncoded) else {
             return String(decoding: bytes, as: UTF8.self)

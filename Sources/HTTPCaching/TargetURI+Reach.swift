@@ -1,11 +1,11 @@
 extension TargetURI {
-    /// From where a host can be reached, as far as its name says; in order.
+    /// The network scope of a host, as far as its name shows, in order.
     public enum Reach: Int, Hashable, Comparable, Sendable {
-        /// This machine alone: `127.0.0.0/8`, `0.0.0.0`, `::1`, `::`, `localhost` (RFC 6761 §6.3).
+        /// This machine only: `127.0.0.0/8`, `0.0.0.0`, `::1`, `::`, `localhost` (RFC 6761 §6.3).
         case machine
-        /// The next cable: `169.254.0.0/16`, `fe80::/10`, where clouds answer for their machines.
+        /// The local link: `169.254.0.0/16`, `fe80::/10`, with the metadata services of clouds.
         case link
-        /// Anywhere else, or nothing is known.
+        /// Anywhere else, or unknown.
         case anywhere
 
         /// Orders from ``machine`` to ``anywhere``.
@@ -14,10 +14,10 @@ extension TargetURI {
         }
     }
 
-    /// From where the host can be reached.
+    /// The network scope of the host.
     ///
-    /// Addresses count in every form that resolvers take: `127.1`, `0x7f000001`, `2130706433`,
-    /// `[::ffff:127.0.0.1]`. What a name resolves to is not known here.
+    /// Recognises addresses in every form that resolvers accept: `127.1`, `0x7f000001`,
+    /// `2130706433`, `[::ffff:127.0.0.1]`. Names are not resolved.
     public var reach: Reach {
         var host = origin.host[...]
         if host.utf8.last == UInt8(ascii: ".") { host = host.dropLast() }
@@ -40,11 +40,11 @@ extension TargetURI {
     private static func reach(of groups: [UInt16]) -> Reach {
         let last = UInt32(groups[6]) << 16 | UInt32(groups[7])
         if groups[..<6].allSatisfy({ $0 == 0 }) {
-            // `::`, `::1`, and IPv4 addresses as they were once written.
+            // `::`, `::1`, and IPv4-compatible addresses.
             return last <= 1 ? .machine : reach(of: last)
         }
         let isMapped = groups[..<5].allSatisfy { $0 == 0 } && groups[5] == 0xFFFF
-        // `64:ff9b::/96` is translated on the way (RFC 6052 §2.1).
+        // `64:ff9b::/96` is translated to IPv4 (RFC 6052 §2.1).
         let isTranslated =
             groups[0] == 0x64 && groups[1] == 0xFF9B && groups[2..<6].allSatisfy { $0 == 0 }
         if isMapped || isTranslated { return reach(of: last) }
@@ -53,7 +53,7 @@ extension TargetURI {
 }
 
 /// An IPv4 address in the forms of `inet_aton`: one to four numbers, decimal, octal or hexadecimal,
-/// the last of which fills what is left.
+/// the last of which fills the remaining bytes.
 struct IPv4Number {
     let value: UInt32
 
@@ -90,7 +90,7 @@ struct IPv6Groups {
     let groups: [UInt16]
 
     init?(_ text: Substring) {
-        // A zone says through which interface, which plays no role here.
+        // A zone names an interface and is ignored.
         let address = text.prefix { $0 != "%" }
         let halves = address.split(separator: "::", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = halves.first, let head = Self.groups(first) else { return nil }

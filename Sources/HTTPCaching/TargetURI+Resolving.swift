@@ -1,10 +1,10 @@
 extension TargetURI {
     /// Resolves a reference, such as the value of `Location`, against this URI (RFC 3986 §5.2).
     ///
-    /// The fragment is dropped. Dot segments of the reference are removed, of a base that is not
-    /// changed they stay; an escaped dot (`%2e`) is no dot. A backslash is an escaped character
-    /// of a path, never a slash, so that `/\evil.example` stays with this origin. Userinfo is kept
-    /// where the reference names no authority.
+    /// The fragment is dropped. Dot segments of the reference are removed; those of an unchanged
+    /// base stay; an escaped dot (`%2e`) is no dot. A backslash is escaped as a character of the
+    /// path and never a slash, so that `/\evil.example` stays with this origin. Userinfo is kept if
+    /// the reference has no authority.
     ///
     /// - Throws: ``TargetURIError`` where the result is not an `http` or `https` URI.
     public func resolving(reference: String) throws(TargetURIError) -> TargetURI {
@@ -27,12 +27,12 @@ extension TargetURI {
         )
     }
 
-    /// The path that a relative reference with `path` leads to (RFC 3986 §5.2.2, §5.2.3).
+    /// The path of a relative reference with `path` (RFC 3986 §5.2.2, §5.2.3).
     private func merged(_ path: Substring.UTF8View) -> String {
         guard let first = path.first else { return self.path }
         let text = String(decoding: path, as: UTF8.self)
         guard first != UInt8(ascii: "/") else { return Self.removingDotSegments(text) }
-        // Byte-wise: a combining mark after a slash makes one character of the two.
+        // Byte-wise, because a slash and a combining mark form one character.
         let tail = self.path.utf8.reversed().prefix { $0 != UInt8(ascii: "/") }
         let folder = String(decoding: self.path.utf8.dropLast(tail.count), as: UTF8.self)
         return Self.removingDotSegments(folder + text)
@@ -47,7 +47,7 @@ extension TargetURI {
         )
     }
 
-    /// `path` starts with a slash (RFC 3986 §5.2.4).
+    /// Removes dot segments of a path that starts with a slash (RFC 3986 §5.2.4).
     private static func removingDotSegments(_ path: String) -> String {
         let slash = UInt8(ascii: "/")
         let segments = path.utf8.split(separator: slash, omittingEmptySubsequences: false)
@@ -59,7 +59,7 @@ extension TargetURI {
                 kept.append(segment)
             }
         }
-        // A dot segment at the end stands for a folder: its slash stays.
+        // A trailing dot segment names a folder: its slash stays.
         if let last = segments.last, last.elementsEqual(".".utf8) || last.elementsEqual("..".utf8) {
             kept.append(path.utf8[path.utf8.endIndex...])
         }

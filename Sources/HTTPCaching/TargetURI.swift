@@ -1,13 +1,13 @@
 /// The target of a request: an `http` or `https` URI without fragment (RFC 9110 §4.2, §7.1).
 ///
-/// The text is kept as it was given, because a cache that rewrites it joins what the origin keeps
-/// apart: percent-encoding is neither added to nor removed from existing escapes (`%2F` is not
-/// `/`), dot segments stay. Only what RFC 9110 §4.2.3 calls equivalent is made equal: scheme and
-/// host in lower case, the default port dropped, an empty path written as `/`. Characters outside
-/// ASCII in the path and query become the percent-encoding of their UTF-8; other characters that
-/// no URI holds (space, quotes, braces) are percent-encoded as browsers do.
+/// The text is kept as given, because a cache that rewrites URIs may confuse resources that the
+/// origin distinguishes: existing escapes stay (`%2F` is not `/`), dot segments stay. Only
+/// equivalences of RFC 9110 §4.2.3 are normalised: scheme and host in lower case, the default port
+/// dropped, an empty path written as `/`. Characters outside ASCII in the path and query become the
+/// percent-encoding of their UTF-8; other characters that no URI holds (space, quotes, braces) are
+/// percent-encoded as browsers do.
 public struct TargetURI: Hashable, Sendable, CustomStringConvertible {
-    /// The schemes that a request may have.
+    /// The supported schemes.
     public enum Scheme: String, Hashable, Sendable {
         /// Cleartext HTTP, default port 80.
         case http
@@ -18,13 +18,13 @@ public struct TargetURI: Hashable, Sendable, CustomStringConvertible {
         public var defaultPort: Int { self == .http ? 80 : 443 }
     }
 
-    /// Scheme, host and port: what credentials and invalidation are scoped to (RFC 9110 §4.3.1).
+    /// Scheme, host and port: the scope of credentials and invalidation (RFC 9110 §4.3.1).
     public struct Origin: Hashable, Sendable, CustomStringConvertible {
         /// The scheme.
         public let scheme: Scheme
         /// The host in lower case; an IPv6 address keeps its brackets.
         public let host: String
-        /// The port, also where it is the default.
+        /// The port, also if it is the default.
         public let port: Int
 
         /// `scheme://host[:port]`, the default port left out.
@@ -37,7 +37,7 @@ public struct TargetURI: Hashable, Sendable, CustomStringConvertible {
     public let origin: Origin
     /// The path as sent, at least `/`.
     public let path: String
-    /// The query without `?`, or nil where there is no `?`; `a?` and `a` differ.
+    /// The query without `?`; nil if there is no `?`, so that `a?` and `a` differ.
     public let query: String?
     /// `user[:password]` as given, still percent-encoded, or nil; never part of ``string``.
     public let userinfo: String?
@@ -71,10 +71,10 @@ public struct TargetURI: Hashable, Sendable, CustomStringConvertible {
         query.map { "\(path)?\($0)" } ?? path
     }
 
-    /// The whole URI without userinfo and fragment: what a cache key is made of.
+    /// The whole URI without userinfo and fragment, from which cache keys are made.
     public var string: String { "\(origin)\(originForm)" }
 
-    /// The same as ``string``: safe to log as far as credentials in the userinfo go.
+    /// The same as ``string``; without the credentials of the userinfo.
     public var description: String { string }
 
     /// The same target without userinfo.
@@ -83,9 +83,9 @@ public struct TargetURI: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Why a text is not a ``TargetURI``.
+/// The reason why a text is not a ``TargetURI``.
 public struct TargetURIError: Error, Hashable, CustomStringConvertible {
-    /// What is wrong, in words that fit after `cannot use 'x' as a URL: `.
+    /// The reason, to follow `cannot use 'x' as a URL: `.
     public let description: String
 
     init(_ description: String) {

@@ -1,6 +1,5 @@
 extension WallTime {
-    /// The instant as RFC 3339 writes it, in UTC and to the millisecond:
-    /// `2026-11-21T08:43:38.123Z`.
+    /// The instant in the format of RFC 3339, in UTC with milliseconds: `2026-11-21T08:43:38.123Z`.
     public var timestamp: String {
         let seconds = seconds
         let day = seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400
@@ -8,13 +7,13 @@ extension WallTime {
         let second = seconds - day * 86_400
         let rest = nanoseconds % 1_000_000_000
         let milliseconds = (rest < 0 ? rest + 1_000_000_000 : rest) / 1_000_000
-        return "\(Self.text(Int64(date.year), 4))-\(Self.text(Int64(date.month), 2))-"
-            + "\(Self.text(Int64(date.day), 2))T\(Self.text(second / 3600, 2)):"
-            + "\(Self.text(second / 60 % 60, 2)):\(Self.text(second % 60, 2))."
-            + "\(Self.text(milliseconds, 3))Z"
+        return "\(Self.text(Int64(date.year), width: 4))-\(Self.text(Int64(date.month), width: 2))-"
+            + "\(Self.text(Int64(date.day), width: 2))T\(Self.text(second / 3600, width: 2)):"
+            + "\(Self.text(second / 60 % 60, width: 2)):\(Self.text(second % 60, width: 2))."
+            + "\(Self.text(milliseconds, width: 3))Z"
     }
 
-    /// Reads what ``timestamp`` writes; nil for anything else.
+    /// Parses the format of ``timestamp``; nil for anything else.
     public init?(timestamp text: some StringProtocol) {
         let bytes = Array(text.utf8)
         let frame = Array("____-__-__T__:__:__.___Z".utf8)
@@ -38,7 +37,7 @@ extension WallTime {
         self = start.advanced(by: .milliseconds(number(20..<23)))
     }
 
-    private static func text(_ number: Int64, _ width: Int) -> String {
+    private static func text(_ number: Int64, width: Int) -> String {
         let digits = String(number)
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
     }

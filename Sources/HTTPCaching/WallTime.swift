@@ -1,7 +1,7 @@
 /// An instant of the calendar: nanoseconds since 1970-01-01T00:00:00Z, leap seconds not counted.
 ///
-/// HTTP speaks of dates, so ages and lifetimes are differences of wall times. The range is years
-/// 1677 to 2262; arithmetic saturates at its ends, because dates arrive from hostile peers.
+/// HTTP uses dates, so ages and lifetimes are differences of wall times. The range is years 1677 to
+/// 2262; arithmetic saturates at its ends, because dates come from untrusted peers.
 public struct WallTime: Hashable, Comparable, Sendable {
     /// Nanoseconds since the epoch; negative before it.
     public let nanoseconds: Int64
@@ -23,7 +23,7 @@ public struct WallTime: Hashable, Comparable, Sendable {
         return nanoseconds % 1_000_000_000 < 0 ? quotient - 1 : quotient
     }
 
-    /// The instant that lies `duration` later, clamped to the range of the type.
+    /// The instant `duration` later, clamped to the range of the type.
     public func advanced(by duration: Duration) -> WallTime {
         let (sum, overflow) = nanoseconds.addingReportingOverflow(duration.saturatedNanoseconds)
         guard overflow else { return WallTime(nanoseconds: sum) }
@@ -44,8 +44,8 @@ public struct WallTime: Hashable, Comparable, Sendable {
 }
 
 extension Duration {
-    /// The duration in nanoseconds, clamped to what 64 bits hold.
-    public var saturatedNanoseconds: Int64 {
+    /// The duration in nanoseconds, clamped to the range of `Int64`.
+    package var saturatedNanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         let (sum, overflow2) = product.addingReportingOverflow(attoseconds / 1_000_000_000)

@@ -37,7 +37,8 @@ extension MediaCache {
         guard request.key == key else {
             throw CacheError(.notCached, "the entry under \(key.redacted) is no answer to GET")
         }
-        return try await ReaderOpener(responder, request, options).reader()
+        return try await ReaderOpener(responder: responder, request: request, options: options)
+            .reader()
     }
 
     /// A reader for callers that block; asks nobody before it is opened or read.
@@ -50,9 +51,10 @@ extension MediaCache {
         for request: CacheRequest,
         options: ReaderOptions = ReaderOptions()
     ) -> BlockingReader {
-        BlockingReader(request, options, time: engine.time) {
+        BlockingReader(request, options: options, time: engine.time) {
             [responder] () async throws(CacheError) in
-            try await ReaderOpener(responder, request, options).reader()
+            try await ReaderOpener(responder: responder, request: request, options: options)
+                .reader()
         }
     }
 
@@ -68,7 +70,7 @@ extension MediaCache {
         _ repeated: RepeatedRequest,
         range: ByteRangeSpec?
     ) -> ImmediateHit? {
-        responder.hit(repeated, range)
+        responder.hit(for: repeated, range: range)
     }
 
     /// Bytes of a certain body that is stored, read on the threads that may wait.
@@ -92,7 +94,7 @@ extension MediaCache {
         else { return nil }
         let wanted = WantedRange(range)
         return ResponseBody(
-            EntryReader(EntryOpening(entry: entry, storage: engine.storage), wanted)
+            EntryReader(EntryOpening(entry: entry, storage: engine.storage), wanted: wanted)
         )
     }
 }

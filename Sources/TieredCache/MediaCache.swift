@@ -55,7 +55,7 @@ public final class MediaCache: Sendable {
     ) throws(CacheError) {
         engine = try Engine(configuration, parts: parts)
         responder = engine.responder
-        center = DownloadCenter(responder, configuration)
+        center = DownloadCenter(responder: responder, configuration: configuration)
     }
 
     /// Why the disk tier cannot be used or written at present; nil if it can.
@@ -131,7 +131,7 @@ extension MediaCache {
     /// - Throws: `.originFailed` (502 in HTTP's words), `.timedOut` (504), `.cancelled`,
     ///   `.shutDown`.
     package func relay(_ request: RelayRequest) async throws(CacheError) -> RelayResponse {
-        try await Relay(request, responder).response()
+        try await Relay(request, responder: responder).response()
     }
 
     /// The bytes of a whole answer, or of the range that the request names, in one piece.
@@ -207,7 +207,7 @@ extension MediaCache {
         _ request: CacheRequest,
         bytes: Int64? = nil
     ) async throws(CacheError) -> PrefetchResult {
-        try await BeginningFetch(responder, request, bytes: bytes).run()
+        try await BeginningFetch(responder: responder, request: request, bytes: bytes).run()
     }
 }
 
@@ -232,7 +232,7 @@ extension MediaCache {
         expectedEnd end: Int64? = nil,
         options: ReaderOptions = ReaderOptions()
     ) async throws(CacheError) -> CacheReader {
-        try await ReaderOpener(responder, request, options)
+        try await ReaderOpener(responder: responder, request: request, options: options)
             .reader(at: offset, expectedEnd: end)
     }
 }
@@ -311,7 +311,7 @@ extension MediaCache {
     ) async throws(CacheError) -> Bool {
         try request.checkURL()
         return try await engine.storage.withStore { (store) throws(CacheError) in
-            try store.setPinned(isPinned, request.key)
+            try store.setPinned(isPinned, of: request.key)
         }
     }
 

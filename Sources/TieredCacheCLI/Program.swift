@@ -7,10 +7,10 @@ import Glibc
 import Darwin
 #endif
 
-/// Parses the arguments, runs the command and turns every error into one line and an exit code.
+/// Parses the arguments, runs the command and converts every error to one line and an exit code.
 enum Program {
     static func main() async -> Never {
-        // A reader that closes its end of a pipe must show up as an error of that write.
+        // A closed pipe must appear as an error of the write.
         signal(SIGPIPE, SIG_IGN)
         StandardStreams.occupyClosed()
         do {
@@ -28,7 +28,7 @@ enum Program {
         finish(with: Ending(status: .done, output: nil))
     }
 
-    /// Refuses arguments that are no text: repaired, they would name another file or URL.
+    /// Refuses arguments that are not UTF-8: repaired, they would name another file or URL.
     ///
     /// - Throws: ``CommandFailure`` with ``ExitStatus/usage``.
     static func requireUTF8(
@@ -38,7 +38,7 @@ enum Program {
         for index in 0..<count {
             guard let argument = arguments[index], String(validatingCString: argument) == nil
             else { continue }
-            throw CommandFailure(.usage, "argument \(index) is not UTF-8")
+            throw CommandFailure(.usage, message: "argument \(index) is not UTF-8")
         }
     }
 
@@ -55,7 +55,7 @@ enum Program {
     }
 }
 
-/// What is said at the end, and the exit code.
+/// The final output and the exit code.
 struct Ending: Equatable {
     var status: ExitStatus
     /// A help text for standard output, or one line for standard error.
@@ -66,7 +66,7 @@ struct Ending: Equatable {
         self.output = output
     }
 
-    /// Translates what a command threw, or what the parser did.
+    /// Converts an error of a command or of the parser.
     init(_ error: any Error) {
         switch error {
         case let failure as CommandFailure:
@@ -80,7 +80,7 @@ struct Ending: Equatable {
         }
     }
 
-    /// The causes of local trouble repeat the message in the words of the system call.
+    /// The causes of local errors would repeat the message.
     private static func line(_ error: CacheError) -> String {
         ExitStatus(error.code) == .localFailed ? error.message : error.description
     }
@@ -95,7 +95,7 @@ struct Ending: Equatable {
         self.init(status: .usage, output: "\(message); see '\(help)'")
     }
 
-    /// Finds `tieredcache get --help` in the parser's longer text, which ends with it.
+    /// Finds `tieredcache get --help` at the end of the parser's full message.
     private static func helpCommand(in text: String) -> String {
         let quoted = text.split(separator: "'").last { $0.hasSuffix(" --help") }
         return quoted.map(String.init) ?? "tieredcache --help"
@@ -103,7 +103,7 @@ struct Ending: Equatable {
 }
 
 extension String {
-    /// Errors are one line: breaks and other control characters become spaces.
+    /// The text as one line: line breaks and other control characters become spaces.
     var asOneLine: String {
         let controls = unicodeScalars.contains { $0.properties.generalCategory == .control }
         guard controls else { return self }

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `tieredcache`: see DESIGN section 9 for the contract of names, flags and outputs.
+/// The root command, `tieredcache`.
 struct RootCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tieredcache",

@@ -4,17 +4,17 @@ import Glibc
 import Darwin
 #endif
 
-/// Where two bodies begin to differ.
+/// The position at which two bodies begin to differ.
 ///
-/// To be used in place of `==` in an expectation: Swift Testing describes two collections that are
-/// not equal by their shortest edit script, which takes hours for bodies of megabytes, so that a
-/// test that fails looks like one that hangs.
+/// Use it instead of `==` in an expectation: Swift Testing describes unequal collections by their
+/// shortest edit script, which takes hours for bodies of megabytes, so that a failing test seems to
+/// hang.
 ///
 /// - Parameters:
-///   - found: what came; nil differs from everything else.
-///   - expected: what should have come.
-/// - Returns: the first position at which they differ, or the shorter one's length; nil where they
-///   are the same.
+///   - found: the actual body; nil differs from everything else.
+///   - expected: the expected body.
+/// - Returns: the first position at which they differ, or the length of the shorter one; nil if
+///   they are equal.
 package func firstDifference<Element: Equatable>(
     _ found: (some Collection<Element>)?,
     _ expected: (some Collection<Element>)?
@@ -30,7 +30,7 @@ package func firstDifference<Element: Equatable>(
     return rest.next() == nil ? nil : position
 }
 
-/// Whether two bodies that are in one piece each are the same bytes, in the time of a copy.
+/// Whether two contiguous bodies of bytes are equal, by `memcmp`.
 private func areSameBytes<Element>(
     _ first: some Collection<Element>,
     _ second: some Collection<Element>

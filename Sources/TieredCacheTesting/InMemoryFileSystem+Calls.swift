@@ -5,14 +5,14 @@ extension InMemoryFileSystem {
     /// Opens a directory from the root of this disk.
     package func openRoot(_ path: FilePath, creating: Bool) throws(FileSystemError) -> OpenFile {
         try state.withLock { state throws(FileSystemError) in
-            try state.enter(.open, path.string, isChange: state.find(path.string) == nil)
+            try state.enter(.open, at: path.string, isChange: state.find(path.string) == nil)
             if state.find(path.string) == nil, creating {
                 _ = state.makeDirectories(path.string, isSynced: true)
             }
             switch state.find(path.string) {
             case .directory(let number): return state.newHandle(.directory(number))
-            case .file: throw FileSystemError(.open, .notDirectory)
-            case nil: throw FileSystemError(.open, .noSuchFileOrDirectory)
+            case .file: throw FileSystemError(.open, errno: .notDirectory)
+            case nil: throw FileSystemError(.open, errno: .noSuchFileOrDirectory)
             }
         }
     }
@@ -21,15 +21,15 @@ extension InMemoryFileSystem {
     package func open(
         _ name: String,
         in directory: OpenFile,
-        _ mode: OpenMode
+        mode: OpenMode
     ) throws(FileSystemError) -> OpenFile {
         try state.withLock { state throws(FileSystemError) in
             let creates = mode == .createNew || mode == .openOrCreate
-            let start = try state.directory(directory, .open)
+            let start = try state.directory(directory, for: .open)
             let found = state.walk(name, from: start)
             try state.enter(
                 creates ? .create : .open,
-                name,
+                at: name,
                 isChange: creates && found == nil
             )
             switch (found, mode) {
@@ -38,17 +38,17 @@ extension InMemoryFileSystem {
                 guard let found else { break }
                 return state.newHandle(found)
             case (.some, .createNew):
-                throw FileSystemError(.create, .fileExists)
+                throw FileSystemError(.create, errno: .fileExists)
             case (.some, .directory):
-                throw FileSystemError(.open, .notDirectory)
+                throw FileSystemError(.open, errno: .notDirectory)
             case (.some, _):
-                throw FileSystemError(.open, .isDirectory)
+                throw FileSystemError(.open, errno: .isDirectory)
             case (nil, .createNew), (nil, .openOrCreate):
                 return try state.create(name, from: start)
             case (nil, _):
                 break
             }
-            throw FileSystemError(.open, .noSuchFileOrDirectory)
+            throw FileSystemError(.open, errno: .noSuchFileOrDirectory)
         }
     }
 
@@ -57,7 +57,7 @@ extension InMemoryFileSystem {
         _ name: String,
         in directory: OpenFile
     ) throws(FileSystemError) -> NonBlocking<OpenFile> {
-        .ready(try open(name, in: directory, .read))
+        .ready(try open(name, in: directory, mode: .read))
     }
 
     /// Closes a file, and frees it if it has no name.
@@ -66,13 +66,13 @@ extension InMemoryFileSystem {
             guard case .file(let number) = state.handles.removeValue(forKey: file.number) else {
                 return
             }
-            state.unlock(number, file.number)
+            state.unlock(number, handle: file.number)
             state.files[number]?.opens -= 1
             state.forgetIfUnused(number)
         }
     }
 
-    /// Copies what the file has.
+    /// Reads bytes of a file.
     package func read(
         _ file: OpenFile,
         into buffer: UnsafeMutableRawBufferPointer,
@@ -80,8 +80,8 @@ extension InMemoryFileSystem {
     ) throws(FileSystemError) -> Int {
         nonisolated(unsafe) let buffer = buffer  // Used only while this call lasts.
         return try state.withLock { state throws(FileSystemError) in
-            try state.enter(.read, "")
-            let number = try state.file(file, .read)
+            try state.enter(.read, at: "")
+            let number = try state.file(file, for: .read)
             return state.files[number]?.content.read(into: buffer, at: offset) ?? 0
         }
     }
@@ -95,20 +95,20 @@ extension InMemoryFileSystem {
         .ready(try read(file, into: buffer, at: offset))
     }
 
-    /// Writes, as far as the capacity goes.
+    /// Writes bytes, unless they exceed the capacity.
     package func write(
         _ first: UnsafeRawBufferPointer,
-        _ second: UnsafeRawBufferPointer,
+        followedBy second: UnsafeRawBufferPointer,
         to file: OpenFile,
         at offset: Int64
     ) throws(FileSystemError) {
         let bytes = [UInt8](first) + [UInt8](second)
         try state.withLock { state throws(FileSystemError) in
-            try state.enter(.write, "", isChange: true)
-            let number = try state.file(file, .write)
+            try state.enter(.write, at: "", isChange: true)
+            let number = try state.file(file, for: .write)
             let pages = state.files[number]?.content.newPages(bytes.count, at: offset) ?? 0
             guard state.allocatedBytes + Int64(pages * Pages.size) <= state.capacity else {
-                throw FileSystemError(.write, .noSpace)
+                throw FileSystemError(.write, errno: .noSpace)
             }
             state.change(number) { content in
                 bytes.withUnsafeBytes { content.write($0, at: offset) }
@@ -116,20 +116,20 @@ extension InMemoryFileSystem {
         }
     }
 
-    /// Sets the length.
+    /// Sets the length of a file.
     package func truncate(_ file: OpenFile, to length: Int64) throws(FileSystemError) {
         try state.withLock { state throws(FileSystemError) in
-            try state.enter(.resize, "", isChange: true)
-            let number = try state.file(file, .resize)
+            try state.enter(.resize, at: "", isChange: true)
+            let number = try state.file(file, for: .resize)
             state.change(number) { $0.truncate(to: length) }
         }
     }
 
-    /// Makes a hole.
-    package func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError) {
+    /// Punches a hole.
+    package func punch(_ file: OpenFile, range: Range<Int64>) throws(FileSystemError) {
         try state.withLock { state throws(FileSystemError) in
-            try state.enter(.resize, "", isChange: true)
-            let number = try state.file(file, .resize)
+            try state.enter(.resize, at: "", isChange: true)
+            let number = try state.file(file, for: .resize)
             state.change(number) { $0.punch(range) }
         }
     }
@@ -137,24 +137,24 @@ extension InMemoryFileSystem {
     /// The status of an open file.
     package func status(of file: OpenFile) throws(FileSystemError) -> FileStatus {
         try state.withLock { state throws(FileSystemError) in
-            try state.enter(.inspect, "")
+            try state.enter(.inspect, at: "")
             guard let node = state.handles[file.number] else {
-                throw FileSystemError(.inspect, .badFileDescriptor)
+                throw FileSystemError(.inspect, errno: .badFileDescriptor)
             }
             return state.status(node)
         }
     }
 
-    /// The status of what has a name.
+    /// The status of a file or directory by its name.
     package func status(
         of name: String,
         in directory: OpenFile
     ) throws(FileSystemError) -> FileStatus {
         try state.withLock { state throws(FileSystemError) in
-            try state.enter(.inspect, name)
-            let start = try state.directory(directory, .inspect)
+            try state.enter(.inspect, at: name)
+            let start = try state.directory(directory, for: .inspect)
             guard let node = state.walk(name, from: start) else {
-                throw FileSystemError(.inspect, .noSuchFileOrDirectory)
+                throw FileSystemError(.inspect, errno: .noSuchFileOrDirectory)
             }
             return state.status(node)
         }

@@ -1,23 +1,23 @@
 import TieredCache
 
-/// How a disk may look after a power cut.
+/// The possible states of a disk after a power cut.
 ///
-/// What was not synced may be in any of the states that it had since: each page of 4096 bytes, each
-/// file's length, and each name for itself. No disk is worse, and few are as bad.
+/// Each page of 4096 bytes, each file's length and each name may independently be in any state that
+/// it had since it was synced. No real disk is worse, and few are as bad.
 package enum CrashOutcome: Hashable, Sendable {
-    /// Everything arrived: only the process died.
+    /// Everything is kept: only the process died.
     case everythingKept
-    /// Whatever was not synced is gone.
+    /// Everything that was not synced is lost.
     case unsyncedLost
-    /// Each page, length and name is in one of its states, by a die seeded with this.
+    /// Each page, length and name is in a random one of its states, decided by the seed.
     case mixed(seed: UInt64)
 }
 
 extension InMemoryFileSystem {
-    /// A disk as a power cut at this moment may leave it: nothing open, nothing locked.
+    /// A disk as a power cut at this moment may leave it, with nothing open and nothing locked.
     ///
-    /// This disk stays as it is, so that one run can be looked at with several outcomes. Only a
-    /// disk that remembers what was not synced has other outcomes than `everythingKept`.
+    /// This disk does not change, so that one run can be examined with several outcomes. Without
+    /// `remembersUnsynced`, all outcomes equal `everythingKept`.
     package func afterCrash(_ outcome: CrashOutcome) -> InMemoryFileSystem {
         switch outcome {
         case .everythingKept:
@@ -41,9 +41,9 @@ extension InMemoryFileSystem {
     /// The disks that a power cut at this moment may leave.
     ///
     /// - Parameters:
-    ///   - maximum: how many at most.
-    ///   - seed: chooses among them where there are more.
-    /// - Returns: the disks, and whether they are all that there are.
+    ///   - maximum: the most disks.
+    ///   - seed: selects among them if there are more.
+    /// - Returns: the disks, and whether they are all possible ones.
     package func afterCrashes(
         atMost maximum: Int,
         seed: UInt64
@@ -61,7 +61,8 @@ extension InMemoryFileSystem {
         return (disks, true)
     }
 
-    /// `choose` gets the number of states, in time, and says which one is left.
+    /// Makes a disk of states that `choose` selects: it gets the number of states in order of time,
+    /// and returns the index of one.
     private func afterCrash(_ choose: (Int) -> Int) -> InMemoryFileSystem {
         var state = state.withLock { $0 }
         state.beginAnew()
@@ -69,7 +70,7 @@ extension InMemoryFileSystem {
         return InMemoryFileSystem(state: state)
     }
 
-    /// Makes everything survive a power cut, as if a long time had passed.
+    /// Syncs everything, as if a long time had passed.
     package func syncEverything() {
         state.withLock { state in
             for number in state.files.keys { state.files[number]?.unsynced = UnsyncedPages() }
@@ -79,7 +80,7 @@ extension InMemoryFileSystem {
         }
     }
 
-    /// Runs `body` and gives the disk as it was before each change that it made, and at its end.
+    /// Runs `body` and returns the disk as it was before each change, and at the end.
     package func crashPoints(_ body: () throws -> Void) rethrows -> [InMemoryFileSystem] {
         state.withLock { $0.crashPoints = [] }
         defer { state.withLock { $0.crashPoints = nil } }
@@ -99,7 +100,7 @@ extension InMemoryFileSystem.State {
         crashPoints?.append(copy)
     }
 
-    /// Forgets the processes: nothing is open, nothing fails.
+    /// Resets the state of processes: nothing is open, no failure is scheduled.
     fileprivate mutating func beginAnew() {
         handles = [:]
         locks = [:]
@@ -114,17 +115,17 @@ extension InMemoryFileSystem.State {
         }
     }
 
-    /// Decides for everything that was not synced in which of its states it is.
+    /// Selects one state for everything that was not synced.
     fileprivate mutating func settle(_ choose: (Int) -> Int) {
         for number in directories.keys.sorted() {
             guard let directory = directories[number] else { continue }
-            let names = directory.unsynced.settled(directory.names, choose)
+            let names = directory.unsynced.settled(directory.names, choosing: choose)
             directories[number] = InMemoryFileSystem.Directory(names: names)
         }
         removeUnreachable()
         for number in files.keys.sorted() {
             guard let file = files[number] else { continue }
-            files[number]?.content = file.unsynced.settled(file.content, choose)
+            files[number]?.content = file.unsynced.settled(file.content, choosing: choose)
             files[number]?.unsynced = UnsyncedPages()
             files[number]?.isGone = false
         }
@@ -145,7 +146,7 @@ extension InMemoryFileSystem.State {
     }
 }
 
-/// Goes through all choices, where each may decide which ones follow.
+/// Enumerates all sequences of choices; a choice may determine the number of later ones.
 private struct Odometer {
     private var wheels: [(position: Int, count: Int)] = []
     private var cursor = 0
@@ -156,7 +157,7 @@ private struct Odometer {
         return wheels[cursor].position
     }
 
-    /// - Returns: false when every way was gone.
+    /// - Returns: false when all sequences are done.
     mutating func advance() -> Bool {
         cursor = 0
         while let last = wheels.popLast() {

@@ -12,18 +12,17 @@ extension InMemoryFileSystem {
         var content = Pages()
         var unsynced = UnsyncedPages()
         var modified: Int64
-        /// What it showed to be allocated when that was settled last.
+        /// The allocation that its status showed when it was last settled.
         var shownBytes: Int64 = 512
         var opens = 0
-        /// Neither a name nor anybody who has it open; kept because a power cut may bring a name
-        /// back.
+        /// Whether it has no name and is not open; kept because a power cut may restore a name.
         var isGone = false
     }
 
     struct Directory: Sendable {
         var names: [String: Node] = [:]
         var unsynced = UnsyncedNames()
-        /// Whether it has no name any more.
+        /// Whether it no longer has a name.
         var isGone = false
     }
 
@@ -33,9 +32,9 @@ extension InMemoryFileSystem {
         var files: [Int: File] = [:]
         var directories: [Int: Directory] = [0: Directory()]
         var handles: [Int32: Node] = [:]
-        /// Which open file holds the lock of a file.
+        /// The open file with the exclusive lock of a file.
         var locks: [Int: Int32] = [:]
-        /// Which open files have a share of the lock of a file.
+        /// The open files with a shared lock of a file.
         var shares: [Int: Set<Int32>] = [:]
         var nextNode = 1
         var nextHandle: Int32 = 100
@@ -43,9 +42,9 @@ extension InMemoryFileSystem {
         var calls: [FileSystemCall] = []
         var changeCount = 0
         var changesLeft: Int?
-        /// Whether what was not synced is kept in all its versions.
+        /// Whether all versions of unsynced state are kept.
         let remembersUnsynced: Bool
-        /// The disk before each change, while they are recorded.
+        /// The disk before each change; nil while they are not recorded.
         var crashPoints: [State]?
         var isAllocationDelayed = false
         var aheadBytes: Int64 = 0
@@ -67,7 +66,7 @@ extension InMemoryFileSystem {
             peakAllocatedBytes = allocatedBytes
         }
 
-        /// Counts anew, after files have come or gone otherwise than by a call.
+        /// Recounts the allocation, after files were changed without a call.
         mutating func recount() {
             allocatedBytes = files.values.reduce(0) { $0 + $1.content.allocatedBytes }
             peakAllocatedBytes = allocatedBytes
@@ -76,9 +75,9 @@ extension InMemoryFileSystem {
 }
 
 extension InMemoryFileSystem.State {
-    /// Changes a file's content, its date, and what is allocated.
-    mutating func change(_ number: Int, _ change: (inout Pages) -> Void) {
-        // Taken out, so that a page is not copied for being changed.
+    /// Changes a file's content, its modification date and the allocation.
+    mutating func change(_ number: Int, with change: (inout Pages) -> Void) {
+        // Removed from the dictionary, so that changing a page does not copy it.
         guard var file = files.updateValue(.init(modified: now), forKey: number) else {
             files[number] = nil
             return
@@ -104,14 +103,14 @@ extension InMemoryFileSystem.State {
         }
     }
 
-    /// What a status says that a file is allocated.
+    /// The allocation that the status of a file shows.
     func shownBytes(_ number: Int) -> Int64 {
         guard let file = files[number] else { return 0 }
         let shown = isAllocationDelayed ? file.shownBytes : file.content.allocatedBytes
         return file.opens > 0 ? shown + aheadBytes : shown
     }
 
-    /// Changes what a name stands for.
+    /// Sets the node of a name; `nil` removes the name.
     mutating func setName(_ name: String, in directory: Int, to node: InMemoryFileSystem.Node?) {
         let old = directories[directory]?.names[name]
         if remembersUnsynced { directories[directory]?.unsynced.didChange(name, from: old) }
@@ -135,7 +134,7 @@ extension InMemoryFileSystem.State {
         return node
     }
 
-    /// The directory that holds a path's last component, and that component.
+    /// The directory that contains the last component of a path, and that component.
     func parent(_ path: String, from directory: Int) -> (Int, String)? {
         let names = path.split(separator: "/")
         guard let last = names.last else { return nil }
@@ -212,7 +211,7 @@ extension InMemoryFileSystem.State {
 
     var now: Int64 { time.wallTime().nanoseconds }
 
-    /// Frees a file that has neither a name nor anybody who has it open.
+    /// Frees a file that has no name and is not open.
     mutating func forgetIfUnused(_ number: Int) {
         guard let file = files[number], file.opens == 0, !file.isGone else { return }
         let isNamed = directories.values.contains { $0.names.values.contains(.file(number)) }
@@ -240,14 +239,14 @@ extension InMemoryFileSystem.State {
         return result
     }
 
-    /// Writes a call down, and decides whether it happens.
+    /// Records a call, and throws if it is to fail.
     mutating func enter(
         _ call: FileSystemError.Call,
-        _ path: String,
+        at path: String,
         isChange: Bool = false
     ) throws(FileSystemError) {
         calls.append(FileSystemCall(call: call, path: path, isChange: isChange))
-        if let left = changesLeft, left <= 0 { throw FileSystemError(call, .ioError) }
+        if let left = changesLeft, left <= 0 { throw FileSystemError(call, errno: .ioError) }
         for index in failures.indices {
             guard failures[index].call == nil || failures[index].call == call else { continue }
             if failures[index].skipping > 0 {
@@ -256,7 +255,7 @@ extension InMemoryFileSystem.State {
             }
             guard failures[index].times > 0 else { continue }
             failures[index].times -= 1
-            throw FileSystemError(call, failures[index].errno)
+            throw FileSystemError(call, errno: failures[index].errno)
         }
         guard isChange else { return }
         if crashPoints != nil { recordCrashPoint() }

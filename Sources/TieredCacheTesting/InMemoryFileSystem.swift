@@ -2,21 +2,21 @@ import HTTPCaching
 package import SystemPackage
 package import TieredCache
 
-/// A disk in memory: counts what files are allocated, can be full, can fail any call, and can lose
-/// power between any two.
+/// A disk in memory: it counts allocated bytes, can be full, can fail any call, and can lose power
+/// between any two calls.
 ///
-/// Allocation is in pages of 4096 bytes, holes cost nothing. What was not synced may be gone after
-/// a power cut: see ``afterCrash(_:)``. Any thread may call.
+/// Allocates pages of 4096 bytes; holes are free. Unsynced changes may be lost in a power cut: see
+/// ``afterCrash(_:)``. Safe to use from any thread.
 package final class InMemoryFileSystem: FileSystem {
     let state: Guarded<State>
 
     /// Creates an empty disk.
     ///
     /// - Parameters:
-    ///   - capacity: how many bytes files may be allocated in all.
-    ///   - time: gives the modification dates.
-    ///   - remembersUnsynced: keeps what was overwritten, renamed and removed since it was synced,
-    ///     so that ``afterCrash(_:)`` can bring it back; takes memory.
+    ///   - capacity: the most bytes allocated to files.
+    ///   - time: the clock of modification dates.
+    ///   - remembersUnsynced: keeps everything that was overwritten, renamed and removed since the
+    ///     last sync, so that ``afterCrash(_:)`` can restore it; takes memory.
     package init(
         capacity: Int64 = 1 << 40,
         time: any TimeSource = SystemTimeSource(),
@@ -34,30 +34,30 @@ package final class InMemoryFileSystem: FileSystem {
     /// The calls made so far, in order.
     package var calls: [FileSystemCall] { state.withLock { $0.calls } }
 
-    /// How many bytes files are allocated, those included that have no name and are open.
+    /// The bytes allocated to files, including open files without a name.
     package var allocatedBytes: Int64 { state.withLock { $0.allocatedBytes } }
 
-    /// The most that ``allocatedBytes`` has ever been, between any two calls.
+    /// The highest value of ``allocatedBytes`` after any call.
     package var peakAllocatedBytes: Int64 { state.withLock { $0.peakAllocatedBytes } }
 
-    /// Begins ``peakAllocatedBytes`` anew.
+    /// Resets ``peakAllocatedBytes`` to the present value.
     package func forgetPeak() {
         state.withLock { $0.forgetPeak() }
     }
 
-    /// How many files and directories are open.
+    /// The number of open files and directories.
     package var openCount: Int { state.withLock { $0.handles.count } }
 
-    /// The paths of all files, in order, with what they are allocated.
+    /// The allocated bytes of all files, by path.
     package var files: [String: Int64] { state.withLock { $0.allFiles() } }
 
     /// Makes calls fail.
     ///
     /// - Parameters:
-    ///   - call: which; `nil` is every one.
-    ///   - errno: how.
-    ///   - times: how often, before it works again.
-    ///   - skipping: how many of them work first.
+    ///   - call: the call that fails; `nil` for all calls.
+    ///   - errno: the error.
+    ///   - times: the number of failures.
+    ///   - skipping: the number of calls that succeed before the first failure.
     package func fail(
         _ call: FileSystemError.Call?,
         with errno: Errno,
@@ -68,27 +68,27 @@ package final class InMemoryFileSystem: FileSystem {
         state.withLock { $0.failures.append(failure) }
     }
 
-    /// Ends all failures asked for.
+    /// Removes all scheduled failures.
     package func heal() {
         state.withLock { $0.failures = [] }
     }
 
-    /// Changes how many bytes files may be allocated.
+    /// Changes the capacity.
     package func setCapacity(_ capacity: Int64) {
         state.withLock { $0.capacity = capacity }
     }
 
-    /// Lets so many more calls through that change the disk; then every call fails with `EIO`, as
-    /// if the process had died.
+    /// Lets `count` more changing calls succeed; then every call fails with `EIO`, as if the
+    /// process had died.
     package func crash(afterChanges count: Int) {
         state.withLock { $0.changesLeft = count }
     }
 
-    /// How many calls have changed the disk.
+    /// The number of calls that have changed the disk.
     package var changeCount: Int { state.withLock { $0.changeCount } }
 
-    /// From now on a status tells what a file was allocated when ``settleAllocation()`` was called
-    /// last, 512 bytes if it is newer: as ZFS does for some seconds.
+    /// From now on, a status shows the allocation of the last call of ``settleAllocation()``, and
+    /// 512 bytes for a newer file, as ZFS does for some seconds.
     package func delayAllocation() {
         state.withLock { state in
             state.isAllocationDelayed = true
@@ -96,27 +96,27 @@ package final class InMemoryFileSystem: FileSystem {
         }
     }
 
-    /// Files show what they are allocated by now.
+    /// Makes statuses show the present allocation.
     package func settleAllocation() {
         state.withLock { $0.settle() }
     }
 
-    /// A status tells so many bytes more of a file that is open, as XFS does, which allocates
-    /// ahead.
+    /// Makes statuses of open files show `bytes` more than allocated, as XFS does, which
+    /// preallocates.
     ///
-    /// They count nowhere else.
+    /// The additional bytes do not count for ``allocatedBytes`` or the capacity.
     package func allocateAhead(_ bytes: Int64) {
         state.withLock { $0.aheadBytes = bytes }
     }
 
-    /// Changes a file behind everybody's back.
+    /// Changes a file without a recorded call.
     ///
     /// - Parameters:
-    ///   - path: from the root of this disk, with a leading slash.
-    ///   - change: gets the content and changes it; `nil` removes the file.
+    ///   - path: the path from the root of this disk, with a leading slash.
+    ///   - change: modifies the content.
     /// - Returns: whether there is such a file.
     @discardableResult
-    package func tamper(_ path: String, _ change: (inout [UInt8]) -> Void) -> Bool {
+    package func tamper(_ path: String, with change: (inout [UInt8]) -> Void) -> Bool {
         guard var content = content(of: path) else { return false }
         change(&content)
         state.withLock { state in
@@ -126,11 +126,11 @@ package final class InMemoryFileSystem: FileSystem {
         return true
     }
 
-    /// Sets a file's length behind everybody's back; what is added is a hole.
+    /// Sets a file's length without a recorded call; added bytes are a hole.
     ///
     /// - Parameters:
-    ///   - path: as in ``tamper(_:_:)``.
-    ///   - length: what is left of it.
+    ///   - path: as in ``tamper(_:with:)``.
+    ///   - length: the new length in bytes.
     /// - Returns: whether there is such a file.
     @discardableResult
     package func cut(_ path: String, to length: Int64) -> Bool {
@@ -149,12 +149,12 @@ package final class InMemoryFileSystem: FileSystem {
         }
     }
 
-    /// Puts a file there, and the directories that it needs.
+    /// Creates a file, and its directories, without a recorded call.
     package func put(_ content: [UInt8], at path: String) {
         state.withLock { $0.put(content, at: path) }
     }
 
-    /// Removes a file's name behind everybody's back.
+    /// Removes a file's name without a recorded call.
     ///
     /// - Returns: whether there was one.
     @discardableResult
@@ -162,9 +162,9 @@ package final class InMemoryFileSystem: FileSystem {
         state.withLock { $0.delete(path) }
     }
 
-    /// Removes a directory and all below it behind everybody's back.
+    /// Removes a directory and its content without a recorded call.
     ///
-    /// What has it open finds it empty, and can make nothing in it.
+    /// Open handles of the directory see it empty, and can create nothing in it.
     ///
     /// - Returns: whether there was one.
     @discardableResult
@@ -175,9 +175,9 @@ package final class InMemoryFileSystem: FileSystem {
 
 /// One recorded call.
 package struct FileSystemCall: Hashable, Sendable {
-    /// Which.
+    /// The call.
     package var call: FileSystemError.Call
-    /// The path it was about, from the root of the disk; empty for a file without a name.
+    /// The path or name that the call was given; empty for a call on an open file.
     package var path: String
     /// Whether it changes the disk.
     package var isChange: Bool

@@ -1,4 +1,4 @@
-/// A file's content as pages; those never written are holes.
+/// A file's content as pages; pages that were never written are holes.
 struct Pages: Sendable {
     static let size = 4096
 
@@ -19,12 +19,12 @@ struct Pages: Sendable {
         return result
     }
 
-    /// Puts a page in the place of another; `nil` is a hole.
+    /// Replaces a page; `nil` is a hole.
     mutating func replace(_ page: Int64, with bytes: [UInt8]?) {
         pages[page] = bytes
     }
 
-    /// How many pages a write would add.
+    /// The number of pages that a write would add.
     func newPages(_ count: Int, at offset: Int64) -> Int {
         guard count > 0 else { return 0 }
         let last = (offset + Int64(count) - 1) / Int64(Self.size)

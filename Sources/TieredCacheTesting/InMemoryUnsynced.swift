@@ -1,5 +1,4 @@
-/// The versions that a file's pages and its length had since they were synced, the present ones
-/// apart.
+/// The versions of a file's pages and length since they were synced, without the present ones.
 ///
 /// The first version of each is the synced one.
 struct UnsyncedPages: Sendable {
@@ -7,7 +6,7 @@ struct UnsyncedPages: Sendable {
     private(set) var pages: [Int64: [[UInt8]?]] = [:]
     private(set) var lengths: [Int64] = []
 
-    /// Takes down what a change has replaced.
+    /// Records the state that a change has replaced.
     mutating func didChange(_ old: Pages, to new: Pages) {
         for page in Set(old.pages.keys).union(new.pages.keys)
         where old.pages[page] != new.pages[page] {
@@ -16,14 +15,14 @@ struct UnsyncedPages: Sendable {
         if old.length != new.length { lengths.append(old.length) }
     }
 
-    /// What a power cut leaves.
+    /// The content that a power cut leaves.
     ///
     /// - Parameters:
-    ///   - content: what the file has now.
-    ///   - choose: gets a number of versions, and says which one is left; the last is the present
-    ///     one.
+    ///   - content: the present content.
+    ///   - choose: gets a number of versions and returns the index of the one that is left; the
+    ///     last one is the present.
     /// - Returns: the content that is left.
-    func settled(_ content: Pages, _ choose: (Int) -> Int) -> Pages {
+    func settled(_ content: Pages, choosing choose: (Int) -> Int) -> Pages {
         var result = content
         for (page, versions) in pages.sorted(by: { $0.key < $1.key }) {
             let choice = choose(versions.count + 1)
@@ -36,24 +35,24 @@ struct UnsyncedPages: Sendable {
     }
 }
 
-/// What the names of a directory stood for since it was synced, the present state apart.
+/// The versions of a directory's names since it was synced, without the present ones.
 struct UnsyncedNames: Sendable {
     private var names: [String: [InMemoryFileSystem.Node?]] = [:]
 
-    /// Takes down what a change has replaced.
+    /// Records the state that a change has replaced.
     mutating func didChange(_ name: String, from old: InMemoryFileSystem.Node?) {
         names[name, default: []].append(old)
     }
 
-    /// One name is on the medium as it is now.
+    /// Records that one name is synced.
     mutating func didSync(_ name: String) {
         names[name] = nil
     }
 
-    /// What a power cut leaves; `choose` as for ``UnsyncedPages``.
+    /// The names that a power cut leaves; `choose` as for ``UnsyncedPages``.
     func settled(
         _ current: [String: InMemoryFileSystem.Node],
-        _ choose: (Int) -> Int
+        choosing choose: (Int) -> Int
     ) -> [String: InMemoryFileSystem.Node] {
         var result = current
         for (name, versions) in names.sorted(by: { $0.key < $1.key }) {

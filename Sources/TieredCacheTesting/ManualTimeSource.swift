@@ -1,10 +1,10 @@
 public import HTTPCaching
 public import TieredCache
 
-/// Time that stands still until the test moves it.
+/// A clock that stands still until the test advances it.
 ///
-/// Wall time and monotonic time advance together. What sleeps wakes in the order of its deadlines,
-/// and in the order of arrival where deadlines are equal. A sleeper runs on another thread; to let
+/// Wall time and monotonic time advance together. Sleeping tasks wake in the order of their
+/// deadlines, and of arrival where deadlines are equal. A woken task runs on another thread; to let
 /// it see its own deadline as the present, use ``advanceToNextDeadline()``.
 public final class ManualTimeSource: TimeSource {
     private struct Sleeper {
@@ -32,15 +32,15 @@ public final class ManualTimeSource: TimeSource {
 
     /// What a test waits for.
     private enum Arrival {
-        /// So many sleepers.
+        /// A number of sleeping tasks.
         case count(Int)
-        /// One that wakes until then.
+        /// A sleeping task with a deadline up to the given instant.
         case deadline(MonotonicTime)
     }
 
     private let state: Guarded<State>
 
-    /// Creates a clock that shows the given instants.
+    /// Creates a clock.
     ///
     /// - Parameters:
     ///   - wall: the date to begin with; by default 2026-01-01T00:00:00Z.
@@ -52,30 +52,30 @@ public final class ManualTimeSource: TimeSource {
         state = Guarded(State(wall: wall, monotonic: monotonic))
     }
 
-    /// The date that the test has reached.
+    /// The present date.
     public func wallTime() -> WallTime {
         state.withLock { $0.wall }
     }
 
-    /// The instant that the test has reached.
+    /// The present instant.
     public func monotonicTime() -> MonotonicTime {
         state.withLock { $0.monotonic }
     }
 
-    /// Sets the date without moving the monotonic time, as an administrator might.
+    /// Sets the date without advancing the monotonic time, as an administrator might.
     public func setWallTime(_ wall: WallTime) {
         state.withLock { $0.wall = wall }
     }
 
-    /// How many tasks are asleep.
+    /// The number of sleeping tasks.
     public var sleeperCount: Int {
         state.withLock { $0.sleepers.count }
     }
 
-    /// Moves the time and wakes what is due, deadline by deadline.
+    /// Advances the time and wakes the tasks that are due, deadline by deadline.
     ///
-    /// A sleeper that goes back to sleep before this call returns may miss its turn: it runs on
-    /// another thread. Wait for it with ``waitForSleepers(_:)``, then advance again.
+    /// A woken task runs on another thread: one that sleeps again before this call returns may miss
+    /// its next deadline. Wait for it with ``waitForSleepers(_:)``, then advance again.
     public func advance(by duration: Duration) {
         precondition(duration >= .zero, "time does not run backwards")
         let target = state.withLock { $0.monotonic.advanced(by: duration) }
@@ -84,16 +84,16 @@ public final class ManualTimeSource: TimeSource {
         }
     }
 
-    /// How far the next deadline is away; nil if nothing sleeps.
+    /// The time to the next deadline; nil if no task sleeps.
     public var timeToNextDeadline: Duration? {
         state.withLock { state in
             state.sleepers.first.map { max(state.monotonic.duration(to: $0.deadline), .zero) }
         }
     }
 
-    /// Moves the time to the next deadline and wakes what is due then.
+    /// Advances to the next deadline and wakes the tasks that are due then.
     ///
-    /// - Returns: how far the time moved, or `nil` if nothing sleeps.
+    /// - Returns: the time advanced, or `nil` if no task sleeps.
     @discardableResult
     public func advanceToNextDeadline() -> Duration? {
         let step = state.withLock { state in
@@ -134,11 +134,11 @@ public final class ManualTimeSource: TimeSource {
             state.nextID += 1
             return state.nextID
         }
-        // A cancel that comes after the wake-up leaves its mark behind.
+        // A cancellation after the wake-up leaves a record.
         defer { state.withLock { _ = $0.cancelled.remove(id) } }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                enqueue(id, duration, continuation)
+                enqueue(id, after: duration, continuation: continuation)
             }
         } onCancel: {
             cancel(id)
@@ -147,8 +147,8 @@ public final class ManualTimeSource: TimeSource {
 
     private func enqueue(
         _ id: UInt64,
-        _ duration: Duration,
-        _ continuation: CheckedContinuation<Void, any Error>
+        after duration: Duration,
+        continuation: CheckedContinuation<Void, any Error>
     ) {
         let arrived: [CheckedContinuation<Void, Never>]? = state.withLock { state in
             guard state.cancelled.remove(id) == nil else { return nil }
@@ -169,7 +169,9 @@ public final class ManualTimeSource: TimeSource {
         for waiter in arrived { waiter.resume() }
     }
 
-    /// A cancel may come before the sleeper has gone to bed; it is then remembered.
+    /// Cancels a sleep.
+    ///
+    /// A cancellation that precedes the sleep is recorded.
     private func cancel(_ id: UInt64) {
         let sleeper: Sleeper? = state.withLock { state in
             guard let index = state.sleepers.firstIndex(where: { $0.id == id }) else {
@@ -181,8 +183,8 @@ public final class ManualTimeSource: TimeSource {
         sleeper?.continuation.resume(throwing: CancellationError())
     }
 
-    /// Moves the time to the next deadline up to `target` and removes its sleeper; without one,
-    /// moves it to `target`.
+    /// Advances to the next deadline up to `target` and removes its sleeper; without one, advances
+    /// to `target`.
     private func nextDue(until target: MonotonicTime) -> CheckedContinuation<Void, any Error>? {
         state.withLock { state in
             guard let first = state.sleepers.first, first.deadline <= target else {

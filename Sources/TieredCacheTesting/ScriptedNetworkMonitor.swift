@@ -1,6 +1,6 @@
 public import TieredCache
 
-/// A network that the test switches on and off.
+/// A network monitor whose events are scripted by a test.
 public final class ScriptedNetworkMonitor: NetworkMonitor {
     private struct State {
         var status: NetworkStatus
@@ -10,12 +10,12 @@ public final class ScriptedNetworkMonitor: NetworkMonitor {
 
     private let state: Guarded<State>
 
-    /// Creates a monitor that reports `status` to everybody who begins to listen.
+    /// Creates a monitor that reports `status` to each new listener.
     public init(_ status: NetworkStatus = NetworkStatus(isOnline: true)) {
         state = Guarded(State(status: status))
     }
 
-    /// The present status, then what the test reports.
+    /// The present status, then the reported events.
     public func events() -> AsyncStream<NetworkEvent> {
         AsyncStream { continuation in
             let number = state.withLock { state in

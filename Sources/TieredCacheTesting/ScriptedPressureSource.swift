@@ -1,16 +1,16 @@
 package import TieredCache
 
-/// Memory pressure that a test presses.
+/// A source of memory pressure for tests.
 package final class ScriptedPressureSource: MemoryPressureSource {
     private let stream: AsyncStream<MemoryPressureLevel>
     private let continuation: AsyncStream<MemoryPressureLevel>.Continuation
 
-    /// Creates a source that has nothing to say yet.
+    /// Creates a source without observations.
     package init() {
         (stream, continuation) = AsyncStream.makeStream()
     }
 
-    /// What is pressed; to be followed once.
+    /// The observations; iterate over them once only.
     package func levels() -> AsyncStream<MemoryPressureLevel> {
         stream
     }

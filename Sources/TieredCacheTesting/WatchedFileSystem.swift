@@ -1,10 +1,10 @@
 package import SystemPackage
 @_spi(Benchmarks) package import TieredCache
 
-/// A file system in front of another: tells of each call before it is made, and can be cold.
+/// Wraps a file system: reports each call before it is made, and can simulate a cold cache.
 ///
-/// The watcher runs on the calling thread and may block it, as a slow disk does. A cold one has
-/// nothing in any cache: what must not block says that it would.
+/// The watcher runs on the calling thread and may block it, as a slow disk does. With a cold cache,
+/// all calls that must not block report that they would.
 package final class WatchedFileSystem: FileSystem {
     private let base: any FileSystem
     private let isCold: Bool
@@ -14,11 +14,12 @@ package final class WatchedFileSystem: FileSystem {
     /// Creates a file system.
     ///
     /// - Parameters:
-    ///   - base: does the work.
-    ///   - isCold: whether the calls that must not block never succeed.
-    ///   - isWarm: whether everything can be sent from its file, whatever the kernel says.
-    ///   - watch: gets each call that may block and the name that it was given, empty where it was
-    ///     given an open file; closing and the calls that never block are not told.
+    ///   - base: the wrapped file system.
+    ///   - isCold: whether calls that must not block never succeed.
+    ///   - isWarm: whether every range can be sent from its file without blocking, whatever the
+    ///     kernel reports.
+    ///   - watch: gets each call that may block and its name argument, empty for calls on open
+    ///     files. Closing and calls that never block are not reported.
     package init(
         _ base: any FileSystem,
         isCold: Bool = false,
@@ -31,23 +32,23 @@ package final class WatchedFileSystem: FileSystem {
         self.watch = watch
     }
 
-    /// Opens a directory of the other one.
+    /// Opens a directory from the root.
     package func openRoot(_ path: FilePath, creating: Bool) throws(FileSystemError) -> OpenFile {
         watch(.open, path.string)
         return try base.openRoot(path, creating: creating)
     }
 
-    /// Opens a file of the other one.
+    /// Opens a file or directory.
     package func open(
         _ name: String,
         in directory: OpenFile,
-        _ mode: OpenMode
+        mode: OpenMode
     ) throws(FileSystemError) -> OpenFile {
         watch(mode == .createNew || mode == .openOrCreate ? .create : .open, name)
-        return try base.open(name, in: directory, mode)
+        return try base.open(name, in: directory, mode: mode)
     }
 
-    /// Opens a file of the other one, unless this one is cold.
+    /// Opens a file without blocking, unless the cache is cold.
     package func openWithoutBlocking(
         _ name: String,
         in directory: OpenFile
@@ -58,7 +59,7 @@ package final class WatchedFileSystem: FileSystem {
     /// Closes a file.
     package func close(_ file: OpenFile) { base.close(file) }
 
-    /// Reads.
+    /// Reads bytes of a file.
     package func read(
         _ file: OpenFile,
         into buffer: UnsafeMutableRawBufferPointer,
@@ -68,7 +69,7 @@ package final class WatchedFileSystem: FileSystem {
         return try base.read(file, into: buffer, at: offset)
     }
 
-    /// Reads, unless this one is cold.
+    /// Reads bytes without blocking, unless the cache is cold.
     package func readWithoutBlocking(
         _ file: OpenFile,
         into buffer: UnsafeMutableRawBufferPointer,
@@ -77,40 +78,40 @@ package final class WatchedFileSystem: FileSystem {
         isCold ? .wouldBlock : try base.readWithoutBlocking(file, into: buffer, at: offset)
     }
 
-    /// Asks, unless this one is cold.
-    package func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32? {
-        isWarm ? file.number : isCold ? nil : base.sendable(file, range)
+    /// The descriptor for a range that can be sent without blocking; nil if the cache is cold.
+    package func sendable(_ file: OpenFile, range: Range<Int64>) -> Int32? {
+        isWarm ? file.number : isCold ? nil : base.sendable(file, range: range)
     }
 
-    /// Writes.
+    /// Writes bytes.
     package func write(
         _ first: UnsafeRawBufferPointer,
-        _ second: UnsafeRawBufferPointer,
+        followedBy second: UnsafeRawBufferPointer,
         to file: OpenFile,
         at offset: Int64
     ) throws(FileSystemError) {
         watch(.write, "")
-        try base.write(first, second, to: file, at: offset)
+        try base.write(first, followedBy: second, to: file, at: offset)
     }
 
-    /// Sets the length.
+    /// Sets the length of a file.
     package func truncate(_ file: OpenFile, to length: Int64) throws(FileSystemError) {
         watch(.resize, "")
         try base.truncate(file, to: length)
     }
 
-    /// Makes a hole.
-    package func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError) {
+    /// Punches a hole.
+    package func punch(_ file: OpenFile, range: Range<Int64>) throws(FileSystemError) {
         watch(.resize, "")
-        try base.punch(file, range)
+        try base.punch(file, range: range)
     }
 
-    /// The status of an open file: in memory, so it is not told.
+    /// The status of an open file; it never blocks, so it is not reported.
     package func status(of file: OpenFile) throws(FileSystemError) -> FileStatus {
         try base.status(of: file)
     }
 
-    /// The status of what has a name.
+    /// The status of a file or directory by its name.
     package func status(
         of name: String,
         in directory: OpenFile
@@ -119,7 +120,7 @@ package final class WatchedFileSystem: FileSystem {
         return try base.status(of: name, in: directory)
     }
 
-    /// Renames.
+    /// Renames a file.
     package func rename(
         _ name: String,
         in directory: OpenFile,
@@ -148,34 +149,34 @@ package final class WatchedFileSystem: FileSystem {
         return try base.list(directory)
     }
 
-    /// Waits for the medium.
+    /// Syncs a file or directory.
     package func sync(_ file: OpenFile, dataOnly: Bool) throws(FileSystemError) {
         watch(.sync, "")
         try base.sync(file, dataOnly: dataOnly)
     }
 
-    /// The room on the volume.
+    /// The free and total space of the volume.
     package func volume(of file: OpenFile) throws(FileSystemError) -> VolumeStatus {
         watch(.inspect, "")
         return try base.volume(of: file)
     }
 
-    /// Takes the lock.
+    /// Acquires an exclusive lock.
     package func lock(_ file: OpenFile) throws(FileSystemError) -> Bool {
         watch(.lock, "")
         return try base.lock(file)
     }
 
-    /// Takes a share of the lock.
+    /// Acquires a shared lock.
     package func share(_ file: OpenFile) throws(FileSystemError) -> Bool {
         try base.share(file)
     }
 
-    /// Whether others have a share of the lock.
+    /// Whether another open file has a lock.
     package func isLocked(_ file: OpenFile) throws(FileSystemError) -> Bool {
         try base.isLocked(file)
     }
 
-    /// Gives the lock up.
+    /// Releases the lock.
     package func unlock(_ file: OpenFile) { base.unlock(file) }
 }

@@ -125,7 +125,7 @@ private struct Files {
                 }
                 continue
             }
-            let child = try fileSystem.open(item.name, in: directory, .directory)
+            let child = try fileSystem.open(item.name, in: directory, mode: .directory)
             defer { fileSystem.close(child) }
             try visit(child)
         }

@@ -32,7 +32,7 @@ import TieredCacheTesting
         func file(_ name: String) throws -> OpenFile {
             let root = try files.openRoot("/d", creating: true)
             defer { files.close(root) }
-            let file = try files.open(name, in: root, .openOrCreate)
+            let file = try files.open(name, in: root, mode: .openOrCreate)
             try files.write([UInt8](repeating: 1, count: 400), to: file, at: 0)
             return file
         }
@@ -43,7 +43,7 @@ import TieredCacheTesting
             while meanwhile: @escaping @Sendable () -> Void
         ) throws {
             self.meanwhile.work.withLock { $0 = meanwhile }
-            try files.punch(file, range)
+            try files.punch(file, range: range)
         }
 
         func write(_ range: Range<Int64>, to file: OpenFile) {
@@ -109,10 +109,10 @@ import TieredCacheTesting
         scheduler.run {
             do {
                 let root = try files.openRoot("/d", creating: true)
-                let file = try files.open("f", in: root, .openOrCreate)
+                let file = try files.open("f", in: root, mode: .openOrCreate)
                 try files.write([UInt8](repeating: 1, count: 400), to: file, at: 0)
                 try await withThrowingTaskGroup { group in
-                    group.addTask { try files.punch(file, 100..<200) }
+                    group.addTask { try files.punch(file, range: 100..<200) }
                     group.addTask {
                         let bytes = [UInt8](repeating: 2, count: range.count)
                         try files.write(bytes, to: file, at: range.lowerBound)

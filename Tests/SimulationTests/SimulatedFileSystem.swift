@@ -64,7 +64,7 @@ final class SimulatedFileSystem: FileSystem {
     ) throws(FileSystemError) -> Value {
         let isChange = [.create, .write, .resize, .rename, .remove].contains(call)
         scheduler.handOver(label, place ?? (isChange ? .change : .anywhere))
-        guard !state.withLock({ $0.isDead }) else { throw FileSystemError(call, .ioError) }
+        guard !state.withLock({ $0.isDead }) else { throw FileSystemError(call, errno: .ioError) }
         defer {
             didCall()
             scheduler.handOver("did \(label)")
@@ -97,12 +97,12 @@ extension SimulatedFileSystem {
     func open(
         _ name: String,
         in directory: OpenFile,
-        _ mode: OpenMode
+        mode: OpenMode
     ) throws(FileSystemError) -> OpenFile {
         let isNew = mode == .createNew || mode == .openOrCreate
         return try call(isNew ? .create : .open, "open \(name) \(mode)") {
             () throws(FileSystemError) in
-            opened(try base.open(name, in: directory, mode), name)
+            opened(try base.open(name, in: directory, mode: mode), name)
         }
     }
 
@@ -111,7 +111,7 @@ extension SimulatedFileSystem {
         in directory: OpenFile
     ) throws(FileSystemError) -> NonBlocking<OpenFile> {
         guard isWarm else { return .wouldBlock }
-        return .ready(try open(name, in: directory, .read))
+        return .ready(try open(name, in: directory, mode: .read))
     }
 
     func close(_ file: OpenFile) {
@@ -183,13 +183,13 @@ extension SimulatedFileSystem {
         return .ready(try read(file, into: buffer, at: offset))
     }
 
-    func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32? {
+    func sendable(_ file: OpenFile, range: Range<Int64>) -> Int32? {
         isWarm ? file.number : nil
     }
 
     func write(
         _ first: UnsafeRawBufferPointer,
-        _ second: UnsafeRawBufferPointer,
+        followedBy second: UnsafeRawBufferPointer,
         to file: OpenFile,
         at offset: Int64
     ) throws(FileSystemError) {
@@ -198,7 +198,7 @@ extension SimulatedFileSystem {
         checkPunches(of: name(of: file), offset..<offset + count)
         try call(.write, label) { () throws(FileSystemError) in
             checkPunches(of: name(of: file), offset..<offset + count)
-            try base.write(first, second, to: file, at: offset)
+            try base.write(first, followedBy: second, to: file, at: offset)
         }
     }
 
@@ -217,13 +217,13 @@ extension SimulatedFileSystem {
         }
     }
 
-    func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError) {
+    func punch(_ file: OpenFile, range: Range<Int64>) throws(FileSystemError) {
         let name = name(of: file)
         let label = "punch \(name)@\(range.lowerBound)+\(range.count)"
         state.withLock { $0.punches.append((name, range)) }
         defer { state.withLock { $0.punches.removeAll { $0.name == name && $0.range == range } } }
         try call(.resize, label, at: .punch) { () throws(FileSystemError) in
-            try base.punch(file, range)
+            try base.punch(file, range: range)
         }
     }
 

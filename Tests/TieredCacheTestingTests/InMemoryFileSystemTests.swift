@@ -18,12 +18,12 @@ struct InMemoryFileSystemTests {
 
     private func write(_ bytes: [UInt8], to file: OpenFile, at offset: Int64 = 0) throws {
         let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
-        try bytes.withUnsafeBytes { try disk.write($0, nothing, to: file, at: offset) }
+        try bytes.withUnsafeBytes { try disk.write($0, followedBy: nothing, to: file, at: offset) }
     }
 
     @Test("what is written is read, holes are zeros and cost nothing")
     func content() throws {
-        let file = try disk.open("a", in: root(), .createNew)
+        let file = try disk.open("a", in: root(), mode: .createNew)
         try write([1, 2, 3], to: file, at: 9000)
         #expect(disk.allocatedBytes == 4096)
         #expect(try read(file, 5, at: 8998) == [0, 0, 1, 2, 3])
@@ -33,7 +33,7 @@ struct InMemoryFileSystemTests {
         #expect(status.size == 9003 && status.allocatedBytes == 4096 && status.kind == .file)
         try write([UInt8](repeating: 7, count: 8192), to: file)
         #expect(disk.allocatedBytes == 3 * 4096)
-        try disk.punch(file, 100..<8192)
+        try disk.punch(file, range: 100..<8192)
         #expect(disk.allocatedBytes == 2 * 4096)
         #expect(try read(file, 4, at: 98) == [7, 7, 0, 0])
         try disk.truncate(file, to: 50)
@@ -44,15 +44,15 @@ struct InMemoryFileSystemTests {
     @Test("names: what is taken, missing, of another kind, or open without one")
     func names() throws {
         let root = try root()
-        let file = try disk.open("a", in: root, .createNew)
-        #expect(throws: FileSystemError(.create, .fileExists)) {
-            try disk.open("a", in: root, .createNew)
+        let file = try disk.open("a", in: root, mode: .createNew)
+        #expect(throws: FileSystemError(.create, errno: .fileExists)) {
+            try disk.open("a", in: root, mode: .createNew)
         }
-        #expect(throws: FileSystemError(.open, .noSuchFileOrDirectory)) {
-            try disk.open("b", in: root, .read)
+        #expect(throws: FileSystemError(.open, errno: .noSuchFileOrDirectory)) {
+            try disk.open("b", in: root, mode: .read)
         }
-        #expect(throws: FileSystemError(.open, .notDirectory)) {
-            try disk.open("a", in: root, .directory)
+        #expect(throws: FileSystemError(.open, errno: .notDirectory)) {
+            try disk.open("a", in: root, mode: .directory)
         }
         try write([1], to: file)
         try disk.rename("a", in: root, to: "b", in: root)
@@ -63,16 +63,16 @@ struct InMemoryFileSystemTests {
         #expect(disk.allocatedBytes == 4096)
         disk.close(file)
         #expect(disk.allocatedBytes == 0)
-        #expect(throws: FileSystemError(.read, .badFileDescriptor)) { try read(file, 1) }
+        #expect(throws: FileSystemError(.read, errno: .badFileDescriptor)) { try read(file, 1) }
     }
 
     @Test("a disk that is full takes nothing more, and says so")
     func full() throws {
         disk.setCapacity(8192)
-        let file = try disk.open("a", in: root(), .createNew)
+        let file = try disk.open("a", in: root(), mode: .createNew)
         try write([1], to: file, at: 5000)
         #expect(try disk.volume(of: file) == VolumeStatus(available: 4096, total: 8192))
-        #expect(throws: FileSystemError(.write, .noSpace)) {
+        #expect(throws: FileSystemError(.write, errno: .noSpace)) {
             try write([UInt8](repeating: 1, count: 8000), to: file, at: 8192 - 1)
         }
         try write([2], to: file, at: 5000)
@@ -82,8 +82,8 @@ struct InMemoryFileSystemTests {
     @Test("a lock belongs to one open file, until it is closed")
     func lock() throws {
         let root = try root()
-        let first = try disk.open("LOCK", in: root, .openOrCreate)
-        let second = try disk.open("LOCK", in: root, .openOrCreate)
+        let first = try disk.open("LOCK", in: root, mode: .openOrCreate)
+        let second = try disk.open("LOCK", in: root, mode: .openOrCreate)
         #expect(try disk.lock(first))
         #expect(try disk.lock(first))
         #expect(try !disk.lock(second))
@@ -93,23 +93,23 @@ struct InMemoryFileSystemTests {
 
     @Test("failures come where they were asked for, and as often")
     func failures() throws {
-        let file = try disk.open("a", in: root(), .createNew)
+        let file = try disk.open("a", in: root(), mode: .createNew)
         disk.fail(.write, with: .ioError, times: 2, skipping: 1)
         try write([1], to: file)
         for _ in 0..<2 {
-            #expect(throws: FileSystemError(.write, .ioError)) { try write([2], to: file) }
+            #expect(throws: FileSystemError(.write, errno: .ioError)) { try write([2], to: file) }
         }
         try write([3], to: file)
         #expect(try read(file, 1) == [3])
         disk.crash(afterChanges: 1)
         try write([4], to: file)
-        #expect(throws: FileSystemError(.write, .ioError)) { try write([5], to: file) }
+        #expect(throws: FileSystemError(.write, errno: .ioError)) { try write([5], to: file) }
     }
 
     @Test("a power cut may leave every version since the last sync, and nothing else")
     func versions() throws {
         let root = try root()
-        let file = try disk.open("a", in: root, .createNew)
+        let file = try disk.open("a", in: root, mode: .createNew)
         try write([1], to: file)
         try disk.sync(file, dataOnly: false)
         try disk.sync(root, dataOnly: false)
@@ -127,12 +127,12 @@ struct InMemoryFileSystemTests {
     func lostNames() throws {
         let root = try root()
         for (name, byte) in [("old", 1), ("gone", 2)] as [(String, UInt8)] {
-            let file = try disk.open(name, in: root, .createNew)
+            let file = try disk.open(name, in: root, mode: .createNew)
             try write([byte], to: file)
             disk.close(file)
         }
         disk.syncEverything()
-        let new = try disk.open("staged", in: root, .createNew)
+        let new = try disk.open("staged", in: root, mode: .createNew)
         try write([3], to: new)
         try disk.sync(new, dataOnly: true)
         disk.close(new)
@@ -153,7 +153,7 @@ struct InMemoryFileSystemTests {
 
     @Test("pages and length of one write are torn independently")
     func torn() throws {
-        let file = try disk.open("a", in: root(), .createNew)
+        let file = try disk.open("a", in: root(), mode: .createNew)
         disk.syncEverything()
         try write([UInt8](repeating: 1, count: 8192), to: file)
         let (disks, isExhaustive) = disk.afterCrashes(atMost: 100, seed: 1)
@@ -171,7 +171,7 @@ struct InMemoryFileSystemTests {
     func crashPoints() throws {
         let root = try root()
         let points = try disk.crashPoints {
-            let file = try disk.open("a", in: root, .createNew)
+            let file = try disk.open("a", in: root, mode: .createNew)
             try write([1], to: file)
             _ = try disk.status(of: file)
             try write([2], to: file)

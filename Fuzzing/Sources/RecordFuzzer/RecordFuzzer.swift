@@ -4,8 +4,7 @@
 // and never take more memory than the input is long. libFuzzer learns from the branches that an
 // input reaches, which the seeded mutator of the tests cannot.
 
-import HTTPCaching
-
+@testable import HTTPCaching
 @testable import TieredCache
 
 /// What libFuzzer calls for each input.

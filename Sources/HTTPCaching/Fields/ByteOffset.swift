@@ -1,17 +1,17 @@
-/// How large the offsets and lengths of bodies may be.
+/// The limit of body offsets and lengths.
 public enum ByteOffset {
-    /// 4 EiB, which no body has: offsets and lengths below it are believed, others are not.
+    /// 4 EiB, more than any body has: larger offsets and lengths are refused.
     ///
-    /// Two numbers below it, or one and the size of a block, can be added without overflow; so they
-    /// are checked once, where they are read, and not at each sum.
+    /// Two numbers below it, or one and the size of a block, can be added without overflow. So
+    /// numbers are checked once, when they are parsed, and not at each addition.
     public static let limit: Int64 = 1 << 62
 }
 
 extension ByteRangeSpec {
-    /// The same bytes, as far as offsets are below ``ByteOffset/limit``.
+    /// The same range, with offsets clamped to ``ByteOffset/limit``.
     ///
-    /// No body has a byte behind that, so an answer is the same for both.
-    public var clamped: ByteRangeSpec {
+    /// No body has bytes beyond the limit, so both ranges select the same bytes.
+    package var clamped: ByteRangeSpec {
         switch self {
         case .bounded(let range):
             let first = min(max(0, range.lowerBound), ByteOffset.limit)

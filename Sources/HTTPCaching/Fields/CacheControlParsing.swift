@@ -1,16 +1,16 @@
-/// Walks over the directives of `Cache-Control` (RFC 9111 §5.2), however badly they are written.
+/// A lenient parser of the directives of `Cache-Control` (RFC 9111 §5.2).
 ///
-/// Whitespace around commas and `=`, empty elements, any case and quoted arguments are read. What
-/// follows an argument up to the next comma makes the argument invalid. A quoted string that is
-/// not closed ends at the next comma, so that a restriction after it is still seen.
+/// Accepts whitespace around commas and `=`, empty elements, any case and quoted arguments. Text
+/// between an argument and the next comma makes the argument invalid. An unclosed quoted string
+/// ends at the next comma, so that later restrictions are not missed.
 enum CacheControlParsing {
-    /// What follows the name of a directive.
+    /// The argument of a directive.
     enum Argument {
         /// No `=`.
         case none
-        /// The text, without the quotes it may have had.
+        /// The text, without quotes.
         case text(String)
-        /// Something that is neither a token nor a quoted string.
+        /// Neither a token nor a quoted string.
         case invalid
     }
 
@@ -39,7 +39,7 @@ enum CacheControlParsing {
 }
 
 extension CacheControlParsing.Argument {
-    /// A number of seconds (RFC 9111 §1.2.2), at most 2^31; nil if it is none.
+    /// The argument as a number of seconds (RFC 9111 §1.2.2), at most 2^31; nil if it is none.
     var seconds: Int64? {
         guard case .text(let text) = self else { return nil }
         return DeltaSeconds.parse(text)
@@ -52,12 +52,12 @@ extension CacheControlParsing.Argument {
     }
 }
 
-/// A span of time in whole seconds, as HTTP writes it (RFC 9111 §1.2.2).
+/// Parses `delta-seconds`: a duration in whole seconds (RFC 9111 §1.2.2).
 enum DeltaSeconds {
-    /// The largest span: 68 years are forever, and sums of spans never overflow.
+    /// The longest duration, 68 years, so that sums never overflow.
     static let maximum: Int64 = 1 << 31
 
-    /// Reads digits alone; a larger number becomes ``maximum``.
+    /// Parses digits only; a larger number becomes ``maximum``.
     static func parse(_ text: some StringProtocol) -> Int64? {
         var scanner = FieldScanner(text)
         guard let number = scanner.saturatingDigits(), scanner.isAtEnd else { return nil }
@@ -65,9 +65,9 @@ enum DeltaSeconds {
     }
 }
 
-/// A list of field names, as `Vary`, `Connection` and qualified directives hold it.
+/// Parses a list of field names, as in `Vary`, `Connection` and qualified directives.
 enum FieldNameList {
-    /// The names in lower case; elements that are no token are left out.
+    /// The names in lower case; elements that are no tokens are skipped.
     static func parse(_ fieldValue: String) -> [String] {
         var names: [String] = []
         var scanner = FieldScanner(fieldValue)

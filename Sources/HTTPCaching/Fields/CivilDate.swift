@@ -1,7 +1,7 @@
 /// A day of the proleptic Gregorian calendar.
 ///
-/// The conversion counts years from March, so that the leap day is the last of its year, and goes
-/// through eras of 400 years (146,097 days), which all look alike.
+/// The conversion counts years from March, so that the leap day is the last of its year, and uses
+/// eras of 400 years (146,097 days), which are all alike.
 struct CivilDate: Hashable {
     var year: Int
     var month: Int

@@ -4,7 +4,7 @@ public import HTTPTypes
 public enum ContentLength {
     /// Reads the field of a message.
     ///
-    /// Equal values that were repeated, as lines or in one line, count once.
+    /// Repeated equal values, as lines or in one line, count once.
     ///
     /// - Parameter fields: the message's header fields.
     /// - Returns: the length, or nil if there is no such field.
@@ -17,16 +17,22 @@ public enum ContentLength {
         repeat {
             scanner.skipWhitespace()
             guard let number = scanner.saturatingDigits(), number < ByteOffset.limit else {
-                throw FieldSyntaxError("Content-Length", "it is not a number of bytes")
+                throw FieldSyntaxError(
+                    field: "Content-Length",
+                    reason: "it is not a number of bytes"
+                )
             }
             guard length == nil || length == number else {
-                throw FieldSyntaxError("Content-Length", "it is given twice and differs")
+                throw FieldSyntaxError(
+                    field: "Content-Length",
+                    reason: "it is given twice and differs"
+                )
             }
             length = number
             scanner.skipWhitespace()
         } while scanner.skip(",")
         guard scanner.isAtEnd else {
-            throw FieldSyntaxError("Content-Length", "it is not a number of bytes")
+            throw FieldSyntaxError(field: "Content-Length", reason: "it is not a number of bytes")
         }
         return length
     }

@@ -1,11 +1,11 @@
 public import HTTPTypes
 
-/// What `Content-Range` says about a 206 or 416 (RFC 9110 §14.4).
+/// The value of `Content-Range` in a 206 or 416 (RFC 9110 §14.4).
 public enum ContentRange: Hashable, Sendable {
     /// `bytes a-b/N` or `bytes a-b/*`: the half-open range enclosed, and the complete length if
     /// the sender knows it. The range is never empty and lies within the length.
     case bytes(Range<Int64>, completeLength: Int64?)
-    /// `bytes */N`: the range asked for does not exist in N bytes.
+    /// `bytes */N`: the requested range does not exist in N bytes.
     case unsatisfied(completeLength: Int64)
 
     /// Reads a field value.
@@ -63,7 +63,7 @@ public enum ContentRange: Hashable, Sendable {
         }
     }
 
-    /// The value as it is sent.
+    /// The field value.
     public var fieldValue: String {
         switch self {
         case .bytes(let range, let length?):
@@ -82,6 +82,6 @@ public enum ContentRange: Hashable, Sendable {
     }
 
     private static func error(_ reason: String) -> FieldSyntaxError {
-        FieldSyntaxError("Content-Range", reason)
+        FieldSyntaxError(field: "Content-Range", reason: reason)
     }
 }

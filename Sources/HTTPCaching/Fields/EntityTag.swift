@@ -1,4 +1,4 @@
-/// An opaque validator that an origin gives to a representation (RFC 9110 §8.8.3).
+/// An opaque validator of a representation (RFC 9110 §8.8.3).
 public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
     /// Whether the tag promises only equivalence (`W/`), not equality of every byte.
     public let isWeak: Bool
@@ -36,12 +36,12 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
     /// The tag as a field value.
     public var description: String { isWeak ? "W/\"\(opaque)\"" : "\"\(opaque)\"" }
 
-    /// Strong comparison: both strong and equal; what ranges need (RFC 9110 §8.8.3.2).
+    /// Strong comparison: both tags are strong and equal, as ranges require (RFC 9110 §8.8.3.2).
     public func stronglyMatches(_ other: EntityTag) -> Bool {
         !isWeak && !other.isWeak && weaklyMatches(other)
     }
 
-    /// Weak comparison: equal text, whatever their strength (RFC 9110 §8.8.3.2).
+    /// Weak comparison: the texts are equal, regardless of strength (RFC 9110 §8.8.3.2).
     public func weaklyMatches(_ other: EntityTag) -> Bool {
         opaque.utf8.elementsEqual(other.opaque.utf8)
     }
@@ -51,8 +51,9 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
         left.isWeak == right.isWeak && left.weaklyMatches(right)
     }
 
-    /// Whether bytes that are no UTF-8 stood there, which all look alike by now: two tags that
-    /// differ in them alone must not be taken for one.
+    /// Whether the tag contained bytes that are not UTF-8.
+    ///
+    /// They were all replaced by the same character, so different tags might compare equal.
     private static func isRepaired(_ opaque: String) -> Bool {
         opaque.unicodeScalars.contains("\u{FFFD}")
     }

@@ -1,8 +1,8 @@
-/// What `If-Match` and `If-None-Match` carry: `*`, or tags (RFC 9110 §13.1.1, §13.1.2).
+/// The value of `If-Match` or `If-None-Match`: `*`, or a list of tags (RFC 9110 §13.1.1, §13.1.2).
 public enum EntityTagList: Hashable, Sendable {
     /// `*`: any representation.
     case any
-    /// The tags that could be read; elements that are no tags are left out and match nothing.
+    /// The valid tags; other elements are skipped and match nothing.
     case tags([EntityTag])
 
     /// Reads a field value, all its lines joined by commas.

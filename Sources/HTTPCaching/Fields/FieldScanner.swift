@@ -1,4 +1,4 @@
-/// Reads a field value from left to right (RFC 9110 §5.6); never past its end.
+/// Scans a field value from left to right (RFC 9110 §5.6); never past its end.
 struct FieldScanner {
     private let bytes: [UInt8]
     private(set) var position = 0
@@ -25,7 +25,7 @@ struct FieldScanner {
         return true
     }
 
-    /// Skips `text`, ASCII in lower case, if it comes next in whatever case.
+    /// Skips `text`, which is ASCII in lower case, if it comes next in any case.
     mutating func skip(ignoringCase text: StaticString) -> Bool {
         let count = text.utf8CodeUnitCount
         guard bytes.count - position >= count else { return false }
@@ -61,7 +61,7 @@ struct FieldScanner {
 
     /// Takes a quoted string (RFC 9110 §5.6.4) without its quotes and escapes.
     ///
-    /// nil, and nothing taken, if none comes next or it is not closed.
+    /// Returns nil and takes nothing if none comes next or it is not closed.
     mutating func quotedString() -> String? {
         let start = position
         guard skip("\"") else { return nil }

@@ -1,11 +1,11 @@
-/// Why a field value cannot be used where it must be valid.
+/// A syntax error in a field that must be valid.
 public struct FieldSyntaxError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The name of the field, such as `Content-Range`.
     public let field: String
-    /// What is wrong with its value, in words; the value itself is not repeated.
+    /// A description of the error, without the value itself.
     public let reason: String
 
-    init(_ field: String, _ reason: String) {
+    init(field: String, reason: String) {
         self.field = field
         self.reason = reason
     }

@@ -6,17 +6,17 @@
 /// | RFC 850, accepted | `Sunday, 06-Nov-94 08:49:37 GMT` |
 /// | asctime, accepted | `Sun Nov  6 08:49:37 1994` |
 ///
-/// Case is ignored, as RFC 9111 §4.2 asks of caches. Everything else is exact: a cache that
-/// guesses what `Thu, 18 Aug 50 2:01:18 UTC` means may keep what the origin wanted gone, whereas
-/// an invalid date only makes it ask again. The name of the day must be one but need not agree
-/// with the date.
+/// Case is ignored, as RFC 9111 §4.2 requires of caches. Everything else must be exact: a cache
+/// that guesses the meaning of `Thu, 18 Aug 50 2:01:18 UTC` may use a response that has expired,
+/// whereas an invalid date only causes a validation. The name of the day must be valid but need not
+/// agree with the date.
 public enum HTTPDate {
     /// Reads a date in any of the three formats.
     ///
     /// - Parameters:
     ///   - text: the field value; spaces around it are ignored.
-    ///   - now: the present, from which the century of a two-digit year follows: a year that
-    ///     seems more than 50 years ahead is the last one in the past with these digits.
+    ///   - now: the present, which determines the century of a two-digit year: a year that appears
+    ///     to be more than 50 years ahead is the latest one in the past with these digits.
     /// - Returns: the instant, or nil if the text is no valid date.
     public static func parse(_ text: some StringProtocol, now: WallTime) -> WallTime? {
         var scanner = FieldScanner(text.trimmingWhitespace)
@@ -31,7 +31,7 @@ public enum HTTPDate {
     /// Writes an instant as IMF-fixdate; fractions of a second are cut off.
     public static func format(_ time: WallTime) -> String {
         let seconds = time.seconds
-        let day = Int(floorDivide(seconds, 86_400))
+        let day = Int(floorDivide(seconds, by: 86_400))
         let second = Int(seconds - Int64(day) * 86_400)
         let date = CivilDate(dayNumber: day)
         // Day 0, 1970-01-01, was a Thursday.
@@ -49,7 +49,7 @@ public enum HTTPDate {
             let year = scanner.digits(exactly: 4), scanner.skip(" "),
             let second = timeOfDay(&scanner), scanner.skip(ignoringCase: " gmt"), scanner.isAtEnd
         else { return nil }
-        return time(CivilDate(year: year, month: month, day: day), second)
+        return time(on: CivilDate(year: year, month: month, day: day), second: second)
     }
 
     /// `, 06-Nov-94 08:49:37 GMT`.
@@ -59,12 +59,12 @@ public enum HTTPDate {
             let digits = scanner.digits(exactly: 2), scanner.skip(" "),
             let second = timeOfDay(&scanner), scanner.skip(ignoringCase: " gmt"), scanner.isAtEnd
         else { return nil }
-        let present = CivilDate(dayNumber: Int(floorDivide(now.seconds, 86_400))).year
+        let present = CivilDate(dayNumber: Int(floorDivide(now.seconds, by: 86_400))).year
         let year = present - present % 100 + 100 + digits
         // The latest year with these digits that is not more than 50 years ahead.
         let candidates = [year, year - 100, year - 200]
         guard let year = candidates.first(where: { $0 <= present + 50 }) else { return nil }
-        return time(CivilDate(year: year, month: month, day: day), second)
+        return time(on: CivilDate(year: year, month: month, day: day), second: second)
     }
 
     /// ` Nov  6 08:49:37 1994`.
@@ -74,7 +74,7 @@ public enum HTTPDate {
             let second = timeOfDay(&scanner), scanner.skip(" "),
             let year = scanner.digits(exactly: 4), scanner.isAtEnd
         else { return nil }
-        return time(CivilDate(year: year, month: month, day: day), second)
+        return time(on: CivilDate(year: year, month: month, day: day), second: second)
     }
 
     private static func paddedDigit(_ scanner: inout FieldScanner) -> Int? {
@@ -95,7 +95,7 @@ public enum HTTPDate {
         return monthNames.firstIndex { $0.utf8.elementsEqual(name) }.map { $0 + 1 }
     }
 
-    private static func time(_ date: CivilDate, _ second: Int) -> WallTime? {
+    private static func time(on date: CivilDate, second: Int) -> WallTime? {
         guard date.isValid else { return nil }
         return WallTime(seconds: Int64(date.dayNumber) * 86_400 + Int64(second))
     }
@@ -112,7 +112,7 @@ public enum HTTPDate {
         name.prefix(1).uppercased() + name.dropFirst()
     }
 
-    private static func floorDivide(_ number: Int64, _ divisor: Int64) -> Int64 {
+    private static func floorDivide(_ number: Int64, by divisor: Int64) -> Int64 {
         let quotient = number / divisor
         return number % divisor < 0 ? quotient - 1 : quotient
     }

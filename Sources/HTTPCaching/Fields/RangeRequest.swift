@@ -7,7 +7,7 @@ public enum ByteRangeSpec: Hashable, Sendable {
     /// `-n`: the last n bytes.
     case suffix(Int64)
 
-    /// The bytes meant, clamped to `completeLength`; nil if not one of them exists.
+    /// The selected bytes, clamped to `completeLength`; nil if none of them exists.
     public func resolved(completeLength: Int64) -> Range<Int64>? {
         let first: Int64
         var end = completeLength
@@ -23,7 +23,7 @@ public enum ByteRangeSpec: Hashable, Sendable {
         return first >= 0 && first < end ? first..<end : nil
     }
 
-    /// The element as it is written.
+    /// The element in wire format.
     public var fieldValue: String {
         switch self {
         case .bounded(let range): "\(range.lowerBound)-\(range.upperBound - 1)"
@@ -54,18 +54,18 @@ public enum ByteRangeSpec: Hashable, Sendable {
 
 /// A `Range` request in bytes (RFC 9110 §14.2).
 public struct RangeRequest: Hashable, Sendable {
-    /// The ranges asked for, at least one, in the order given.
+    /// The requested ranges in order; at least one.
     public let specs: [ByteRangeSpec]
 
-    /// Asks for one range.
+    /// Creates a request for one range.
     public init(_ spec: ByteRangeSpec) {
         specs = [spec]
     }
 
     /// Reads a field value.
     ///
-    /// - Returns: nil for another unit or anything malformed: such a field is to be ignored, so
-    ///   that the whole representation is the answer (RFC 9110 §14.2).
+    /// - Returns: nil for another unit or anything malformed: such a field must be ignored, so that
+    ///   the whole representation is sent (RFC 9110 §14.2).
     public init?(_ fieldValue: some StringProtocol) {
         var scanner = FieldScanner(fieldValue.trimmingWhitespace)
         guard scanner.skip(ignoringCase: "bytes"), scanner.skip("=") else { return nil }
@@ -81,26 +81,26 @@ public struct RangeRequest: Hashable, Sendable {
         self.specs = specs
     }
 
-    /// The value as it is sent.
+    /// The field value.
     public var fieldValue: String {
         "bytes=" + specs.map(\.fieldValue).joined(separator: ", ")
     }
 
-    /// What a range request is answered with.
+    /// The response to a range request.
     public enum Resolution: Hashable, Sendable {
         /// These bytes, as a 206.
         case partial(Range<Int64>)
-        /// Everything, as a 200; see ``RangeRequest/resolution(completeLength:)``.
+        /// The whole representation, as a 200; see ``RangeRequest/resolution(completeLength:)``.
         case whole
-        /// Nothing, as a 416 with `bytes */N`.
+        /// No bytes, as a 416 with `bytes */N`.
         case unsatisfiable
     }
 
-    /// Decides what answers the request from a representation of `completeLength` bytes.
+    /// Decides the response from a representation of `completeLength` bytes.
     ///
-    /// Several ranges are answered with everything, which RFC 9110 §14.2 allows and every player
-    /// accepts, unless only one of them is satisfiable. An empty representation has no range to
-    /// give: a suffix of it is all of it.
+    /// Several ranges get the whole representation, which RFC 9110 §14.2 allows and every player
+    /// accepts, unless only one of them is satisfiable. A suffix of an empty representation is the
+    /// whole of it.
     public func resolution(completeLength: Int64) -> Resolution {
         let ranges = specs.compactMap { $0.resolved(completeLength: completeLength) }
         if let range = ranges.first {

@@ -2,9 +2,9 @@ public import HTTPTypes
 
 /// The directives of a request's `Cache-Control`, and `Pragma` (RFC 9111 §5.2.1, §5.4).
 public struct RequestCacheControl: Hashable, Sendable {
-    /// How stale an answer may be.
+    /// How stale a response may be.
     public enum MaxStale: Hashable, Sendable {
-        /// `max-stale`: of any age.
+        /// `max-stale` without an argument: any age.
         case any
         /// `max-stale=n`: stale for at most n seconds.
         case seconds(Int64)
@@ -20,7 +20,7 @@ public struct RequestCacheControl: Hashable, Sendable {
     public private(set) var staleIfError: Int64?
     /// `no-cache`, or `Pragma: no-cache` where there is no `Cache-Control`.
     public private(set) var noCache = false
-    /// `no-store`: keep nothing of this exchange.
+    /// `no-store`: store nothing of this exchange.
     public private(set) var noStore = false
     /// `only-if-cached`: do not ask the origin.
     public private(set) var onlyIfCached = false
@@ -31,7 +31,7 @@ public struct RequestCacheControl: Hashable, Sendable {
     /// Reads a field value, all its lines joined by commas.
     public init(_ fieldValue: String) {
         CacheControlParsing.forEachDirective(in: fieldValue) { name, argument in
-            apply(name, argument)
+            apply(name, argument: argument)
         }
     }
 
@@ -48,11 +48,11 @@ public struct RequestCacheControl: Hashable, Sendable {
         }
     }
 
-    private mutating func apply(_ name: String, _ argument: CacheControlParsing.Argument) {
+    private mutating func apply(_ name: String, argument: CacheControlParsing.Argument) {
         switch name {
         case "max-age": maxAge = min(maxAge ?? .max, argument.seconds ?? 0)
         case "min-fresh": minFresh = max(minFresh ?? 0, argument.seconds ?? 0)
-        case "max-stale": maxStale = narrower(maxStale, argument)
+        case "max-stale": maxStale = narrower(maxStale, argument: argument)
         case "stale-if-error": staleIfError = min(staleIfError ?? .max, argument.seconds ?? 0)
         case "no-cache": noCache = true
         case "no-store": noStore = true
@@ -63,7 +63,7 @@ public struct RequestCacheControl: Hashable, Sendable {
 
     private func narrower(
         _ known: MaxStale?,
-        _ argument: CacheControlParsing.Argument
+        argument: CacheControlParsing.Argument
     ) -> MaxStale {
         if case .none = argument {
             return known ?? .any
@@ -78,7 +78,7 @@ extension HTTPField.Name {
     /// `Pragma`, deprecated (RFC 9111 §5.4).
     static let pragma = makeStatic("Pragma")
 
-    /// A name that is known to be one.
+    /// Creates a name from a valid literal.
     static func makeStatic(_ name: StaticString) -> HTTPField.Name {
         guard let name = HTTPField.Name("\(name)") else {
             preconditionFailure("\(name) is no field name")

@@ -2,9 +2,8 @@ public import HTTPTypes
 
 /// The directives of a response's `Cache-Control` (RFC 9111 §5.2.2, RFC 5861, RFC 8246).
 ///
-/// Where a directive is repeated, the more restrictive one counts. A lifetime that is no number
-/// counts as zero (RFC 9111 §4.2.1), a permission that is no number as absent. Unknown directives
-/// are ignored.
+/// The more restrictive of repeated directives counts. A lifetime that is no number counts as zero
+/// (RFC 9111 §4.2.1), a permission that is no number as absent. Unknown directives are ignored.
 public struct ResponseCacheControl: Hashable, Sendable {
     /// Directives that are there or not.
     public struct Flags: OptionSet, Hashable, Sendable {
@@ -16,7 +15,7 @@ public struct ResponseCacheControl: Hashable, Sendable {
             self.rawValue = rawValue
         }
 
-        /// `no-store`: keep nothing (§5.2.2.5).
+        /// `no-store`: store nothing (§5.2.2.5).
         public static let noStore = Flags(rawValue: 1 << 0)
         /// `no-cache` without field names: validate before every reuse (§5.2.2.4).
         public static let noCache = Flags(rawValue: 1 << 1)
@@ -30,7 +29,7 @@ public struct ResponseCacheControl: Hashable, Sendable {
         public static let proxyRevalidate = Flags(rawValue: 1 << 5)
         /// `must-understand`: store only if the status code is understood (§5.2.2.3).
         public static let mustUnderstand = Flags(rawValue: 1 << 6)
-        /// `immutable`: does not change while fresh (RFC 8246).
+        /// `immutable`: the response does not change while it is fresh (RFC 8246).
         public static let immutable = Flags(rawValue: 1 << 7)
         /// `no-transform` (§5.2.2.6).
         public static let noTransform = Flags(rawValue: 1 << 8)
@@ -54,7 +53,7 @@ public struct ResponseCacheControl: Hashable, Sendable {
     /// Reads a field value, all its lines joined by commas.
     public init(_ fieldValue: String) {
         CacheControlParsing.forEachDirective(in: fieldValue) { name, argument in
-            apply(name, argument)
+            apply(name, argument: argument)
         }
     }
 
@@ -63,12 +62,12 @@ public struct ResponseCacheControl: Hashable, Sendable {
         self.init(fields[.cacheControl] ?? "")
     }
 
-    /// Whether the directive is there.
+    /// Whether the directive is present.
     public func has(_ flag: Flags) -> Bool {
         flags.contains(flag)
     }
 
-    mutating func apply(_ name: String, _ argument: CacheControlParsing.Argument) {
+    mutating func apply(_ name: String, argument: CacheControlParsing.Argument) {
         switch name {
         case "max-age": maxAge = min(maxAge ?? .max, argument.seconds ?? 0)
         case "s-maxage": sharedMaxAge = min(sharedMaxAge ?? .max, argument.seconds ?? 0)

@@ -1,14 +1,15 @@
 public import HTTPTypes
 
-/// How long an origin asks to wait (RFC 9110 §10.2.3).
+/// Parses `Retry-After`: how long a client should wait (RFC 9110 §10.2.3).
 public enum RetryAfter {
     /// Reads a number of seconds or a date.
     ///
     /// - Parameters:
     ///   - fieldValue: the value of `Retry-After`.
-    ///   - now: when the response arrived; a date is relative to it, one in the past means zero.
-    ///   - maximum: the longest wait that is given back; an origin may ask for centuries.
-    /// - Returns: the wait from `now`, or nil if the value is malformed.
+    ///   - now: when the response arrived; a date is converted to a delay from it, and one in the
+    ///     past to zero.
+    ///   - maximum: the longest delay to return; an origin may ask for centuries.
+    /// - Returns: the delay from `now`; nil if the value is malformed.
     public static func delay(
         _ fieldValue: some StringProtocol,
         now: WallTime,
@@ -28,8 +29,8 @@ public enum RetryAfter {
     /// - Parameters:
     ///   - fields: the response's header fields.
     ///   - now: when the response arrived.
-    ///   - maximum: the longest wait that is given back.
-    /// - Returns: the wait from `now`.
+    ///   - maximum: the longest delay to return.
+    /// - Returns: the delay from `now`.
     public static func delay(
         in fields: HTTPFields,
         now: WallTime,

@@ -2,19 +2,18 @@ import RawStructuredFieldValues
 
 /// A field value that is a dictionary (RFC 9651 §3.2), such as `max-age=60, no-store`.
 ///
-/// Strict, in contrast to the parser of `Cache-Control`: one error anywhere makes the whole field
-/// invalid, because that is what its definition demands of every recipient.
+/// Strict, in contrast to the parser of `Cache-Control`: one error makes the whole field invalid,
+/// as RFC 9651 requires of every recipient.
 package struct StructuredDictionary: Hashable {
-    /// A member's value; parameters are checked and left out.
+    /// A member's value; parameters are checked and dropped.
     package enum Value: Hashable {
         case boolean(Bool)
         case integer(Int64)
         case string(String)
         case token(String)
-        /// A byte sequence, in base64 as it came.
+        /// A byte sequence, in base64 as received.
         case bytes(String)
-        /// A decimal, a date, a display string or an inner list, none of which a field read here
-        /// has.
+        /// A decimal, a date, a display string or an inner list, which no supported field has.
         case other
     }
 
@@ -24,13 +23,14 @@ package struct StructuredDictionary: Hashable {
         package let value: Value
     }
 
-    /// The longest field that is read: the time that it takes grows with the square of its length.
+    /// The longest field that is parsed, in bytes: parsing takes quadratic time.
     private static let maximumLength = 4096
 
-    /// The members in the order in which their keys first came; of repeated keys the last counts.
+    /// The members in order of the first occurrence of their keys; the last value of a repeated key
+    /// counts.
     package let members: [Member]
 
-    /// Reads all lines of a field, joined by commas; nil if they are no dictionary, or longer than
+    /// Parses all lines of a field, joined by commas; nil if they are no dictionary or longer than
     /// 4 KiB.
     package init?(_ fieldValue: String) {
         guard fieldValue.utf8.count <= Self.maximumLength else { return nil }

@@ -2,13 +2,13 @@ import HTTPTypes
 
 /// Cache directives for one class of caches (RFC 9213).
 ///
-/// A shared cache obeys `CDN-Cache-Control` in place of `Cache-Control` and `Expires`, if it is
-/// there, not empty and well formed; a private cache is not what it is meant for.
+/// A shared cache obeys `CDN-Cache-Control` instead of `Cache-Control` and `Expires`, if it is
+/// present, not empty and well formed. A private cache ignores it.
 enum TargetedCacheControl {
-    /// The fields that a shared cache looks for.
+    /// The fields that a shared cache obeys.
     private static let targets = [HTTPField.Name.makeStatic("CDN-Cache-Control")]
 
-    /// The directives of the first field that is valid; nil where none is.
+    /// The directives of the first valid field; nil if there is none.
     static func parse(_ fields: HTTPFields) -> ResponseCacheControl? {
         for name in targets {
             if let value = fields[name], let control = ResponseCacheControl(targeted: value) {
@@ -22,8 +22,8 @@ enum TargetedCacheControl {
 extension ResponseCacheControl {
     /// Reads a targeted field (RFC 9213 §2.1).
     ///
-    /// nil if it is empty, no structured dictionary, or has a directive with a value of another
-    /// type than the directive takes; then the field is to be ignored.
+    /// Returns nil if it is empty, no structured dictionary, or has a directive with a value of a
+    /// wrong type; then the field must be ignored.
     init?(targeted fieldValue: String) {
         guard let dictionary = StructuredDictionary(fieldValue), !dictionary.members.isEmpty
         else { return nil }
@@ -39,11 +39,11 @@ extension ResponseCacheControl {
         case (.unknown, _), (.none, .boolean(false)), (.optionalFields, .boolean(false)):
             return true
         case (.none, .boolean(true)), (.optionalFields, .boolean(true)):
-            apply(name, .none)
+            apply(name, argument: .none)
         case (.seconds, .integer(let seconds)) where seconds >= 0:
-            apply(name, .text(String(seconds)))
+            apply(name, argument: .text(String(seconds)))
         case (.optionalFields, .string(let text)), (.optionalFields, .token(let text)):
-            apply(name, .text(text))
+            apply(name, argument: .text(text))
         default:
             return false
         }

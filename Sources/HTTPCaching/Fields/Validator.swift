@@ -1,9 +1,10 @@
 public import HTTPTypes
 
-/// A strong validator: what vouches that bytes of two responses belong together (RFC 9110 §8.8.1).
+/// A strong validator, which guarantees that bytes of two responses belong to one representation
+/// (RFC 9110 §8.8.1).
 ///
-/// Only with one may a download be resumed or ranges be combined. The field value is kept and sent
-/// back verbatim, because some origins compare it as text.
+/// Required to resume a download and to combine ranges. The field value is sent back verbatim,
+/// because some origins compare it as text.
 public struct Validator: Hashable, Sendable {
     /// Where the validator comes from.
     public enum Kind: Hashable, Sendable {
@@ -15,7 +16,7 @@ public struct Validator: Hashable, Sendable {
 
     /// Where the validator comes from.
     public let kind: Kind
-    /// The field value as received: what goes into `If-Range`.
+    /// The field value as received, for `If-Range`.
     public let fieldValue: String
 
     /// The value of `If-Range` (RFC 9110 §13.1.5).
@@ -23,10 +24,9 @@ public struct Validator: Hashable, Sendable {
 
     /// The strong validator of a response, or nil if it has none.
     ///
-    /// A response with an entity tag that is weak or malformed has none, whatever its
-    /// `Last-Modified`: RFC 9110 §13.1.5 allows a date only where there is no tag. Without a
-    /// `Date`, the time of receipt stands for it, and a minute must lie between, because two
-    /// clocks are compared.
+    /// A response with a weak or malformed entity tag has none, whatever its `Last-Modified`: RFC
+    /// 9110 §13.1.5 allows a date only without a tag. Without a `Date`, the time of receipt is used
+    /// instead, and the difference must be a minute, because two clocks are compared.
     ///
     /// - Parameters:
     ///   - fields: the response's header fields.
@@ -55,7 +55,8 @@ public struct Validator: Hashable, Sendable {
     public enum Comparison: Hashable, Sendable {
         /// The response has the same validator.
         case same
-        /// The response has no field of this kind; only `If-Range` or `If-Match` vouches for it.
+        /// The response has no field of this kind; only `If-Range` or `If-Match` in the request
+        /// guarantees a match.
         case absent
         /// The response belongs to another representation.
         case different

@@ -1,4 +1,4 @@
-/// How old a response is (RFC 9111 §4.2.3).
+/// The age of a response (RFC 9111 §4.2.3).
 ///
 /// | step | formula |
 /// | --- | --- |
@@ -7,9 +7,9 @@
 /// | corrected initial age | the larger of the two |
 /// | current age | corrected initial age + (now − response time) |
 ///
-/// A clock that was set back never makes a response younger than it was when it arrived.
+/// A clock that is set back never makes a response younger than it was on arrival.
 public enum CurrentAge {
-    /// Reads `Age` (RFC 9111 §5.1): the first element of a list counts; nil if it is no number.
+    /// Parses `Age` (RFC 9111 §5.1): the first element of a list counts; nil if it is no number.
     public static func parse(_ fieldValue: some StringProtocol) -> Duration? {
         var scanner = FieldScanner(fieldValue)
         let first = scanner.take { $0 != UInt8(ascii: ",") }
@@ -20,7 +20,7 @@ public enum CurrentAge {
     /// The corrected initial age.
     ///
     /// - Parameters:
-    ///   - ageValue: the value of `Age`, nil counting as zero.
+    ///   - ageValue: the value of `Age`; nil counts as zero.
     ///   - date: the value of `Date`.
     ///   - requestTime: when the request was sent.
     ///   - responseTime: when the response arrived.

@@ -1,14 +1,15 @@
-/// How long a response may be used without validation (RFC 9111 §4.2.1, §4.2.2).
+/// The freshness lifetime: how long a response may be used without validation (RFC 9111 §4.2.1,
+/// §4.2.2).
 public struct FreshnessLifetime: Hashable, Sendable {
     /// Where the lifetime comes from.
     public enum Source: Hashable, Sendable {
         /// `s-maxage`, `max-age` or `Expires`: set by the origin.
         case explicit
-        /// Set by the application for origins that say nothing.
+        /// Set by the application for responses without explicit freshness.
         case application
         /// A tenth of the time since the last modification.
         case heuristic
-        /// Nobody says anything: zero.
+        /// No source applies: the lifetime is zero.
         case none
     }
 
@@ -19,12 +20,11 @@ public struct FreshnessLifetime: Hashable, Sendable {
 
     /// The lifetime of a response.
     ///
-    /// In this order, of the directives that are for this cache: `s-maxage` in a shared one,
-    /// `max-age`, `Expires` − `Date`, the application's lifetime, a tenth of `Date` −
-    /// `Last-Modified`. The last two only for a status that RFC 9110 §15.1 calls heuristically
-    /// cacheable, or with `public`; the application's not for errors, which should not outlive
-    /// their cause. Neither for what may have been made for one client
-    /// (``ResponseFacts/isPersonal``): no guess hands it to another.
+    /// The first of these that is available: `s-maxage` in a shared cache, `max-age`, `Expires` −
+    /// `Date`, the application's lifetime, a tenth of `Date` − `Last-Modified`. The last two apply
+    /// only to a status that RFC 9110 §15.1 calls heuristically cacheable, or with `public`, and
+    /// never to a response that may have been made for one client (``ResponseFacts/isPersonal``).
+    /// The application's lifetime does not apply to errors, which should not outlive their cause.
     public init(of response: ResponseFacts, rules: CacheRules) {
         if let explicit = Self.explicit(response, rules: rules) {
             self.init(duration: max(.zero, explicit), source: .explicit)
@@ -62,7 +62,7 @@ public struct FreshnessLifetime: Hashable, Sendable {
         if let seconds = control.maxAge {
             return .seconds(seconds)
         }
-        // Who obeys directives made for it ignores `Expires` as well (RFC 9213 §2.2).
+        // A cache that obeys targeted directives ignores `Expires` (RFC 9213 §2.2).
         if rules.isShared, response.targetedControl != nil { return nil }
         switch response.expires {
         case .absent: return nil

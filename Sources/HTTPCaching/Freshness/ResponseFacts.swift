@@ -1,14 +1,14 @@
 public import HTTPTypes
 
-/// What the fields of a response say about caching, parsed once and kept with the entry.
+/// The caching properties of a response, parsed once and kept with the entry.
 ///
-/// Every decision is made from these values alone and allocates nothing.
+/// All decisions depend only on these values and allocate nothing.
 public struct ResponseFacts: Hashable, Sendable {
-    /// What `Expires` says (RFC 9111 §5.3).
+    /// The value of `Expires` (RFC 9111 §5.3).
     public enum Expires: Hashable, Sendable {
         /// No such field.
         case absent
-        /// Anything that is no single date, such as `0`: already expired.
+        /// Anything but a single date, such as `0`: already expired.
         case invalid
         /// A date.
         case at(WallTime)
@@ -18,24 +18,25 @@ public struct ResponseFacts: Hashable, Sendable {
     public let status: Int
     /// The directives of `Cache-Control`.
     public let cacheControl: ResponseCacheControl
-    /// The directives for shared caches alone, which they follow in place of the others (RFC 9213);
-    /// nil for none.
+    /// The directives for shared caches only, which replace the others there (RFC 9213); nil for
+    /// none.
     public let targetedControl: ResponseCacheControl?
     /// `Expires`.
     public let expires: Expires
-    /// `Date`; where it is missing or no date, the time of receipt (RFC 9110 §6.6.1).
+    /// `Date`; the time of receipt if it is missing or invalid (RFC 9110 §6.6.1).
     public let date: WallTime
-    /// `Last-Modified`, if it is a date.
+    /// `Last-Modified`; nil if it is missing or invalid.
     public let lastModified: WallTime?
-    /// How old the response was when it arrived (RFC 9111 §4.2.3).
+    /// The age of the response on arrival (RFC 9111 §4.2.3).
     public let correctedInitialAge: Duration
     /// When the response arrived.
     public let responseTime: WallTime
     /// `Pragma: no-cache`, which some origins send instead of `Cache-Control`.
     public let hasPragmaNoCache: Bool
-    /// Whether there is an `ETag` or a `Last-Modified` to validate with.
+    /// Whether there is an `ETag` or a valid `Last-Modified` for validation.
     public let hasValidator: Bool
-    /// Whether it may have been made for one client: it sets a cookie, or its request had one.
+    /// Whether the response may have been made for one client: it sets a cookie, or its request had
+    /// one.
     public let isPersonal: Bool
 
     /// Parses the fields of a response.
@@ -43,10 +44,10 @@ public struct ResponseFacts: Hashable, Sendable {
     /// - Parameters:
     ///   - status: the status code.
     ///   - fields: the header fields.
-    ///   - requestTime: when the request that got the response was sent.
+    ///   - requestTime: when the request was sent.
     ///   - responseTime: when the response arrived.
-    ///   - isPersonal: whether it may have been made for one client, also where `fields` do not
-    ///     say so.
+    ///   - isPersonal: whether the response may have been made for one client, even if `fields` do
+    ///     not show it.
     public init(
         status: Int,
         fields: HTTPFields,

@@ -1,4 +1,4 @@
-/// What status codes mean to a cache (RFC 9110 §15).
+/// The meaning of status codes for a cache (RFC 9110 §15).
 public enum StatusCode {
     /// Whether a response may be given a heuristic lifetime (RFC 9110 §15.1).
     public static func isHeuristicallyCacheable(_ status: Int) -> Bool {
@@ -19,8 +19,8 @@ public enum StatusCode {
         }
     }
 
-    /// Whether an error says something about the very request that it answers, and nothing about
-    /// what another request for the same target would get.
+    /// Whether an error concerns only the request that it answers, and not other requests for the
+    /// same target.
     ///
     /// | status | caused by |
     /// | --- | --- |
@@ -28,8 +28,8 @@ public enum StatusCode {
     /// | 408, 411, 413, 415, 421, 425 | slowness, framing, content, the connection, early data |
     /// | 428, 429, 431 | RFC 6585 forbids to store them: no condition, too many, too large |
     ///
-    /// 414 is about the target, which is the key, and 400 may be about anything: the origin that
-    /// gives them a lifetime knows.
+    /// 414 concerns the target, which is the key, and 400 may concern anything: an explicit
+    /// lifetime of the origin counts for them.
     public static func isCausedByRequest(_ status: Int) -> Bool {
         switch status {
         case 408, 411, 412, 413, 415, 416, 417, 421, 425, 428, 429, 431: true
@@ -37,11 +37,10 @@ public enum StatusCode {
         }
     }
 
-    /// Whether the same request may be answered otherwise within moments, and is sent again (row
-    /// 22).
+    /// Whether the same request may succeed within moments, so that it is retried (row 22).
     ///
-    /// 522 and 524 are what gateways answer for an origin that does not. Other errors of a server,
-    /// such as 501 and 505, are its answer for now.
+    /// Gateways send 522 and 524 for an origin that does not respond. Other server errors, such as
+    /// 501 and 505, are final for now.
     package static func isTransient(_ status: Int) -> Bool {
         switch status {
         case 408, 425, 429, 500, 502, 503, 504, 522, 524: true
@@ -49,14 +48,13 @@ public enum StatusCode {
         }
     }
 
-    /// Whether the same request may be answered otherwise later, be it in hours: any error of a
-    /// server may be mended there.
+    /// Whether the same request may succeed later, possibly in hours, as after any server error.
     package static func mayPass(_ status: Int) -> Bool {
         status >= 500 || isTransient(status)
     }
 
-    /// Whether an answer to validation counts as an error behind which a stale response may be
-    /// served (RFC 5861 §4).
+    /// Whether a response to validation is an error for which a stale response may be served
+    /// instead (RFC 5861 §4).
     public static func isStaleIfErrorStatus(_ status: Int) -> Bool {
         switch status {
         case 500, 502, 503, 504: true

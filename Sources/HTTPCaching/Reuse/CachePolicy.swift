@@ -1,11 +1,11 @@
-/// What an application wants of the cache for one request.
+/// How the cache treats one request, as chosen by the application.
 public enum CachePolicy: String, Hashable, Sendable, CaseIterable {
-    /// Follow the protocol: reuse what is fresh, validate what is not (RFC 9111 §4).
+    /// Follow the protocol: reuse fresh responses, validate stale ones (RFC 9111 §4).
     case protocolDefault = "default"
-    /// Ask the origin for the whole response, whatever is stored, and store the answer.
+    /// Ask the origin for the whole response, regardless of stored ones, and store it.
     case reload
-    /// Use what is stored, of whatever age; ask the origin only for what is not.
+    /// Use stored responses of any age; ask the origin only for missing ones.
     case cacheElseLoad = "cache-else-load"
-    /// Use what is stored, of whatever age; never ask the origin.
+    /// Use stored responses of any age; never ask the origin.
     case cacheOnly = "cache-only"
 }

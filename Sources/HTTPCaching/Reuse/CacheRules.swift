@@ -1,11 +1,11 @@
-/// Whose cache this is, and what it assumes where the origin says nothing.
+/// The kind of cache, and its lifetimes for responses without explicit freshness.
 public struct CacheRules: Hashable, Sendable {
-    /// Whether several users share the cache; by default not (RFC 9111 §1).
+    /// Whether several users share the cache; false by default (RFC 9111 §1).
     public var isShared: Bool
     /// The lifetime of a response without explicit freshness, set by the application; by default
-    /// nil, so that a tenth of the response's apparent age is taken (RFC 9111 §4.2.2).
+    /// nil, so that a tenth of the time since the last modification is used (RFC 9111 §4.2.2).
     public var applicationLifetime: Duration?
-    /// The most that a heuristic lifetime may be, by default 7 days.
+    /// The longest heuristic lifetime, by default 7 days.
     public var maximumHeuristicLifetime: Duration
 
     /// Creates rules.

@@ -1,11 +1,11 @@
 public import HTTPTypes
 
-/// The fields that ask whether a stored response is still good (RFC 9111 §4.3.1).
+/// The fields of a conditional request for validation (RFC 9111 §4.3.1).
 public enum ConditionalRequest {
     /// `If-None-Match` and `If-Modified-Since` for a stored response.
     ///
-    /// The values are sent back as they were received, a weak or malformed tag too: the origin
-    /// compares with what it wrote.
+    /// The values are sent back as received, even weak or malformed tags, because the origin
+    /// compares them with its own.
     ///
     /// - Parameter storedFields: the stored response's fields.
     /// - Returns: the fields to add to the request; none if there is no validator.
@@ -16,10 +16,10 @@ public enum ConditionalRequest {
         return fields
     }
 
-    /// The condition that offers several stored responses, none of which the request selects
-    /// (RFC 9111 §4.1, §4.3.1).
+    /// `If-None-Match` for several stored responses, none of which the request selects (RFC 9111
+    /// §4.1, §4.3.1).
     ///
-    /// - Parameter storedFields: the fields of each; those without an `ETag` are not offered.
+    /// - Parameter storedFields: the fields of each response; those without an `ETag` are skipped.
     /// - Returns: `If-None-Match` with all their tags.
     public static func fields(selectingAmong storedFields: [HTTPFields]) -> HTTPFields {
         var tags: [String] = []
@@ -31,10 +31,10 @@ public enum ConditionalRequest {
         return fields
     }
 
-    /// Takes away the conditions that an application put into its own request.
+    /// Removes the conditions that an application has put into its request.
     ///
-    /// They are about what the application holds, and must not reach the origin beside ours:
-    /// a 304 would not tell which of the two it is about.
+    /// They concern the application's own copy and must not be sent with the cache's conditions: a
+    /// 304 would not show which of the two it is about.
     public static func removingConditions(from fields: HTTPFields) -> HTTPFields {
         var fields = fields
         for name: HTTPField.Name in [.ifNoneMatch, .ifModifiedSince, .ifRange] {

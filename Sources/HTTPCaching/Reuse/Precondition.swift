@@ -1,21 +1,21 @@
 public import HTTPTypes
 
-/// The conditions of a request that a cache answers itself (RFC 9111 §4.3.2, RFC 9110 §13.2).
+/// The result of the conditions that a cache evaluates itself (RFC 9111 §4.3.2, RFC 9110 §13.2).
 ///
 /// `If-Match` and `If-Unmodified-Since` are for the origin alone; a request with one of them is
 /// forwarded.
 public enum Precondition: Hashable, Sendable {
-    /// The stored response is the answer.
+    /// The stored response is sent.
     case passes
-    /// The requester has it already: 304.
+    /// The client has the representation already: 304.
     case notModified
-    /// Only the origin can tell.
+    /// Only the origin can evaluate the conditions.
     case forOrigin
 
-    /// Evaluates a GET or HEAD request against the stored response that would answer it.
+    /// Evaluates the conditions of a GET or HEAD request against a stored response.
     ///
-    /// `If-None-Match` goes before `If-Modified-Since`, which is compared with `Last-Modified`,
-    /// else with `Date`; a condition that is no date is ignored.
+    /// `If-None-Match` precedes `If-Modified-Since`, which is compared with `Last-Modified`, or
+    /// with `Date` if there is none; an invalid date is ignored.
     public static func evaluate(
         request: HTTPFields,
         storedFields: HTTPFields,
@@ -34,9 +34,9 @@ public enum Precondition: Hashable, Sendable {
         return stored.lastModified ?? stored.date <= since ? .notModified : .passes
     }
 
-    /// Whether the `Range` of a request applies, as far as its `If-Range` tells (RFC 9110 §13.1.5).
+    /// Whether `If-Range` allows the `Range` of a request to apply (RFC 9110 §13.1.5).
     ///
-    /// A tag is compared strongly, a date exactly; only a strong validator passes.
+    /// Compares tags strongly and dates exactly; false without a strong validator.
     public static func rangeApplies(request: HTTPFields, validator: Validator?) -> Bool {
         guard let condition = request[.ifRange] else { return true }
         guard let validator else { return false }

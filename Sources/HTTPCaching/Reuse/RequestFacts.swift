@@ -1,6 +1,6 @@
 public import HTTPTypes
 
-/// What a request says about caching, parsed once.
+/// The caching properties of a request, parsed once.
 public struct RequestFacts: Hashable, Sendable {
     /// The method.
     public let method: HTTPRequest.Method
@@ -8,7 +8,7 @@ public struct RequestFacts: Hashable, Sendable {
     public let cacheControl: RequestCacheControl
     /// Whether there is an `Authorization` field.
     public let hasAuthorization: Bool
-    /// What the application wants.
+    /// The application's policy.
     public let policy: CachePolicy
 
     /// Parses the fields of a request.
@@ -16,7 +16,7 @@ public struct RequestFacts: Hashable, Sendable {
     /// - Parameters:
     ///   - method: the method, by default GET.
     ///   - fields: the header fields.
-    ///   - policy: what the application wants, by default what the protocol says.
+    ///   - policy: the application's policy, by default ``CachePolicy/protocolDefault``.
     public init(
         method: HTTPRequest.Method = .get,
         fields: HTTPFields = [:],

@@ -1,26 +1,26 @@
 /// Whether a stored response may answer a request (RFC 9111 §4).
 ///
-/// Making one allocates nothing.
+/// A decision allocates nothing.
 public struct ReuseDecision: Hashable, Sendable {
     /// What to do.
     public enum Action: Hashable, Sendable {
-        /// Answer with the stored response.
+        /// Use the stored response.
         case use
-        /// Answer with the stored response, and validate it in the background (RFC 5861 §3).
+        /// Use the stored response, and validate it in the background (RFC 5861 §3).
         case useAndRevalidate
         /// Ask the origin with a conditional request.
         case validate
-        /// Ask the origin as if nothing were stored.
+        /// Forward the request as if nothing were stored.
         case forward
-        /// Do not answer, and do not ask: 504 in HTTP's words (RFC 9111 §5.2.1.7).
+        /// Neither use the stored response nor ask the origin: 504 (RFC 9111 §5.2.1.7).
         case refuse
     }
 
     /// Why.
     public enum Reason: Hashable, Sendable {
-        /// Younger than its lifetime.
+        /// The response is fresh.
         case fresh
-        /// Older than its lifetime.
+        /// The response is stale.
         case stale
         /// Stale, but not longer than the request's `max-stale`.
         case maxStale
@@ -38,13 +38,13 @@ public struct ReuseDecision: Hashable, Sendable {
         case varyMiss
     }
 
-    /// Behind which failures of the origin the stored response may be served all the same.
+    /// The failures of the origin for which the stored response may be served instead.
     public enum StaleOnError: Hashable, Sendable {
         /// None.
         case never
         /// The origin cannot be reached (RFC 9111 §4.2.4).
         case disconnected
-        /// It cannot be reached, or answers 500, 502, 503 or 504 (RFC 5861 §4).
+        /// The origin cannot be reached, or responds with 500, 502, 503 or 504 (RFC 5861 §4).
         case error
     }
 
@@ -52,11 +52,11 @@ public struct ReuseDecision: Hashable, Sendable {
     public let action: Action
     /// Why.
     public let reason: Reason
-    /// How long the response stays fresh, or, negative, how long it has been stale.
+    /// How long the response stays fresh; if negative, how long it has been stale.
     ///
     /// This is the `ttl` of RFC 9211.
     public let timeToLive: Duration
-    /// Behind which failures the response may be served; for ``Action/validate``.
+    /// The failures for which the response may be served instead; for ``Action/validate``.
     public let staleOnError: StaleOnError
 
     /// Whether the stored response is older than its lifetime.
@@ -69,7 +69,7 @@ public struct ReuseDecision: Hashable, Sendable {
     ///   - request: the request to answer.
     ///   - matchesVary: whether the fields named by `Vary` agree; see ``VaryMatch``.
     ///   - isInvalidated: whether an unsafe request made the response unusable.
-    ///   - rules: whose cache this is.
+    ///   - rules: the rules of the cache.
     ///   - now: the present.
     public init(
         stored: ResponseFacts,
@@ -101,7 +101,7 @@ public struct ReuseDecision: Hashable, Sendable {
     }
 }
 
-/// The values that a decision weighs.
+/// The values that a decision depends on.
 private struct ReuseContext {
     let stored: ResponseCacheControl
     let request: RequestCacheControl
@@ -145,7 +145,7 @@ private struct ReuseContext {
 
     /// Whether the request's `max-age` allows the age; zero allows none.
     ///
-    /// A fresh immutable response is not asked about for its age alone (RFC 8246 §2).
+    /// A fresh immutable response is not validated because of its age alone (RFC 8246 §2).
     private var isYoungEnough: Bool {
         guard let maxAge = request.maxAge else { return true }
         if stored.has(.immutable), timeToLive > .zero {
@@ -168,7 +168,7 @@ private struct ReuseContext {
         guard !request.noCache, reason != .noCache, !isInvalidated else { return .never }
         guard timeToLive <= .zero else { return .error }
         guard !forbidsStale else { return .never }
-        // The request's own window counts beside the origin's (RFC 5861 §4).
+        // The longer of the request's and the response's window counts (RFC 5861 §4).
         let window = max(stored.staleIfError ?? 0, request.staleIfError ?? 0)
         return window > 0 && staleness <= .seconds(window) ? .error : .disconnected
     }

@@ -1,6 +1,6 @@
 import CLibcrypto
 
-/// SHA-256 (FIPS 180-4) of short texts, for comparing secrets without keeping them.
+/// SHA-256 (FIPS 180-4) of short texts, to compare secrets without storing them.
 package enum SHA256Digest {
     /// The digest of the text's UTF-8 in 64 hexadecimal digits.
     package static func hex(of text: String) -> String {
@@ -11,7 +11,7 @@ package enum SHA256Digest {
     /// The digest of `bytes` in 64 hexadecimal digits.
     package static func hex(of bytes: UnsafeRawBufferPointer) -> String {
         guard let algorithm = DigestAlgorithm.sha256 else {
-            // The engine refuses to start there.
+            // The engine refuses to start without it.
             preconditionFailure("libcrypto has no SHA-256: it needs its default provider")
         }
         return String(unsafeUninitializedCapacity: 64) { text in

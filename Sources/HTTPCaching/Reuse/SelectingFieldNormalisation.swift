@@ -1,11 +1,11 @@
 import HTTPTypes
 
-/// Makes values of request fields equal that mean the same (RFC 9111 §4.1).
+/// Normalises request fields, so that equivalent values compare equal (RFC 9111 §4.1).
 ///
-/// Only of fields that are known to be lists: any other value is what the origin saw, byte for
-/// byte, since it may tell apart what would be the same as a list. Elements of lists lose the
-/// whitespace around them. In `Accept-Encoding` and `Accept-Language` order and case mean nothing,
-/// so they are sorted in lower case.
+/// Applies only to fields that are known to be lists. Other values stay as they are, because an
+/// origin may distinguish values that would be equal as lists. List elements lose surrounding
+/// whitespace. In `Accept-Encoding` and `Accept-Language` order and case have no meaning, so
+/// elements are converted to lower case and sorted.
 ///
 /// | field | value | normalised |
 /// | --- | --- | --- |
@@ -13,10 +13,12 @@ import HTTPTypes
 /// | `Accept-Language` | `en, DE;q=0.5` | `de;q=0.5,en` |
 /// | any other | `a ,b` | `a ,b` |
 enum SelectingFieldNormalisation {
-    /// The value of a field, its name in lower case, that a request has; nil for none.
+    /// The normalised value of a request field; nil if there is none.
+    ///
+    /// The name is in lower case.
     static func value(_ name: String, of request: HTTPFields) -> String? {
         guard let field = HTTPField.Name(name), request.contains(field) else { return nil }
-        // Lines of what is no list are not one line, and no value has a line feed.
+        // Lines of other fields must not be joined by commas; no value contains a line feed.
         let separator = isList(name) ? ", " : "\n"
         return normalised(request[values: field].joined(separator: separator), of: name)
     }
@@ -33,7 +35,9 @@ enum SelectingFieldNormalisation {
         }
     }
 
-    /// Whether a field is a list by its definition, name in lower case (RFC 9110 §12.5).
+    /// Whether a field is defined as a list (RFC 9110 §12.5).
+    ///
+    /// The name is in lower case.
     static func isList(_ name: String) -> Bool {
         switch name {
         case "accept", "accept-charset", "accept-encoding", "accept-language": true
@@ -41,7 +45,7 @@ enum SelectingFieldNormalisation {
         }
     }
 
-    /// The elements between commas outside quoted strings; empty ones are left out.
+    /// The elements between commas outside quoted strings, without empty ones.
     private static func elements(of value: String) -> [String] {
         var elements: [String] = []
         var scanner = FieldScanner(value)
@@ -59,7 +63,7 @@ enum SelectingFieldNormalisation {
         return elements
     }
 
-    /// A quoted string as it is written, with quotes and escapes.
+    /// A quoted string with its quotes and escapes.
     private static func quotedBytes(_ scanner: inout FieldScanner) -> [UInt8]? {
         var ahead = scanner
         guard ahead.quotedString() != nil else { return nil }

@@ -1,14 +1,14 @@
-public import HTTPTypes
+package import HTTPTypes
 
-/// How a stored response answers a request: whole, in part, or not at all (RFC 9110 §13.2.2).
-public enum StoredAnswer: Hashable, Sendable {
-    /// As it is stored.
+/// How a stored response answers a request with conditions and a range (RFC 9110 §13.2.2).
+package enum StoredAnswer: Hashable, Sendable {
+    /// The whole stored response.
     case whole
     /// These bytes of it, as a 206.
     case partial(Range<Int64>)
-    /// The requester has it already: 304.
+    /// The client has the representation already: 304.
     case notModified
-    /// The range asked for does not exist: 416.
+    /// The requested range does not exist: 416.
     case rangeNotSatisfiable
     /// A condition that only the origin can evaluate.
     case forOrigin
@@ -16,17 +16,16 @@ public enum StoredAnswer: Hashable, Sendable {
     /// Evaluates the conditions and the range of a GET or HEAD request, in the order that
     /// RFC 9110 §13.2.2 prescribes.
     ///
-    /// Conditions and ranges are about a 200; any other stored status is the answer as it is. A
-    /// range of a representation whose length is not known is answered with all of it, as are
-    /// several ranges.
+    /// Conditions and ranges apply to a 200; any other stored status is sent as it is. A range of a
+    /// representation of unknown length gets the whole representation, as do several ranges.
     ///
     /// - Parameters:
-    ///   - method: the request's method; `Range` has a meaning for GET alone.
+    ///   - method: the request's method; `Range` applies to GET only.
     ///   - request: the request's fields.
     ///   - stored: the response that the request selected.
     ///   - completeLength: the length of its body, if it is known.
-    /// - Returns: what to answer.
-    public static func decide(
+    /// - Returns: the response to send.
+    package static func decide(
         method: HTTPRequest.Method,
         request: HTTPFields,
         stored: StoredResponse,
@@ -56,9 +55,9 @@ public enum StoredAnswer: Hashable, Sendable {
 
     /// The fields of a 304 for a stored response (RFC 9110 §15.4.5).
     ///
-    /// - Parameter fields: what the 200 would have carried.
-    /// - Returns: those that tell the requester about its own copy.
-    public static func notModifiedFields(_ fields: HTTPFields) -> HTTPFields {
+    /// - Parameter fields: the fields that the 200 would have.
+    /// - Returns: the fields that the client needs for its own copy.
+    package static func notModifiedFields(_ fields: HTTPFields) -> HTTPFields {
         var kept = HTTPFields()
         for field in fields where tellsAboutCopy(field.name) {
             kept.append(field)

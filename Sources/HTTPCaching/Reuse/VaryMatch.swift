@@ -1,12 +1,12 @@
 public import HTTPTypes
 
-/// A request field that `Vary` names, as it was when the response was stored (RFC 9111 §4.1).
+/// A request field that `Vary` names, with its value when the response was stored (RFC 9111 §4.1).
 public struct SelectingField: Hashable, Sendable {
     /// The name in lower case.
     public let name: String
-    /// The digest of the normalised value, or nil if the request had none.
+    /// The digest of the normalised value; nil if the request did not have the field.
     ///
-    /// Values are compared but never kept: any field may be a secret.
+    /// Values are compared but never stored, because any field may be a secret.
     public let digest: String?
 
     /// Creates a field from a lower-case name and a digest.
@@ -25,11 +25,11 @@ public struct SelectingField: Hashable, Sendable {
         )
     }
 
-    /// A field as version 1 of the stored form has it: the normalised value, a digest only of
-    /// credentials.
+    /// Converts a field of version 1 of the stored form, which has normalised values, and digests
+    /// of credentials only.
     ///
-    /// Every field was normalised as a list then, so that what is none and has a value may have
-    /// been another one: it matches nothing any more.
+    /// Version 1 normalised every field as a list, so the original value of other fields is
+    /// unknown: they no longer match anything.
     init(name: String, value: String?) {
         let isDigest = ["authorization", "cookie", "proxy-authorization"].contains(name)
         let isKnown = isDigest || SelectingFieldNormalisation.isList(name)
@@ -40,13 +40,13 @@ public struct SelectingField: Hashable, Sendable {
     }
 }
 
-/// Whether a stored response was selected by the same fields as a request has (RFC 9111 §4.1).
+/// Compares the selecting fields of a stored response with a request (RFC 9111 §4.1).
 public enum VaryMatch {
-    /// What to keep beside a response: the request fields that its `Vary` names, by name.
+    /// The request fields that a response's `Vary` names, to be stored with it, sorted by name.
     ///
     /// - Parameters:
     ///   - response: the fields of the response.
-    ///   - request: the fields of the request as the origin saw them.
+    ///   - request: the fields of the request as sent to the origin.
     /// - Returns: the fields; `*` alone if the response varies by more than fields.
     public static func selectingFields(
         response: HTTPFields,
@@ -60,8 +60,8 @@ public enum VaryMatch {
 
     /// Whether the request has the same values, after normalisation, in all of `selecting`.
     ///
-    /// A field that is absent matches only an absent one; `*` matches nothing. Without `Vary`
-    /// nothing is allocated.
+    /// An absent field matches only an absent one; `*` matches nothing. Allocates nothing without
+    /// `Vary`.
     public static func matches(_ selecting: [SelectingField], request: HTTPFields) -> Bool {
         selecting.allSatisfy { $0.name != "*" && SelectingField($0.name, of: request) == $0 }
     }

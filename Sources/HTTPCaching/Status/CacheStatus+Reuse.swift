@@ -1,6 +1,6 @@
 extension ReuseDecision {
-    /// What goes into ``CacheStatus/forwardReason`` when the decision leads to the origin; nil
-    /// when it does not.
+    /// The value of ``CacheStatus/forwardReason`` if the decision leads to the origin; nil
+    /// otherwise.
     public var forwardReason: CacheStatus.ForwardReason? {
         switch (action, reason) {
         case (.use, _), (.useAndRevalidate, _), (.refuse, _): nil

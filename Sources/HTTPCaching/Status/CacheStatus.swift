@@ -1,22 +1,22 @@
-/// How a cache handled a request, in the words of RFC 9211.
+/// How a cache handled a request (RFC 9211, `Cache-Status`).
 public struct CacheStatus: Hashable, Sendable, CustomStringConvertible {
-    /// Why a request went on to the origin (RFC 9211 §2.2).
+    /// Why a request was forwarded to the origin (RFC 9211 §2.2).
     public enum ForwardReason: String, Hashable, Sendable {
-        /// The cache was told not to handle the request.
+        /// The cache was configured not to handle the request.
         case bypass
-        /// The method demands it.
+        /// The method must be forwarded.
         case method
-        /// Nothing was held for the URI.
+        /// Nothing was stored for the URI.
         case uriMiss = "uri-miss"
-        /// Something was stored, but other request fields had selected it.
+        /// The stored responses were selected by other request fields.
         case varyMiss = "vary-miss"
-        /// Nothing usable was stored, for one of the two reasons.
+        /// Nothing usable was stored, for either of the two reasons.
         case miss
-        /// What was stored was fresh, but the request wanted something newer.
+        /// The stored response was fresh, but the request demanded a newer one.
         case request
-        /// What was stored was stale.
+        /// The stored response was stale.
         case stale
-        /// Only a part of what was asked for was stored.
+        /// Only a part of the requested bytes was stored.
         case partial
     }
 
@@ -24,15 +24,15 @@ public struct CacheStatus: Hashable, Sendable, CustomStringConvertible {
     public var cacheName = "TieredCache"
     /// Why the request was forwarded; nil for a hit.
     public var forwardReason: ForwardReason?
-    /// The status that the origin answered with, where it is not the one delivered: 304.
+    /// The status of the origin's response, if it is not the one delivered: 304.
     public var forwardStatus: Int?
     /// How many seconds the response stays fresh; negative when stale (§2.4).
     public var timeToLive: Int64?
-    /// Whether the origin's answer was stored (§2.5).
+    /// Whether the origin's response was stored (§2.5).
     public var isStored = false
     /// Whether the request shared another one's forward request (§2.6).
     public var isCollapsed = false
-    /// Anything more, for people, such as the tier (§2.8).
+    /// Further details for people, such as the tier (§2.8).
     public var detail: String?
 
     /// Whether the response came from the cache without asking the origin (§2.1).
@@ -42,7 +42,7 @@ public struct CacheStatus: Hashable, Sendable, CustomStringConvertible {
     ///
     /// - Parameters:
     ///   - timeToLive: how long the response stays fresh; rounded down to seconds.
-    ///   - detail: anything more.
+    ///   - detail: further details.
     /// - Returns: the status.
     public static func hit(timeToLive: Duration? = nil, detail: String? = nil) -> CacheStatus {
         var status = CacheStatus()
@@ -51,15 +51,15 @@ public struct CacheStatus: Hashable, Sendable, CustomStringConvertible {
         return status
     }
 
-    /// A request that went on to the origin.
+    /// A request that was forwarded to the origin.
     ///
     /// - Parameters:
-    ///   - reason: why.
-    ///   - status: the status that the origin answered with.
-    ///   - isStored: whether its answer was stored.
+    ///   - reason: why the request was forwarded.
+    ///   - status: the status of the origin's response.
+    ///   - isStored: whether its response was stored.
     ///   - isCollapsed: whether the request shared another one's forward request.
     ///   - timeToLive: how long the response stays fresh; rounded down to seconds.
-    ///   - detail: anything more.
+    ///   - detail: further details.
     /// - Returns: the status.
     public static func forwarded(
         _ reason: ForwardReason,
@@ -81,10 +81,10 @@ public struct CacheStatus: Hashable, Sendable, CustomStringConvertible {
 
     /// The value of `Cache-Status`, such as `MediaCache; hit; ttl=376; detail=memory`.
     ///
-    /// The key is left out: it may hold a signature.
+    /// The key is omitted, because it may contain a signature.
     public var fieldValue: String {
-        // Not by the serializer of structured fields: each hit of a proxy has this field, and a
-        // value takes that 2.7 µs instead of 0.3 µs to 0.7 µs.
+        // Not with the serializer of structured fields, which takes 2.7 µs instead of 0.3 µs to 0.7
+        // µs: each hit of a proxy has this field.
         var value = cacheName
         if let forwardReason {
             value += "; fwd=\(forwardReason.rawValue)"
@@ -107,8 +107,8 @@ public struct CacheStatus: Hashable, Sendable, CustomStringConvertible {
         return attoseconds < 0 ? seconds - 1 : seconds
     }
 
-    /// A token where the text is one, else a string (RFC 8941 §3.3.3, §3.3.4); what a string
-    /// cannot hold becomes `?`.
+    /// A token if the text is one, else a string (RFC 8941 §3.3.3, §3.3.4); characters that are not
+    /// allowed in a string become `?`.
     private static func structured(_ text: String) -> String {
         if let first = text.utf8.first, first.isLetter,
             text.utf8.allSatisfy({ $0.isTokenCharacter || $0 == UInt8(ascii: ":") })

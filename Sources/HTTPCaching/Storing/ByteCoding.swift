@@ -25,7 +25,7 @@ package struct ByteWriter {
     }
 }
 
-/// Takes integers and texts from bytes that may be anything; nil at the first that is not there.
+/// Reads integers and texts from untrusted bytes; returns nil if one is missing.
 package struct ByteReader {
     private var rest: ArraySlice<UInt8>
 
@@ -54,12 +54,12 @@ package struct ByteReader {
         return bytes
     }
 
-    /// nil also where the bytes are not UTF-8.
+    /// Returns nil also if the bytes are not UTF-8.
     package mutating func readText() -> String? {
         readBytes().flatMap { String(validating: $0, as: UTF8.self) }
     }
 
-    /// The outer nil is damage, the inner one an absent text.
+    /// The outer nil means damage, the inner one an absent text.
     package mutating func readOptionalText() -> String?? {
         switch read(UInt8.self) {
         case 0: .some(nil)

@@ -1,18 +1,18 @@
-public import HTTPTypes
+package import HTTPTypes
 
-/// What a 304, or the answer to HEAD, changes in a stored response (RFC 9111 §3.2, §4.3.4, §4.3.5).
-public enum Freshening {
-    /// Whether an answer is about the stored response.
+/// Updates a stored response by a 304 or the response to HEAD (RFC 9111 §3.2, §4.3.4, §4.3.5).
+package enum Freshening {
+    /// Whether a 304 is about the stored response.
     ///
-    /// A tag decides alone: a strong one must match strongly, a weak one weakly. Without a tag in
-    /// the answer, a `Last-Modified` must be the stored one. An answer without any validator is
-    /// taken to be about the one response whose validators were sent.
+    /// A tag decides alone: a strong one must match strongly, a weak one weakly. Without a tag, a
+    /// `Last-Modified` must equal the stored one. A 304 without any validator is taken to be about
+    /// the one response whose validators were sent.
     ///
     /// - Parameters:
     ///   - answer: the fields of the 304.
     ///   - storedFields: the fields of the stored response.
-    /// - Returns: false if the answer is about something else; then fetch it whole.
-    public static func identifies(_ answer: HTTPFields, storedFields: HTTPFields) -> Bool {
+    /// - Returns: false if it is about another representation, which must be fetched whole then.
+    package static func identifies(_ answer: HTTPFields, storedFields: HTTPFields) -> Bool {
         if let text = answer[.eTag] {
             guard let storedText = storedFields[.eTag] else { return false }
             guard let tag = EntityTag(text), let stored = EntityTag(storedText) else {
@@ -26,9 +26,11 @@ public enum Freshening {
         return modified.utf8.elementsEqual(stored.utf8)
     }
 
-    /// Whether the answer to a HEAD request is about the stored response: any tag, date or length
-    /// in it is the stored one; if not, the stored response is stale (§4.3.5).
-    public static func identifies(head answer: HTTPFields, storedFields: HTTPFields) -> Bool {
+    /// Whether the response to a HEAD request is about the stored response: any tag, date or length
+    /// in it must equal the stored one.
+    ///
+    /// If not, the stored response is stale (§4.3.5).
+    package static func identifies(head answer: HTTPFields, storedFields: HTTPFields) -> Bool {
         guard identifies(answer, storedFields: storedFields),
             !answer.contains(.lastModified) || storedFields.contains(.lastModified)
         else { return false }
@@ -38,19 +40,19 @@ public enum Freshening {
         return length == stored
     }
 
-    /// The stored fields with those of the answer in place of their namesakes.
+    /// The stored fields, replaced by those of the answer with the same names.
     ///
-    /// What describes the bytes stored rather than the answer stays: `Content-Length`,
-    /// `Content-Encoding`, `Content-Range` and `Content-Type` (a 304 has no content that they
-    /// could describe, and some origins send the defaults of an empty one). `Age` and `Date` go if
-    /// the answer has none: they told how old the response was when it first came.
+    /// Fields that describe the stored bytes stay: `Content-Length`, `Content-Encoding`,
+    /// `Content-Range` and `Content-Type` (a 304 has no content, and some origins send the defaults
+    /// of an empty one). `Age` and `Date` are removed if the answer has none, because they give the
+    /// age of the original response.
     ///
     /// - Parameters:
     ///   - storedFields: the fields of the stored response.
     ///   - answer: the fields of the answer as received.
-    ///   - rules: whose cache this is.
-    /// - Returns: the fields to store instead.
-    public static func updated(
+    ///   - rules: the rules of the cache.
+    /// - Returns: the updated fields to store.
+    package static func updated(
         _ storedFields: HTTPFields,
         with answer: HTTPFields,
         rules: CacheRules

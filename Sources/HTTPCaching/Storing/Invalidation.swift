@@ -1,15 +1,15 @@
 public import HTTPTypes
 
-/// What a successful unsafe request makes unusable (RFC 9111 §4.4).
+/// The stored responses that a successful unsafe request invalidates (RFC 9111 §4.4).
 public enum Invalidation {
-    /// The URIs whose stored responses are to be invalidated.
+    /// The URIs of the stored responses to invalidate.
     ///
-    /// The target itself, and `Location` and `Content-Location` where they have the same origin:
-    /// otherwise anybody could empty the cache of somebody else.
+    /// The target itself, and `Location` and `Content-Location` if they have the same origin;
+    /// otherwise any server could invalidate the responses of another.
     ///
     /// - Parameters:
-    ///   - method: the method of the request; one that is not known to be safe is unsafe.
-    ///   - target: what the request was made for.
+    ///   - method: the method of the request; unknown methods are unsafe.
+    ///   - target: the target of the request.
     ///   - status: the status of the response; an error invalidates nothing.
     ///   - fields: the fields of the response.
     /// - Returns: the URIs, the target first; empty if nothing is invalidated.
@@ -39,7 +39,7 @@ public enum Invalidation {
         }
     }
 
-    /// A reference that leads nowhere names nothing that could be stored.
+    /// The target of a reference; nil for an invalid one, which cannot be stored.
     private static func resolve(_ reference: String, against target: TargetURI) -> TargetURI? {
         do throws(TargetURIError) {
             return try target.resolving(reference: reference).withoutUserinfo

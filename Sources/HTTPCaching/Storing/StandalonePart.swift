@@ -1,25 +1,24 @@
-public import HTTPTypes
+package import HTTPTypes
 
-/// A stored 206 that stands by itself, because nothing may be joined to it (RFC 9111 §3.4).
+/// A stored 206 that must not be combined with others (RFC 9111 §3.4).
 ///
-/// A part without a strong validator, or one of which only the origin knew where it lies, answers
-/// requests for bytes inside it and no others (§3.3). It is kept as it came, with `Content-Range`.
-public struct StandalonePart: Hashable, Sendable {
-    /// Which bytes of the representation it has.
+/// It has no strong validator, or its position is unknown, and answers only requests for bytes
+/// inside it (§3.3). It is stored as received, with `Content-Range`.
+package struct StandalonePart: Hashable, Sendable {
+    /// The range of its bytes in the representation.
     ///
-    /// nil where `Content-Range` says something else than the length of what came, or nothing:
-    /// which bytes these are only who asked can tell, so only the very same request is answered
-    /// with them.
-    public let range: Range<Int64>?
-    /// The length of the whole representation, if the origin has told.
-    public let completeLength: Int64?
+    /// nil if `Content-Range` is missing or contradicts the length of the body. The position is
+    /// unknown then, so only an identical request is answered with it.
+    package let range: Range<Int64>?
+    /// The length of the whole representation; nil if the origin has not given it.
+    package let completeLength: Int64?
 
     /// Reads the fields of a 206.
     ///
     /// - Parameters:
-    ///   - fields: as received or as stored.
-    ///   - length: how many bytes its body has.
-    public init(fields: HTTPFields, length: Int64) {
+    ///   - fields: the fields, as received or as stored.
+    ///   - length: the length of its body in bytes.
+    package init(fields: HTTPFields, length: Int64) {
         guard case .bytes(let range, let completeLength) = Self.contentRange(of: fields),
             Int64(range.count) == length
         else {
@@ -29,14 +28,15 @@ public struct StandalonePart: Hashable, Sendable {
         (self.range, self.completeLength) = (range, completeLength)
     }
 
-    /// Whether a response may be kept as a part by itself.
+    /// Whether a response may be stored as a standalone part.
     ///
     /// - Parameters:
-    ///   - response: what it says about caching.
-    ///   - request: what the request says.
-    ///   - rules: whose cache this is.
-    /// - Returns: false also where it would never be fresh, since nothing validates it.
-    public static func isStorable(
+    ///   - response: the caching properties of the response.
+    ///   - request: the caching properties of the request.
+    ///   - rules: the rules of the cache.
+    /// - Returns: whether it may be stored; false also if it would never be fresh, because it
+    ///   cannot be validated.
+    package static func isStorable(
         _ response: ResponseFacts,
         request: RequestFacts,
         rules: CacheRules
@@ -53,8 +53,8 @@ public struct StandalonePart: Hashable, Sendable {
         return storability == .storable
     }
 
-    /// The bytes of the representation that a range means, if all of them are in this part.
-    public func bytes(for spec: ByteRangeSpec) -> Range<Int64>? {
+    /// The bytes that a range selects, if all of them are in this part; otherwise nil.
+    package func bytes(for spec: ByteRangeSpec) -> Range<Int64>? {
         guard let range else { return nil }
         let wanted: Range<Int64>?
         if let completeLength {
@@ -70,7 +70,7 @@ public struct StandalonePart: Hashable, Sendable {
         return wanted
     }
 
-    /// A field that cannot be read says as much as none.
+    /// The value of `Content-Range`; nil also for a malformed one.
     private static func contentRange(of fields: HTTPFields) -> ContentRange? {
         do throws(FieldSyntaxError) {
             return try ContentRange.parse(in: fields)

@@ -1,19 +1,19 @@
-public import HTTPTypes
+package import HTTPTypes
 
-/// Which fields of a response are stored (RFC 9111 §3.1).
-public enum StoredFields {
-    /// The fields of `response` without those that concern only the connection it came over, and
-    /// those that its cache directives forbid to keep.
+/// Selects the fields of a response to store (RFC 9111 §3.1).
+package enum StoredFields {
+    /// The fields of `response` without those of its connection, and those that its cache
+    /// directives forbid to store.
     ///
-    /// `no-cache="..."` forbids to reuse the fields it names without validation, `private="..."`
-    /// forbids a shared cache to store them; neither is stored. Nor is `Set-Cookie` in a shared
-    /// cache: it was for the client that had asked.
+    /// `no-cache="..."` forbids reuse of the named fields without validation, `private="..."`
+    /// forbids a shared cache to store them; neither are stored. Nor is `Set-Cookie` in a shared
+    /// cache: it is meant for one client.
     ///
     /// - Parameters:
     ///   - response: the fields as received.
-    ///   - rules: whose cache this is.
+    ///   - rules: the rules of the cache.
     /// - Returns: the fields to store.
-    public static func of(_ response: HTTPFields, rules: CacheRules) -> HTTPFields {
+    package static func of(_ response: HTTPFields, rules: CacheRules) -> HTTPFields {
         let targeted = rules.isShared ? TargetedCacheControl.parse(response) : nil
         let control = targeted ?? ResponseCacheControl(in: response)
         var dropped = Set(connectionOptions(response)).union(control.noCacheFields)
@@ -24,17 +24,17 @@ public enum StoredFields {
         return keeping(response) { !isHopByHop($0) && !dropped.contains($0) }
     }
 
-    /// The fields that describe the whole representation, from a 206 that brought a part of it.
+    /// The fields of the whole representation, derived from those of a 206.
     ///
-    /// `Content-Range` goes; `Content-Length` becomes the complete length, or goes if nobody
-    /// knows it. Store them with status 200 (RFC 9111 §3.4).
+    /// Removes `Content-Range`; sets `Content-Length` to the complete length, or removes it if that
+    /// is unknown. Store the fields with status 200 (RFC 9111 §3.4).
     ///
     /// - Parameters:
     ///   - response: the fields of the 206 as received.
-    ///   - completeLength: the length that its `Content-Range` names.
-    ///   - rules: whose cache this is.
+    ///   - completeLength: the complete length in its `Content-Range`.
+    ///   - rules: the rules of the cache.
     /// - Returns: the fields to store.
-    public static func ofRepresentation(
+    package static func ofRepresentation(
         partial response: HTTPFields,
         completeLength: Int64?,
         rules: CacheRules
@@ -45,10 +45,10 @@ public enum StoredFields {
         return fields
     }
 
-    /// `fields` without those that end at the next hop (RFC 9110 §7.6.1); for forwarding too.
+    /// `fields` without hop-by-hop fields (RFC 9110 §7.6.1), for storing and forwarding.
     ///
-    /// `Trailer` ends with the trailers that it announces, which are not handed on (§6.5.1).
-    public static func endToEnd(_ fields: HTTPFields) -> HTTPFields {
+    /// `Trailer` is removed too, because trailers are not forwarded (§6.5.1).
+    package static func endToEnd(_ fields: HTTPFields) -> HTTPFields {
         let options = Set(connectionOptions(fields))
         return keeping(fields) { !isHopByHop($0) && !options.contains($0) }
     }

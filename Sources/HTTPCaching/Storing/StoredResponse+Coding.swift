@@ -1,6 +1,6 @@
 import HTTPTypes
 
-/// The bytes of a stored response; integers are little-endian.
+/// The binary form of a stored response; integers are little-endian.
 ///
 /// | field | bytes |
 /// | --- | --- |
@@ -16,16 +16,15 @@ import HTTPTypes
 /// | for each: name, value | text, text |
 ///
 /// A text is its length in 4 bytes and then its bytes; an optional text is preceded by one byte, 0
-/// for none and 1 for one. Nothing may follow.
+/// for none and 1 for one. No further bytes may follow.
 ///
-/// Version 1 had the values of selecting fields as they were, and did not say whether the request
-/// had a cookie. It is read: as if there had been one, and without `Set-Cookie`, which only the
-/// client was to have that had asked.
+/// Version 1 has the plain values of selecting fields, and no flag for a cookie in the request. It
+/// is read as if there had been a cookie, and without `Set-Cookie`, which is meant for one client.
 extension StoredResponse {
     private static let version: UInt8 = 2
 
-    /// The value as bytes.
-    public func encoded() -> [UInt8] {
+    /// Encodes the value.
+    package func encoded() -> [UInt8] {
         var writer = ByteWriter()
         writer.write(Self.version)
         writer.write(UInt16(clamping: status))
@@ -49,8 +48,8 @@ extension StoredResponse {
         return writer.bytes
     }
 
-    /// Reads what ``encoded()`` wrote; nil for another version and for anything damaged.
-    public init?(encoded bytes: some Collection<UInt8>) {
+    /// Decodes the result of ``encoded()``; nil for an unknown version and for damaged bytes.
+    package init?(encoded bytes: some Collection<UInt8>) {
         var reader = ByteReader(bytes)
         guard let version = reader.read(UInt8.self), (1...Self.version).contains(version),
             let status = reader.read(UInt16.self),
@@ -58,7 +57,7 @@ extension StoredResponse {
             let responseTime = reader.read(Int64.self),
             let flags = reader.read(UInt32.self),
             let origin = Origin(&reader),
-            let selectingFields = Self.selectingFields(&reader, version),
+            let selectingFields = Self.selectingFields(from: &reader, version: version),
             var fields = Self.fields(&reader), reader.isAtEnd
         else { return nil }
         var read = Flags(rawValue: flags)
@@ -78,8 +77,8 @@ extension StoredResponse {
     }
 
     private static func selectingFields(
-        _ reader: inout ByteReader,
-        _ version: UInt8
+        from reader: inout ByteReader,
+        version: UInt8
     ) -> [SelectingField]? {
         guard let count = reader.read(UInt16.self) else { return nil }
         var fields: [SelectingField] = []
@@ -98,7 +97,7 @@ extension StoredResponse {
     }
 
     private static func fields(_ reader: inout ByteReader) -> HTTPFields? {
-        // HTTPFields stops the process at 65,535.
+        // `HTTPFields` traps at 65,535 fields.
         guard let count = reader.read(UInt16.self), count < 60_000 else { return nil }
         var fields = HTTPFields()
         for _ in 0..<count {

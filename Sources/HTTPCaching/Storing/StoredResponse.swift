@@ -1,57 +1,58 @@
-public import HTTPTypes
+package import HTTPTypes
 
-/// The head of a stored response, with what later decisions need to know about its request.
+/// The head of a stored response, with the properties of its request that later decisions need.
 ///
-/// The disk tier keeps ``encoded()`` as opaque bytes. ``facts`` are parsed once, when the value is
-/// made, so that a hit parses nothing.
-public struct StoredResponse: Hashable, Sendable {
-    /// Properties that are there or not; bits without a meaning yet survive being stored.
-    public struct Flags: OptionSet, Hashable, Sendable {
+/// The disk tier stores ``encoded()`` as opaque bytes. ``facts`` are parsed once, when the value is
+/// created, so that a hit parses nothing.
+package struct StoredResponse: Hashable, Sendable {
+    /// Boolean properties; unknown bits are preserved when stored.
+    package struct Flags: OptionSet, Hashable, Sendable {
         /// One bit for each property.
-        public let rawValue: UInt32
+        package let rawValue: UInt32
 
         /// Creates a set from bits.
-        public init(rawValue: UInt32) {
+        package init(rawValue: UInt32) {
             self.rawValue = rawValue
         }
 
-        /// Marked unusable without validation by an unsafe request (RFC 9111 §4.4).
-        public static let invalidated = Flags(rawValue: 1 << 0)
+        /// Invalidated by an unsafe request: not used without validation (RFC 9111 §4.4).
+        package static let invalidated = Flags(rawValue: 1 << 0)
         /// The origin ignores ranges or answers them wrongly; the body is fetched in sequence.
-        public static let withoutRanges = Flags(rawValue: 1 << 1)
-        /// Put there by the application rather than fetched.
-        public static let storedByApplication = Flags(rawValue: 1 << 2)
-        /// Came through as the origin sent it: redirects not followed, codings not decoded.
-        public static let relayed = Flags(rawValue: 1 << 3)
-        /// Came without a strong validator, or with one that other bytes have as well, because
-        /// these were decoded on the way in or changed by a proxy (203); what a 304 says later is
-        /// not about its bytes.
-        public static let withoutValidator = Flags(rawValue: 1 << 4)
+        package static let withoutRanges = Flags(rawValue: 1 << 1)
+        /// Stored by the application, not fetched.
+        package static let storedByApplication = Flags(rawValue: 1 << 2)
+        /// Stored as the origin sent it: redirects not followed, codings not decoded.
+        package static let relayed = Flags(rawValue: 1 << 3)
+        /// Has no strong validator, or one that other bytes have as well, because these were
+        /// decoded on arrival or changed by a proxy (203).
+        ///
+        /// A later 304 does not confirm its bytes.
+        package static let withoutValidator = Flags(rawValue: 1 << 4)
         /// May have been made for one client: it set a cookie, or its request had one.
         ///
-        /// So no lifetime is guessed for it.
-        public static let personal = Flags(rawValue: 1 << 5)
+        /// No heuristic lifetime applies to it.
+        package static let personal = Flags(rawValue: 1 << 5)
     }
 
-    /// The request that the response answered, as far as it must be remembered.
-    public struct Origin: Hashable, Sendable {
+    /// The properties of the request that must be stored with the response.
+    package struct Origin: Hashable, Sendable {
         /// The method.
-        public var method: String
-        /// The URI that was asked for, without userinfo, as people see it.
-        public var url: String
-        /// The URI that answered in the end, if redirects led to another.
-        public var finalURL: String?
-        /// The name under which the application keeps the entry, if it chose one.
-        public var explicitKey: String?
+        package var method: String
+        /// The requested URI, without userinfo, for display.
+        package var url: String
+        /// The final URI, if redirects led to another one.
+        package var finalURL: String?
+        /// The explicit key of the entry, if the application chose one.
+        package var explicitKey: String?
 
         /// Creates a description of a request.
         ///
         /// - Parameters:
         ///   - method: the method, by default GET.
-        ///   - url: the URI that was asked for; give ``TargetURI/string``, which has no userinfo.
-        ///   - finalURL: the URI that answered, if it is another.
-        ///   - explicitKey: the name that the application chose for the entry, if any.
-        public init(
+        ///   - url: the requested URI; use ``TargetURI/string``, which has no userinfo.
+        ///   - finalURL: the final URI, if it is another one.
+        ///   - explicitKey: the explicit key of the entry, if any.
+        package init(
             method: String = "GET",
             url: String,
             finalURL: String? = nil,
@@ -65,21 +66,21 @@ public struct StoredResponse: Hashable, Sendable {
     }
 
     /// The status code.
-    public let status: Int
+    package let status: Int
     /// The fields to deliver; see ``StoredFields``.
-    public let fields: HTTPFields
+    package let fields: HTTPFields
     /// When the request was sent.
-    public let requestTime: WallTime
+    package let requestTime: WallTime
     /// When the response arrived.
-    public let responseTime: WallTime
+    package let responseTime: WallTime
     /// The request that the response answered.
-    public let origin: Origin
-    /// The request fields that selected the response; see ``VaryMatch``.
-    public let selectingFields: [SelectingField]
+    package let origin: Origin
+    /// The selecting request fields; see ``VaryMatch``.
+    package let selectingFields: [SelectingField]
     /// Properties that are there or not.
-    public var flags: Flags
-    /// What the fields say about caching.
-    public let facts: ResponseFacts
+    package var flags: Flags
+    /// The caching properties of the fields.
+    package let facts: ResponseFacts
 
     /// Creates a stored response and parses its fields.
     ///
@@ -91,7 +92,7 @@ public struct StoredResponse: Hashable, Sendable {
     ///   - origin: the request that the response answered.
     ///   - selectingFields: from ``VaryMatch/selectingFields(response:request:)``.
     ///   - flags: properties that are there or not.
-    public init(
+    package init(
         status: Int,
         fields: HTTPFields,
         requestTime: WallTime,
@@ -116,7 +117,7 @@ public struct StoredResponse: Hashable, Sendable {
         )
     }
 
-    /// The same with other fields, and with another status if one is given.
+    /// A copy with other fields, and with another status if one is given.
     package func with(status: Int? = nil, _ fields: HTTPFields) -> StoredResponse {
         StoredResponse(
             status: status ?? self.status,
@@ -129,21 +130,21 @@ public struct StoredResponse: Hashable, Sendable {
         )
     }
 
-    /// The strong validator by which parts of the body may be joined, or nil.
-    public var validator: Validator? {
+    /// The strong validator for combining parts of the body, or nil.
+    package var validator: Validator? {
         guard !flags.contains(.withoutValidator) else { return nil }
         return Validator(of: fields, responseTime: responseTime)
     }
 
-    /// Decides whether the response may answer a request; see ``ReuseDecision``.
+    /// Decides whether the response may be reused for a request; see ``ReuseDecision``.
     ///
     /// - Parameters:
-    ///   - request: what the request says about caching.
-    ///   - requestFields: the request's fields, compared where the response varies by them.
-    ///   - rules: whose cache this is.
+    ///   - request: the caching properties of the request.
+    ///   - requestFields: the fields of the request, to compare the selecting ones.
+    ///   - rules: the rules of the cache.
     ///   - now: the present.
     /// - Returns: the decision.
-    public func reuse(
+    package func reuse(
         for request: RequestFacts,
         requestFields: HTTPFields,
         rules: CacheRules,
@@ -159,8 +160,8 @@ public struct StoredResponse: Hashable, Sendable {
         )
     }
 
-    /// The fields to deliver at `now`: those stored, and the current `Age` (RFC 9111 §4).
-    public func fieldsForReuse(now: WallTime) -> HTTPFields {
+    /// The fields to deliver at `now`: the stored ones, with the current `Age` (RFC 9111 §4).
+    package func fieldsForReuse(now: WallTime) -> HTTPFields {
         var fields = fields
         fields[.age] = String(max(0, CurrentAge.of(facts, at: now).components.seconds))
         if !fields.contains(.date) {
@@ -169,17 +170,18 @@ public struct StoredResponse: Hashable, Sendable {
         return fields
     }
 
-    /// The response after a 304, or an answer to HEAD, that ``Freshening`` found to be about it.
+    /// The response updated by a 304, or a response to HEAD, that ``Freshening`` has identified
+    /// with it.
     ///
     /// - Parameters:
     ///   - answer: the fields of the answer as received.
     ///   - requestTime: when the conditional request was sent.
     ///   - responseTime: when the answer arrived.
-    ///   - isPersonal: whether the conditional request had a cookie. What is confirmed for one
-    ///     without, and sets none, is what any client without a cookie would get.
-    ///   - rules: whose cache this is.
-    /// - Returns: the response to store instead, no longer invalidated.
-    public func freshened(
+    ///   - isPersonal: whether the conditional request had a cookie. A response that is confirmed
+    ///     without a cookie, and sets none, is the same for all clients without a cookie.
+    ///   - rules: the rules of the cache.
+    /// - Returns: the response to store, no longer invalidated.
+    package func freshened(
         by answer: HTTPFields,
         requestTime: WallTime,
         responseTime: WallTime,
@@ -188,8 +190,8 @@ public struct StoredResponse: Hashable, Sendable {
     ) -> StoredResponse {
         var flags = flags.subtracting([.invalidated, .personal])
         if isPersonal || answer.contains(.setCookie) { flags.insert(.personal) }
-        // A date that was too young for the bytes stored is older at the time of the answer, and
-        // still says nothing about what was written within that second.
+        // A `Last-Modified` that was too recent to be strong when the bytes were stored appears
+        // older now, but is still no strong validator of them.
         if validator == nil { flags.insert(.withoutValidator) }
         return StoredResponse(
             status: status,

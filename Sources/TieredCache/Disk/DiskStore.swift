@@ -2,18 +2,18 @@ import HTTPCaching
 import Synchronization
 import SystemPackage
 
-/// The disk tier: keys, opaque metadata, and bodies in checksummed blocks; knows nothing of HTTP.
+/// The disk tier: keys, opaque metadata, and bodies in checksummed blocks, without HTTP.
 ///
-/// What is on disk is described in docs/disk-format.md. Calls block on the disk unless their name
-/// says otherwise, and may be made on any thread. A store works as soon as it is made; the first
-/// call that lists or counts waits until the directory was read through once, one that writes for a
+/// docs/disk-format.md describes the files. Calls block on the disk unless their name says
+/// otherwise, and may be made on any thread. A store works as soon as it is made; the first call
+/// that lists or counts waits until the directory was read through once, one that writes for a
 /// 256th of it.
 @_spi(Benchmarks) public final class DiskStore: Sendable {
-    // The store keeps the entries that are open, and they know it weakly. Neither `state` nor an
-    // entry's state is held over a system call; locks of files are taken in the order of
+    // The store references the entries that are open; they reference it weakly. Neither `state` nor
+    // an entry's state is held over a system call; locks of files are taken in the order of
     // `LockOrder`. A debug build traps otherwise.
 
-    /// What a store is made with.
+    /// The options of a store.
     package typealias Options = DiskStoreOptions
 
     /// All that is decided under the one lock: what stands in one field agrees with the others at
@@ -63,7 +63,7 @@ import SystemPackage
         timeSource: any TimeSource = SystemTimeSource()
     ) throws(CacheError) {
         if !options.isReader { try Options.check(limit: options.limit) }
-        let opened = try DiskDirectory(options, fileSystem)
+        let opened = try DiskDirectory(options, fileSystem: fileSystem)
         self.options = options.within(limit: opened.limit)
         self.fileSystem = fileSystem
         self.timeSource = timeSource
@@ -103,19 +103,19 @@ import SystemPackage
         }
     }
 
-    /// What went wrong without failing anybody.
+    /// The counts of errors that failed no call.
     package var counters: DiskCounters { state.withLock { $0.counters } }
 
-    /// Starts a new entry, which takes the key from what is stored under it.
+    /// Starts a new entry, which replaces the entry stored under its key.
     ///
-    /// Those who hold the old entry read on. The new one is visible at once, and on disk with its
-    /// first whole block, or when a small body is complete. What is pinned hands its pin on; if it
-    /// is complete as well it is found until the new entry is complete, which is only known to
-    /// those that hold it until then, and lost with the last of them.
+    /// Leases on the old entry stay readable. The new one is visible at once, and on disk with its
+    /// first whole block, or when a small body is complete. The new entry of a pinned key is
+    /// pinned. A complete pinned entry is found until the new one is complete; until then only
+    /// leases reach the new one, and it is lost with the last of them.
     ///
     /// - Parameters:
-    ///   - key: whose entry it is.
-    ///   - metadata: at most 16 MiB, given back as it is.
+    ///   - key: the key that identifies the entry.
+    ///   - metadata: at most 16 MiB, returned unchanged.
     ///   - completeLength: the length of the whole body, if it is known.
     ///   - entryClass: pinned, prefetched, or neither.
     /// - Returns: the entry, without a byte; see ``DiskEntry/beginWriting(at:)``.
@@ -132,7 +132,7 @@ import SystemPackage
             metadata: metadata,
             completeLength: completeLength,
             class: entryClass,
-            DiskSuccession()
+            succession: DiskSuccession()
         )
     }
 
@@ -140,8 +140,8 @@ import SystemPackage
     ///
     /// - Parameters:
     ///   - bytes: the whole body.
-    ///   - key: whose it is.
-    ///   - metadata: at most 16 MiB, given back as it is.
+    ///   - key: the key that identifies the entry.
+    ///   - metadata: at most 16 MiB, returned unchanged.
     ///   - entryClass: pinned, prefetched, or neither.
     /// - Returns: the entry, complete.
     /// - Throws: as ``makeEntry(for:metadata:completeLength:class:)`` does.
@@ -152,13 +152,19 @@ import SystemPackage
         metadata: [UInt8],
         class entryClass: DiskEntryClass = []
     ) throws(CacheError) -> DiskEntry {
-        try store(bytes, for: key, metadata: metadata, class: entryClass, DiskSuccession())
+        try store(
+            bytes,
+            for: key,
+            metadata: metadata,
+            class: entryClass,
+            succession: DiskSuccession()
+        )
     }
 
-    /// Gives up the directory, which the last release of the store does otherwise.
+    /// Closes the store and releases the directory; releasing the last reference does it otherwise.
     ///
-    /// Whoever opens it next owns it: at once, or, where another thread is writing, when that write
-    /// has ended. Entries that are still leased can be read on; what would write throws
+    /// The next process that opens the directory owns it: at once or, if another thread is writing,
+    /// after that write. Leased entries stay readable; writing calls throw
     /// ``CacheError/Code/shutDown``. Closing twice does nothing.
     public func close() {
         look()
@@ -183,7 +189,7 @@ import SystemPackage
             // The entry does so by itself, but for a store that goes now.
             if entry.isUnrecorded, !leased.contains(entry.name) {
                 withLock(of: entry.name) { lock in
-                    discardBody(entry.name, entry.generation)
+                    discardBody(of: entry.name, generation: entry.generation)
                     entry.detach(lock, charged: nil)
                 }
             }
@@ -202,13 +208,13 @@ import SystemPackage
     var entries: OpenFile {
         get throws(FileSystemError) {
             guard let entriesIfPresent else {
-                throw FileSystemError(.open, .noSuchFileOrDirectory)
+                throw FileSystemError(.open, errno: .noSuchFileOrDirectory)
             }
             return entriesIfPresent
         }
     }
 
-    /// Says that something is about to be written; ``endWriting()`` has to follow.
+    /// Registers a write that is about to begin; ``endWriting()`` has to follow.
     ///
     /// - Throws: `.notOwner`, `.localStorage`, or `.shutDown` once the store is closed.
     func beginWriting() throws(CacheError) {
@@ -257,8 +263,8 @@ import SystemPackage
 
     /// Refuses a body that reaches so far.
     ///
-    /// Of one whose length is not known, where it reaches decides how long its table becomes: a
-    /// single block far behind all others must not take more than the whole cache may.
+    /// For a body of unknown length the highest offset decides the length of the table: a single
+    /// block far behind all others must not take more than the limit of the cache.
     func checkEnd(_ offset: Int64, adding count: Int = 0) throws(CacheError) {
         let (end, overflow) = offset.addingReportingOverflow(Int64(count))
         guard !overflow, end <= min(limit, BlockTable.maximumLength) else {
@@ -290,23 +296,23 @@ import SystemPackage
 
     func name(of key: CacheKey) -> EntryName { EntryName(digest: options.digest(key)) }
 
-    func error(_ error: FileSystemError, _ name: String) -> CacheError {
-        CacheError(error, options.root.appending(name))
+    func error(_ error: FileSystemError, naming name: String) -> CacheError {
+        CacheError(error, path: options.root.appending(name))
     }
 
-    func entryError(_ error: FileSystemError, _ name: EntryName) -> CacheError {
-        CacheError(error, options.root.appending("entries").appending(name.record))
+    func entryError(_ error: FileSystemError, naming name: EntryName) -> CacheError {
+        CacheError(error, path: options.root.appending("entries").appending(name.record))
     }
 
     /// Runs `body`, and names the entry in what it throws.
     func naming<Result>(
         _ name: EntryName,
-        _ body: () throws(FileSystemError) -> Result
+        body: () throws(FileSystemError) -> Result
     ) throws(CacheError) -> Result {
         do throws(FileSystemError) {
             return try body()
         } catch {
-            throw entryError(error, name)
+            throw entryError(error, naming: name)
         }
     }
 
@@ -314,7 +320,7 @@ import SystemPackage
         state.withLock { $0.counters[keyPath: counter] += 1 }
     }
 
-    /// Does what the store can go on without; counts it where the disk refuses.
+    /// Runs an optional operation; counts its failure.
     ///
     /// - Returns: whether it was done.
     @discardableResult
@@ -332,18 +338,18 @@ import SystemPackage
     func useTime() -> UInt64 { UInt64(clamping: timeSource.wallTime().nanoseconds) }
 }
 
-/// What went wrong below a store without failing anybody.
+/// Counts of evictions, and of errors that failed no call.
 package struct DiskCounters: Hashable, Sendable {
     /// Blocks that did not match their checksum, or could not be read; each became a gap.
     package var damagedBlocks = 0
     /// Records that were found damaged.
     package var damagedRecords = 0
-    /// Reads that the disk failed.
+    /// Reads that failed with an I/O error.
     package var readErrors = 0
-    /// Entries that had to leave.
+    /// Entries evicted.
     package var evictions = 0
-    /// Times that a huge entry had to give up blocks.
+    /// How often a huge entry lost blocks.
     package var shortened = 0
-    /// Files that could not be removed, or uses that could not be written down.
+    /// Files that could not be removed, and uses that could not be written.
     package var housekeepingErrors = 0
 }

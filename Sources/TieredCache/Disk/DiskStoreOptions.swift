@@ -1,12 +1,12 @@
 public import SystemPackage
 
-/// What a disk store is made with; nothing of it changes later.
+/// The options of a disk store; they do not change while it is open.
 @_spi(Benchmarks) public struct DiskStoreOptions: Sendable {
     /// The directory; created, 0700, where it does not exist.
     package var root: FilePath
-    /// The smallest ``limit``: what FORMAT and LOCK take, without which there is no directory.
+    /// The smallest ``limit``: the bytes of FORMAT and LOCK, which every directory has.
     ///
-    /// A store that only reads has none.
+    /// A store that only reads has no minimum.
     package static let minimumLimit: Int64 = 8192
 
     /// The most that the store's files may be allocated, in bytes; at least ``minimumLimit``.
@@ -16,37 +16,37 @@ public import SystemPackage
     ///
     /// `nil`, the default, leaves the limit as it is.
     package var maximumVolumePercentage: Int?
-    /// Below so much free space on the volume nothing is written; `nil` is the smaller of 256 MiB
-    /// and 5 % of the volume.
+    /// The free space of the volume, in bytes, below which nothing is written; `nil` is the smaller
+    /// of 256 MiB and 5 % of the volume.
     public var minimumFree: Int64?
     /// A complete body up to this length lives in its record; at most one block.
     ///
     /// Default 65,536.
     package var inlineLimit: Int = Int(BlockTable.blockSize)
-    /// How many entries that nobody uses keep their descriptor.
+    /// The number of unused entries that keep their descriptor.
     ///
     /// Default 256.
     public var maximumOpenEntries: Int = 256
-    /// How much memory the heads of entries may take whose files are closed, in bytes.
+    /// The memory for the heads of entries with closed files, in bytes.
     ///
     /// A hit on one of them opens its file and reads no record. Default 4 MiB, a few thousand
     /// entries; 0 keeps none.
     public var maximumHeadMemory: Int = 4 << 20
 
-    /// Whether nothing is to be changed: the directory is not owned, although it may have no owner.
+    /// Whether the store only reads: it does not become the owner, even of a directory without one.
     var isReader = false
-    /// Called with whatever is gone, also what was asked for: by any thread, which must not wait.
+    /// Called for each removal, requested ones included, on any thread; it must not block.
     var didLeave: (@Sendable (DiskRemoval) -> Void)?
-    /// Called before the directory is given up, on the thread that closes the store.
+    /// Called before the store releases the directory, on the thread that closes the store.
     var willClose: (@Sendable (DiskStore) -> Void)?
-    /// From how many entries on the index is written down when the store closes: reading through
-    /// fewer takes less than syncing a file.
+    /// The number of entries from which on closing writes a snapshot of the index: scanning fewer
+    /// costs less than syncing a file.
     var minimumSnapshotEntries = 4096
-    /// Above so many allocated bytes an entry loses its tail before it leaves.
+    /// The allocation in bytes above which an entry first loses its tail, before it is evicted.
     var hugeBody: Int64 = 16 << 20
-    /// What is kept of such an entry; whole blocks.
+    /// The bytes kept of such an entry; whole blocks.
     var headLength: Int64 = 1 << 20
-    /// Makes the name of a key; tests force collisions with it.
+    /// The digest that names a key's files; tests force collisions with it.
     var digest: @Sendable (CacheKey) -> MD5Digest = { $0.digest }
     /// How a thread waits for a lock of the store's files; nil blocks it.
     var lockWaiter: (any LockWaiter)?
@@ -59,7 +59,7 @@ public import SystemPackage
         self.limit = limit
     }
 
-    /// The same within what there can be.
+    /// The options with values clamped to their ranges.
     func within(limit: Int64) -> Self {
         var options = self
         options.limit = limit
@@ -87,13 +87,13 @@ package enum DiskEvictionReason: String, Hashable, Sendable, CaseIterable {
     case leastRecentlyUsed
     /// The caller trimmed the store.
     case trimmed
-    /// Room was needed: it is still there, but gave up blocks that nobody was reading.
+    /// Room was needed: the entry stays, but lost blocks that no reader was near.
     case coldBlocks
     /// The volume was about to have less free than must stay free.
     case volumeFloor
 }
 
-/// What an entry is stored as.
+/// The eviction class of an entry.
 package struct DiskEntryClass: OptionSet, Hashable, Sendable {
     /// The bits, as the record's flags have them.
     package let rawValue: UInt32
@@ -105,7 +105,7 @@ package struct DiskEntryClass: OptionSet, Hashable, Sendable {
 
     /// Never evicted and never trimmed; removed only by name or with everything.
     package static let pinned = DiskEntryClass(rawValue: Record.Flags.pinned.rawValue)
-    /// Fetched before anybody asked: the first to be evicted until it is used.
+    /// Prefetched: evicted first until it is used.
     package static let prefetched = DiskEntryClass(rawValue: Record.Flags.prefetched.rawValue)
 
     var flags: Record.Flags { Record.Flags(rawValue: rawValue & Self.all.rawValue) }
@@ -117,7 +117,8 @@ package struct DiskEntryClass: OptionSet, Hashable, Sendable {
 package enum DiskAccess: Sendable {
     /// This store owns the directory.
     case owner
-    /// Another process does: hits are read, every writing call throws ``CacheError/Code/notOwner``.
+    /// Another process owns it: hits are read, every writing call throws
+    /// ``CacheError/Code/notOwner``.
     case guest(owner: Int32?)
     /// The directory cannot be written: hits are read, every writing call throws this error.
     case readOnly(CacheError)
@@ -128,11 +129,11 @@ package enum DiskAccess: Sendable {
     }
 }
 
-/// How much a store holds.
+/// The usage of a store.
 public struct DiskUsage: Hashable, Sendable {
     /// The number of entries.
     public var entries: Int
-    /// What the store's files are allocated (`st_blocks` × 512), directories apart.
+    /// The bytes allocated for the store's files (`st_blocks` × 512), without directories.
     public var bytes: Int64
     /// The most that ``bytes`` may become.
     public var limit: Int64

@@ -1,6 +1,6 @@
 import HTTPCaching
 
-/// How long to wait before the next attempt: full jitter under a doubling ceiling.
+/// The wait before the next attempt: full jitter under a doubling ceiling.
 ///
 /// With the defaults the wait after the n-th attempt without progress is drawn from
 ///
@@ -18,11 +18,11 @@ package struct Backoff: Hashable, Sendable {
         self.cap = cap
     }
 
-    /// The wait after so many attempts without progress.
+    /// The wait after `attempts` attempts without progress.
     ///
     /// - Parameters:
-    ///   - attempts: How many attempts in a row brought nothing, at least 1.
-    ///   - retryAfter: What the origin asked for; it wins where it is longer.
+    ///   - attempts: The number of attempts in a row that brought no byte, at least 1.
+    ///   - retryAfter: The wait that the origin requested; the result is at least as long.
     ///   - jitter: A number from 0 to 1 that places the wait between zero and its ceiling.
     /// - Returns: The wait.
     package func delay(after attempts: Int, retryAfter: Duration?, jitter: Double) -> Duration {

@@ -1,9 +1,9 @@
-/// How fast downloads may be, together and per priority.
+/// The maximum rates of downloads, in total and per priority.
 public struct BandwidthLimits: Hashable, Sendable {
-    /// Bytes per second of all downloads together; nil for no limit.
+    /// The rate of all downloads together in bytes per second; nil for no limit.
     public var total: Int64?
-    /// Bytes per second of all downloads of one priority; a priority that is missing has no limit
-    /// of its own.
+    /// The rates of all downloads of one priority in bytes per second; a missing priority has no
+    /// limit of its own.
     public var byPriority: [RequestPriority: Int64]
 
     /// Creates limits; by default there are none.
@@ -13,7 +13,7 @@ public struct BandwidthLimits: Hashable, Sendable {
     }
 }
 
-/// Holds downloads back to ``BandwidthLimits``.
+/// Delays downloads so that they respect ``BandwidthLimits``.
 final class BandwidthLimiter: Sendable {
     private struct State {
         var total: TokenBucket?
@@ -22,7 +22,7 @@ final class BandwidthLimiter: Sendable {
 
     private let state: Guarded<State>
     private let time: any TimeSource
-    /// Without limits the hot path is one comparison.
+    /// Whether there are no limits; the hot path is then one comparison.
     let isUnlimited: Bool
 
     init(_ limits: BandwidthLimits, time: any TimeSource) {
@@ -37,11 +37,10 @@ final class BandwidthLimiter: Sendable {
         )
     }
 
-    /// Takes bytes that have arrived, and waits until more may come.
+    /// Counts received bytes, and waits until more may be received.
     ///
     /// - Throws: `.cancelled`.
-    func take(_ count: Int, _ priority: @autoclosure () -> RequestPriority) async throws(CacheError)
-    {
+    func take(_ count: Int, priority: @autoclosure () -> RequestPriority) async throws(CacheError) {
         guard !isUnlimited else { return }
         let (now, priority) = (time.monotonicTime(), priority())
         let wait = state.withLock { state in

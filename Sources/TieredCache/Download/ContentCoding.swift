@@ -1,17 +1,17 @@
 package import HTTPTypes
 
-/// How the bytes of a response are coded although `identity` was asked for (RFC 9110 §8.4).
+/// The content coding of a response, although `identity` was requested (RFC 9110 §8.4).
 package enum ContentCoding: Hashable, Sendable {
-    /// Not at all.
+    /// No coding.
     case identity
     /// RFC 1952.
     case gzip
-    /// RFC 1950, and by a widespread mistake sometimes bare RFC 1951.
+    /// RFC 1950; some origins wrongly send bare RFC 1951.
     case deflate
-    /// One that is not understood, or several.
+    /// An unsupported coding, or several.
     case unknown(String)
 
-    /// Reads `Content-Encoding`.
+    /// Parses `Content-Encoding`.
     package init(in fields: HTTPFields) {
         let text = (fields[.contentEncoding] ?? "").lowercased()
             .split(separator: ",", omittingEmptySubsequences: true)

@@ -1,7 +1,7 @@
 import HTTPCaching
 import HTTPTypes
 
-/// One exchange: sends the request, hands the head on, pulls the body into the sink.
+/// One exchange: sends the request, hands the head to the sink, reads the body into the sink.
 struct DownloadExchange: Sendable {
     let transport: any Transport
     let time: any TimeSource
@@ -9,7 +9,7 @@ struct DownloadExchange: Sendable {
     let network: NetworkGate
     let request: DownloadRequest
 
-    /// What an exchange leaves behind.
+    /// The result of an exchange.
     struct Result<Sink: DownloadSink>: Sendable {
         var run: DownloadRun<Sink>
         var action: Swift.Result<DownloadStateMachine.Action, CacheError>
@@ -36,7 +36,7 @@ struct DownloadExchange: Sendable {
         do {
             response = try await transport.send(transportRequest(run.machine.plan))
         } catch {
-            return didFail(error, &run)
+            return didFail(error, run: &run)
         }
         watchdog.disarm()
         watchdog.didReceiveHead()
@@ -55,7 +55,7 @@ struct DownloadExchange: Sendable {
         case .receive(let received): kind = received
         case .compare(let expected): kind = expected
         default:
-            await drain(response.body, response.head)
+            await drain(response.body, head: response.head)
             return action
         }
         run.head = kind.map { kind in
@@ -67,30 +67,30 @@ struct DownloadExchange: Sendable {
                 responseTime: responseTime
             )
         }
-        return try await receive(response, kind, &run)
+        return try await receive(response, as: kind, run: &run)
     }
 
     private func receive(
         _ response: TransportResponse,
-        _ kind: DownloadHead.Kind?,
-        _ run: inout DownloadRun<some DownloadSink>
+        as kind: DownloadHead.Kind?,
+        run: inout DownloadRun<some DownloadSink>
     ) async throws(CacheError) -> DownloadStateMachine.Action {
         if let kind { run.didBegin(kind) }
         run.throttle.didBeginAnswer(time.monotonicTime())
-        // The sink is told of nothing that has still to be compared.
-        if !run.machine.isComparing { try await handOnHead(&run) }
+        // The sink does not learn of a head before its bytes have been compared.
+        if !run.machine.isComparing { try await deliverHead(&run) }
         guard kind != .notModified else {
             if !response.body.isNextAtHand { run.sink.willWait() }
-            await drain(response.body, response.head)
+            await drain(response.body, head: response.head)
             return .finish(.notModified)
         }
         guard case .newGeneration(let start) = kind, start.coding != .identity else {
-            return try await receive(response.body, &run)
+            return try await receive(response.body, run: &run)
         }
-        return try await receive(response.body, coding: start.coding, &run)
+        return try await receive(response.body, coding: start.coding, run: &run)
     }
 
-    private func handOnHead(
+    private func deliverHead(
         _ run: inout DownloadRun<some DownloadSink>
     ) async throws(CacheError) {
         guard let head = run.head.take() else { return }
@@ -111,7 +111,7 @@ struct DownloadExchange: Sendable {
 
     private func receive(
         _ body: any TransportBody,
-        _ run: inout DownloadRun<some DownloadSink>
+        run: inout DownloadRun<some DownloadSink>
     ) async throws(CacheError) -> DownloadStateMachine.Action {
         while true {
             let chunk: BodyChunk?
@@ -120,21 +120,21 @@ struct DownloadExchange: Sendable {
             do {
                 chunk = try await body.next()
             } catch {
-                return didFail(error, &run)
+                return didFail(error, run: &run)
             }
             let now = watchdog.disarm()
             guard let chunk else { return run.machine.didEndBody() }
-            if let end = try await take(chunk, now, &run) { return end }
+            if let end = try await take(chunk, now: now, run: &run) { return end }
             let waited = asked.duration(to: now)
-            if let action = run.didMeasure(chunk.count, waited: waited, now) { return action }
+            if let action = run.didMeasure(chunk.count, waited: waited, now: now) { return action }
         }
     }
 
-    /// Decodes on the way; offsets then count what comes out.
+    /// Decodes the body; offsets then count decoded bytes.
     private func receive(
         _ body: any TransportBody,
         coding: ContentCoding,
-        _ run: inout DownloadRun<some DownloadSink>
+        run: inout DownloadRun<some DownloadSink>
     ) async throws(CacheError) -> DownloadStateMachine.Action {
         let inflater = Inflater(coding)
         while true {
@@ -144,7 +144,7 @@ struct DownloadExchange: Sendable {
             do {
                 chunk = try await body.next()
             } catch {
-                return didFail(error, &run)
+                return didFail(error, run: &run)
             }
             let now = watchdog.disarm()
             guard let chunk else {
@@ -160,23 +160,25 @@ struct DownloadExchange: Sendable {
                     return run.machine.didFailDecoding()
                 }
                 guard let output else { break }
-                if let end = try await take(BodyChunk(output), now, &run) { return end }
+                if let end = try await take(BodyChunk(output), now: now, run: &run) { return end }
             }
         }
     }
 
-    /// Hands bytes to the sink; returns what ends the body early.
+    /// Hands bytes to the sink; returns an action that ends the body early.
     private func take(
         _ chunk: BodyChunk,
-        _ now: MonotonicTime,
-        _ run: inout DownloadRun<some DownloadSink>
+        now: MonotonicTime,
+        run: inout DownloadRun<some DownloadSink>
     ) async throws(CacheError) -> DownloadStateMachine.Action? {
         switch run.machine.didReceive(chunk.count) {
         case .write(let offset):
             try await run.sink.write(chunk, at: offset)
             run.didReceive(chunk.count, at: offset, now: now)
         case .compare(let offset, let count):
-            if let end = try await compare(chunk, count, at: offset, now, &run) { return end }
+            if let end = try await compare(chunk, count: count, at: offset, now: now, run: &run) {
+                return end
+            }
         case .instead(let action):
             return action
         }
@@ -190,13 +192,13 @@ struct DownloadExchange: Sendable {
         return run.machine.didStop()
     }
 
-    /// Bytes that are stored must come again; the first new ones go to the sink (row 28).
+    /// Compares repeated bytes with the stored ones; new bytes after them go to the sink (row 28).
     private func compare(
         _ chunk: BodyChunk,
-        _ count: Int,
+        count: Int,
         at offset: Int64,
-        _ now: MonotonicTime,
-        _ run: inout DownloadRun<some DownloadSink>
+        now: MonotonicTime,
+        run: inout DownloadRun<some DownloadSink>
     ) async throws(CacheError) -> DownloadStateMachine.Action? {
         let sink = run.sink
         let isSame = chunk.withUnsafeBytes { bytes in
@@ -204,7 +206,7 @@ struct DownloadExchange: Sendable {
         }
         guard isSame else { return run.machine.didMismatch() }
         run.didReceive(count, at: offset, now: now)
-        if !run.machine.isComparing { try await handOnHead(&run) }
+        if !run.machine.isComparing { try await deliverHead(&run) }
         guard count < chunk.count else { return nil }
         let rest = BodyChunk(chunk.withUnsafeBytes { [UInt8]($0[count...]) })
         try await run.sink.write(rest, at: offset + Int64(count))
@@ -212,10 +214,11 @@ struct DownloadExchange: Sendable {
         return nil
     }
 
-    /// Reads a short body that nobody wants, so that the connection can be used again.
+    /// Reads a short body that is not needed, so that the connection can be reused.
     ///
-    /// Closing costs a handshake for the next request, which for a redirect or a 304 is the rule.
-    private func drain(_ body: any TransportBody, _ head: HTTPResponse) async {
+    /// Closing would cost the next request a handshake; after a redirect or a 304 one usually
+    /// follows.
+    private func drain(_ body: any TransportBody, head: HTTPResponse) async {
         let length = Int64(head.headerFields[.contentLength] ?? "") ?? 0
         guard length <= 16 << 10 else { return }
         watchdog.arm()
@@ -224,17 +227,17 @@ struct DownloadExchange: Sendable {
             var pulls = 0
             while pulls < 4, try await body.next() != nil { pulls += 1 }
         } catch {
-            // The connection is lost, and with it only what draining was to save.
+            // The connection is lost; only its reuse would have been of value.
             return
         }
     }
 
     private func didFail(
         _ error: TransportError,
-        _ run: inout DownloadRun<some DownloadSink>
+        run: inout DownloadRun<some DownloadSink>
     ) -> DownloadStateMachine.Action {
         let isOffline = network.isOffline(for: run.machine.finalTarget)
-        // The watchdog ends an exchange by cancelling it; that is no cancel of the caller's.
+        // The watchdog ends an exchange by cancelling it; the caller has not cancelled then.
         guard error.kind == .cancelled else {
             return run.machine.didFail(error, isOffline: isOffline)
         }
@@ -247,7 +250,7 @@ struct DownloadExchange: Sendable {
 }
 
 extension TransportResponse {
-    /// Whether it came over loopback, whatever the name was that it was asked under.
+    /// Whether it came over loopback, whatever the host name of the request.
     fileprivate var isFromMachine: Bool {
         guard let localAddress else { return false }
         return localAddress.hasPrefix("127.") || localAddress == "::1"

@@ -1,20 +1,20 @@
 package import HTTPCaching
 
-/// Why a download failed for good: what the decisions know, before it becomes an error.
+/// Why a download failed: the facts from which the error is made.
 package enum DownloadFailure: Hashable, Sendable {
-    /// So many attempts in a row brought no byte. The reason fits after `the origin `.
+    /// This many attempts in a row brought no byte. The reason fits after `the origin `.
     case attemptsExhausted(Int, String, TransportError? = nil)
-    /// No byte for so long.
+    /// No byte arrived for this time.
     case timedOut(after: Duration)
-    /// An exchange failed in a way that another attempt does not mend.
+    /// An exchange failed in a way that a retry cannot mend.
     case transport(TransportError)
     /// The request cannot be sent.
     case invalidRequest(TransportError)
     /// A redirect that is not followed. The reason fits after `the origin redirects `.
     case redirectRefused(String)
-    /// The origin keeps contradicting itself.
+    /// The origin contradicts itself repeatedly.
     case contradiction(RestartReason)
-    /// Bytes of the old representation are out and cannot be taken back.
+    /// Bytes of the old representation were delivered and cannot be revoked.
     case representationChanged
     /// The range starts beyond the end.
     case rangeNotSatisfiable(completeLength: Int64)
@@ -25,7 +25,7 @@ package enum DownloadFailure: Hashable, Sendable {
     /// The transport was shut down.
     case shutDown
 
-    /// The error for people: what failed, for which URL, what to do.
+    /// The error for people: the failure, the URL, the remedy.
     ///
     /// - Parameter target: The requested URL. Its query is left out, as it may hold a secret.
     /// - Returns: The error; its message is one line.
@@ -33,7 +33,7 @@ package enum DownloadFailure: Hashable, Sendable {
         let url = "\(target.origin)\(target.path)" + (target.query == nil ? "" : "?…")
         func failed(
             _ code: CacheError.Code,
-            _ words: String,
+            because words: String,
             cause: TransportError? = nil
         ) -> CacheError {
             CacheError(code, "cannot download \(url): \(words)", cause: cause)
@@ -43,55 +43,63 @@ package enum DownloadFailure: Hashable, Sendable {
             let times = attempts == 1 ? "1 attempt" : "\(attempts) attempts in a row"
             return failed(
                 .originFailed,
-                "the origin \(reason) in \(times); check the address and the network, or try later",
+                because: "the origin \(reason) in \(times); "
+                    + "check the address and the network, or try later",
                 cause: cause
             )
         case .timedOut(let duration):
             return failed(
                 .timedOut,
-                "no byte arrived for \(duration.inSeconds); try later or allow a longer timeout"
+                because: "no byte arrived for \(duration.inSeconds); "
+                    + "try later or allow a longer timeout"
             )
         case .transport(let error):
             return failed(
                 .originFailed,
-                "the origin \(error.phrase); \(error.remedy)",
+                because: "the origin \(error.phrase); \(error.remedy)",
                 cause: error
             )
         case .invalidRequest(let error):
             return failed(
                 .invalidArgument,
-                "the request cannot be sent; check the URL and the header fields",
+                because: "the request cannot be sent; check the URL and the header fields",
                 cause: error
             )
         case .redirectRefused(let reason):
             return failed(
                 .originFailed,
-                "the origin redirects \(reason); ask for the final URL instead"
+                because: "the origin redirects \(reason); request the final URL instead"
             )
         case .contradiction(let reason):
-            return failed(.originFailed, "the origin \(reason.phrase) again and again; try later")
+            return failed(
+                .originFailed,
+                because: "the origin \(reason.phrase) repeatedly; try later"
+            )
         case .representationChanged:
             return failed(
                 .representationChanged,
-                "it changed at the origin while its bytes were being delivered; start again"
+                because: "it changed at the origin during the delivery; start again"
             )
         case .rangeNotSatisfiable(let length):
             return failed(
                 .rangeNotSatisfiable,
-                "the range starts beyond the end; the body has \(length) bytes"
+                because: "the range starts beyond the end; the body has \(length) bytes"
             )
         case .unusable(let reason):
-            return failed(.originFailed, "the origin \(reason); the origin must be repaired")
+            return failed(
+                .originFailed,
+                because: "the origin \(reason); the origin must be repaired"
+            )
         case .cancelled:
-            return failed(.cancelled, "it was cancelled; what arrived is kept")
+            return failed(.cancelled, because: "it was cancelled; received bytes stay stored")
         case .shutDown:
-            return failed(.shutDown, "the cache was shut down; open it again")
+            return failed(.shutDown, because: "the cache was shut down; open it again")
         }
     }
 }
 
 extension TransportError {
-    /// What happened, in words that fit after `the origin `.
+    /// The failure, in words that fit after `the origin `.
     var phrase: String {
         switch kind {
         case .nameResolution: "has a name that did not resolve"
@@ -99,9 +107,9 @@ extension TransportError {
         case .tls: "could not agree on a secure connection"
         case .closedEarly: "closed the connection too early"
         case .malformedResponse: "sent something that is not HTTP"
-        case .cancelled: "was no longer asked"
-        case .shutDown: "was no longer asked"
-        case .invalidRequest: "cannot be asked this"
+        case .cancelled: "got a request that was cancelled"
+        case .shutDown: "got a request that was cancelled by a shutdown"
+        case .invalidRequest: "cannot get such a request"
         }
     }
 

@@ -1,28 +1,28 @@
-/// Something that a download does besides bringing bytes; for people who wonder why it takes long.
+/// A step of a download besides receiving bytes, to explain delays to users.
 @nonexhaustive
 public enum DownloadNotice: Hashable, Sendable {
-    /// The download is in the queue, and starts when a slot is free, which may be at once.
+    /// The download is queued; it starts when a slot is free, which may be at once.
     case queued
-    /// A request goes out, for the bytes from `offset` on.
+    /// A request is sent, for the bytes from `offset`.
     case started(offset: Int64)
-    /// An attempt failed and another follows.
+    /// An attempt failed and a retry follows.
     case retrying(DownloadRetry)
-    /// The machine has no network; the download waits for it and spends no attempt.
+    /// The machine has no network; the download waits for it and counts no attempt.
     case waitingForNetwork
-    /// The origin has another representation, or the bytes were not what they should be: all of
-    /// it is fetched again.
+    /// The representation has changed, or the bytes did not match their digest: the whole is
+    /// fetched again.
     case restarted
 }
 
-/// An attempt that failed and will be followed by another.
+/// A failed attempt that a retry follows.
 public struct DownloadRetry: Hashable, Sendable {
     /// The wait before the next attempt.
     public let delay: Duration
-    /// How many attempts in a row brought no byte.
+    /// The number of attempts in a row that brought no byte.
     public let attempts: Int
-    /// How many are allowed.
+    /// The maximum number of such attempts.
     public let maximumAttempts: Int
-    /// What failed, in words for people.
+    /// The failure, in words for people.
     public let reason: String
     /// Whether the next attempt waits for the network rather than for a time.
     public let isForNetwork: Bool

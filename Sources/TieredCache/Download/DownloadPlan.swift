@@ -1,39 +1,39 @@
 package import HTTPCaching
 package import HTTPTypes
 
-/// What a download is to fetch, and what is known before its first request.
+/// The bytes that a download fetches, and the facts known before its first request.
 package struct DownloadPlan: Sendable {
-    /// The requested URL; every attempt starts here, and so at its redirects.
+    /// The requested URL; every attempt starts here, at the head of its redirects.
     package var target: TargetURI
     /// The request method; only GET is ever resumed.
     package var method: HTTPRequest.Method
-    /// The caller's fields; what frames a message or selects bytes is ours and replaced.
+    /// The caller's fields; the engine replaces those that frame a message or select bytes.
     package var fields: HTTPFields
     /// The request body, or nil.
     package var body: [UInt8]?
     /// A request body that is streamed, in place of `body`.
     package var upload: UploadBody?
-    /// How the answer is relayed to another client; nil where the application itself asks.
+    /// How the response is relayed to a client; nil for a request of the application itself.
     package var relay: RelayPlan?
-    /// The bytes wanted; `Int64.max` as the upper bound means to the end.
+    /// The wanted bytes; `Int64.max` as the upper bound means to the end.
     package var range: Range<Int64>
-    /// What is stored of the current generation, or nil where nothing is.
+    /// The current generation of the stored bytes, or nil if none are stored.
     package var generation: Generation?
     /// `If-None-Match` and `If-Modified-Since` of a revalidation; empty for a plain download.
     package var conditionalFields: HTTPFields
-    /// How patient and how trusting the download is.
+    /// The download's limits and its trust in the origin.
     package var policy: DownloadPolicy
-    /// Whether caches on the way must not answer from what they hold.
+    /// Whether caches on the path must not answer from their stores.
     package var bypassesCaches = false
-    /// Where permanent redirects are known to lead, so that the way need not be gone again.
+    /// The known target of permanent redirects, requested without following them again.
     package var permanentTarget: TargetURI?
-    /// What the request says in `Via`; it selects nothing.
+    /// The value of `Via`; it selects nothing.
     package var via: String?
-    /// The fields that are for the requested origin alone.
+    /// The fields that only the requested origin may receive.
     package var secretFields = MediaCache.Configuration.commonSecretFields
-    /// Whether ranges carry `If-Match`: one of several requests that fetch one body at a time.
+    /// Whether ranges carry `If-Match`: one of several concurrent requests for one body.
     package var isSegment = false
-    /// Gives a fresh URL where the present one is refused with this status; nil where nobody does.
+    /// Returns a new URL after the current one was refused with a status; nil without a resolver.
     package var resolve: (@Sendable (Int) async -> TargetURI?)?
 
     package init(
@@ -57,14 +57,14 @@ package struct DownloadPlan: Sendable {
     }
 }
 
-/// How an exchange is made on behalf of another client, whose request and whose answer it is.
+/// An exchange made on behalf of a client, which sent the request and gets the response.
 ///
-/// The request goes out with the client's own end-to-end fields; redirects, errors and coded bodies
-/// are answers like any other and come through as they are.
+/// The request carries the client's own end-to-end fields; redirects, errors and coded bodies are
+/// relayed unchanged like any response.
 package struct RelayPlan: Sendable {
-    /// Whether something is stored that is served instead of an error of the origin (RFC 5861 §4).
+    /// Whether a stored response may be served instead of an error of the origin (RFC 5861 §4).
     package var hasFallback = false
-    /// Told of interim responses, which go to the client as well.
+    /// Called with interim responses, which the client gets as well.
     package var onInterim: (@Sendable (HTTPResponse) -> Void)?
 
     package init(hasFallback: Bool = false) {
@@ -73,33 +73,32 @@ package struct RelayPlan: Sendable {
 }
 
 extension DownloadPlan {
-    /// Whether an origin that has sent all instead of the range asked for may go on.
+    /// Whether an origin that sends the whole instead of the requested range may continue.
     ///
-    /// It may where it sends another representation than the range was of: a client that asked will
-    /// want that.
-    package func wantsWhole(after start: GenerationStart, _ response: HTTPResponse) -> Bool {
-        (policy.takesWholeAnswers || generation != nil) && range.upperBound < .max
+    /// It may if it sends a representation other than that of the range: a client that requested
+    /// the range will want that.
+    package func wantsWhole(after start: GenerationStart, response: HTTPResponse) -> Bool {
+        (policy.acceptsWholeBodies || generation != nil) && range.upperBound < .max
             && start.offset == 0
             && response.status == .ok
     }
 
-    /// Whether a whole body shows, or lets fear, that a request for the bytes behind some that are
-    /// stored would bring all of it again.
-    package func hasIgnoredRanges(_ start: GenerationStart, _ response: HTTPResponse) -> Bool {
+    /// Whether a whole body indicates that a request for the bytes after stored ones would bring
+    /// the whole again.
+    package func hasIgnoredRanges(_ start: GenerationStart, response: HTTPResponse) -> Bool {
         guard start.offset == 0, response.status == .ok else { return false }
         return range != 0..<Int64.max
             || response.headerFields[.acceptRanges]?.lowercased() != "bytes"
     }
 }
 
-/// What identifies the bytes stored, and with it every response that may be joined to them.
+/// Identifies the stored bytes, and every response that may be combined with them.
 package struct Generation: Hashable, Sendable {
-    /// The strong validator, or nil: then nothing can be joined.
+    /// The strong validator; without one nothing can be combined.
     package var validator: Validator?
-    /// The complete length where it is known.
+    /// The complete length in bytes, if known.
     package var completeLength: Int64?
-    /// The URL that answered, behind redirects: the validator counts there; nil where that is not
-    /// known.
+    /// The final URL of the response, for which the validator holds; nil if unknown.
     package var target: TargetURI?
 
     package init(
@@ -113,48 +112,48 @@ package struct Generation: Hashable, Sendable {
     }
 }
 
-/// How patient and how trusting a download is.
+/// The limits of a download, and its trust in the origin.
 package struct DownloadPolicy: Hashable, Sendable {
-    /// Attempts in a row that may bring no byte; the first one counts, and is made always.
+    /// The maximum number of attempts in a row without a byte, including the first, at least 1.
     package var maximumAttempts = 5
-    /// The longest wait for a byte while one is being waited for.
+    /// The maximum wait for a byte.
     package var timeout: Duration = .seconds(30)
-    /// Whether the timeout ends the download; if not, it is a failed attempt like others.
+    /// Whether the timeout ends the download; otherwise it is a failed attempt.
     package var isTimeoutFinal = true
-    /// How long to wait for a connection.
+    /// The maximum wait for a connection.
     package var connectTimeout: Duration = .seconds(10)
     /// The waits between attempts.
     package var backoff = Backoff()
-    /// The longest wait that `Retry-After` can ask for.
+    /// The maximum wait that `Retry-After` can request.
     package var maximumRetryAfter: Duration = .seconds(60)
-    /// Redirects followed in a row.
+    /// The maximum number of redirects in a row.
     package var maximumRedirects = 10
-    /// Whether redirects from elsewhere to this machine or the local link are refused.
+    /// Whether redirects to this machine or the local link are refused from elsewhere.
     package var staysOutside = true
-    /// Restarts from the first byte, because the origin contradicted itself or changed.
+    /// The maximum number of restarts from the first byte after contradictions or changes.
     package var maximumRestarts = 4
-    /// Whether the origin is known to answer ranges wrongly; it is then asked for all, in order.
+    /// Whether the origin is known to mishandle ranges; it is then asked for the whole, in order.
     package var areRangesUntrusted = false
-    /// Whether all of a body is taken where the origin sends it instead of the range asked for.
+    /// Whether a whole body is accepted instead of the requested range.
     ///
-    /// For readers, which want what follows as well.
-    package var takesWholeAnswers = false
-    /// Whether a 206 without an entity tag is believed where `If-Range` carried one.
+    /// For readers, which want the following bytes as well.
+    package var acceptsWholeBodies = false
+    /// Whether a 206 without an entity tag is accepted if `If-Range` carried one.
     ///
-    /// RFC 9110 §15.3.7 obliges the origin to repeat the tag; many do not.
+    /// RFC 9110 §15.3.7 requires the origin to repeat the tag; many do not.
     package var isLenient = true
-    /// Whether coded bytes are kept as they are: whoever asked said which codings it takes.
+    /// Whether coded bytes are kept: the client has said which codings it accepts.
     package var keepsCoding = false
-    /// The most bytes that one request asks for; nil for all that is missing.
+    /// The maximum number of bytes per request; nil for all missing ones.
     ///
-    /// For origins that throttle long answers, and for fairness among those that share a line.
+    /// For origins that throttle long responses, and for fairness among clients of one line.
     package var maximumRequestLength: Int64?
-    /// Whether an origin that begins fast and goes on slowly is asked for the rest in pieces.
+    /// Whether the rest is requested in pieces if an origin starts fast and continues slowly.
     package var detectsThrottling = false
-    /// How many stored bytes are fetched again and compared where the validator does not count for
-    /// the URL that answers, or there is none (row 28).
+    /// The number of stored bytes that are fetched again and compared if the validator does not
+    /// hold for the final URL, or there is none (row 28).
     package var overlap: Int64 = 64 << 10
-    /// Whether the download may use a network whose bytes cost money.
+    /// Whether the download waits while the network has costs per byte.
     package var avoidsExpensiveNetworks = false
 
     package init() {}

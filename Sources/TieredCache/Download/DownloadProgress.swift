@@ -1,23 +1,23 @@
-/// How far a download has come; a value for a progress bar.
+/// The progress of a download; a value for a progress bar.
 ///
-/// It counts what comes over the network. A body that is stored in part is told by
+/// Counts bytes received over the network. For a partially stored body see
 /// ``CacheResponse/lastBytesSource`` and ``DownloadStatus/source``.
 public struct DownloadProgress: Hashable, Sendable {
-    /// The offset after the last byte that arrived.
+    /// The offset after the last byte received.
     public let offset: Int64
-    /// The complete length of the representation, or nil where the origin has not said.
+    /// The complete length of the representation in bytes; nil if the origin has not sent it.
     public let completeLength: Int64?
-    /// Body bytes that arrived over the network in this download, those fetched twice included.
+    /// The number of body bytes received in this download, including those fetched twice.
     public let bytesReceived: Int64
-    /// Bytes per second, smoothed over some seconds; nil in the first moments.
+    /// The rate in bytes per second, smoothed over some seconds; nil at the beginning.
     public let bytesPerSecond: Double?
 
     /// Creates a value.
     ///
     /// - Parameters:
-    ///   - offset: The offset after the last byte that arrived.
+    ///   - offset: The offset after the last byte received.
     ///   - completeLength: The complete length, if known.
-    ///   - bytesReceived: Body bytes that arrived in this download.
+    ///   - bytesReceived: The number of body bytes received in this download.
     ///   - bytesPerSecond: The smoothed rate, if known.
     public init(
         offset: Int64,
@@ -31,11 +31,11 @@ public struct DownloadProgress: Hashable, Sendable {
         self.bytesPerSecond = bytesPerSecond
     }
 
-    /// The time left at the present rate; nil where length or rate are unknown or the rate is nil.
+    /// The time left at the current rate; nil if length or rate are unknown.
     public var timeLeft: Duration? {
         guard let completeLength, let bytesPerSecond, bytesPerSecond >= 1 else { return nil }
         let seconds = Double(max(0, completeLength - offset)) / bytesPerSecond
-        // Beyond that nobody waits, and the conversion stays far from overflow.
+        // A longer time is of no use, and the conversion stays far from overflow.
         return .milliseconds(Int64(min(seconds, 1e9) * 1000))
     }
 }

@@ -1,26 +1,26 @@
 package import HTTPCaching
 package import HTTPTypes
 
-/// What a request asks for, which decides what its response may be.
+/// The kind of a request, which determines the responses that it may get.
 package enum RequestKind: Hashable, Sendable {
     /// The whole representation, without `Range` ("F" in the table of responses).
     case full
-    /// A range of a representation of which nothing is known.
+    /// A range of an unknown representation.
     case initialRange(Range<Int64>)
-    /// More of the generation stored: `Range` with `If-Range` ("R" in the table).
+    /// More of the stored generation: `Range` with `If-Range` ("R" in the table).
     case resume(Range<Int64>, Generation)
-    /// More of the generation stored, beside other requests for it: `Range` with `If-Match`, so
-    /// that a change brings no body ("S" in the table).
+    /// More of the stored generation, concurrent with other requests for it: `Range` with
+    /// `If-Match`, so that a change brings no body ("S" in the table).
     case segment(Range<Int64>, Generation)
-    /// More of a generation whose validator does not count at the URL that is asked, or that has
-    /// none ("U" in the table). The first `stored` bytes are stored, and must be the same. Where
-    /// they do not end at the first missing byte, the range has no others, and what is missing is
-    /// asked for next.
+    /// More of a generation whose validator does not hold at the requested URL, or that has none
+    /// ("U" in the table). The first `stored` bytes are stored, and must be the same. If they do
+    /// not end at the first missing byte, the range has no others, and the next request is for the
+    /// missing ones.
     case overlap(Range<Int64>, Generation, stored: Int64)
-    /// Whether what is stored is still current; carries the conditional fields.
+    /// A validation of the stored generation, with the conditional fields.
     case revalidation
 
-    /// The range asked for, or nil.
+    /// The requested range, or nil.
     package var range: Range<Int64>? {
         switch self {
         case .initialRange(let range), .resume(let range, _), .segment(let range, _),
@@ -32,13 +32,13 @@ package enum RequestKind: Hashable, Sendable {
 }
 
 extension RequestKind {
-    /// How many of the bytes asked for are stored and must come again.
+    /// The number of requested bytes that are stored and must be the same.
     package var comparedCount: Int64 {
         guard case .overlap(_, _, let stored) = self else { return 0 }
         return stored
     }
 
-    /// What the bytes are to be joined to, or nil where they begin something.
+    /// The generation to combine the bytes with, or nil if they start a new one.
     package var generation: Generation? {
         switch self {
         case .resume(_, let generation), .segment(_, let generation),
@@ -49,18 +49,18 @@ extension RequestKind {
     }
 }
 
-/// One exchange to make: what it asks for, and the request as it goes out.
+/// One exchange to make: its kind, and the request to send.
 package struct DownloadRequest: Hashable, Sendable {
-    /// What it asks for.
+    /// The kind of the request.
     package let kind: RequestKind
-    /// Where it goes.
+    /// The URL of the request.
     package let target: TargetURI
     /// The complete head.
     package let head: HTTPRequest
     /// The body, or nil.
     package let body: [UInt8]?
 
-    /// Fields that frame the message, belong to one connection, or are ours to set.
+    /// Fields that frame the message, belong to one connection, or are set by the engine.
     static let ownFields: [HTTPField.Name] =
         [
             .connection, .contentLength, .transferEncoding, .te, .trailer, .upgrade,
@@ -71,10 +71,10 @@ package struct DownloadRequest: Hashable, Sendable {
     /// Builds the request for one hop.
     ///
     /// - Parameters:
-    ///   - kind: What it asks for.
-    ///   - plan: The caller's part of it.
-    ///   - chain: Where the redirects have led so far.
-    ///   - bypassesCaches: Whether caches on the way must not answer from what they hold.
+    ///   - kind: The kind of the request.
+    ///   - plan: The plan of the download.
+    ///   - chain: The redirects followed so far.
+    ///   - bypassesCaches: Whether caches on the path must not answer from their stores.
     package init(
         kind: RequestKind,
         plan: DownloadPlan,
@@ -101,7 +101,7 @@ package struct DownloadRequest: Hashable, Sendable {
         if !chain.keepsBody { fields[.contentType] = nil }
         if fields[.accept] == nil { fields[.accept] = "*/*" }
         if fields[.userAgent] == nil { fields[.userAgent] = "TieredCache" }
-        // Ranges count coded bytes, and a coded body cannot be joined to one that is not.
+        // Ranges count coded bytes, and a coded body cannot be combined with a decoded one.
         fields[.acceptEncoding] = "identity"
         if bypassesCaches { fields[.cacheControl] = "no-cache" }
         if let via = plan.via, let name = HTTPField.Name("Via") {
@@ -117,13 +117,14 @@ package struct DownloadRequest: Hashable, Sendable {
         )
     }
 
-    /// The client's own head, but for what belongs to its connection and what we ask ourselves.
+    /// The client's own head, without connection fields and with the engine's range.
     private static func relayedHead(_ kind: RequestKind, plan: DownloadPlan) -> HTTPRequest {
-        // What ends at this hop was taken away when the request came (`Relay.init`).
+        // `Relay.init` has removed the hop-by-hop fields.
         var fields = plan.fields
         for name in relayedOwnFields { fields[name] = nil }
         if kind != .full {
-            // What we ask decides which bytes come; the client's conditions are answered by us.
+            // The engine's range selects the bytes; the relay evaluates the client's conditions
+            // itself.
             for name in selectingFields { fields[name] = nil }
         }
         select(kind, plan: plan, in: &fields)

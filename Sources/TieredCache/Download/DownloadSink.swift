@@ -1,45 +1,45 @@
 package import HTTPCaching
 package import HTTPTypes
 
-/// Where a download's bytes go: an entry on disk, or straight to a reader.
+/// Receives a download's bytes: writes them to an entry, or hands them to a reader.
 ///
-/// Called by one task at a time, in order. The task may block in these calls, as it prefers an I/O
-/// executor; as long as ``write(_:at:)`` has not returned, no further byte is read from the socket.
+/// Called by one task at a time, in order. The calls may block, as the task prefers an I/O
+/// executor; until ``write(_:at:)`` has returned, no further byte is read from the socket.
 package protocol DownloadSink: Sendable {
-    /// Takes in an accepted head, before its first byte.
+    /// Receives an accepted head, before its first byte.
     ///
-    /// - Throws: What makes the download pointless; it ends with that error.
+    /// - Throws: An error that makes the download pointless, and ends it.
     func didReceiveHead(_ head: DownloadHead) async throws(CacheError)
 
-    /// Stores bytes at their offset in the present generation.
+    /// Receives bytes at their offset in the current generation.
     ///
     /// Offsets follow each other without a gap after each head. After ``DownloadHead/Kind``
-    /// `.continuing` some of them may be stored already; they are the same bytes.
+    /// `.continuing` some of the bytes may be stored already; they are the same.
     func write(_ chunk: BodyChunk, at offset: Int64) async throws(CacheError)
 
-    /// Nothing more is at hand: the download waits for the origin, after this returns.
+    /// No byte is available: the download waits for the origin after this returns.
     func willWait()
 
-    /// Whether nobody wants the bytes from `offset` on, asked after each write.
+    /// Whether the bytes from `offset` are not wanted; called after each write.
     func shouldStop(at offset: Int64) -> Bool
 
-    /// Whether a new generation may take the place of the one that is being delivered.
+    /// Whether a new generation may replace the one that is being delivered.
     ///
-    /// False where bytes of the old one are out and cannot be taken back; the download then ends
-    /// with ``CacheError/Code/representationChanged``.
+    /// False after bytes of the old one were delivered; the download then ends with
+    /// ``CacheError/Code/representationChanged``.
     func canReplaceGeneration() -> Bool
 
-    /// The run of stored bytes of the present generation that ends nearest before `offset`, or
-    /// contains the byte before it; else one behind it. nil where there is none to compare with.
+    /// The run of stored bytes of the current generation that contains the byte before `offset`, or
+    /// ends nearest before it, otherwise one after it; nil if there is none to compare with.
     func storedRun(near offset: Int64) -> Range<Int64>?
 
-    /// Whether the bytes stored at `offset` are these.
+    /// Whether the bytes stored at `offset` equal `bytes`.
     func isStored(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool
 
-    /// Reports progress, at most ten times a second and once at the end.
+    /// Reports progress, at most ten times per second and once at the end.
     func didProgress(_ progress: DownloadProgress)
 
-    /// Reports a failed attempt that will be followed by another.
+    /// Reports a failed attempt that a retry follows.
     func willRetry(_ retry: DownloadRetry)
 }
 
@@ -53,24 +53,24 @@ extension DownloadSink {
     package func willRetry(_ retry: DownloadRetry) {}
 }
 
-/// A response that was checked and accepted.
+/// An accepted response.
 package struct DownloadHead: Sendable {
-    /// What its body is.
+    /// The meaning of its body.
     package enum Kind: Hashable, Sendable {
-        /// The first bytes of a representation of its own, from `start.offset`.
+        /// The first bytes of a new representation, from `start.offset`.
         case newGeneration(GenerationStart)
-        /// More of the present generation, or with status 200 all of it once more, because the
-        /// origin does not know ranges. The length is what is known now.
+        /// More of the current generation, or with status 200 the whole of it again, because the
+        /// origin does not support ranges. The length is as known now.
         case continuing(from: Int64, completeLength: Int64?)
-        /// No body: what is stored is current, and its fields are to be freshened.
+        /// No body: the stored response is current, and its fields are to be freshened.
         case notModified
     }
 
     /// Status and fields as received from the last hop.
     package let response: HTTPResponse
-    /// What its body is.
+    /// The meaning of its body.
     package let kind: Kind
-    /// The URL behind all redirects, without userinfo.
+    /// The URL after all redirects, without userinfo.
     package let finalTarget: TargetURI
     /// When the request of the last hop was sent.
     package let requestTime: WallTime
@@ -78,35 +78,35 @@ package struct DownloadHead: Sendable {
     package let responseTime: WallTime
 }
 
-/// How a download ended without an error.
+/// The end of a download without an error.
 package struct DownloadOutcome: Hashable, Sendable {
-    /// The ways to end.
+    /// The kinds of ends.
     package enum End: Hashable, Sendable {
-        /// All bytes wanted arrived. The complete length is known at the end of a full body.
+        /// All wanted bytes have arrived. The complete length is known at the end of a full body.
         case completed(completeLength: Int64?)
-        /// The sink wanted no more from this offset on.
+        /// The sink wanted no bytes from this offset on.
         case stopped(at: Int64)
-        /// What is stored is current.
+        /// The stored response is current.
         case notModified
         /// A final status without a usable representation; its body was not read.
         case unsuccessful(HTTPResponse)
     }
 
-    /// How it ended.
+    /// The kind of the end.
     package var end: End
-    /// Body bytes that arrived.
+    /// The number of body bytes received.
     package var bytesReceived: Int64 = 0
-    /// Of these, bytes at offsets that had arrived before in the same download.
+    /// The number of those at offsets that had been received before in the same download.
     package var bytesRefetched: Int64 = 0
-    /// Requests sent, redirects included.
+    /// The number of requests sent, including redirects.
     package var requests = 0
-    /// Whether the origin was caught at answering ranges wrongly.
+    /// Whether the origin has mishandled ranges.
     package var areRangesUntrusted = false
-    /// Pieces of which length an origin that throttles long answers sends fast; 0 where pieces
-    /// were no faster, nil where it was not caught at that.
+    /// The length of responses that a throttling origin sends fast, in bytes; 0 if shorter ones
+    /// were no faster, nil if no throttling was detected.
     package var fastLength: Int64?
-    /// Where redirects that hold for good led; nil where there were none.
+    /// The target of permanent redirects; nil if there were none.
     package var permanentTarget: TargetURI?
-    /// The URL behind all redirects.
+    /// The URL after all redirects.
     package var finalTarget: TargetURI
 }

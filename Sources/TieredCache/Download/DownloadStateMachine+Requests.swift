@@ -2,8 +2,7 @@ import HTTPCaching
 import HTTPTypes
 
 extension DownloadStateMachine {
-    /// Makes the next request at the URL that was asked for: what its redirects lead to may have
-    /// expired.
+    /// Makes the next request at the requested URL: the targets of its redirects may have expired.
     mutating func sendFromStart() -> Action {
         chain = RedirectChain(target: target, method: plan.method, home: plan.target.origin)
         if let known = plan.permanentTarget, !isResolved, !distrustsPermanentTarget {
@@ -12,7 +11,7 @@ extension DownloadStateMachine {
         return send()
     }
 
-    /// Makes the next request where the redirects have led.
+    /// Makes the next request at the current target of the redirects.
     mutating func send() -> Action {
         let request = DownloadRequest(
             kind: nextKind(),
@@ -24,7 +23,7 @@ extension DownloadStateMachine {
         return .send(request)
     }
 
-    /// What to ask for, with what is known now.
+    /// The kind of the next request, by the facts known now.
     private func nextKind() -> RequestKind {
         if isRevalidating { return .revalidation }
         guard plan.method == .get, !areRangesUntrusted else { return .full }
@@ -45,15 +44,15 @@ extension DownloadStateMachine {
         return plan.isSegment ? .segment(range, generation) : .resume(range, generation)
     }
 
-    /// How the URL that is asked is related to the one that gave the generation.
+    /// How the current URL is related to the one of the generation.
     var relation: ResourceRelation {
         guard let known = generation?.target, provenTarget != chain.target else { return .same }
         return chain.target.relation(to: known)
     }
 
-    /// Row 28: at another URL a download goes on only where stored bytes come again.
+    /// Row 28: at another URL a download continues only if stored bytes come again.
     ///
-    /// Without a tag that is so only where the application has given the URL for the same bytes.
+    /// Without a tag only if the application has supplied the URL for the same bytes.
     private func overlap(_ generation: Generation, before range: Range<Int64>) -> RequestKind? {
         switch generation.validator?.kind {
         case .entityTag: break
@@ -70,7 +69,7 @@ extension DownloadStateMachine {
         )
     }
 
-    /// The stored bytes to compare: best those right before the first missing one.
+    /// The stored bytes to compare, preferably those right before the first missing one.
     private func comparable(before offset: Int64) -> Range<Int64>? {
         guard let run = storedRun(offset), !run.isEmpty, plan.policy.overlap > 0 else { return nil }
         guard run.lowerBound < offset else {
@@ -80,12 +79,12 @@ extension DownloadStateMachine {
         return max(run.lowerBound, end - plan.policy.overlap)..<end
     }
 
-    /// How many bytes from the first one on are stored; nil where nothing can be compared.
+    /// The number of bytes stored from the start; nil if none can be compared.
     func comparablePrefix() -> Int64? {
         storedRun(1).map { $0.lowerBound == 0 ? $0.upperBound : 0 }
     }
 
-    /// A range, cut to what one request may ask for.
+    /// A range, limited to the maximum length of one request.
     private func bounded(_ range: Range<Int64>) -> Range<Int64> {
         guard let limit = plan.policy.maximumRequestLength, limit > 0, !isUnbounded,
             range.upperBound - range.lowerBound > limit
@@ -93,9 +92,9 @@ extension DownloadStateMachine {
         return range.lowerBound..<range.lowerBound + limit
     }
 
-    /// The origin throttles this answer: the rest is asked for in pieces.
+    /// The origin throttles this response: the rest is requested in pieces.
     ///
-    /// - Returns: what to do; nil where pieces could not be joined, or little is left.
+    /// - Returns: the next action; nil if pieces could not be combined, or little is left.
     mutating func didThrottle(length: Int64) -> Action? {
         let end = min(plan.range.upperBound, completeLength ?? .max)
         guard case .receiving = state, plan.relay == nil, plan.method == .get,
@@ -106,12 +105,12 @@ extension DownloadStateMachine {
         return send()
     }
 
-    /// Pieces are no faster: the next request asks for all that is missing again.
+    /// Pieces are no faster: the next request is for all missing bytes again.
     mutating func didNotSpeedUp() {
         plan.policy.maximumRequestLength = nil
     }
 
-    /// An attempt brought an error; what is stored stays.
+    /// An attempt has failed; stored bytes stay.
     mutating func attemptFailed(
         _ reason: String,
         retryAfter: Duration? = nil,
@@ -129,14 +128,14 @@ extension DownloadStateMachine {
             PendingRetry(
                 attempts: attemptsWithoutProgress,
                 retryAfter: retryAfter,
-                // Another client waits, and knows better whether to ask once more.
+                // The client of a relay waits, and can decide itself whether to retry.
                 isImmediate: isImmediate || plan.relay != nil,
                 reason: reason
             )
         )
     }
 
-    /// What was stored cannot be joined to what the origin sends: all of it is asked for again.
+    /// The stored bytes cannot be combined with the response: the whole is requested again.
     mutating func restart(_ reason: RestartReason) -> Action {
         restarts += 1
         guard restarts <= plan.policy.maximumRestarts else { return fail(.contradiction(reason)) }

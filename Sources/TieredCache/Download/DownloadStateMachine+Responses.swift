@@ -2,14 +2,14 @@ package import HTTPCaching
 package import HTTPTypes
 
 extension DownloadStateMachine {
-    /// A head arrived.
+    /// A head has arrived.
     ///
     /// - Parameters:
     ///   - response: Status and fields.
     ///   - responseTime: When it arrived.
     ///   - isFromMachine: Whether it came from an address of this machine.
-    ///   - canReplaceGeneration: Asked only where a new generation would replace another.
-    /// - Returns: What to do with the exchange.
+    ///   - canReplaceGeneration: Called only if a new generation would replace another.
+    /// - Returns: The next action.
     package mutating func didReceiveHead(
         _ response: HTTPResponse,
         at responseTime: WallTime,
@@ -19,7 +19,9 @@ extension DownloadStateMachine {
         guard case .awaitingHead(let request) = state else {
             preconditionFailure("a head in \(state)")
         }
-        if plan.relay == nil, let action = follow(response, isFromMachine) { return action }
+        if plan.relay == nil, let action = follow(response, isFromMachine: isFromMachine) {
+            return action
+        }
         if distrustPermanentTarget(response) { return sendFromStart() }
         var context = ResponseContext(
             method: request.head.method,
@@ -34,11 +36,16 @@ extension DownloadStateMachine {
         }
         let disposition =
             relayed ?? ResponseDisposition(of: response, to: request.kind, in: context)
-        return act(on: disposition, response, responseTime, canReplaceGeneration)
+        return act(
+            on: disposition,
+            response: response,
+            responseTime: responseTime,
+            canReplaceGeneration: canReplaceGeneration
+        )
     }
 
-    /// What a redirect makes of the exchange; nil where the response is none, and may be used.
-    private mutating func follow(_ response: HTTPResponse, _ isFromMachine: Bool) -> Action? {
+    /// Follows or refuses a redirect; nil if the response is none.
+    private mutating func follow(_ response: HTTPResponse, isFromMachine: Bool) -> Action? {
         let staysOutside = plan.policy.staysOutside
         if isFromMachine,
             case .refuse(let reason) = chain.didReachMachine(staysOutside: staysOutside)
@@ -55,9 +62,9 @@ extension DownloadStateMachine {
 
     private mutating func act(
         on disposition: ResponseDisposition,
-        _ response: HTTPResponse,
-        _ responseTime: WallTime,
-        _ canReplaceGeneration: () -> Bool
+        response: HTTPResponse,
+        responseTime: WallTime,
+        canReplaceGeneration: () -> Bool
     ) -> Action {
         switch disposition {
         case .newGeneration(let start):
@@ -68,18 +75,18 @@ extension DownloadStateMachine {
             guard !hasGeneration || canReplaceGeneration() else {
                 return fail(.representationChanged)
             }
-            return begin(start, response)
+            return begin(start, response: response)
         case .continuing(let range, let length):
             generation?.completeLength = length
-            return go(on: range.lowerBound, limit: range.upperBound)
+            return continueGeneration(from: range.lowerBound, limit: range.upperBound)
         case .comparing(let range, let end, let length):
             return compare(range, until: end, completeLength: length)
         case .repeating(let length, let compared):
-            // Asking again for what follows would bring all of it once more.
-            if plan.policy.takesWholeAnswers { extendToEnd() }
+            // A request for the following bytes would bring the whole once more.
+            if plan.policy.acceptsWholeBodies { extendToEnd() }
             let end = length ?? generation?.completeLength
             generation?.completeLength = end
-            let action = go(on: compared, limit: end, isWhole: true)
+            let action = continueGeneration(from: compared, limit: end, isWhole: true)
             guard compared > 0, case .receive(let kind) = action else { return action }
             state = .receiving(Reception(limit: end, isWhole: true, comparing: 0..<compared))
             return .compare(kind)
@@ -92,7 +99,7 @@ extension DownloadStateMachine {
             return fail(.rangeNotSatisfiable(completeLength: length))
         case .retry(let delay):
             return attemptFailed(
-                "answered \(response.status.code)" + unheededWait(response, responseTime),
+                "answered \(response.status.code)" + ignoredWait(in: response, at: responseTime),
                 retryAfter: delay,
                 giveUp: .finish(.unsuccessful(response))
             )
@@ -100,7 +107,7 @@ extension DownloadStateMachine {
             if reason == .representationChanged, [206, 416].contains(response.status.code),
                 relation == .same
             {
-                doubted = generation?.validator
+                contradictedValidator = generation?.validator
             }
             return restart(reason)
         case .unsuccessful:
@@ -110,7 +117,7 @@ extension DownloadStateMachine {
         }
     }
 
-    /// Bytes that are stored come first: right before what is missing, or by themselves.
+    /// Receives stored bytes first: right before the missing ones, or alone.
     private mutating func compare(
         _ range: Range<Int64>,
         until end: Int64,
@@ -125,8 +132,8 @@ extension DownloadStateMachine {
         return .compare(.continuing(from: end, completeLength: length))
     }
 
-    /// What an origin asks for that is not waited for: people wonder why nothing happens.
-    private func unheededWait(_ response: HTTPResponse, _ responseTime: WallTime) -> String {
+    /// A requested wait that is too long to be honoured, as a text that explains the failure.
+    private func ignoredWait(in response: HTTPResponse, at responseTime: WallTime) -> String {
         let asked = RetryAfter.delay(
             in: response.headerFields,
             now: responseTime,
@@ -136,7 +143,7 @@ extension DownloadStateMachine {
         return " and asks to wait for \(asked.roughly)"
     }
 
-    /// Whether a bounded request has brought a part that no further part can be joined to.
+    /// Whether a bounded request has brought a part that no further part can be combined with.
     private func isPartOfUnjoinable(_ start: GenerationStart) -> Bool {
         guard case .awaitingHead(let request) = state, case .initialRange(let range) = request.kind,
             range != plan.range, start.validator == nil, let end = start.end
@@ -144,7 +151,7 @@ extension DownloadStateMachine {
         return end < min(plan.range.upperBound, start.completeLength ?? .max)
     }
 
-    /// What permanent redirects led to before may have moved on: the requested URL knows.
+    /// Whether to retry at the requested URL, because the known target of its redirects has failed.
     private mutating func distrustPermanentTarget(_ response: HTTPResponse) -> Bool {
         guard plan.permanentTarget != nil, !distrustsPermanentTarget, !isResolved,
             response.status.code >= 400, response.status.code != 416, response.status.code != 412
@@ -153,14 +160,16 @@ extension DownloadStateMachine {
         return true
     }
 
-    private mutating func begin(_ start: GenerationStart, _ response: HTTPResponse) -> Action {
-        if plan.wantsWhole(after: start, response) { extendToEnd() }
+    private mutating func begin(_ start: GenerationStart, response: HTTPResponse) -> Action {
+        if plan.wantsWhole(after: start, response: response) { extendToEnd() }
         noteReplacement(by: start)
         var start = start
         start.contradictsStored = hasContradicted
-        if hasContradicted, let doubted, doubted == start.validator { areRangesUntrusted = true }
+        if hasContradicted, let contradictedValidator, contradictedValidator == start.validator {
+            areRangesUntrusted = true
+        }
         start.areRangesUntrusted = areRangesUntrusted
-        (hasContradicted, doubted) = (false, nil)
+        (hasContradicted, contradictedValidator) = (false, nil)
         hasGeneration = true
         isRevalidating = false
         generation = Generation(
@@ -179,7 +188,7 @@ extension DownloadStateMachine {
         return .receive(.newGeneration(start))
     }
 
-    /// Progress begins anew with a representation that is provably another one, a few times.
+    /// Counts progress from zero for a provably new representation, a limited number of times.
     private mutating func noteReplacement(by start: GenerationStart) {
         guard let validator = start.validator, validator != generation?.validator,
             replacements <= plan.policy.maximumRestarts
@@ -188,8 +197,8 @@ extension DownloadStateMachine {
         furthest = start.offset
     }
 
-    private mutating func go(
-        on offset: Int64,
+    private mutating func continueGeneration(
+        from offset: Int64,
         limit: Int64?,
         isWhole: Bool = false
     ) -> Action {
@@ -198,8 +207,8 @@ extension DownloadStateMachine {
         return .receive(.continuing(from: offset, completeLength: completeLength))
     }
 
-    /// Row 20: a redirect may have led to a signed URL that is no longer valid; the requested URL
-    /// gives a fresh one, once.
+    /// Row 20: a redirect may have led to an expired signed URL; the requested URL is retried once
+    /// for a new one.
     private mutating func unsuccessful(_ response: HTTPResponse) -> Action {
         if [401, 403, 410].contains(response.status.code), chain.count > 0, !hasRefreshedRedirect {
             hasRefreshedRedirect = true
@@ -212,12 +221,12 @@ extension DownloadStateMachine {
         return .resolve(status: response.status.code)
     }
 
-    /// The exchange failed, before or in its body; what arrived is a valid prefix (row 24).
+    /// The exchange failed, before or in its body; the bytes received are a valid prefix (row 24).
     ///
     /// - Parameters:
-    ///   - error: how it failed.
+    ///   - error: the failure.
     ///   - isOffline: whether the machine has no network.
-    /// - Returns: what to do.
+    /// - Returns: the next action.
     package mutating func didFail(_ error: TransportError, isOffline: Bool = false) -> Action {
         let hadHead = if case .receiving = state { true } else { false }
         switch error.kind {
@@ -227,17 +236,17 @@ extension DownloadStateMachine {
         case .tls: return fail(.transport(error))
         case .nameResolution, .connect, .closedEarly, .malformedResponse: break
         }
-        // Who posts does not want it done twice; before a connection nothing was done.
+        // An unsafe request must not run twice; before a connection it has not run at all.
         let isSafe = plan.method == .get || plan.method == .head
         guard isSafe || error.kind == .connect || error.kind == .nameResolution else {
             return fail(.transport(error))
         }
-        // The client has the head already, and nothing can be joined to what it has of the body.
+        // The client has the head already, and nothing can be combined with its bytes of the body.
         if plan.relay != nil, hadHead, generation?.validator == nil {
             return fail(.transport(error))
         }
         if isOffline { return waitForNetwork(error.phrase) }
-        // A kept-alive connection that the origin was just closing: nobody's fault.
+        // The origin was just closing a kept-alive connection: not a failure of the request.
         let isImmediate = error.kind == .closedEarly && !hadHead && attemptsWithoutProgress == 0
         return attemptFailed(
             error.phrase,

@@ -1,10 +1,10 @@
 package import HTTPCaching
 import HTTPTypes
 
-/// Decides what a download does next.
+/// Decides the next step of a download.
 ///
-/// Performs no I/O, reads no clock, draws no random number.
-/// Every input returns one action, and the runner answers it with the next input:
+/// Performs no I/O, reads no clock, draws no random number. Every input returns one action, and the
+/// runner answers it with the next input:
 ///
 /// | action | inputs that may follow |
 /// | --- | --- |
@@ -14,48 +14,48 @@ import HTTPTypes
 /// | `resolve` | `didResolve` |
 /// | `finish`, `fail` | none |
 package struct DownloadStateMachine: Sendable {
-    /// What the runner does.
+    /// An action of the runner.
     package enum Action: Hashable, Sendable {
         /// Make this exchange.
         case send(DownloadRequest)
-        /// Hand the head to the sink, then pull the body; a `notModified` has none and is the end.
+        /// Hand the head to the sink, then read the body; a `notModified` has none and is the end.
         case receive(DownloadHead.Kind)
-        /// Pull the body, whose first bytes are stored and must come again; hand the head to the
-        /// sink when they have, if there is one: else the body has no others.
+        /// Read the body, the first bytes of which are stored and must be the same; then hand the
+        /// head to the sink, if there is one: otherwise the body has no other bytes.
         case compare(DownloadHead.Kind?)
-        /// Close the exchange, wait, go on.
+        /// Close the exchange, wait, continue.
         case wait(PendingRetry)
-        /// Close the exchange, ask the application for a fresh URL; the present one gave this
+        /// Close the exchange, ask the application for a new URL; the current one returned this
         /// status.
         case resolve(status: Int)
-        /// Close the exchange: done.
+        /// Close the exchange: finished.
         case finish(DownloadOutcome.End)
         /// Close the exchange and throw.
         case fail(DownloadFailure)
     }
 
-    /// A wait whose length is still to be drawn.
+    /// A wait with a length that is still to be drawn.
     package struct PendingRetry: Hashable, Sendable {
-        /// How many attempts in a row brought no byte.
+        /// The number of attempts in a row that brought no byte.
         package let attempts: Int
-        /// What the origin asked for.
+        /// The wait that the origin requested.
         package let retryAfter: Duration?
-        /// Whether there is no need to wait.
+        /// Whether no wait is needed.
         package let isImmediate: Bool
-        /// What failed, in words that fit after `the origin `.
+        /// The failure, in words that fit after `the origin `.
         package let reason: String
-        /// Whether to wait for the network; the attempt then does not count.
+        /// Whether to wait for the network; the attempt does not count then.
         package var isForNetwork = false
     }
 
-    /// What to do with bytes that arrived.
+    /// The use of received bytes.
     package enum ChunkAction: Hashable, Sendable {
         /// They are part of the body.
         case write(at: Int64)
-        /// The first `count` of them must be the same as those stored at `at`; the others are part
-        /// of the body and follow them.
+        /// The first `count` of them must equal those stored at `at`; the others are part of the
+        /// body and follow them.
         case compare(at: Int64, count: Int)
-        /// They are not; go on with this action.
+        /// They are not; continue with this action.
         case instead(Action)
     }
 
@@ -68,61 +68,61 @@ package struct DownloadStateMachine: Sendable {
         case finished
     }
 
-    /// A body that is being received.
+    /// A body in reception.
     struct Reception: Hashable {
-        /// The offset where it must end, or nil where its framing says; more is a breach.
+        /// The offset at which it must end, or nil if its framing decides; more bytes are an error.
         var limit: Int64?
         /// Whether the end of the body is the end of the representation.
         var isWhole: Bool
-        /// The next bytes of the body where they are stored and must be the same.
+        /// The range of the next bytes of the body that are stored and must be the same.
         var comparing: Range<Int64>?
         /// Whether the body has no other bytes than those to compare.
         var isProbe = false
     }
 
     var plan: DownloadPlan
-    /// The requested URL, or the fresh one that the application has given instead.
+    /// The requested URL, or the new one that the application has supplied.
     var target: TargetURI
-    /// Whether a fresh URL was asked for since the last byte that arrived.
+    /// Whether a new URL was requested since the last byte received.
     var hasResolved = false
-    /// Where stored bytes have come again since the generation began: its validator counts there
+    /// Where stored bytes have come again since the generation began: its validator holds there,
     /// too.
     var provenTarget: TargetURI?
-    /// Whether any fresh URL is in use, so that it has to show that it leads to the same bytes.
+    /// Whether a URL of the application is in use, so that stored bytes must come again there.
     var isResolved = false
-    /// Whether what permanent redirects led to before was no good.
+    /// Whether the known target of permanent redirects has failed.
     var distrustsPermanentTarget = false
-    /// Whether the origin gives nothing to join bounded requests by.
+    /// Whether the origin sends nothing to combine bounded requests by.
     var isUnbounded = false
     var state = State.idle
     var chain: RedirectChain
-    /// What bytes may be joined to; that of the plan until a response begins another.
+    /// The generation to combine bytes with; that of the plan until a response begins another.
     var generation: Generation?
-    /// Whether any byte or head of a generation was handed on, or is held by the plan.
+    /// Whether a byte or head of a generation was delivered, or the plan has one.
     var hasGeneration: Bool
-    /// The offset of the next byte that is missing.
+    /// The offset of the next missing byte.
     package internal(set) var position: Int64
-    /// How far this representation has been brought; what comes again from before is no progress.
+    /// The end of the bytes received of this representation; repeated bytes are no progress.
     var furthest: Int64
     var attemptsWithoutProgress = 0
-    /// Whether the present attempt has brought a byte: then its failure does not count.
+    /// Whether the current attempt has brought a byte: its failure does not count then.
     var hasProgressed = false
     var restarts = 0
-    /// How often one representation with a validator has taken the place of another.
+    /// How often one representation with a validator has replaced another.
     var replacements = 0
     var hasRefreshedRedirect = false
     var bypassesCaches = false
-    /// Whether an answer has contradicted what is stored, and no generation has begun since.
+    /// Whether a response has contradicted the stored one, and no generation has begun since.
     var hasContradicted = false
-    /// The validator whose representation a range has contradicted: if the whole has it as well,
-    /// the ranges are wrong.
-    var doubted: Validator?
+    /// The validator of a representation that a range has contradicted: if the whole has it as
+    /// well, the ranges are wrong.
+    var contradictedValidator: Validator?
     /// Until a response begins a new generation, every request carries the conditional fields.
     var isRevalidating: Bool
-    /// Whether this download has caught the origin at answering ranges wrongly.
+    /// Whether this download has found that the origin mishandles ranges.
     package internal(set) var areRangesUntrusted: Bool
 
-    /// ``DownloadSink/storedRun(near:)``; asked where the URL that answers has to be proven.
+    /// ``DownloadSink/storedRun(near:)``; called if the final URL has to be proven.
     let storedRun: @Sendable (Int64) -> Range<Int64>?
 
     package init(
@@ -142,12 +142,12 @@ package struct DownloadStateMachine: Sendable {
         bypassesCaches = plan.bypassesCaches
     }
 
-    /// The URL behind the redirects followed so far.
+    /// The URL after the redirects followed so far.
     package var finalTarget: TargetURI { chain.target }
-    /// The complete length where it is known.
+    /// The complete length in bytes, if known.
     package var completeLength: Int64? { generation?.completeLength }
 
-    /// Whether more of the body must come before it can end.
+    /// Whether more of the body must arrive before it can end.
     package var isMidBody: Bool {
         guard case .receiving(let reception) = state, !isComparing else { return false }
         return position < reception.limit ?? .max
@@ -166,13 +166,13 @@ package struct DownloadStateMachine: Sendable {
         return sendFromStart()
     }
 
-    /// The wait is over.
+    /// The wait has ended.
     package mutating func didWait() -> Action {
         precondition(state == .waiting, "waited in \(state)")
         return sendFromStart()
     }
 
-    /// Bytes of the body arrived; decides before they are written.
+    /// Bytes of the body have arrived; decides before they are written.
     package mutating func didReceive(_ count: Int) -> ChunkAction {
         guard case .receiving(let reception) = state else {
             preconditionFailure("body bytes in \(state)")
@@ -180,20 +180,20 @@ package struct DownloadStateMachine: Sendable {
         let start = reception.comparing?.lowerBound ?? position
         let (end, overflow) = start.addingReportingOverflow(Int64(count))
         guard !overflow, end <= reception.limit ?? .max else {
-            // Row 25: none of them can be believed.
+            // Row 25: none of them can be trusted.
             return .instead(restart(.rangesUntrusted("sent more bytes than it announced")))
         }
         guard let comparing = reception.comparing else {
             advance(to: end)
             return .write(at: start)
         }
-        return compare(reception, comparing, end)
+        return compare(reception, with: comparing, until: end)
     }
 
     private mutating func compare(
         _ reception: Reception,
-        _ comparing: Range<Int64>,
-        _ end: Int64
+        with comparing: Range<Int64>,
+        until end: Int64
     ) -> ChunkAction {
         var reception = reception
         let upper = min(end, comparing.upperBound)
@@ -204,7 +204,7 @@ package struct DownloadStateMachine: Sendable {
         return .compare(at: comparing.lowerBound, count: Int(upper - comparing.lowerBound))
     }
 
-    /// Bytes that are only compared, or came before, are no progress: they might come for ever.
+    /// Bytes only compared, or received before, are no progress: they might come forever.
     private mutating func advance(to end: Int64) {
         position = end
         guard end > furthest else { return }
@@ -212,7 +212,7 @@ package struct DownloadStateMachine: Sendable {
         (attemptsWithoutProgress, hasProgressed, hasResolved) = (0, true, false)
     }
 
-    /// The body ended as its framing says.
+    /// The body has ended as its framing says.
     package mutating func didEndBody() -> Action {
         guard case .receiving(let reception) = state else {
             preconditionFailure("end of body in \(state)")
@@ -221,7 +221,7 @@ package struct DownloadStateMachine: Sendable {
         guard reception.comparing == nil else {
             return attemptFailed("sent less than it announced")
         }
-        // Its validator counts here now.
+        // Its validator holds here now.
         if reception.isProbe { return send() }
         if let limit = reception.limit, position < limit {
             return attemptFailed("sent less than it announced")
@@ -233,18 +233,18 @@ package struct DownloadStateMachine: Sendable {
         guard position < wanted else {
             return finish(.completed(completeLength: completeLength))
         }
-        // Row 5: a legal subset, or row 6: more may follow. What the redirects led to has just
-        // answered.
+        // Row 5: a legal subset, or row 6: more may follow. The target of the redirects has just
+        // responded.
         return plan.policy.maximumRequestLength == nil ? sendFromStart() : send()
     }
 
-    /// The bytes that came again are not those that are stored (row 28).
+    /// The repeated bytes differ from the stored ones (row 28).
     package mutating func didMismatch() -> Action {
         provenTarget = nil
         return restart(.representationChanged)
     }
 
-    /// The application has given a fresh URL, or has none.
+    /// The application has supplied a new URL, or has none.
     package mutating func didResolve(_ fresh: TargetURI?) -> Action {
         guard case .resolving(let response) = state else {
             preconditionFailure("resolved in \(state)")
@@ -255,32 +255,33 @@ package struct DownloadStateMachine: Sendable {
         return sendFromStart()
     }
 
-    /// The body is not what its coding says (row 26): asking again would bring the same.
+    /// The body does not match its coding (row 26): a retry would bring the same.
     package mutating func didFailDecoding() -> Action {
         fail(.unusable("sent a coded body that cannot be decoded"))
     }
 
-    /// The sink wants no more.
+    /// The sink wants no more bytes.
     package mutating func didStop() -> Action {
         finish(.stopped(at: position))
     }
 
-    /// Nothing arrived for the time allowed.
+    /// No byte arrived within the timeout.
     ///
     /// - Parameter isOffline: whether the machine has no network.
-    /// - Returns: what to do.
+    /// - Returns: the next action.
     package mutating func didTimeOut(isOffline: Bool = false) -> Action {
         if isOffline { return waitForNetwork("sent nothing in time") }
         guard plan.policy.isTimeoutFinal else { return attemptFailed("sent nothing in time") }
         return fail(.timedOut(after: plan.policy.timeout))
     }
 
-    /// Wants the rest of the body as well from now on.
+    /// Extends the wanted bytes to the end of the body.
     mutating func extendToEnd() {
         plan.range = plan.range.lowerBound..<Int64.max
     }
 
-    /// The address that the exchange went out from is gone: nobody's fault, and worth another try.
+    /// The machine has lost the address of the exchange: the attempt does not count, a retry
+    /// follows.
     package mutating func didLoseAddress() -> Action {
         hasProgressed = false
         state = .waiting
@@ -294,7 +295,7 @@ package struct DownloadStateMachine: Sendable {
         )
     }
 
-    /// The machine has no network: what failed does not count.
+    /// The machine has no network: the failed attempt does not count.
     package mutating func waitForNetwork(_ reason: String) -> Action {
         hasProgressed = false
         state = .waiting

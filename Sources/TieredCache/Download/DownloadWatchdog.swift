@@ -1,26 +1,26 @@
 import HTTPCaching
 
-/// Ends an exchange when no byte came for some time while one was being waited for, or when the
-/// address that it goes out from is gone.
+/// Ends an exchange if an awaited byte does not arrive in time, or if the machine has lost the
+/// address of its connection.
 ///
-/// The time counts only while armed: a sink that writes slowly, or a reader that pauses, is not
-/// the origin's silence. Arming costs one lock, so it is done around every pull.
+/// The time counts only while armed: a slow sink, or a pausing reader, is not the origin's silence.
+/// Arming costs one lock, so it is done around every read.
 final class DownloadWatchdog: Sendable {
     /// Why the exchange was ended.
     enum Decision: Hashable, Sendable {
-        /// No byte came for the time allowed.
+        /// No byte arrived within the timeout.
         case silent
         /// This machine no longer has the address.
         case addressLost
     }
 
-    /// Where the request's content is.
+    /// The side that holds up the request's content.
     private enum Upload {
-        /// There is none, or the answer has come.
+        /// Neither: there is no content, or the response has arrived.
         case none
-        /// The client has to bring the next bytes; meanwhile the origin has nothing to answer.
+        /// The client has to send the next bytes; meanwhile the origin cannot respond.
         case atClient
-        /// The origin has to take them, and to answer after the last ones.
+        /// The origin has to take them, and to respond after the last ones.
         case atOrigin
     }
 
@@ -30,7 +30,7 @@ final class DownloadWatchdog: Sendable {
         var decision: Decision?
         var localAddress: String?
         var alarm: Alarm?
-        /// Ends the exchange, where the transport has said how.
+        /// Ends the exchange, if the transport has supplied a way.
         var cancelExchange: (@Sendable () -> Void)?
         var isOver = false
     }
@@ -45,10 +45,10 @@ final class DownloadWatchdog: Sendable {
         self.time = time
     }
 
-    /// Why the exchange was ended; nil if it was not by this object.
+    /// Why the exchange was ended; nil if this object has not ended it.
     var decision: Decision? { state.withLock { $0.decision } }
 
-    /// From now on the origin is expected to send; returns the present.
+    /// Starts expecting bytes from the origin; returns the current time.
     @discardableResult
     func arm() -> MonotonicTime {
         let now = time.monotonicTime()
@@ -56,18 +56,17 @@ final class DownloadWatchdog: Sendable {
         return now
     }
 
-    /// It has sent, or nothing is wanted of it; returns the present.
+    /// Stops expecting bytes; returns the current time.
     @discardableResult
     func disarm() -> MonotonicTime {
         state.withLock { $0.armedAt = nil }
         return time.monotonicTime()
     }
 
-    /// Content goes out, piece by piece, as fast as origin and client let it: each piece that moves
-    /// gives the origin all of its time again.
+    /// Watches content as it is sent: each piece that moves restarts the origin's timeout.
     ///
     /// - Parameter upload: the content.
-    /// - Returns: the same, watched until the answer's head comes.
+    /// - Returns: the same content, watched until the head of the response arrives.
     func watching(_ upload: UploadBody) -> UploadBody {
         state.withLock { $0.upload = .atOrigin }
         return UploadBody(length: upload.length) { [self] in
@@ -85,18 +84,18 @@ final class DownloadWatchdog: Sendable {
         }
     }
 
-    /// The answer's head has come: only its own bytes count from now on.
+    /// The head of the response has arrived: only its own bytes count from now on.
     func didReceiveHead() {
         state.withLock { $0.upload = .none }
     }
 
-    /// The address that the exchange goes out from, if the transport knows it.
+    /// Sets the local address of the exchange, if the transport knows it.
     func didLearn(localAddress: String?) {
         state.withLock { $0.localAddress = localAddress }
     }
 
     /// The machine has lost an address; ends the exchange unless it uses another one.
-    func didLoseAddress(_ address: String, _ target: TargetURI) {
+    func didLoseAddress(_ address: String, target: TargetURI) {
         guard !target.isLoopback else { return }
         let isOurs = state.withLock { state in
             guard state.localAddress ?? address == address, state.decision == nil else {
@@ -108,8 +107,8 @@ final class DownloadWatchdog: Sendable {
         if isOurs { didDecide() }
     }
 
-    /// Takes the transport's means to end the exchange from any thread; uses it at once if the time
-    /// has run out.
+    /// Sets the transport's closure that ends the exchange from any thread; calls it at once if the
+    /// timeout has passed.
     func attach(_ cancelExchange: @escaping @Sendable () -> Void) {
         let isLate = state.withLock { state in
             state.cancelExchange = cancelExchange
@@ -118,16 +117,15 @@ final class DownloadWatchdog: Sendable {
         if isLate { cancelExchange() }
     }
 
-    /// Runs `body`, whose exchange is ended by what was attached when the time runs out or the
-    /// address is lost.
+    /// Runs `body`; the attached closure ends its exchange after the timeout or the loss of the
+    /// address.
     func watchAttached<Value>(_ body: () async -> Value) async -> Value {
         begin()
         defer { end() }
         return await body()
     }
 
-    /// Runs `body` in a task of its own, and cancels that when the time runs out or the address is
-    /// lost.
+    /// Runs `body` in a task, and cancels that after the timeout or the loss of the address.
     func watch<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) async -> Value {
         begin()
         defer { end() }
@@ -137,7 +135,7 @@ final class DownloadWatchdog: Sendable {
                 await self.waitForDecision()
                 return nil
             }
-            // The first to end ends the other; the value comes from the body in any case.
+            // The first child to end ends the other; the value comes from the body in any case.
             var value: Value?
             for await result in group {
                 group.cancelAll()
@@ -158,7 +156,7 @@ final class DownloadWatchdog: Sendable {
             return (state.alarm.take(), state.cancelExchange.take())
         }
         alarm?.cancel()
-        // What it owns is released outside the lock.
+        // Its captures are released outside the lock.
         withExtendedLifetime(cancelExchange) {}
     }
 
@@ -171,12 +169,12 @@ final class DownloadWatchdog: Sendable {
         if isOver { alarm.cancel() }
     }
 
-    /// Ends the exchange if its time has run out, else looks again when that may be.
+    /// Ends the exchange if its time has passed, otherwise checks again when that may be.
     private func look() {
         let now = time.monotonicTime()
         let remaining = state.withLock { state -> Duration? in
             guard !state.isOver, state.decision == nil else { return nil }
-            // Not armed: the next arming cannot run out before a whole timeout has passed.
+            // Not armed: the next arming cannot time out before a whole timeout has passed.
             guard let armedAt = state.armedAt, state.upload != .atClient else { return timeout }
             let remaining = timeout - armedAt.duration(to: now)
             guard remaining > .zero else {

@@ -1,7 +1,7 @@
 import HTTPCaching
 import HTTPTypes
 
-/// Carries a download out: asks ``DownloadStateMachine`` and does what it says.
+/// Carries a download out: performs the actions of ``DownloadStateMachine``.
 ///
 /// Runs in the caller's task, which should prefer an I/O executor, because the sink may block.
 package struct Downloader: Sendable {
@@ -13,9 +13,9 @@ package struct Downloader: Sendable {
     /// Creates a downloader; it has no state of its own and can run many downloads.
     ///
     /// - Parameters:
-    ///   - transport: What sends requests.
-    ///   - time: What measures time.
-    ///   - network: What is known of the network; nil for nothing.
+    ///   - transport: Sends the requests.
+    ///   - time: The clock.
+    ///   - network: The state of the network; nil if unknown.
     ///   - jitter: Draws the number from 0 to 1 that places a wait under its ceiling.
     init(
         transport: any Transport,
@@ -29,15 +29,15 @@ package struct Downloader: Sendable {
         self.jitter = jitter
     }
 
-    /// Downloads what `plan` describes into `sink`.
+    /// Downloads the bytes of `plan` into `sink`.
     ///
-    /// Cancelling the task closes the exchange at once. What the sink has taken in is a valid
-    /// prefix at every moment and stays so, however the download ends.
+    /// Cancelling the task closes the exchange at once. The bytes that the sink has received are a
+    /// valid prefix at every moment and stay so, however the download ends.
     ///
     /// - Parameters:
-    ///   - plan: What to fetch, and what is stored.
-    ///   - sink: Where the bytes go.
-    /// - Returns: How it ended.
+    ///   - plan: The bytes to fetch, and the stored generation.
+    ///   - sink: Receives the bytes.
+    /// - Returns: The kind of the end.
     /// - Throws: ``CacheError``; the sink's own errors unchanged.
     package func run(
         _ plan: DownloadPlan,
@@ -51,11 +51,11 @@ package struct Downloader: Sendable {
                 action =
                     isForbidden(run.machine.plan.policy)
                     ? run.machine.waitForNetwork("can be reached only over a metered network")
-                    : try await exchange(request, &run)
+                    : try await exchange(request, run: &run)
             case .resolve(let status):
                 action = run.machine.didResolve(await plan.resolve?(status))
             case .wait(let retry):
-                action = await wait(retry, &run)
+                action = await wait(for: retry, run: &run)
             case .finish(let end):
                 return run.outcome(end)
             case .fail(let failure):
@@ -67,8 +67,8 @@ package struct Downloader: Sendable {
     }
 
     private func wait(
-        _ retry: DownloadStateMachine.PendingRetry,
-        _ run: inout DownloadRun<some DownloadSink>
+        for retry: DownloadStateMachine.PendingRetry,
+        run: inout DownloadRun<some DownloadSink>
     ) async -> DownloadStateMachine.Action {
         let policy = run.machine.plan.policy
         let target = run.machine.finalTarget
@@ -111,10 +111,10 @@ package struct Downloader: Sendable {
         policy.avoidsExpensiveNetworks && network.status.isMetered == true
     }
 
-    /// One exchange under the eyes of a watchdog that ends it when no byte comes.
+    /// Performs one exchange with a watchdog that ends it if no byte arrives.
     private func exchange<Sink: DownloadSink>(
         _ request: DownloadRequest,
-        _ run: inout DownloadRun<Sink>
+        run: inout DownloadRun<Sink>
     ) async throws(CacheError) -> DownloadStateMachine.Action {
         let watchdog = DownloadWatchdog(timeout: run.machine.plan.policy.timeout, time: time)
         let exchange = DownloadExchange(
@@ -125,7 +125,7 @@ package struct Downloader: Sendable {
             request: request
         )
         let before = run
-        let handler = network.onLostAddress { watchdog.didLoseAddress($0, request.target) }
+        let handler = network.onLostAddress { watchdog.didLoseAddress($0, target: request.target) }
         defer { network.removeHandler(handler) }
         let result =
             transport is any CancellableTransport
@@ -136,20 +136,21 @@ package struct Downloader: Sendable {
     }
 }
 
-/// What one download carries from exchange to exchange.
+/// The state that one download carries from exchange to exchange.
 struct DownloadRun<Sink: DownloadSink>: Sendable {
     var machine: DownloadStateMachine
     let sink: Sink
     var rate: RateEstimator
     var throttle: ThrottleWatch
-    /// The head of the present exchange until the sink is told of it.
+    /// The head of the current exchange until the sink has received it.
     var head: DownloadHead?
-    /// Pieces of which length an origin that throttles sends fast; 0 where pieces were no faster.
+    /// The length of responses that a throttling origin sends fast; 0 if shorter ones were no
+    /// faster.
     var fastLength: Int64?
     var bytesReceived: Int64 = 0
     var bytesRefetched: Int64 = 0
     var requests = 0
-    /// The offsets that arrived in the present generation: from the first of them to the highest.
+    /// The offsets received in the current generation: from the first of them to the highest.
     var arrived: Range<Int64>
     var lastReport: MonotonicTime
 
@@ -164,7 +165,7 @@ struct DownloadRun<Sink: DownloadSink>: Sendable {
 
     mutating func didBegin(_ kind: DownloadHead.Kind) {
         guard case .newGeneration(let start) = kind else { return }
-        // What arrived of another representation was paid for twice as well.
+        // Bytes of another representation were received in vain, so they count as well.
         bytesRefetched += Int64(arrived.count)
         arrived = start.offset..<start.offset
     }
@@ -183,11 +184,11 @@ struct DownloadRun<Sink: DownloadSink>: Sendable {
         report()
     }
 
-    /// Looks whether the origin throttles; returns what to do instead of waiting for more.
+    /// Checks whether the origin throttles; returns an action that replaces waiting for more.
     mutating func didMeasure(
         _ count: Int,
         waited: Duration,
-        _ now: MonotonicTime
+        now: MonotonicTime
     ) -> DownloadStateMachine.Action? {
         switch throttle.didReceive(count, waited: waited, now: now) {
         case nil:

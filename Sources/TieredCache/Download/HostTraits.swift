@@ -1,40 +1,40 @@
 import HTTPCaching
 
-/// What origins were found to be unable to do, for some time: they get repaired.
+/// Limitations of origins, remembered for some time: they may be repaired.
 struct HostTraits: Sendable {
-    /// What an origin cannot do.
+    /// The limitations of an origin.
     struct Limits: OptionSet, Hashable, Sendable {
         let rawValue: UInt8
 
-        /// It answers ranges wrongly: everything is asked for whole, in order.
+        /// It mishandles ranges: bodies are requested as a whole, in order.
         static let withoutRanges = Limits(rawValue: 1)
         /// It ignores ranges or their conditions: one request at a time for each body.
         static let withoutSegments = Limits(rawValue: 2)
-        /// Its answers got slow once, and shorter ones were no faster.
+        /// Its responses became slow once, and shorter ones were no faster.
         static let slowAnyway = Limits(rawValue: 4)
     }
 
-    /// After this time an origin is tried again.
+    /// After this time a limitation is forgotten.
     static let lifetime = Duration.seconds(3600)
-    /// More origins than this are not remembered; the oldest is forgotten.
+    /// The maximum number of origins; the oldest is forgotten for a new one.
     static let capacity = 256
 
     private struct Note {
         var limits: Limits
-        /// The length of the answers that it sends fast, where it throttles longer ones.
+        /// The length of responses that it sends fast, if it throttles longer ones, in bytes.
         var fastLength: Int64?
         var expiry: MonotonicTime
     }
 
     private var notes: [TargetURI.Origin: Note] = [:]
 
-    /// What is known of an origin now.
+    /// The known limitations of an origin.
     func limits(of origin: TargetURI.Origin, now: MonotonicTime) -> Limits {
         guard let note = notes[origin], now < note.expiry else { return [] }
         return note.limits
     }
 
-    /// The length of answers that an origin sends fast, where it is known to throttle longer ones.
+    /// The length of responses that an origin sends fast, if it is known to throttle longer ones.
     func fastLength(of origin: TargetURI.Origin, now: MonotonicTime) -> Int64? {
         guard let note = notes[origin], now < note.expiry else { return nil }
         return note.fastLength

@@ -1,10 +1,10 @@
 import CZlib
 
-/// Decodes gzip and deflate as the bytes come; memory is bounded by one piece of output.
+/// Decodes gzip and deflate as bytes arrive; memory is bounded by one piece of output.
 final class Inflater {
     struct InvalidData: Error {}
 
-    /// The most bytes that ``next()`` returns at once.
+    /// The maximum number of bytes that ``next()`` returns at once.
     static let pieceSize = 64 << 10
 
     private let coding: ContentCoding
@@ -12,9 +12,9 @@ final class Inflater {
     private var input: [UInt8] = []
     private var consumed = 0
     private var isStarted = false
-    /// The end of a member was reached, and nothing but further members may follow.
+    /// The end of a member was reached; only further members may follow.
     private var isAtEnd = false
-    /// The output was full: more may come without further input.
+    /// The output was full: more may follow without further input.
     private var mayHaveMore = false
 
     init(_ coding: ContentCoding) {
@@ -28,22 +28,22 @@ final class Inflater {
         stream.deallocate()
     }
 
-    /// Whether the data ended where its format says; also where there was none at all.
+    /// Whether the data ended as its format says; true without any data.
     var isComplete: Bool { !isStarted || isAtEnd }
 
-    /// Takes in coded bytes; all output of the former ones must have been taken.
+    /// Supplies coded bytes; all output of earlier ones must have been taken.
     func supply(_ chunk: BodyChunk) {
         input.removeFirst(consumed)
         consumed = 0
         chunk.withUnsafeBytes { input.append(contentsOf: $0) }
     }
 
-    /// The next piece of output, or nil where more input is needed.
+    /// The next piece of output, or nil if more input is needed.
     func next() throws(InvalidData) -> [UInt8]? {
         while consumed < input.count || mayHaveMore {
             try prepare()
             guard !isAtEnd else {
-                // Bytes after the end that are no further member: padding, which gzip allows.
+                // Bytes after the end that start no further member: padding, which gzip allows.
                 consumed = input.count
                 return nil
             }

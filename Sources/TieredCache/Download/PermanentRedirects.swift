@@ -1,10 +1,10 @@
 import HTTPCaching
 
-/// Where redirects that hold for good (301, 308) were found to lead, for a day.
+/// The targets of permanent redirects (301, 308), remembered for a day.
 struct PermanentRedirects: Sendable {
-    /// After this time the requested URL is asked again.
+    /// After this time the redirect is followed again.
     static let lifetime = Duration.seconds(86_400)
-    /// More URLs than this are not remembered; the oldest is forgotten.
+    /// The maximum number of URLs; the oldest is forgotten for a new one.
     static let capacity = 256
 
     private struct Note {
@@ -14,24 +14,24 @@ struct PermanentRedirects: Sendable {
 
     private var notes: [TargetURI: Note] = [:]
 
-    /// Where `target` has moved, if that is known.
+    /// The new location of `target`, if known.
     func target(of target: TargetURI, now: MonotonicTime) -> TargetURI? {
         guard let note = notes[target], now < note.expiry else { return nil }
         return note.target
     }
 
-    /// Takes in where a download ended up.
+    /// Remembers the end of a download's permanent redirects.
     ///
     /// - Parameters:
-    ///   - permanent: where it has moved for good; nil where it has not, or no longer.
+    ///   - permanent: the new location; nil if there is none, or no longer.
     ///   - target: the requested URL.
-    ///   - now: the present instant.
+    ///   - now: the current time.
     mutating func remember(_ permanent: TargetURI?, of target: TargetURI, now: MonotonicTime) {
         guard let permanent else {
             notes[target] = nil
             return
         }
-        // A known one keeps its expiry, so that the requested URL is asked again in the end.
+        // A known one keeps its expiry, so that the requested URL is tried again eventually.
         guard self.target(of: target, now: now) != permanent else { return }
         if notes[target] == nil, notes.count >= Self.capacity,
             let oldest = notes.min(by: { $0.value.expiry < $1.value.expiry })?.key

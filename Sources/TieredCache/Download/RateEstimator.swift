@@ -1,15 +1,15 @@
 import HTTPCaching
 
-/// How fast bytes arrive: a mean over the recent past, in which older seconds weigh less.
+/// Estimates the rate at which bytes arrive: a mean over the recent past with decreasing weights.
 ///
-/// A sample is half forgotten after ``halfLife``. Bytes are gathered for a fifth of a second
-/// before they count as one sample, because what arrives between two reads says little.
+/// A sample loses half its weight after ``halfLife``. Bytes of 0.2 seconds count as one sample,
+/// because the amount between two reads says little.
 package struct RateEstimator: Hashable, Sendable {
-    /// After this time a sample weighs half.
+    /// The time in seconds after which a sample has half its weight.
     private static let halfLife = 2.0
     private static let sampleSeconds = 0.2
 
-    /// Bytes per second, or nil before the first sample is complete.
+    /// The rate in bytes per second, or nil before the first sample is complete.
     package private(set) var bytesPerSecond: Double?
 
     private var pendingBytes: Int64 = 0
@@ -19,7 +19,7 @@ package struct RateEstimator: Hashable, Sendable {
         since = now
     }
 
-    /// Takes in bytes that arrived.
+    /// Adds received bytes.
     package mutating func didReceive(_ count: Int, now: MonotonicTime) {
         pendingBytes += Int64(count)
         let elapsed = Double(since.duration(to: now).saturatedNanoseconds) / 1e9

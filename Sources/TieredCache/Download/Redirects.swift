@@ -1,40 +1,40 @@
 package import HTTPCaching
 package import HTTPTypes
 
-/// The way from the requested URL to the one that answers (RFC 9110 §15.4).
+/// The redirects from the requested URL to the final one (RFC 9110 §15.4).
 package struct RedirectChain: Hashable, Sendable {
-    /// What a response asks the client to do.
+    /// The consequence of a response.
     package enum Step: Hashable, Sendable {
         /// It is no redirect.
         case none
-        /// Go on at ``RedirectChain/target``.
+        /// Continue at ``RedirectChain/target``.
         case follow
-        /// Do not; the reason fits after `the origin redirects `.
+        /// Do not follow it; the reason fits after `the origin redirects `.
         case refuse(String)
     }
 
-    /// Where the next request goes.
+    /// The URL of the next request.
     package private(set) var target: TargetURI
-    /// Its method; a POST becomes a GET where browsers make it one.
+    /// Its method; a POST becomes a GET as in browsers.
     package private(set) var method: HTTPRequest.Method
-    /// Whether the request body goes along.
+    /// Whether the request body is sent.
     package private(set) var keepsBody = true
-    /// Whether the way has left the first origin once; credentials then stay at home for good.
+    /// Whether a redirect has left the first origin; credentials are never sent from then on.
     package private(set) var dropsCredentials = false
-    /// Where the redirects so far lead that hold for good (301, 308); nil where the first one does
-    /// not.
+    /// The target of the permanent redirects (301, 308) at the start of the chain; nil if the first
+    /// redirect is temporary.
     package private(set) var permanentTarget: TargetURI?
     private var isPermanentSoFar = true
-    /// How many redirects were followed.
+    /// The number of redirects followed.
     package var count: Int { visited.count - 1 }
 
     private var visited: [Hop]
     /// Whether a response has come from an address of this machine.
     private var hasReachedMachine = false
 
-    /// The narrowest place that the way has been to: from there it may go to places like it.
+    /// The narrowest reach of the URLs so far: redirects may lead to URLs with the same reach.
     ///
-    /// Computed where a redirect asks, since most downloads follow none.
+    /// Computed when a redirect needs it, since most downloads follow none.
     private var reach: TargetURI.Reach {
         hasReachedMachine ? .machine : visited.map(\.target.reach).min() ?? .anywhere
     }
@@ -44,12 +44,12 @@ package struct RedirectChain: Hashable, Sendable {
         let target: TargetURI
     }
 
-    /// Begins a way.
+    /// Creates a chain without redirects.
     ///
     /// - Parameters:
-    ///   - target: where it begins.
+    ///   - target: the requested URL.
     ///   - method: the method of the first request.
-    ///   - home: the origin that credentials are for; nil for that of `target`.
+    ///   - home: the origin that may receive credentials; nil for that of `target`.
     package init(
         target: TargetURI,
         method: HTTPRequest.Method,
@@ -61,22 +61,22 @@ package struct RedirectChain: Hashable, Sendable {
         if let home, home != target.origin { dropsCredentials = true }
     }
 
-    /// Goes on where permanent redirects were found to lead before; refuses what a redirect could
-    /// not do either.
+    /// Continues at the known target of permanent redirects; ignores one that a redirect could not
+    /// reach.
     package mutating func skip(to known: TargetURI) {
         guard !(target.scheme == .https && known.scheme == .http), known != target else { return }
         go(to: Hop(method: method, target: known.withoutUserinfo))
         permanentTarget = target
     }
 
-    /// Goes one step where `response` is a redirect that may be followed.
+    /// Follows `response` if it is an allowed redirect.
     ///
     /// - Parameters:
-    ///   - response: The head that ``target`` answered with.
-    ///   - maximum: How many redirects may be followed in all.
-    ///   - staysOutside: Whether the way must not lead from elsewhere to this machine or the next
-    ///     cable, where services take who can reach them for a friend.
-    /// - Returns: What was decided; the chain has moved only for ``Step/follow``.
+    ///   - response: The head of the response from ``target``.
+    ///   - maximum: The maximum number of redirects in total.
+    ///   - staysOutside: Whether redirects must not lead from elsewhere to this machine or the
+    ///     local link, where services trust every client that can reach them.
+    /// - Returns: The decision; the chain has changed only for ``Step/follow``.
     package mutating func follow(
         _ response: HTTPResponse,
         maximum: Int,
@@ -110,10 +110,10 @@ package struct RedirectChain: Hashable, Sendable {
         return .follow
     }
 
-    /// The response for ``target`` has come from an address of this machine.
+    /// The response for ``target`` came from an address of this machine.
     ///
     /// - Parameter staysOutside: as for ``follow(_:maximum:staysOutside:)``.
-    /// - Returns: ``Step/refuse(_:)`` where a redirect has led there by a name.
+    /// - Returns: ``Step/refuse(_:)`` if a redirect has led there by a name.
     package mutating func didReachMachine(staysOutside: Bool) -> Step {
         guard staysOutside, count > 0, reach != .machine else {
             hasReachedMachine = true
@@ -130,7 +130,7 @@ package struct RedirectChain: Hashable, Sendable {
         visited.append(hop)
     }
 
-    /// 303 asks for a GET of something else; for 301 and 302 practice has made POST a GET.
+    /// 303 requires a GET of another resource; for 301 and 302 clients turn POST into GET.
     private static func rewritten(
         _ method: HTTPRequest.Method,
         status: Int
@@ -144,7 +144,7 @@ package struct RedirectChain: Hashable, Sendable {
 }
 
 extension TargetURI.Reach {
-    /// In words that fit after `an address of `.
+    /// The reach in words that fit after `an address of `.
     fileprivate var place: String {
         switch self {
         case .machine: "this machine"

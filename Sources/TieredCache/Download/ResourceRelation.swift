@@ -1,16 +1,16 @@
 package import HTTPCaching
 
-/// How the URL that answers is related to the one that gave what is stored, both behind redirects.
+/// How the URL of a response is related to that of the stored one, both after redirects.
 ///
-/// A validator tells apart the representations of one resource (RFC 9110 §8.8.3), and a redirect
-/// that led to one resource may lead to another now, with the same revision number for a tag. So a
-/// validator counts for the URL that gave it. Anywhere else stored bytes have to come again, and be
-/// the same, before others are joined to them.
+/// A validator distinguishes the representations of one resource (RFC 9110 §8.8.3), and a redirect
+/// may lead to another resource by now, with the same revision number as its tag. So a validator
+/// holds for the URL of its response. Elsewhere stored bytes have to come again, and be the same,
+/// before others are combined with them.
 package enum ResourceRelation: Hashable, Sendable {
     /// The same URL.
     case same
-    /// The same but for the query, as where a signature rotates: the validator still counts, and
-    /// what can be compared is.
+    /// The same except for the query, as with rotating signatures: the validator still holds, and
+    /// bytes that can be compared are.
     case otherQuery
     /// Another origin or path: the validator proves nothing.
     case other
@@ -25,7 +25,7 @@ extension TargetURI {
 }
 
 extension StoredResponse {
-    /// Whether two heads are of one resource: the URLs that answered are the same, query apart.
+    /// Whether two heads are of one resource: their final URLs are the same except for the query.
     func isOfSameResource(as other: StoredResponse) -> Bool {
         let (own, others) = (
             origin.finalURL ?? origin.url, other.origin.finalURL ?? other.origin.url

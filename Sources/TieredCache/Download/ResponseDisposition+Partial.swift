@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 
 extension ResponseDisposition {
-    /// Rows 3 to 12: a 206, of which every field is checked before its first byte is used.
+    /// Rows 3 to 12: a 206, all fields of which are checked before its first byte is used.
     static func partial(
         _ response: HTTPResponse,
         to kind: RequestKind,
@@ -25,7 +25,7 @@ extension ResponseDisposition {
             return .restart(.rangesUntrusted("sent more bytes than it was asked for"))  // Row 7.
         }
         guard context.policy.keepsCoding || ContentCoding(in: fields) == .identity else {
-            // Row 12: offsets count coded bytes, so nothing can be joined.
+            // Row 12: offsets count coded bytes, so nothing can be combined.
             return .restart(.rangesUntrusted("sent a coded range"))
         }
         guard let generation = kind.generation else {
@@ -49,7 +49,7 @@ extension ResponseDisposition {
         case .same:
             break
         case .absent where context.policy.isLenient:
-            break  // Row 9: If-Range vouches for it.
+            break  // Row 9: If-Range guarantees it.
         case nil
         where kind.comparedCount > 0 && completeLength != nil
             && completeLength == generation.completeLength:

@@ -2,24 +2,24 @@ import HTTPCaching
 package import HTTPTypes
 
 extension ResponseDisposition {
-    /// Decides what `response` means where it is another client's answer.
+    /// Decides the meaning of a `response` that is relayed to a client.
     ///
-    /// nil where the table for the application's own requests decides.
+    /// nil if the table for the application's own requests decides.
     ///
     /// | request | response | meaning |
     /// | --- | --- | --- |
-    /// | revalidation | 304 | what is stored is current |
+    /// | revalidation | 304 | the stored response is current |
     /// | any | 1xx, or a transfer coding beside or in place of chunked | nothing to use |
-    /// | any but resume | 500, 502, 503, 504, and something stored may stand in for it | the error |
-    /// | range of ours | 206 | the part, checked as ever |
-    /// | more of what is stored | any | as ever |
-    /// | any other | any other | an answer, with the body it has |
+    /// | any but resume | 500, 502, 503, 504, and a stored response may replace it | the error |
+    /// | range of the engine | 206 | the part, checked by the other table |
+    /// | more of the stored generation | any | decided by the other table |
+    /// | any other | any other | a response, with its body |
     ///
     /// - Parameters:
     ///   - response: The head, as received.
-    ///   - kind: What the request asked for.
-    ///   - relay: How answers are relayed.
-    ///   - context: The facts beside them.
+    ///   - kind: The kind of the request.
+    ///   - relay: How responses are relayed.
+    ///   - context: Further facts.
     package init?(
         relaying response: HTTPResponse,
         to kind: RequestKind,
@@ -27,7 +27,7 @@ extension ResponseDisposition {
         in context: ResponseContext
     ) {
         let status = response.status.code
-        // Nobody has asked to switch, and the fields that say to what have been dropped.
+        // No switch of protocols was requested, and the fields that name one have been dropped.
         guard status >= 200 else {
             self = .unusable("answered \(status) instead of a final status")
             return
@@ -49,11 +49,10 @@ extension ResponseDisposition {
         self = Self.verbatim(response, in: context)
     }
 
-    /// Whether the end of the body can be told, and its bytes be understood by the client.
+    /// Whether the end of the body can be determined, and the client can understand its bytes.
     ///
-    /// A coding that nobody knows is read to the end of the connection (RFC 9112 §6.3). One that is
-    /// known would have to be undone here, and chunks that are not the only coding can be read in
-    /// two ways.
+    /// An unknown coding is read to the end of the connection (RFC 9112 §6.3). A known one would
+    /// have to be decoded here, and chunks that are not the only coding can be read in two ways.
     private static func hasUsableTransferCoding(_ fields: HTTPFields) -> Bool {
         guard let coding = fields[.transferEncoding]?.lowercased(), coding != "chunked" else {
             return true
@@ -78,7 +77,7 @@ extension ResponseDisposition {
         var start = GenerationStart(
             end: length,
             completeLength: length,
-            // Only a 200 is all of a representation, to which a part can be joined later.
+            // Only a 200 is a whole representation, which a part can be combined with later.
             validator: response.status.code == 200
                 ? Validator(of: fields, responseTime: context.responseTime) : nil,
             framing: coding == .chunked || length != nil ? .verified : .closeDelimited

@@ -2,23 +2,23 @@ import HTTPCaching
 package import HTTPTypes
 
 extension ResponseDisposition {
-    /// Decides what `response` means to a request of `kind`.
+    /// Decides the meaning of a `response` to a request of `kind`.
     ///
     /// - Parameters:
     ///   - response: The head, as received.
-    ///   - kind: What the request asked for.
-    ///   - context: The facts beside them.
+    ///   - kind: The kind of the request.
+    ///   - context: Further facts.
     package init(of response: HTTPResponse, to kind: RequestKind, in context: ResponseContext) {
         switch response.status.code {
         case ..<200:
-            // The others of these are no answers, and do not come here.
+            // Other statuses below 200 are interim responses, which are handled elsewhere.
             self = .unusable("switched to a protocol that was not asked for")
         case 200..<300 where TransferCoding(in: response.headerFields) == .unknown:
             self = .unusable("sent a transfer coding that was not asked for")
         case 206:
             self = Self.partial(response, to: kind, in: context)
         case 304:
-            // Row 18. An answer nobody asked for names no stored response to go on with.
+            // Row 18. An unrequested 304 names no stored response to continue with.
             self = kind == .revalidation ? .notModified : .restart(.violation("304 unasked"))
         case 412:
             // Row 17.
@@ -28,10 +28,10 @@ extension ResponseDisposition {
         case 200..<300:
             self = Self.whole(response, to: kind, in: context)
         case 300..<400 where kind.range == nil:
-            // A redirect that is to be followed was followed before; 300 has a body of its own.
+            // A redirect to be followed was followed before; 300 has a body of its own.
             self = Self.whole(response, to: kind, in: context)
         case let code where StatusCode.isTransient(code):
-            // Row 22: what is stored stays; the body of an error is nobody's representation.
+            // Row 22: the stored bytes stay; the body of an error is no representation.
             self = .retry(
                 after: RetryAfter.delay(
                     in: response.headerFields,
@@ -45,7 +45,7 @@ extension ResponseDisposition {
         }
     }
 
-    /// Rows 1, 2, 13 and 23: a body that is all of a representation.
+    /// Rows 1, 2, 13 and 23: the body of a whole representation.
     private static func whole(
         _ response: HTTPResponse,
         to kind: RequestKind,
@@ -56,7 +56,7 @@ extension ResponseDisposition {
         if case .unknown(let name) = coding {
             return .unusable("sent the content coding '\(name)' although none was asked for")
         }
-        // Row 21: no content is not the content that some bytes were wanted of.
+        // Row 21: no content is not the representation that some bytes were requested of.
         guard kind.range == nil || (response.status.code != 204 && response.status.code != 205)
         else { return .unsuccessful }
         let length: Int64?
@@ -81,9 +81,9 @@ extension ResponseDisposition {
         start.end = start.completeLength
         start.framing =
             isChunked || length != nil || hasNoBody ? .verified : .closeDelimited
-        // Row 23: a proxy that transforms keeps the origin's tag for other bytes.
+        // Row 23: a transforming proxy keeps the origin's tag for other bytes.
         if response.status.code == 203 { start.validator = nil }
-        // Row 26: the tag belongs to the coded bytes, which are not the ones stored.
+        // Row 26: the tag belongs to the coded bytes, not to the stored ones.
         if coding != .identity {
             start = GenerationStart(
                 completeLength: nil,
@@ -95,19 +95,19 @@ extension ResponseDisposition {
         return .newGeneration(start)
     }
 
-    /// The complete length that a 416 tells.
+    /// The complete length in a 416.
     private static func completeLength(of response: HTTPResponse) -> Int64? {
         do throws(FieldSyntaxError) {
             guard case .unsatisfied(let length)? = try ContentRange.parse(in: response.headerFields)
             else { return nil }
             return length
         } catch {
-            // A field that cannot be read says as much as none.
+            // An unreadable field says nothing.
             return nil
         }
     }
 
-    /// Rows 15 and 16: nothing at the offset asked for.
+    /// Rows 15 and 16: no byte at the requested offset.
     private static func unsatisfied(
         _ response: HTTPResponse,
         to kind: RequestKind,
@@ -129,7 +129,7 @@ extension ResponseDisposition {
             return .restart(.rangesUntrusted("answered 416 for bytes that it says exist"))
         }
         if asked.lowerBound == 0 {
-            // An empty representation has no first byte to ask for; its 200 has.
+            // An empty representation has no first byte to request; a request for the whole works.
             return .restart(.rangesUntrusted("answered 416 for the first byte"))
         }
         guard length > asked.lowerBound else {
@@ -140,13 +140,13 @@ extension ResponseDisposition {
 }
 
 extension ResponseContext {
-    /// Row 13: whether a whole body is the representation that is stored, sent again because ranges
-    /// are not known here.
+    /// Row 13: whether a whole body is the stored representation, sent again because the origin
+    /// does not support ranges.
     ///
-    /// What is stored stays then; the bytes run past until the first missing one. A tag says it for
-    /// any length that is not another one. A date says it together with the length: what was
-    /// changed since the stored bytes came has a later date. Both say it only at the URL that gave
-    /// them; where the query has changed, what is stored is compared.
+    /// The stored bytes stay then; received bytes are skipped up to the first missing one. A tag
+    /// proves it unless the lengths differ. A date proves it together with the length: a change
+    /// after the stored response has a later date. Both hold only at the URL of the stored
+    /// response; if the query has changed, stored bytes are compared.
     fileprivate func repeats(_ validator: Validator?, completeLength: Int64?) -> Bool {
         guard let validator, let stored = generation, stored.validator == validator,
             relation == .same || (relation == .otherQuery && comparablePrefix != 0)

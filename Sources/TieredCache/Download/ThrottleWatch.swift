@@ -1,24 +1,24 @@
-/// Notices an origin that sends the beginning of an answer fast and the rest slowly, and whether
+/// Detects an origin that sends the beginning of a response fast and the rest slowly, and whether
 /// shorter requests help.
 ///
-/// Some origins of films do that to keep clients from running ahead of a player. They know clients
-/// by their requests, so each bounded request gets its fast beginning again.
+/// Some origins of videos do that to keep clients from running ahead of a player. They identify
+/// clients by their requests, so each bounded request gets its fast beginning again.
 ///
 /// | state | leaves it by |
 /// | --- | --- |
-/// | `watching` | a collapse of the rate: `trying`, and the rest is asked for in pieces |
-/// | `trying` | enough bytes in pieces: `found`, or `watching` no more because they are no faster |
-/// | `found`, `off` | nothing |
+/// | `watching` | a collapse of the rate: `trying`, and the rest is requested in pieces |
+/// | `trying` | enough bytes in pieces: `off`, with the decision whether they are faster |
+/// | `off` | nothing |
 ///
-/// Reads no clock. Seconds in which the consumer rather than the origin was waited for say nothing.
+/// Reads no clock. Time spent waiting for the consumer does not count.
 struct ThrottleWatch: Sendable {
-    /// What to do about it.
+    /// The consequence of a measurement.
     enum Decision: Hashable, Sendable {
-        /// Ask for the rest in pieces of this length.
+        /// Request the rest in pieces of this length in bytes.
         case bound(length: Int64)
-        /// The pieces are fast: it is worth remembering.
+        /// The pieces are fast: remember the length.
         case helps(length: Int64)
-        /// The pieces are no faster: ask for all of the rest again.
+        /// The pieces are no faster: request all of the rest again.
         case doesNotHelp
     }
 
@@ -28,17 +28,17 @@ struct ThrottleWatch: Sendable {
         case off
     }
 
-    /// A rate is taken over at least so long.
+    /// The minimum time over which a rate is measured.
     static let window = Duration.seconds(1)
-    /// The rate has collapsed when so many windows in a row were slow.
+    /// The number of slow windows in a row that count as a collapse.
     static let slowWindows = 5
-    /// A window is slow when it was so many times slower than the fastest one.
+    /// The factor by which a slow window is slower than the fastest one.
     static let collapse = 8.0
-    /// Below this rate, in bytes per second, nothing was ever fast.
+    /// The minimum rate of the fastest window, in bytes per second.
     static let leastFast = 262_144.0
-    /// The shortest and the longest pieces that are asked for.
+    /// The minimum and maximum length of the requested pieces, in bytes.
     static let lengths: ClosedRange<Int64> = 512 << 10...4 << 20
-    /// Pieces help where they are so many times faster.
+    /// The factor by which helpful pieces are faster.
     static let gain = 2.0
 
     private var state: State
@@ -47,7 +47,7 @@ struct ThrottleWatch: Sendable {
     private var waited = Duration.zero
     private var total: Int64 = 0
     private var fastest = 0.0
-    /// How many bytes had come at the end of the last window that was not slow.
+    /// The number of bytes received by the end of the last window that was not slow.
     private var fastBytes: Int64 = 0
     private var slow = 0
 
@@ -56,7 +56,7 @@ struct ThrottleWatch: Sendable {
         start = now
     }
 
-    /// Bytes came, after so long a wait for them.
+    /// Bytes have arrived, after a wait for them.
     mutating func didReceive(_ count: Int, waited: Duration, now: MonotonicTime) -> Decision? {
         if case .off = state { return nil }
         bytes += Int64(count)
@@ -68,7 +68,7 @@ struct ThrottleWatch: Sendable {
         switch state {
         case .watching:
             defer { begin(now) }
-            // Otherwise it was the consumer that took its time.
+            // Otherwise the consumer was slow.
             guard self.waited * 2 >= elapsed else {
                 slow = 0
                 return nil
@@ -85,14 +85,14 @@ struct ThrottleWatch: Sendable {
         }
     }
 
-    /// Another answer begins: what one gave at its beginning says nothing about the next.
+    /// Another response begins: its rate is independent of the last one's.
     mutating func didBeginAnswer(_ now: MonotonicTime) {
         guard case .watching = state else { return }
         (total, fastBytes, slow) = (0, 0, 0)
         begin(now)
     }
 
-    /// The decision `bound` could not be followed.
+    /// The decision `bound` could not be carried out.
     mutating func giveUp() { state = .off }
 
     private mutating func didMeasure(_ rate: Double) -> Decision? {
@@ -103,7 +103,7 @@ struct ThrottleWatch: Sendable {
         }
         slow += 1
         guard slow >= Self.slowWindows else { return nil }
-        // Short enough to end before it gets slow.
+        // Short enough to end before it becomes slow.
         let length = min(max(fastBytes / 4 * 3, Self.lengths.lowerBound), Self.lengths.upperBound)
         state = .trying(length: length, slowRate: rate)
         return .bound(length: length)

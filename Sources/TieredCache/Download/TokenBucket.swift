@@ -1,13 +1,13 @@
 import HTTPCaching
 
-/// How many bytes may pass now, at a steady rate with room for a short burst.
+/// Limits bytes to a steady rate with short bursts.
 ///
-/// Time is an argument. Debt is allowed: bytes that have arrived cannot be sent back, so they are
-/// taken at once and whoever took them waits until the debt is paid.
+/// Time is an argument. Debt is allowed: received bytes cannot be sent back, so they are taken at
+/// once, and the caller waits until the debt is paid.
 struct TokenBucket: Hashable, Sendable {
     /// Bytes per second.
     let rate: Int64
-    /// The most that can be saved up, in bytes.
+    /// The maximum number of bytes saved up.
     let burst: Int64
 
     private var tokens: Double
@@ -15,8 +15,8 @@ struct TokenBucket: Hashable, Sendable {
 
     /// - Parameters:
     ///   - rate: bytes per second, at least 1.
-    ///   - burst: the most that can be saved up; by default a quarter of a second's worth.
-    ///   - now: the present instant; the bucket begins full.
+    ///   - burst: the maximum number of bytes saved up; by default those of a quarter of a second.
+    ///   - now: the current time; the bucket begins full.
     init(rate: Int64, burst: Int64? = nil, now: MonotonicTime) {
         self.rate = max(1, rate)
         self.burst = max(1, burst ?? self.rate / 4)
@@ -24,12 +24,12 @@ struct TokenBucket: Hashable, Sendable {
         filledAt = now
     }
 
-    /// Takes bytes that have arrived.
+    /// Takes received bytes.
     ///
     /// - Parameters:
-    ///   - count: how many.
-    ///   - now: the present instant.
-    /// - Returns: how long to wait before more may come.
+    ///   - count: their number.
+    ///   - now: the current time.
+    /// - Returns: the time to wait before more may be received.
     mutating func take(_ count: Int, now: MonotonicTime) -> Duration {
         let elapsed = Double(max(0, filledAt.duration(to: now).saturatedNanoseconds)) / 1e9
         tokens = min(Double(burst), tokens + elapsed * Double(rate)) - Double(count)

@@ -1,15 +1,15 @@
 package import HTTPTypes
 
-/// How a message is coded for its way (RFC 9112 §6.1); we ask for no more than framing.
+/// The transfer coding of a message (RFC 9112 §6.1); requests accept only framing.
 package enum TransferCoding: Hashable, Sendable {
-    /// Not at all; `identity` is how it was once spelt.
+    /// None; `identity` is an obsolete name for it.
     case none
-    /// In chunks, which the transport takes apart.
+    /// Chunks, which the transport decodes.
     case chunked
-    /// Compressed as well, which nobody takes apart.
+    /// A compression or another coding, which is not decoded.
     case unknown
 
-    /// Reads `Transfer-Encoding`.
+    /// Parses `Transfer-Encoding`.
     package init(in fields: HTTPFields) {
         switch fields[.transferEncoding]?.lowercased() {
         case nil, "identity": self = .none

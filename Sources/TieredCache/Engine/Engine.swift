@@ -1,8 +1,7 @@
 import HTTPCaching
 import Logging
 
-/// Opens the parts of one cache, and closes them: the tiers, the transport, the queue, the
-/// recorder.
+/// Opens and closes the parts of one cache: the tiers, the transport, the queues, the recorder.
 final class Engine: Sendable {
     let storage: Storage
     let origins: Origins
@@ -11,12 +10,12 @@ final class Engine: Sendable {
     let time: any TimeSource
     let recorder: Recorder
 
-    /// Opens the tiers.
+    /// Opens the parts.
     ///
     /// - Parameters:
     ///   - configuration: limits, directory and policies.
-    ///   - parts: the machine's, unless a test has its own.
-    /// - Throws: `.invalidArgument`; `.localStorage` where libcrypto lacks MD5 or SHA-256.
+    ///   - parts: threads, file system and random numbers; tests replace them.
+    /// - Throws: `.invalidArgument`; `.localStorage` if libcrypto lacks MD5 or SHA-256.
     init(_ configuration: MediaCache.Configuration, parts: EngineParts) throws(CacheError) {
         try configuration.validate()
         try MD5.requireAlgorithms()
@@ -40,18 +39,19 @@ final class Engine: Sendable {
         responder = Responder(storage: storage, transfers: transfers)
     }
 
-    /// How long downloads and connections may take to end, and then the directory to be closed.
-    private static let patience = (
+    /// The time limits of a shutdown: for downloads and connections to end, then for the directory
+    /// to close.
+    private static let timeouts = (
         ending: Duration.seconds(3), closing: Duration.milliseconds(1500)
     )
 
-    /// Ends downloads, closes the store and the connections; waits for all of it, but for less than
-    /// five seconds: what hangs in a disk or a peer is left behind.
+    /// Ends downloads, closes the store and the connections, and waits for all of it, but less than
+    /// five seconds: work that hangs in a disk or a peer is abandoned.
     ///
-    /// - Parameter endJobs: ends what would start downloads again.
+    /// - Parameter endJobs: ends the jobs, which would start downloads again.
     func shutdown(after endJobs: @escaping @Sendable () async -> Void) async {
         storage.stop()
-        let hasEnded = await finishing(within: Self.patience.ending, time) { [self] in
+        let hasEnded = await finishing(within: Self.timeouts.ending, time: time) { [self] in
             await endJobs()
             await transfers.queue.shutdown()
             await transfers.uploads.shutdown()
@@ -59,11 +59,11 @@ final class Engine: Sendable {
             await origins.transport.shutdown()
             await storage.awaitStop()
         }
-        let hasClosed = await finishing(within: Self.patience.closing, time) { [storage] in
+        let hasClosed = await finishing(within: Self.timeouts.closing, time: time) { [storage] in
             await storage.writers.run { storage.disk.close() }
         }
         if !hasEnded || !hasClosed {
-            recorder.logger.warning("the cache was left before everything had ended")
+            recorder.logger.warning("the shutdown timed out; some work was still running")
         }
         recorder.events.finish()
     }

@@ -1,27 +1,27 @@
-/// Several downloads as one: one order for all, one progress.
+/// Several downloads with common progress and control.
 public struct DownloadBatch: Sendable {
-    /// How the downloads of a batch are doing together.
+    /// The state of all downloads of a batch.
     public struct Status: Hashable, Sendable {
-        /// How many there are.
+        /// The number of downloads.
         public var downloads = 0
-        /// How many have all their bytes.
+        /// The number of downloads with all their bytes.
         public var finished = 0
-        /// How many gave up or were cancelled.
+        /// The number of downloads that failed or were cancelled.
         public var failed = 0
-        /// Bytes stored.
+        /// The number of stored bytes.
         public var bytes: Int64 = 0
-        /// Bytes in all; nil while one of them is not known.
+        /// The total length in bytes; nil while the length of any download is unknown.
         public var total: Int64?
-        /// Where bytes came from of late: ``ByteSource/network`` if any of them did; nil where none
-        /// has come.
+        /// The source of the latest bytes: ``ByteSource/network`` if any download receives from it;
+        /// nil before the first byte.
         public var source: ByteSource?
-        /// Bytes per second of all that run.
+        /// The sum of the rates of running downloads, in bytes per second.
         public var bytesPerSecond: Double?
 
-        /// Whether nothing is left to wait for.
+        /// Whether all downloads have ended.
         public var isEnd: Bool { finished + failed == downloads }
 
-        /// The time left at the present rate; nil where length or rate are unknown.
+        /// The time left at the current rate; nil if length or rate are unknown.
         public var timeLeft: Duration? {
             DownloadProgress(
                 offset: bytes,
@@ -52,15 +52,15 @@ public struct DownloadBatch: Sendable {
         }
     }
 
-    /// The downloads, in the order in which they were asked for.
+    /// The downloads, in the order of the requests.
     public let downloads: [DownloadHandle]
 
-    /// Makes a batch of downloads that there are.
+    /// Creates a batch of existing downloads.
     public init(_ downloads: [DownloadHandle]) {
         self.downloads = downloads
     }
 
-    /// How they are doing at this moment.
+    /// The current status.
     public var status: Status { Status(downloads.map(\.status)) }
 
     /// The status now and at every change of any of them; ends when all have ended.
@@ -73,7 +73,7 @@ public struct DownloadBatch: Sendable {
                     of: Void.self,
                     bufferingPolicy: .bufferingNewest(1)
                 )
-                // One task looks and tells, so that no status comes after a later one.
+                // One task reads and yields the status, so that none arrives after a later one.
                 async let told: Void = {
                     for await _ in changes { continuation.yield(Status(downloads.map(\.status))) }
                 }()
@@ -96,26 +96,26 @@ public struct DownloadBatch: Sendable {
         }
     }
 
-    /// Pauses all.
+    /// Pauses all downloads.
     public func pause() async { await forEach { await $0.pause() } }
 
-    /// Resumes all that have not finished.
+    /// Resumes all downloads that have not finished.
     public func resume() async { await forEach { await $0.resume() } }
 
-    /// Cancels all that have not finished.
+    /// Cancels all downloads that have not finished.
     ///
-    /// - Parameter keepingBytes: false removes what arrived from the cache.
+    /// - Parameter keepingBytes: false removes the received bytes from the cache.
     public func cancel(keepingBytes: Bool = true) async {
         await forEach { await $0.cancel(keepingBytes: keepingBytes) }
     }
 
-    /// Acknowledges all that have ended.
+    /// Acknowledges all downloads that have ended.
     public func acknowledge() async { await forEach { await $0.acknowledge() } }
 
-    /// Ends all and forgets them; the bytes stay in the cache.
+    /// Ends and removes all jobs; the bytes stay in the cache.
     public func remove() async { await forEach { await $0.remove() } }
 
-    /// Waits until all have ended, however they did.
+    /// Waits until all downloads have ended, successfully or not.
     ///
     /// - Returns: the status at the end, or at the cancellation of the waiting task.
     @discardableResult
@@ -132,7 +132,7 @@ public struct DownloadBatch: Sendable {
 }
 
 extension Int64 {
-    /// The sum; nil where no number holds it, as origins may say what lengths they like.
+    /// The sum; nil on overflow, as an origin may announce any length.
     fileprivate func sum(_ other: Int64) -> Int64? {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? nil : sum

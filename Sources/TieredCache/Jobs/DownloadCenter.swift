@@ -1,7 +1,7 @@
 import HTTPCaching
 import Logging
 
-/// The jobs of one cache: finds them again after a restart, and keeps one per key.
+/// The jobs of one cache: loads their records after a restart, and keeps one job per key.
 final class DownloadCenter: Sendable {
     fileprivate struct State {
         var jobs: [DownloadID: DownloadJob] = [:]
@@ -14,12 +14,12 @@ final class DownloadCenter: Sendable {
     private let configuration: MediaCache.Configuration
     private let state = Guarded(State())
 
-    init(_ responder: Responder, _ configuration: MediaCache.Configuration) {
+    init(responder: Responder, configuration: MediaCache.Configuration) {
         self.responder = responder
         self.configuration = configuration
     }
 
-    /// Every job that is not forgotten, in the order of submission.
+    /// All jobs except removed ones, in the order of submission.
     func all() async throws(CacheError) -> [DownloadJob] {
         try await load()
         return state.withLock { state in
@@ -35,19 +35,19 @@ final class DownloadCenter: Sendable {
         try await all().first { $0.request.key == key }
     }
 
-    /// The job for a request: the one that there is for its key, or a new one.
+    /// The job for a request: the existing one for its key, or a new one.
     ///
-    /// Starts nothing.
+    /// Does not start it.
     ///
-    /// - Throws: `.notOwner` where another process runs the jobs; `.invalidArgument` for a request
-    ///   whose answer is never kept.
+    /// - Throws: `.notOwner` if another process runs the jobs; `.invalidArgument` for a request
+    ///   whose response is never stored.
     func submit(_ request: CacheRequest) async throws(CacheError) -> DownloadJob {
         try request.checkURL()
         guard request.isCacheable else {
             throw CacheError(
                 .invalidArgument,
-                "\(request.target.redacted) cannot be a download: only GET, or a request with a "
-                    + "key of its own, is kept"
+                "\(request.target.redacted) cannot be a download: only a GET, or a request with "
+                    + "a key of its own, is stored"
             )
         }
         try requireOwnership()
@@ -60,11 +60,11 @@ final class DownloadCenter: Sendable {
             created: responder.time.wallTime(),
             secretFields: configuration.secretFields
         )
-        let job = job(record, request)
+        let job = makeJob(from: record, request: request)
         return state.withLock { $0.insert(job, for: request.key) }
     }
 
-    private func job(_ record: JobRecord, _ request: CacheRequest) -> DownloadJob {
+    private func makeJob(from record: JobRecord, request: CacheRequest) -> DownloadJob {
         DownloadJob(
             record,
             request: request,
@@ -73,7 +73,7 @@ final class DownloadCenter: Sendable {
         )
     }
 
-    /// Ends all runs and all writing; what ran was meant to continue.
+    /// Ends all runs and all writing; jobs that ran continue after a restart.
     func stop() async {
         let jobs = state.withLock { Array($0.jobs.values) }
         await withTaskGroup { group in
@@ -98,9 +98,9 @@ final class DownloadCenter: Sendable {
         for record in records {
             do throws(CacheError) {
                 let request = try record.request()
-                found.append((job(record, request), request.key))
+                found.append((makeJob(from: record, request: request), request.key))
             } catch {
-                // Made by hand, or by a version that knew more: left alone on disk.
+                // Edited by hand, or written by a later version: the file stays.
                 responder.recorder.logger.warning("job \(record.id) cannot be read: \(error)")
             }
         }
@@ -109,12 +109,12 @@ final class DownloadCenter: Sendable {
             state.isLoaded = true
             for (job, key) in found { _ = state.insert(job, for: key) }
         }
-        for (job, _) in found { await job.lookAtEntry() }
+        for (job, _) in found { await job.loadStoredBytes() }
     }
 }
 
 extension DownloadCenter.State {
-    /// One job per key; a forgotten one gives way.
+    /// Adds a job unless its key has one; a removed job is replaced.
     fileprivate mutating func insert(_ job: DownloadJob, for key: CacheKey) -> DownloadJob {
         if let id = byKey[key], let known = jobs[id], !known.isForgotten { return known }
         jobs[job.id] = job

@@ -1,7 +1,7 @@
-/// A download that goes on whatever happens to the process, the network or the origin.
+/// A download that survives the end of the process and failures of network and origin.
 ///
-/// The handle may be dropped; the job goes on. Any number of handles may speak for one job, and
-/// any thread may use them. Every order is on disk when its call returns.
+/// Releasing the handle does not stop the job. Any number of handles may control one job, from any
+/// thread. Every command is on disk when its call returns.
 public struct DownloadHandle: Sendable, Identifiable {
     let job: DownloadJob
 
@@ -9,52 +9,53 @@ public struct DownloadHandle: Sendable, Identifiable {
         self.job = job
     }
 
-    /// The job's identifier, which survives a restart.
+    /// The identifier of the job, which survives a restart.
     public var id: DownloadID { job.id }
 
-    /// What is fetched and stored.
+    /// The request to fetch and store.
     public var request: CacheRequest { job.request }
 
-    /// How it is doing at this moment.
+    /// The current status.
     public var status: DownloadStatus { job.status }
 
-    /// The status now and at every change, at most ten times a second while bytes come.
+    /// The current status and every change, at most ten times per second while bytes arrive.
     ///
-    /// A consumer that is slow gets the newest. Ends when the job is forgotten.
+    /// A slow consumer gets only the latest. Ends when the job is removed.
     public var progress: AsyncStream<DownloadStatus> { job.statuses() }
 
-    /// Stops, keeping what arrived, until ``resume(with:)``.
+    /// Stops the download until ``resume(with:)``; received bytes stay.
     public func pause() async { await job.pause() }
 
-    /// Goes on after a pause, a failure, a cancel or a restart; where the bytes stopped, if the
-    /// origin allows it.
+    /// Continues after a pause, a failure, a cancellation or a restart; from the last byte, if the
+    /// origin supports it.
     ///
-    /// - Parameter request: brings the fields that were not written down, such as `Authorization`;
-    ///   nil for those that there are.
+    /// - Parameter request: supplies the fields that the record does not store, such as
+    ///   `Authorization`; nil keeps the known fields.
     public func resume(with request: CacheRequest? = nil) async { await job.start(with: request) }
 
-    /// Ends the download; it is remembered as cancelled until it is resumed or acknowledged.
+    /// Ends the download; the job stays listed as cancelled until it is resumed or acknowledged.
     ///
-    /// - Parameter keepingBytes: false removes what arrived from the cache.
+    /// - Parameter keepingBytes: false removes the received bytes from the cache.
     public func cancel(keepingBytes: Bool = true) async {
         await job.cancel(keepsBytes: keepingBytes)
     }
 
-    /// Makes it more or less urgent; takes effect at once, waiting or running.
+    /// Changes the priority; takes effect at once, in the queue or in transfer.
     public func setPriority(_ priority: RequestPriority) async { await job.setPriority(priority) }
 
-    /// Takes note of the end, so that the job is forgotten; the bytes stay in the cache.
+    /// Acknowledges the end and removes the job; the bytes stay in the cache.
     ///
-    /// Changes nothing before the end.
+    /// Has no effect before the end.
     public func acknowledge() async { await job.acknowledge() }
 
-    /// Ends the download if need be and forgets the job; the bytes stay in the cache.
+    /// Ends the download if necessary and removes the job; the bytes stay in the cache.
     public func remove() async { await job.remove() }
 
-    /// Waits for the end; a paused job is waited for as well.
+    /// Waits for the end, also while the job is paused.
     ///
     /// - Returns: the status at the end.
-    /// - Throws: why it gave up; `.cancelled` if it, or the waiting task, was cancelled.
+    /// - Throws: the error of a failed download; `.cancelled` if it, or the waiting task, was
+    ///   cancelled.
     @discardableResult
     public func wait() async throws(CacheError) -> DownloadStatus {
         for await status in job.statuses() {

@@ -1,18 +1,18 @@
-/// Names a download job; survives restarts, and is never given to another job.
+/// Identifies a download job; survives restarts, and is never reused.
 public struct DownloadID: Hashable, Sendable, LosslessStringConvertible {
-    /// The number behind the text.
+    /// The number that the text encodes.
     package let number: UInt64
 
     package init(number: UInt64) {
         self.number = number
     }
 
-    /// A number that nobody has yet, as far as 64 random bits go.
+    /// A random number; 64 bits make a collision improbable.
     static func random() -> DownloadID {
         DownloadID(number: .random(in: 1 ... .max))
     }
 
-    /// Reads what ``description`` wrote; nil for anything else.
+    /// Parses a ``description``; nil for any other text.
     public init?(_ description: String) {
         guard description.utf8.count == 16,
             description.utf8.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) }),

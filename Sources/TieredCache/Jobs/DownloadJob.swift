@@ -1,21 +1,21 @@
 import HTTPCaching
 
-/// One job: asks ``JobStateMachine`` and does what it says; keeps its record and its watchers.
+/// One job: performs the actions of ``JobStateMachine``, writes its record, and reports its status.
 final class DownloadJob: Sendable {
     private struct State {
         var machine: JobStateMachine
         var record: JobRecord
-        /// With the credentials that the record does not have.
+        /// Includes the credentials that the record does not store.
         var request: CacheRequest
         var status: DownloadStatus
         /// The tasks of runs, by their number; more than one only while one ends.
         var tasks: [Int: Task<Void, Never>] = [:]
         var operation: CombinedOperation<CacheResponse, LookupOperation.Remainder>?
         var lastReport: MonotonicTime
-        /// What transfers have reported and is not written down yet, by number.
+        /// Unfinished tasks that record reports of transfers, by number.
         var notes: [UInt64: Task<Void, Never>] = [:]
         var nextNote: UInt64 = 0
-        /// Whether a report is due though no byte comes any more.
+        /// Whether a delayed report is scheduled.
         var hasLateReport = false
         var watchers: [UInt64: AsyncStream<DownloadStatus>.Continuation] = [:]
         var nextWatcher: UInt64 = 0
@@ -28,8 +28,7 @@ final class DownloadJob: Sendable {
     private let maximumSegments: Int
     private let state: Guarded<State>
 
-    /// Makes a job that nothing has been done for yet; `request` has its credentials, if they are
-    /// known.
+    /// Creates a job that has not run yet; `request` has its credentials, if they are known.
     init(
         _ record: JobRecord,
         request: CacheRequest,
@@ -60,7 +59,7 @@ final class DownloadJob: Sendable {
     }
 
     deinit {
-        // Watchers hold the job, except those whose stream nobody reads any more.
+        // Watchers keep the job alive, except those whose stream has no consumer any more.
         for watcher in state.withLock({ $0.watchers.values.map { $0 } }) { watcher.finish() }
     }
 
@@ -69,9 +68,9 @@ final class DownloadJob: Sendable {
     var request: CacheRequest { state.withLock { $0.request } }
     var isForgotten: Bool { state.withLock { $0.machine.isForgotten } }
 
-    // MARK: Orders
+    // MARK: Commands
 
-    /// Begins a run unless one is under way; the record is on disk when this returns.
+    /// Starts a run unless one is running; the record is on disk on return.
     func start(with request: CacheRequest? = nil) async {
         state.withLock { state in
             guard let request, !state.machine.hasDriver else { return }
@@ -81,13 +80,14 @@ final class DownloadJob: Sendable {
         await decide { $0.didAsk() }
     }
 
-    /// Writes the record of a job that somebody else carries out.
+    /// Writes the record of a job that the caller carries out.
     func note() async { await save() }
 
-    /// Somebody else's run has given up.
+    /// Records the failure of a run that the caller carried out.
     func noteFailure(_ error: CacheError) async { await decide { $0.didFailElsewhere(error) } }
 
-    /// Ends the run under way, which was meant to continue, and all writing: the cache is closed.
+    /// Ends the current run, which continues after a restart, and all writing: the cache is
+    /// closing.
     func stop() async {
         let tasks = state.withLock { Array($0.tasks.values) }
         for task in tasks { task.cancel() }
@@ -103,7 +103,7 @@ final class DownloadJob: Sendable {
 
     func remove() async { await decide { $0.didRemove() } }
 
-    /// Takes effect at once, while the job waits for a slot as well as while it runs.
+    /// Changes the priority at once, while the job waits for a slot or runs.
     func setPriority(_ priority: RequestPriority) async {
         let operation = state.withLock { state in
             state.request.priority = priority
@@ -116,8 +116,8 @@ final class DownloadJob: Sendable {
         await save()
     }
 
-    /// What is on disk already, for a job that no process has run yet.
-    func lookAtEntry() async {
+    /// Reads how much is stored, for a job that this process has not run yet.
+    func loadStoredBytes() async {
         let key = request.key
         do throws(CacheError) {
             guard let entry = try await storage.summary(of: key) else { return }
@@ -127,14 +127,14 @@ final class DownloadJob: Sendable {
                 state.status.total = entry.length
             }
         } catch {
-            responder.recorder.didFailToLookUp(key, error)
+            responder.recorder.didFailToLookUp(key, error: error)
         }
     }
 
-    // MARK: Watching
+    // MARK: Status
 
-    /// The present status at once, then every change, at most ten times a second while bytes come;
-    /// ends with the job.
+    /// The current status at once, then every change, at most ten times per second while bytes
+    /// arrive; ends with the job.
     func statuses() -> AsyncStream<DownloadStatus> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let number = state.withLock { state -> UInt64? in
@@ -151,7 +151,7 @@ final class DownloadJob: Sendable {
         }
     }
 
-    /// At most ten reports a second, and never a last one that is left out.
+    /// Reports at most ten times per second, and always the latest status.
     private func report(isForced: Bool = false) {
         let now = responder.time.monotonicTime()
         let isLater = state.withLock { state -> Bool in
@@ -160,8 +160,8 @@ final class DownloadJob: Sendable {
                 return !state.hasLateReport
             }
             state.lastReport = now
-            // Yielding resumes nobody on this thread, so it may be done under the lock, which
-            // keeps the order.
+            // Yielding resumes no consumer on this thread, so it may happen under the lock, which
+            // preserves the order.
             for watcher in state.watchers.values { watcher.yield(state.status) }
             return false
         }
@@ -170,7 +170,7 @@ final class DownloadJob: Sendable {
             do {
                 try await time.sleep(for: Self.reportInterval)
             } catch {
-                // Nobody cancels this task; the report is made in any case.
+                // No code cancels this task; the report is made in any case.
             }
             self?.state.withLock { $0.hasLateReport = false }
             self?.report(isForced: true)
@@ -182,7 +182,7 @@ final class DownloadJob: Sendable {
     private func decideLater(
         _ input: @escaping @Sendable (inout JobStateMachine) -> [JobStateMachine.Action]
     ) {
-        // Under the lock, so that the task, which takes it to end, finds itself on the list.
+        // Under the lock, because the task locks it to remove itself from the list.
         state.withLock { state in
             state.nextNote += 1
             let number = state.nextNote
@@ -218,7 +218,7 @@ final class DownloadJob: Sendable {
         case .stop(let run):
             let task = state.withLock { $0.tasks[run] }
             task?.cancel()
-            // Its last byte is on disk before anybody is told that it has stopped.
+            // Its last byte is on disk before the caller learns that it has stopped.
             await task?.value
         case .save:
             await save()
@@ -227,7 +227,7 @@ final class DownloadJob: Sendable {
         }
     }
 
-    /// A record that cannot be written costs the job its memory, not its bytes.
+    /// Writes the record; without it a restart loses the job, not its bytes.
     private func save() async {
         await storage.writers.run { [self] in
             guard let store = storage.disk.openStore else { return }
@@ -236,7 +236,7 @@ final class DownloadJob: Sendable {
                     state.withLock { $0.machine.isForgotten ? nil : $0.record }
                 }
             } catch {
-                responder.recorder.didFailToStore(request.key, request.target, error)
+                responder.recorder.didFailToStore(request.key, target: request.target, error: error)
             }
         }
     }
@@ -245,14 +245,14 @@ final class DownloadJob: Sendable {
         do throws(CacheError) {
             _ = try await storage.remove(request.key)
         } catch {
-            responder.recorder.didFailToStore(request.key, request.target, error)
+            responder.recorder.didFailToStore(request.key, target: request.target, error: error)
         }
     }
 
     // MARK: Runs
 
     private func start(_ run: Int) {
-        // Under the lock, so that the task, which takes it to end, finds itself on the list.
+        // Under the lock, because the task locks it to remove itself from the list.
         state.withLock { state in
             guard state.machine.hasDriver, state.machine.run == run else { return }
             state.tasks[run] = Task { await drive(run) }
@@ -270,26 +270,27 @@ final class DownloadJob: Sendable {
                 outcome = error
                 changes += 1
             }
-            // What changed under way, or did not match its digest, begins again a few times.
+            // A representation that changed, or did not match its digest, is fetched again a few
+            // times.
         } while outcome?.code == .representationChanged && changes <= 3
-        await didEnd(run, outcome)
+        await didEnd(run, error: outcome)
     }
 
-    private func didEnd(_ run: Int, _ error: CacheError?) async {
+    private func didEnd(_ run: Int, error: CacheError?) async {
         state.withLock { state in
             if state.machine.run == run { state.operation = nil }
         }
         await decide { $0.didEnd(run: run, error) }
-        // Not before its end is on disk: a cache that is closed waits for that.
+        // After the end is on disk: closing the cache waits for this task.
         state.withLock { $0.tasks[run] = nil }
     }
 
     private func fetch(_ run: Int) async throws(CacheError) {
         var request = request
-        let told = request.onNotice
+        let onNotice = request.onNotice
         request.onNotice = { [weak self] notice in
-            self?.didNotice(notice, run)
-            told?(notice)
+            self?.didNotice(notice, run: run)
+            onNotice?(notice)
         }
         let operation = responder.operation(for: request)
         state.withLock { $0.operation = operation }
@@ -299,30 +300,30 @@ final class DownloadJob: Sendable {
             start: response.range.lowerBound,
             now: responder.time.monotonicTime()
         )
-        await note(response, &progress, run)
+        await note(response, progress: &progress, run: run)
         let segments = JobSegments(
-            responder.transfers,
+            transfers: responder.transfers,
             count: maximumSegments,
-            request,
-            response
+            request: request,
+            response: response
         )
         defer { segments.cancel() }
         var checkpoints = JobCheckpoints(now: responder.time.monotonicTime())
         while let chunk = try await response.body.source.next() {
             progress.position += Int64(chunk.count)
-            await note(response, &progress, run)
+            await note(response, progress: &progress, run: run)
             guard request.isPinned,
                 checkpoints.isDue(at: progress.position, now: responder.time.monotonicTime())
             else { continue }
             await checkpoint(response.body.source.storageKey ?? request.key)
         }
         try await segments.requireIntegrity()
-        await note(response, &progress, run)
-        // Storing was the purpose.
+        await note(response, progress: &progress, run: run)
+        // The purpose of a download is to store the bytes.
         if let storageError = response.storageError { throw storageError }
     }
 
-    private func note(_ response: CacheResponse, _ progress: inout JobProgress, _ run: Int) async {
+    private func note(_ response: CacheResponse, progress: inout JobProgress, run: Int) async {
         let now = responder.time.monotonicTime()
         let news = progress.didReach(fromOrigin: response.bytesFromOrigin, now: now)
         state.withLock { state in
@@ -338,20 +339,20 @@ final class DownloadJob: Sendable {
         report()
     }
 
-    /// Makes sure that no power cut takes away what has arrived by now.
+    /// Syncs the received bytes, so that a power failure does not lose them.
     private func checkpoint(_ key: CacheKey) async {
         await storage.writers.run { [self] in
             do throws(CacheError) {
                 try storage.disk.openStore?.entry(for: key, isUse: false)?.checkpoint()
             } catch {
-                // The bytes are there all the same; only a power cut could take them.
-                responder.recorder.didFailToStore(request.key, request.target, error)
+                // The bytes are stored; only a power failure could lose them.
+                responder.recorder.didFailToStore(request.key, target: request.target, error: error)
             }
         }
     }
 
-    /// Told by the transfer, on a thread that must not wait.
-    private func didNotice(_ notice: DownloadNotice, _ run: Int) {
+    /// Handles a notice of the transfer, on a thread that must not wait.
+    private func didNotice(_ notice: DownloadNotice, run: Int) {
         switch notice {
         case .started:
             decideLater { $0.didBegin(run: run) }
@@ -369,7 +370,7 @@ final class DownloadJob: Sendable {
     }
 }
 
-/// What one run of a job has read so far.
+/// The bytes that one run of a job has read.
 private struct JobProgress {
     var position: Int64 = 0
     var rate: RateEstimator

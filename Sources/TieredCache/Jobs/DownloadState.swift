@@ -1,24 +1,24 @@
-/// What a download job is doing, or why it does nothing.
+/// The state of a download job.
 ///
-/// All of them survive a restart, except that a job which was ``running`` is ``queued`` afterwards:
-/// nobody runs it any more, and it was meant to continue.
+/// All states survive a restart, except that ``running`` becomes ``queued``: no process runs the
+/// job then, and it is meant to continue.
 public enum DownloadState: Hashable, Sendable {
     /// It waits for a download slot, or for a process that continues it.
     case queued
-    /// Bytes are coming, or a retry is due.
+    /// Bytes arrive, or a retry is due.
     case running
-    /// The machine has no network; goes on by itself and spends no attempt.
+    /// The machine has no network; continues by itself and counts no attempt.
     case waitingForNetwork
-    /// Somebody paused it; what arrived is kept.
+    /// Paused by a command; received bytes stay.
     case paused
-    /// Somebody cancelled it; goes on only where somebody resumes it.
+    /// Cancelled by a command; continues only if it is resumed.
     case cancelled
-    /// It gave up.
+    /// Failed.
     case failed(DownloadProblem)
-    /// All bytes are stored; kept until it is acknowledged.
+    /// All bytes are stored; the job stays listed until it is acknowledged.
     case finished
 
-    /// Whether it goes on without anybody's help, once a process continues it.
+    /// Whether it continues without a command once a process continues the jobs.
     public var isMeantToContinue: Bool {
         switch self {
         case .queued, .running, .waitingForNetwork: true
@@ -27,7 +27,7 @@ public enum DownloadState: Hashable, Sendable {
         }
     }
 
-    /// Whether there is nothing left to wait for, unless somebody resumes it.
+    /// Whether it has ended, unless it is resumed.
     public var isEnd: Bool {
         switch self {
         case .cancelled, .failed, .finished: true
@@ -35,7 +35,7 @@ public enum DownloadState: Hashable, Sendable {
         }
     }
 
-    /// One word for programs: the case's name.
+    /// The name of the case, for programs.
     public var name: String {
         switch self {
         case .queued: "queued"
@@ -49,7 +49,7 @@ public enum DownloadState: Hashable, Sendable {
     }
 }
 
-/// Why a job gave up: an error, in a form that survives a restart.
+/// The error of a failed job, in a form that survives a restart.
 public struct DownloadProblem: Hashable, Sendable {
     /// The kind of failure.
     public let code: CacheError.Code
@@ -58,7 +58,7 @@ public struct DownloadProblem: Hashable, Sendable {
     /// The origin's status, for `.httpStatus`.
     public let status: Int?
 
-    /// Takes the lasting part of an error.
+    /// Keeps the code, message and status of an error.
     public init(_ error: CacheError) {
         code = error.code
         message = error.message
@@ -71,9 +71,9 @@ public struct DownloadProblem: Hashable, Sendable {
         self.status = status
     }
 
-    /// The error again; its cause is lost.
+    /// The error, without its cause.
     public var error: CacheError { CacheError(code, message, status: status) }
 
-    /// Whether trying again later may help without anybody changing anything.
+    /// Whether a later attempt may succeed without any change.
     public var isTransient: Bool { error.mayPass }
 }

@@ -1,33 +1,34 @@
-/// How a download job is doing at one moment; a value for lists and progress bars.
+/// The status of a download job at one time; a value for lists and progress bars.
 public struct DownloadStatus: Hashable, Sendable {
-    /// The job.
+    /// The identifier of the job.
     public let id: DownloadID
-    /// What is fetched.
+    /// The URL of the request.
     public let url: String
-    /// What it is doing, or why it does nothing.
+    /// The state of the job.
     public var state: DownloadState
-    /// How urgent it is.
+    /// The priority of the job.
     public var priority: RequestPriority
-    /// Bytes of the representation that are stored, as far as the job has seen.
+    /// The number of stored bytes of the representation, as far as the job has seen.
     public var bytes: Int64 = 0
-    /// The complete length; nil while the origin has not told.
+    /// The complete length in bytes; nil until the origin has sent it.
     public var total: Int64?
-    /// Of ``bytes``, those that were stored before the present run looked.
+    /// The bytes among ``bytes`` that were stored before the current run.
     public var bytesFromCache: Int64 = 0
-    /// Bytes that came from the origin, over all runs.
+    /// The number of bytes received from the origin, over all runs.
     public var bytesFromOrigin: Int64 = 0
-    /// Where the last of ``bytes`` came from: stored bytes come first, then those that are fetched;
-    /// nil before the first byte of the present run.
+    /// The source of the last of ``bytes``: stored bytes are read first, then missing ones are
+    /// fetched; nil before the first byte of the current run.
     public var source: ByteSource?
-    /// Bytes per second from the origin, smoothed over some seconds; nil in the first moments.
+    /// The rate of the origin in bytes per second, smoothed over some seconds; nil at the
+    /// beginning.
     public var bytesPerSecond: Double?
-    /// Attempts that failed, over all runs.
+    /// The number of failed attempts, over all runs.
     public var attempts = 0
-    /// Whether credentials were not kept over a restart; the origin may refuse until
-    /// ``DownloadHandle/resume(with:)`` brings them again.
+    /// Whether credentials were lost in a restart; the origin may refuse until
+    /// ``DownloadHandle/resume(with:)`` supplies them again.
     public var lacksCredentials = false
 
-    /// The time left at the present rate; nil where length or rate are unknown.
+    /// The time left at the current rate; nil if length or rate are unknown.
     public var timeLeft: Duration? {
         DownloadProgress(
             offset: bytes,
@@ -37,7 +38,7 @@ public struct DownloadStatus: Hashable, Sendable {
         ).timeLeft
     }
 
-    /// The part that is stored, from 0 to 1; nil while the length is unknown.
+    /// The stored fraction, from 0 to 1; nil while the length is unknown.
     public var fraction: Double? {
         guard let total else { return nil }
         return total > 0 ? min(1, Double(bytes) / Double(total)) : 1

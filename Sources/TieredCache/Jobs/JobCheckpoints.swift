@@ -1,7 +1,7 @@
-/// Decides when a job that is to outlive a power cut is written through: every 8 MiB, or two
-/// seconds after the last time if anything has arrived since.
+/// Decides when the body of a job is synced, to survive a power failure: every 8 MiB, or two
+/// seconds after the last time if bytes have arrived since.
 ///
-/// By bytes and by time, not by chunk: a sync costs between a tenth of a millisecond and ten.
+/// By bytes and by time, not by chunk: a sync costs between 0.1 and 10 ms.
 struct JobCheckpoints: Sendable {
     static let bytes: Int64 = 8 << 20
     static let interval = Duration.seconds(2)
@@ -13,7 +13,7 @@ struct JobCheckpoints: Sendable {
         time = now
     }
 
-    /// - Returns: whether to write through now, which is taken as done.
+    /// - Returns: whether to sync now, which then counts as done.
     mutating func isDue(at position: Int64, now: MonotonicTime) -> Bool {
         let news = position - self.position
         guard news >= Self.bytes || (news > 0 && time.duration(to: now) >= Self.interval) else {

@@ -1,10 +1,10 @@
 import HTTPCaching
 import HTTPTypes
 
-/// The bytes of a record; see docs/jobs-format.md, which comes first.
+/// The bytes of a record; docs/jobs-format.md is normative.
 extension JobRecord {
     static let magic: [UInt8] = [0x89, 0x54, 0x43, 0x6A, 0x6F, 0x62, 0x01, 0x0A]
-    /// A record beyond this is not written, and not read.
+    /// Larger records are neither written nor read, in bytes.
     static let maximumSize = 4 << 20
 
     var encoded: [UInt8] {
@@ -35,7 +35,7 @@ extension JobRecord {
         return Self.magic + head.bytes + payload.bytes
     }
 
-    /// - Returns: nil for anything that is not a record of this version with its checksum.
+    /// - Returns: nil for bytes that are no record of this version with a correct checksum.
     init?(encoded bytes: [UInt8]) {
         guard bytes.count > 16, bytes.count <= Self.maximumSize, bytes.starts(with: Self.magic)
         else { return nil }
@@ -72,7 +72,7 @@ extension JobRecord {
         isPinned = flags & 1 != 0
         lacksCredentials = flags & 2 != 0
         avoidsExpensiveNetworks = flags & 8 != 0
-        // Both go on being counted.
+        // Both are counters that must not overflow later.
         self.attempts = Int(clamping: min(max(0, attempts), 1 << 32))
         bytesFromOrigin = min(max(0, bytes), ByteOffset.limit)
         for _ in 0..<fieldCount {
@@ -95,9 +95,9 @@ extension JobRecord {
         guard let count = reader.read(UInt8.self) else { return false }
         for _ in 0..<count {
             guard let name = reader.readText(), let bytes = reader.readBytes() else { return false }
-            // An algorithm of a later version: nothing to compare with here.
+            // An algorithm of a later version: it cannot be compared here.
             guard let algorithm = ContentDigest.Algorithm(rawValue: name),
-                let digest = ContentDigest(algorithm, Array(bytes))
+                let digest = ContentDigest(algorithm, bytes: Array(bytes))
             else { continue }
             digests.append(digest)
         }

@@ -2,40 +2,41 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 
-/// What of a download job outlives the process: its request, its state, its books.
+/// The part of a download job that survives the process: its request, its state, its counters.
 ///
-/// The bytes and their validator are the entry's; a record without entry starts from nothing.
+/// The entry stores the bytes and their validator; a job without an entry starts at byte 0.
 struct JobRecord: Hashable, Sendable {
     let id: DownloadID
-    /// When it was submitted.
+    /// The time of submission.
     var created: WallTime
     var url: String
     var explicitKey: String?
     var method: String
-    /// The request's fields without those that are secrets.
+    /// The fields of the request, without secret ones.
     var fields: HTTPFields
     var body: [UInt8]?
     var isPinned = false
-    /// Whether fields were left out of the record, so that the origin may refuse the next run.
+    /// Whether fields are missing from the record, so that the origin may refuse the next run.
     var lacksCredentials = false
     var priority: RequestPriority = .normal
-    /// Whether it waits for another network while the present one charges for bytes.
+    /// Whether the job waits while the network has costs per byte.
     var avoidsExpensiveNetworks = false
     var state: DownloadState = .queued
-    /// Attempts that failed, over all runs.
+    /// The number of failed attempts, over all runs.
     var attempts = 0
-    /// Body bytes that came from the origin, over all runs.
+    /// The number of body bytes received from the origin, over all runs.
     var bytesFromOrigin: Int64 = 0
-    /// What the whole body must digest to.
+    /// The expected digests of the whole body.
     var digests: [ContentDigest] = []
 
-    /// Takes down a request, but for what is secret in it.
+    /// Creates the record of a request, without its secrets.
     ///
     /// - Parameters:
-    ///   - id: the job's.
-    ///   - request: what is fetched.
-    ///   - created: when it was submitted.
-    ///   - secretFields: fields that are sent as long as the process lives, and never written down.
+    ///   - id: the identifier of the job.
+    ///   - request: the request to fetch.
+    ///   - created: the time of submission.
+    ///   - secretFields: fields that are sent as long as the process lives, and never written to
+    ///     disk.
     init(
         id: DownloadID,
         request: CacheRequest,
@@ -67,9 +68,9 @@ struct JobRecord: Hashable, Sendable {
         fields = [:]
     }
 
-    /// The request again, without the fields that were never written down.
+    /// The request, without the secret fields.
     ///
-    /// - Throws: `.invalidURL` for a record that somebody made by hand.
+    /// - Throws: `.invalidURL` or `.invalidArgument` for a record edited by hand.
     func request() throws(CacheError) -> CacheRequest {
         guard let method = HTTPRequest.Method(method) else {
             throw CacheError(.invalidArgument, "'\(method)' is not a method")

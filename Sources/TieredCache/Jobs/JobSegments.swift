@@ -1,42 +1,42 @@
 import HTTPCaching
 import Logging
 
-/// Further requests that bring later parts of one large body while its beginning comes.
+/// Concurrent requests for later parts of one large body.
 ///
-/// Each is a reader of the entry that the job has begun, far enough ahead to get a transfer of its
-/// own; the job's reader finds their bytes stored when it gets there, and fetches what they did not
-/// bring.
+/// Each reads the entry that the job has begun, far enough ahead to get a transfer of its own; the
+/// job's reader finds the bytes stored when it arrives there, and fetches those still missing.
 struct JobSegments: Sendable {
-    /// Shorter ones would be waited for rather than fetched beside each other.
-    static let minimumLength = 2 * GapFetcher.worthWaiting
+    /// The minimum length of a part in bytes: a reader would wait for a shorter one, not fetch it.
+    static let minimumLength = 2 * GapFetcher.maximumWaitDistance
 
     private let tasks: [Task<CacheError?, Never>]
-    /// What a part that stores the last missing block compares with a digest before it ends.
-    private let judged: DiskEntry?
+    /// The entry whose digest the transfer with the last missing block verifies; nil without a
+    /// digest.
+    private let verifiedEntry: DiskEntry?
 
-    /// Begins what is worth it: nothing without a length, a strong validator and an entry.
+    /// Starts the requests; none without a length, a strong validator and an entry.
     init(
-        _ transfers: Transfers,
+        transfers: Transfers,
         count: Int,
-        _ request: CacheRequest,
-        _ response: CacheResponse
+        request: CacheRequest,
+        response: CacheResponse
     ) {
         guard response.isStored, response.head.validator != nil, response.source == .origin,
             let length = response.completeLength,
             let beginning = response.body.source.fetching
         else {
-            (tasks, judged) = ([], nil)
+            (tasks, verifiedEntry) = ([], nil)
             return
         }
         let entry = beginning.entry
-        judged = beginning.fetcher.awaitsDecision ? entry : nil
+        verifiedEntry = beginning.fetcher.awaitsDecision ? entry : nil
         tasks = Self.ranges(length: length, count: count).map { range in
             var part = request
             part.range = .bounded(range)
             part.isSegment = true
             part.onNotice = nil
             part.onProgress = nil
-            // The job has asked the origin; its parts are of what that has answered.
+            // The job has applied its policy; the parts belong to the resulting response.
             part.policy = .protocolDefault
             let fetcher = GapFetcher(
                 transfers: transfers,
@@ -44,7 +44,7 @@ struct JobSegments: Sendable {
                 request: part,
                 head: response.head
             )
-            return Task { await Self.bring(range, of: entry, fetcher) }
+            return Task { await Self.fetch(range, of: entry, using: fetcher) }
         }
     }
 
@@ -58,13 +58,12 @@ struct JobSegments: Sendable {
         }
     }
 
-    /// Waits for the decision on a body that is complete now, which another request may have
-    /// completed.
+    /// Waits for the verification of a complete body, which any of the requests may have completed.
     ///
     /// - Throws: ``CacheError/Code/integrityFailed``
     func requireIntegrity() async throws(CacheError) {
-        guard let judged, judged.isComplete else { return }
-        // A job that is paused must not wait for an origin.
+        guard let verifiedEntry, verifiedEntry.isComplete else { return }
+        // A paused job must not wait for an origin.
         let failures = await withTaskCancellationHandler {
             var failures: [CacheError] = []
             for task in tasks { if let failure = await task.value { failures.append(failure) } }
@@ -79,21 +78,21 @@ struct JobSegments: Sendable {
         for task in tasks { task.cancel() }
     }
 
-    private static func bring(
+    private static func fetch(
         _ range: Range<Int64>,
         of entry: DiskEntry,
-        _ fetcher: GapFetcher
+        using fetcher: GapFetcher
     ) async -> CacheError? {
         let wanted = WantedRange(range)
         let storage = fetcher.transfers.storage
         let opening = EntryOpening(entry: entry, storage: storage, fetcher: fetcher)
-        let body = EntryReader(opening, wanted)
+        let body = EntryReader(opening, wanted: wanted)
         do throws(CacheError) {
             while try await body.next() != nil {}
             return nil
         } catch {
-            // The job's own reader fetches what this one did not.
-            storage.recorder.logger.debug("a segment was not brought: \(error)")
+            // The job's own reader fetches the missing bytes.
+            storage.recorder.logger.debug("a segment was not fetched: \(error)")
             return error
         }
     }

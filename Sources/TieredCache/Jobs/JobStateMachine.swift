@@ -1,4 +1,4 @@
-/// Decides what becomes of a download job.
+/// Decides the state of a download job.
 ///
 /// Performs no I/O and knows no request.
 ///
@@ -7,23 +7,23 @@
 /// | `didAsk` (submitted, resumed, continued) | all | `queued`, with a driver |
 /// | `didBegin` | `queued`, `waitingForNetwork` | `running` |
 /// | `didLoseNetwork` | `queued`, `running` | `waitingForNetwork` |
-/// | `didPause` | all that is no end | `paused`, without a driver |
+/// | `didPause` | all but ends | `paused`, without a driver |
 /// | `didCancel` | all but `finished` | `cancelled`, without a driver |
-/// | `didEnd` | any with a driver | `finished`, `failed`, or `queued` where it was interrupted |
+/// | `didEnd` | any with a driver | `finished`, `failed`, or `queued` after an interruption |
 /// | `didFailElsewhere` | `queued` without a driver | `failed` |
 /// | `didAcknowledge` | ends | forgotten |
 /// | `didRemove` | all | forgotten |
 ///
-/// What is not legal changes nothing. A driver is one run of the download; what an earlier run
-/// reports after the next has begun is not heard.
+/// An input that is not legal changes nothing. A driver is one run of the download; reports of an
+/// earlier run are ignored once the next has begun.
 struct JobStateMachine: Hashable, Sendable {
-    /// What the runner does, in the order given.
+    /// An action of the runner, which performs them in order.
     enum Action: Hashable, Sendable {
         /// Begin a run with this number.
         case start(run: Int)
         /// End the run with this number.
         case stop(run: Int)
-        /// Write the record, or remove it where the job is forgotten.
+        /// Write the record, or delete it if the job was removed.
         case save
         /// Remove the entry with its bytes.
         case dropBytes
@@ -39,7 +39,7 @@ struct JobStateMachine: Hashable, Sendable {
         self.state = state == .running ? .queued : state
     }
 
-    /// Somebody wants the bytes: a new job, a resumed one, or one found after a restart.
+    /// The download is requested: a new job, a resumed one, or one found after a restart.
     mutating func didAsk() -> [Action] {
         guard !hasDriver, !isForgotten else { return [] }
         state = .queued
@@ -64,7 +64,7 @@ struct JobStateMachine: Hashable, Sendable {
         return end() + [.save]
     }
 
-    /// Somebody cancels; `keepsBytes` is false where the entry is to be dropped as well.
+    /// The job is cancelled; `keepsBytes` is false if the entry is to be removed as well.
     mutating func didCancel(keepsBytes: Bool) -> [Action] {
         guard !isForgotten, state != .finished else { return [] }
         let actions = end() + (keepsBytes ? [] : [.dropBytes])
@@ -80,7 +80,7 @@ struct JobStateMachine: Hashable, Sendable {
         case nil:
             state = .finished
         case .cancelled?, .shutDown?:
-            // Not by us, or the run would not be current: the cache is going down.
+            // Not by a command, or the run would not be current: the cache is shutting down.
             state = .queued
         case _?:
             state = error.map { .failed(DownloadProblem($0)) } ?? .queued
@@ -88,7 +88,7 @@ struct JobStateMachine: Hashable, Sendable {
         return error?.code == .shutDown ? [] : [.save]
     }
 
-    /// A run that is not a driver's, such as a reader's, has given up.
+    /// A run without a driver, such as that of a reader, has failed.
     mutating func didFailElsewhere(_ error: CacheError) -> [Action] {
         guard !hasDriver, !isForgotten, state == .queued else { return [] }
         state = .failed(DownloadProblem(error))

@@ -15,7 +15,7 @@ struct JobStore: Sendable {
         self.store = store
     }
 
-    /// Every record that can be read, in the order of submission; what cannot is left alone.
+    /// Every readable record, in the order of submission; unreadable files stay.
     ///
     /// - Throws: `.localStorage` if the directory cannot be listed.
     func load() throws(CacheError) -> [JobRecord] {
@@ -28,14 +28,14 @@ struct JobStore: Sendable {
                 ($0.created.nanoseconds, $0.id.number) < ($1.created.nanoseconds, $1.id.number)
             }
         } catch {
-            throw store.error(error, Self.directory)
+            throw store.error(error, naming: Self.directory)
         }
     }
 
-    /// Writes what `latest` gives by then, or removes the record where it gives nil.
+    /// Writes the latest record, or deletes it if `latest` returns nil.
     ///
-    /// - Throws: `.notOwner`, `.localStorage`; the record on disk is then the one before.
-    func save(_ id: DownloadID, _ latest: () -> JobRecord?) throws(CacheError) {
+    /// - Throws: `.notOwner`, `.localStorage`; the record on disk is then the previous one.
+    func save(_ id: DownloadID, latest: () -> JobRecord?) throws(CacheError) {
         try store.beginWriting()
         defer { store.endWriting() }
         try store.jobs.withLock(of: id.number) { () throws(CacheError) in
@@ -70,7 +70,7 @@ struct JobStore: Sendable {
     }
 
     private func read(_ name: String, in jobs: OpenFile) throws(FileSystemError) -> [UInt8] {
-        let file = try store.fileSystem.open(name, in: jobs, .read)
+        let file = try store.fileSystem.open(name, in: jobs, mode: .read)
         defer { store.fileSystem.close(file) }
         let size = Int(min(try store.fileSystem.status(of: file).size, 4 << 20))
         var bytes = [UInt8](repeating: 0, count: size)
@@ -85,7 +85,7 @@ struct JobStore: Sendable {
         do throws(FileSystemError) {
             try inDirectory(creating: true) { (jobs) throws(FileSystemError) in
                 let before = allocated(name, in: jobs)
-                let file = try store.fileSystem.open(temporary, in: jobs, .openOrCreate)
+                let file = try store.fileSystem.open(temporary, in: jobs, mode: .openOrCreate)
                 defer { store.fileSystem.close(file) }
                 try store.fileSystem.truncate(file, to: 0)
                 try store.fileSystem.write(bytes, to: file, at: 0)
@@ -93,7 +93,7 @@ struct JobStore: Sendable {
                 charge(allocated(name, in: jobs) - before)
             }
         } catch {
-            throw store.error(error, "\(Self.directory)/\(name)")
+            throw store.error(error, naming: "\(Self.directory)/\(name)")
         }
     }
 
@@ -110,7 +110,7 @@ struct JobStore: Sendable {
                 charge(-before)
             }
         } catch {
-            throw store.error(error, "\(Self.directory)/\(name)")
+            throw store.error(error, naming: "\(Self.directory)/\(name)")
         }
     }
 
@@ -123,11 +123,11 @@ struct JobStore: Sendable {
             return try store.fileSystem.status(of: name, in: jobs)
                 .denseBytes(atMost: Int64(JobRecord.maximumSize))
         } catch {
-            return 0  // There is none.
+            return 0  // The file does not exist.
         }
     }
 
-    /// - Returns: nil where there is no directory and none is made.
+    /// - Returns: nil if the directory does not exist and is not created.
     @discardableResult
     private func inDirectory<Result>(
         creating: Bool,
@@ -140,16 +140,16 @@ struct JobStore: Sendable {
 
     private func openDirectory(creating: Bool) throws(FileSystemError) -> OpenFile? {
         do throws(FileSystemError) {
-            return try store.fileSystem.open(Self.directory, in: store.root, .directory)
+            return try store.fileSystem.open(Self.directory, in: store.root, mode: .directory)
         } catch  where error.errno == .noSuchFileOrDirectory {
             guard creating else { return nil }
         }
         do throws(FileSystemError) {
             try store.fileSystem.makeDirectory(Self.directory, in: store.root)
         } catch  where error.errno == .fileExists {
-            // Another job was first.
+            // Another job has created it first.
         }
-        return try store.fileSystem.open(Self.directory, in: store.root, .directory)
+        return try store.fileSystem.open(Self.directory, in: store.root, mode: .directory)
     }
 
     private static func id(_ name: String) -> DownloadID? {

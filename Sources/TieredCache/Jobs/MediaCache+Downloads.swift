@@ -83,7 +83,7 @@ extension MediaCache {
             await job.note()
             return DownloadHandle(job)
         } catch {
-            engine.recorder.didFailToStore(request.key, request.target, error)
+            engine.recorder.didFailToStore(request.key, target: request.target, error: error)
             return nil
         }
     }

@@ -6,7 +6,7 @@ extension CacheKey {
 
     /// The name under which the disk tier keeps the entry: 32 lower-case hexadecimal digits.
     ///
-    /// Only a name: two keys may share it, and the key stored inside the entry decides whose it is
-    /// (invariant 1).
+    /// Only a name: two keys may share it, and the key stored inside the entry decides (invariant
+    /// 1).
     package var fileName: String { digest.hexadecimal }
 }

@@ -1,6 +1,6 @@
 public import HTTPCaching
 
-/// What selects an entry: at least method and target URI (RFC 9111 §2).
+/// The cache key of an entry: at least method and target URI (RFC 9111 §2).
 ///
 /// Two keys are equal when their UTF-8 bytes are equal; Unicode's canonical equivalence, by which
 /// Swift compares strings, would join what an origin keeps apart. The hash is computed once, when
@@ -8,7 +8,7 @@ public import HTTPCaching
 public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     /// The whole key, stored with the entry and compared at every lookup (invariant 1).
     public let string: String
-    /// A hash of the bytes, seeded per process so that nobody can craft collisions.
+    /// A hash of the bytes, seeded per process so that collisions cannot be crafted.
     @usableFromInline package let hash: UInt64
 
     /// The key of a GET of `target`: its text, without userinfo and fragment.
@@ -78,6 +78,6 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
 
     /// The key's bytes.
     package func withUTF8<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
-        UTF8Bytes.of(string, body)
+        UTF8Bytes.of(string, body: body)
     }
 }

@@ -17,8 +17,8 @@ import HTTPCaching
     /// Refuses a machine whose libcrypto lacks what a cache needs.
     ///
     /// - Parameters:
-    ///   - md5: names the files.
-    ///   - sha256: stands for request fields that must not be stored.
+    ///   - md5: the digest that names the files.
+    ///   - sha256: the digest that stands for request fields that must not be stored.
     /// - Throws: ``CacheError/Code/localStorage``.
     static func requireAlgorithms(
         md5: ThreadDigest? = shared,

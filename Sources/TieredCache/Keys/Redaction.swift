@@ -1,7 +1,7 @@
 package import HTTPCaching
 
-// What logs and error messages may say about a request. Userinfo is a password, and a query often
-// holds a signature that opens the door as long as it lasts.
+// The parts of a request that logs and error messages may show. Userinfo is a password, and a query
+// often holds a signature that grants access until it expires.
 
 extension TargetURI {
     /// The URI for logs: without userinfo, and `?...` in place of a query.

@@ -8,7 +8,7 @@ import CXXHash
 /// are inlined in this module; in others each is one call, because they do not import C.
 @usableFromInline
 enum UTF8Bytes {
-    /// A hash of the bytes, seeded per process so that nobody can craft collisions.
+    /// A hash of the bytes, seeded per process so that collisions cannot be crafted.
     @usableFromInline
     static func hash(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64 {
         guard bytes.count >= 16, bytes.count <= 128 else { return hashOfUncommonLength(bytes) }
@@ -66,7 +66,7 @@ enum UTF8Bytes {
     @inline(__always)
     static func of<Result>(
         _ string: String,
-        _ body: (UnsafeBufferPointer<UInt8>) -> Result
+        body: (UnsafeBufferPointer<UInt8>) -> Result
     ) -> Result {
         if let result = string.utf8.withContiguousStorageIfAvailable(body) {
             return result

@@ -1,7 +1,7 @@
 /// What Linux tells about memory pressure: stall times (PSI) and the limits of our control group.
 ///
 /// Pure: from the texts of the files to a level. Files that are missing (a kernel without PSI,
-/// cgroup v1, a machine that is no Linux) say nothing.
+/// cgroup v1, a machine that is no Linux) are ignored.
 struct LinuxMemoryReading: Hashable, Sendable {
     /// Percent of the last ten seconds in which some work waited for memory.
     private(set) var someStall = 0.0
@@ -28,7 +28,7 @@ struct LinuxMemoryReading: Hashable, Sendable {
     /// Takes in the files of one control group.
     ///
     /// Pages of files that are not in use are subtracted: the kernel fills a group's memory with
-    /// them, and takes them back without stalling anybody.
+    /// them, and reclaims them without stalling a process.
     ///
     /// - Parameters:
     ///   - current: `memory.current`.

@@ -3,7 +3,7 @@ public import Synchronization
 extension MemoryCache {
     /// Sets the limits to a part of the configured ones and evicts down to them.
     ///
-    /// What memory pressure does; see ``MemoryPressureMonitor``. Takes effect before it returns.
+    /// ``MemoryPressureMonitor`` calls it under memory pressure. Takes effect before it returns.
     ///
     /// - Parameter fraction: from 0 to 1; what lies outside is clamped. With 1 the configured
     ///   limits hold again.
@@ -20,13 +20,12 @@ extension MemoryCache {
         fraction == 1 ? limit : Int(Double(limit) * fraction)
     }
 
-    /// Books what the cache has grown by, once it is within the limits: evicts, oldest first, as
-    /// long as it would not be.
+    /// Adds a growth to the sums, and evicts, oldest first, until the sums are within the limits.
     ///
     /// - Parameters:
     ///   - growth: by how much the shards have grown.
     ///   - removal: what has been evicted already, which `growth` accounts for.
-    ///   - cause: what the observer is told.
+    ///   - cause: the cause that the observer gets.
     @usableFromInline
     @inline(never)
     func evictToLimits(
@@ -35,16 +34,17 @@ extension MemoryCache {
         cause: RemovalCause
     ) {
         var growth = growth
-        if let removal { growth = tell(removal, growth) }
+        if let removal { growth = tell(removal, after: growth) }
         while exceedsLimits(with: growth), let removal = evictOldest(cause: cause) {
             growth.subtract(removal)
-            growth = tell(removal, growth)
+            growth = tell(removal, after: growth)
         }
         charge(growth)
     }
 
-    /// Tells the observer, if there is one, after booking: it may ask for the sums, or insert.
-    private func tell(_ removal: consuming Removal, _ growth: MemoryGrowth) -> MemoryGrowth {
+    /// Calls the observer, if there is one, after the sums are updated: it may read the sums, or
+    /// insert.
+    private func tell(_ removal: consuming Removal, after growth: MemoryGrowth) -> MemoryGrowth {
         guard observer != nil else { return growth }
         charge(growth)
         notify(removal)
@@ -131,7 +131,7 @@ extension MemoryCache {
             defer { lock(of: shard).pointee.unlock() }
             let oldest = shard.pointee.oldest()
             let bound = oldest < 0 ? .max : shard.pointee.entries.ledger(oldest).pointee.stamp
-            guard oldest >= 0, isOlder(bound, lowest, than: next) else {
+            guard oldest >= 0, isOlder(bound, inShard: lowest, than: next) else {
                 head(of: shard).pointee.oldest.store(bound, ordering: .relaxed)
                 continue
             }
@@ -166,7 +166,7 @@ extension MemoryCache {
 
     /// Whether an entry of shard `number` with `stamp` is older than any that shard `other` can
     /// hold; shards break ties by their numbers.
-    private func isOlder(_ stamp: UInt64, _ number: Int, than other: Int) -> Bool {
+    private func isOlder(_ stamp: UInt64, inShard number: Int, than other: Int) -> Bool {
         guard other != number else { return true }
         let bound = head(of: shard(other)).pointee.oldest.load(ordering: .relaxed)
         return stamp < bound || stamp == bound && number < other

@@ -49,7 +49,7 @@ extension MemoryShard {
             let tag = UInt32(truncatingIfNeeded: hash >> 32)
             guard Int(truncatingIfNeeded: hash) & mask == shard else { return "\(key) astray" }
             guard ledger.tag == tag else { return "wrong tag of \(key)" }
-            let found = MemoryKey.withBytes(of: key) { find(key, $0, tag: tag) }
+            let found = MemoryKey.withBytes(of: key) { find(key, bytes: $0, tag: tag) }
             guard found == entry else { return "\(key) cannot be found" }
             guard stamps.insert(ledger.stamp).inserted else { return "stamp given twice" }
             guard ledger.stamp <= clock else { return "stamp from the future" }

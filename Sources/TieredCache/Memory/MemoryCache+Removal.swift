@@ -99,7 +99,7 @@ extension MemoryCache {
         expiry != .max && time.monotonicTime().nanoseconds >= expiry
     }
 
-    /// Books a removal and tells the observer; the caller holds no lock.
+    /// Updates the sums for a removal and calls the observer; the caller holds no lock.
     @usableFromInline
     func finish(_ removal: borrowing Removal) {
         charge(MemoryGrowth(cost: -removal.cost, count: -1))
@@ -114,7 +114,7 @@ extension MemoryCache {
 
     private func withEntry<Result>(
         _ key: Key,
-        _ body: (UnsafeMutablePointer<Shard>, Int) -> Result
+        body: (UnsafeMutablePointer<Shard>, Int) -> Result
     ) -> Result {
         MemoryKey.withBytes(of: key) { bytes in
             let hash = MemoryKey.hash(of: key, bytes)
@@ -122,7 +122,7 @@ extension MemoryCache {
             lock(of: shard).pointee.lock()
             defer { lock(of: shard).pointee.unlock() }
             let tag = UInt32(truncatingIfNeeded: hash >> 32)
-            return body(shard, shard.pointee.find(key, bytes, tag: tag))
+            return body(shard, shard.pointee.find(key, bytes: bytes, tag: tag))
         }
     }
 

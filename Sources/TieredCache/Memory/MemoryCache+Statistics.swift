@@ -24,7 +24,7 @@ extension MemoryCache {
         return statistics
     }
 
-    /// The number of entries stored, expired ones that nobody has noticed included.
+    /// The number of entries stored, expired ones that were not noticed yet included.
     package var entryCount: Int { count.load(ordering: .relaxed) }
 
     /// The sum of the costs of the entries stored.

@@ -10,7 +10,7 @@ public import Synchronization
 ///   were hit between the same two insertions count as hit at the same time.
 /// - Expiry: an entry may have a time to live; it is noticed when the entry is looked up or
 ///   evicted, or by ``removeExpired()``. Hits on entries without one read no clock.
-/// - Observer: told of every entry that leaves, outside all locks, on the thread that caused it.
+/// - Observer: called for every entry that leaves, outside all locks, on the thread that caused it.
 ///
 /// Strings, and ``CacheKey``, are compared by their UTF-8 bytes as URLs are, not by Unicode's
 /// canonical equivalence.
@@ -22,7 +22,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @usableFromInline typealias Shard = MemoryShard<Key, Value>
     @usableFromInline typealias Removal = MemoryRemoval<Key, Value>
 
-    /// Told of the key, the value and the cause whenever an entry has left.
+    /// Called with the key, the value and the cause of each entry that has left.
     @usableFromInline
     package typealias RemovalObserver = @Sendable (Key, Value, RemovalCause) -> Void
 
@@ -55,7 +55,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     ///   - shards: how many locks share the keys; a power of two up to 256. One gives exact order,
     ///     more let threads work side by side.
     ///   - time: what expiry is measured by.
-    ///   - onRemoval: told of every entry that leaves. It may call the cache.
+    ///   - onRemoval: called for every entry that leaves. It may call the cache.
     package init(
         limits: MemoryLimits,
         shards: Int = 8,
@@ -104,7 +104,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         let shard = shard(Int(truncatingIfNeeded: hash) & shardMask)
         head(of: shard).pointee.prefetchSlot(of: tag)
         lock(of: shard).pointee.lock()
-        let found = shard.pointee.find(key, bytes, tag: tag)
+        let found = shard.pointee.find(key, bytes: bytes, tag: tag)
         guard found >= 0 else {
             shard.pointee.misses &+= 1
             lock(of: shard).pointee.unlock()
@@ -127,11 +127,11 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     /// Stores a value as the most recently used, in place of an older one under its key.
     ///
     /// - Parameters:
-    ///   - value: what to keep.
-    ///   - key: what to find it under.
-    ///   - cost: what it counts against the limit; a negative cost counts as zero.
-    ///   - lifetime: how long it may be returned; `nil` for as long as there is room. What is not
-    ///     positive has expired at once.
+    ///   - value: the value to store.
+    ///   - key: the key that identifies it.
+    ///   - cost: the cost charged against the limit; a negative cost counts as zero.
+    ///   - lifetime: how long it may be returned; `nil` for as long as there is room. A value with
+    ///     a lifetime of 0 or less expires at once.
     /// - Returns: `false` if the value was refused because its cost is above the limit for one
     ///   value; an older one under the key is then removed all the same, for it is superseded.
     @inlinable
@@ -148,7 +148,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
             return false
         }
         let expiry = lifetime.map { time.monotonicTime().advanced(by: $0).nanoseconds } ?? .max
-        MemoryKey.withBytes(of: key) { put(value, forKey: key, $0, cost: cost, expiry: expiry) }
+        MemoryKey.withBytes(of: key) {
+            put(value, forKey: key, bytes: $0, cost: cost, expiry: expiry)
+        }
         return true
     }
 
@@ -158,7 +160,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     func put(
         _ value: Value,
         forKey key: Key,
-        _ bytes: UnsafeBufferPointer<UInt8>,
+        bytes: UnsafeBufferPointer<UInt8>,
         cost: Int,
         expiry: Int64
     ) {
@@ -168,15 +170,22 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         head(of: shard).pointee.prefetchSlot(of: tag)
         lock(of: shard).pointee.lock()
         let epoch = advanceEpoch(in: shard)
-        let found = shard.pointee.find(key, bytes, tag: tag)
+        let found = shard.pointee.find(key, bytes: bytes, tag: tag)
         guard found < 0 else {
-            finishReplacement(of: found, in: shard, by: value, cost, expiry, epoch)
+            finishReplacement(
+                of: found,
+                in: shard,
+                by: value,
+                cost: cost,
+                expiry: expiry,
+                epoch: epoch
+            )
             return
         }
         shard.pointee.add(
             value,
             forKey: key,
-            bytes,
+            bytes: bytes,
             tag: tag,
             cost: cost,
             expiry: expiry,
@@ -222,9 +231,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         of found: Int,
         in shard: UnsafeMutablePointer<Shard>,
         by value: Value,
-        _ cost: Int,
-        _ expiry: Int64,
-        _ epoch: UInt64
+        cost: Int,
+        expiry: Int64,
+        epoch: UInt64
     ) {
         let replaced = shard.pointee.replace(
             found,

@@ -57,7 +57,7 @@ extension MemoryEntries {
         (base + (number &* Self.stride &+ Self.bytesOffset)).assumingMemoryBound(to: UInt8.self)
     }
 
-    /// Where the bytes of a text are that is too long for the entry; 0 if nobody knows.
+    /// The address of the bytes of a text that is too long for the entry; 0 if it is not known.
     @inlinable
     @inline(__always)
     func address(_ number: Int) -> UnsafeMutablePointer<UInt> {
@@ -74,16 +74,18 @@ extension MemoryEntries {
 
     @inlinable
     @inline(__always)
-    static func header(_ key: Key, _ count: Int) -> UInt64 {
+    static func header(of key: Key, count: Int) -> UInt64 {
         UInt64(truncatingIfNeeded: count) << 32 | UInt64(KeyKind.qualifier(of: key))
     }
 
     /// Whether an entry has this key, whose text has these bytes.
     @inlinable
     @inline(__always)
-    func has(_ number: Int, _ key: Key, _ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    func has(_ number: Int, key: Key, bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         guard KeyKind.isText else { return wholeKey(number).pointee == key }
-        guard textHeader(number).pointee == Self.header(key, bytes.count) else { return false }
+        guard textHeader(number).pointee == Self.header(of: key, count: bytes.count) else {
+            return false
+        }
         guard let other = bytes.baseAddress else { return true }
         guard bytes.count > Self.inlineCapacity else {
             return UTF8Bytes.areEqual(textBytes(number), other, count: bytes.count)
@@ -96,9 +98,9 @@ extension MemoryEntries {
 
     @inlinable
     @inline(__always)
-    func setKey(_ number: Int, _ key: Key, _ bytes: UnsafeBufferPointer<UInt8>) {
+    func setKey(of number: Int, to key: Key, bytes: UnsafeBufferPointer<UInt8>) {
         guard KeyKind.isText else { return wholeKey(number).initialize(to: key) }
-        textHeader(number).pointee = Self.header(key, bytes.count)
+        textHeader(number).pointee = Self.header(of: key, count: bytes.count)
         guard bytes.count <= Self.inlineCapacity else {
             address(number).pointee = KeyKind.address(of: key)
             return wholeKey(number).initialize(to: key)

@@ -80,14 +80,14 @@ struct MemoryEntries<Key: Hashable, Value> {
     @inline(__always)
     func initialize(
         _ number: Int,
-        _ key: Key,
-        _ bytes: UnsafeBufferPointer<UInt8>,
-        _ value: Value,
-        _ ledger: MemoryLedger
+        key: Key,
+        bytes: UnsafeBufferPointer<UInt8>,
+        value: Value,
+        ledger: MemoryLedger
     ) {
         self.ledger(number).pointee = ledger
         self.value(number).initialize(to: value)
-        setKey(number, key, bytes)
+        setKey(of: number, to: key, bytes: bytes)
     }
 
     /// Ends an entry, but for its ledger; its value is to be released outside the lock.

@@ -81,20 +81,20 @@ struct MemoryIndex {
     mutating func insert(tag: UInt32, entry: Int, hint: UInt) {
         // At most half full: a search that does not end at the first slot is a branch mispredicted.
         if (count &+ 1) &* 2 > mask { grow() }
-        place(Slot(word: Self.word(tag, entry), hint: hint))
+        place(Slot(word: Self.word(tag: tag, entry: entry), hint: hint))
         count &+= 1
     }
 
     /// Replaces the hint of an entry, which must be there: any address is safe.
     @inlinable
     func setHint(_ hint: UInt, tag: UInt32, entry: Int) {
-        slots[placeOf(tag, entry)].hint = hint
+        slots[placeOf(tag: tag, entry: entry)].hint = hint
     }
 
     /// Removes an entry, which must be there, and moves back what was pushed aside by it.
     @inlinable
     mutating func remove(tag: UInt32, entry: Int) {
-        var gap = placeOf(tag, entry)
+        var gap = placeOf(tag: tag, entry: entry)
         var place = gap
         while true {
             place = (place &+ 1) & mask
@@ -111,13 +111,13 @@ struct MemoryIndex {
     }
 
     @inlinable
-    static func word(_ tag: UInt32, _ entry: Int) -> UInt64 {
+    static func word(tag: UInt32, entry: Int) -> UInt64 {
         UInt64(tag) << 32 | UInt64(truncatingIfNeeded: entry &+ 1)
     }
 
     @inlinable
-    func placeOf(_ tag: UInt32, _ entry: Int) -> Int {
-        let wanted = Self.word(tag, entry)
+    func placeOf(tag: UInt32, entry: Int) -> Int {
+        let wanted = Self.word(tag: tag, entry: entry)
         var place = Int(tag) & mask
         while slots[place].word != wanted { place = (place &+ 1) & mask }
         return place

@@ -57,7 +57,7 @@ enum MemoryKey<Key: Hashable> {
         _ body: (UnsafeBufferPointer<UInt8>) -> Result
     ) -> Result {
         guard isText else { return body(UnsafeBufferPointer(start: nil, count: 0)) }
-        return UTF8Bytes.of(text(of: key), body)
+        return UTF8Bytes.of(text(of: key), body: body)
     }
 
     /// Where the bytes of a key are as long as the key lives, or 0.

@@ -37,20 +37,19 @@ struct MemoryLock: ~Copyable, @unchecked Sendable {
 import CLinuxCalls
 public import Synchronization
 
-/// The lock of a shard: a word that is taken and given back inline, and a futex for who must wait.
+/// The lock of a shard: a word that is taken and given back inline, and a futex for threads that
+/// wait.
 ///
-/// Giving back is a plain store. A lock that knows in its word whether somebody sleeps, as a
+/// Giving back is a plain store. A lock that keeps in its word whether a thread sleeps, as a
 /// pthread mutex and `Synchronization.Mutex` do, exchanges the word instead, and that waits until
-/// all that the holder wrote is out of the processor's store buffer, including the stamp of an
-/// entry whose cache line is still on its way. Measured for one hold with one such store: 3.6 ns
-/// with a plain store, 6.1 with an exchange, 5.7 with a pthread mutex, of the 55 ns that a hit
-/// takes.
+/// all stores of the holder have left the processor's store buffer, including the stamp of an entry
+/// whose cache line is still on its way. Measured for one hold with one such store: 3.6 ns with a
+/// plain store, 6.1 with an exchange, 5.7 with a pthread mutex, of the 55 ns that a hit takes.
 ///
-/// The price: between the store and the look at `sleepers` somebody may have decided to sleep
-/// without being seen. So a sleeper looks again after a millisecond at the latest. It takes a
-/// holder that lost its processor to make anybody sleep at all: the lock is held for tens of
-/// nanoseconds, never over a system call, a caller's closure (save the time source's) or the
-/// release of a value.
+/// The price: between the store and the load of `sleepers` a thread may have begun to sleep unseen.
+/// So a sleeper looks again after at most a millisecond. Threads sleep only if the holder lost its
+/// processor: the lock is held for tens of nanoseconds, never over a system call, a caller's
+/// closure (save the time source's) or the release of a value.
 @usableFromInline
 struct MemoryLock: ~Copyable, Sendable {
     /// 0 free, 1 taken.

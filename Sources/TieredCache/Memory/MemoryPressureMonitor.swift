@@ -6,7 +6,7 @@ package final class MemoryPressureMonitor: Sendable {
     ///
     /// - Parameters:
     ///   - source: where levels come from.
-    ///   - limit: called with each new fraction, from a task; usually
+    ///   - limit: called with each new fraction, on a task; usually
     ///     ``MemoryCache/limit(toFraction:)``. It should hold its cache weakly.
     package init(source: any MemoryPressureSource, limit: @escaping @Sendable (Double) -> Void) {
         task = Task {

@@ -1,8 +1,8 @@
 /// Decides which part of its limit a cache may use under pressure.
 ///
-/// Graded rather than all or nothing: throwing everything away at the first sign makes the very
-/// reads that the machine cannot afford. The shape is CacheLib's, whose monitor also shrinks in
-/// steps and grows back more slowly than it shrank.
+/// Graded rather than all or nothing: dropping everything at the first sign causes reads that the
+/// machine cannot afford then. The shape is CacheLib's, whose monitor also shrinks in steps and
+/// grows back more slowly than it shrank.
 ///
 /// | observed | the fraction becomes | not below, above |
 /// | --- | --- | --- |
@@ -26,7 +26,7 @@ package struct MemoryPressureResponse: Hashable, Sendable {
         switch level {
         case .normal where calm >= 10: fraction = min(1, fraction + 0.05)
         case .normal: break
-        // What pressed harder may have gone below the floor of a warning; that is kept.
+        // A critical level may have gone below the floor of a warning; that value stays.
         case .warning: fraction = min(fraction, max(0.25, fraction * 0.8))
         case .critical: fraction = max(0.05, fraction * 0.5)
         }

@@ -1,10 +1,11 @@
-/// How short of memory the machine, or our part of it, is.
+/// The memory pressure of the machine, or of the control group.
 package enum MemoryPressureLevel: Int, CaseIterable, Comparable, Sendable {
     /// Nothing waits for memory.
     case normal
     /// Work is slowed down by reclaim, or our limit is near.
     case warning
-    /// All work stalls at times, or our limit is as good as reached: somebody will be killed.
+    /// All work stalls at times, or the limit is almost reached: the kernel is about to kill a
+    /// process.
     case critical
 
     /// Orders levels from relaxed to urgent.
@@ -13,7 +14,7 @@ package enum MemoryPressureLevel: Int, CaseIterable, Comparable, Sendable {
     }
 }
 
-/// Where levels of memory pressure come from.
+/// A source of levels of memory pressure.
 package protocol MemoryPressureSource: Sendable {
     /// The levels as they are observed, repeated while they last; ends when nothing will come.
     ///

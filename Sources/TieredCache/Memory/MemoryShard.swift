@@ -44,9 +44,9 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
     /// The number of the entry under `key`, whose text has these bytes, or -1.
     @inlinable
     @inline(__always)
-    func find(_ key: Key, _ bytes: UnsafeBufferPointer<UInt8>, tag: UInt32) -> Int {
+    func find(_ key: Key, bytes: UnsafeBufferPointer<UInt8>, tag: UInt32) -> Int {
         let entries = entries
-        return index.find(tag: tag) { entries.has($0, key, bytes) }
+        return index.find(tag: tag) { entries.has($0, key: key, bytes: bytes) }
     }
 
     /// Marks an entry as the most recently used: the whole of what a hit writes, but for a counter.
@@ -66,7 +66,7 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
     mutating func add(
         _ value: Value,
         forKey key: Key,
-        _ bytes: UnsafeBufferPointer<UInt8>,
+        bytes: UnsafeBufferPointer<UInt8>,
         tag: UInt32,
         cost: Int,
         expiry: Int64,
@@ -83,7 +83,7 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
             tag: tag,
             ticket: ticket
         )
-        entries.initialize(number, key, bytes, value, ledger)
+        entries.initialize(number, key: key, bytes: bytes, value: value, ledger: ledger)
         index.insert(tag: tag, entry: number, hint: entries.hint(of: number))
         insertions &+= 1
     }

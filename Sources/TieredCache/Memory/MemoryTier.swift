@@ -1,8 +1,8 @@
 /// The engine's memory: bodies and decoded values of many types under one limit, in one order.
 ///
-/// What is stored and looked up goes through views, see ``TypedMemoryView``. An image decoded from
-/// an entry and the entry's bytes are two values under one key; the less recently used one leaves
-/// first, whatever its type.
+/// Views store values and look them up, see ``TypedMemoryView``. An image decoded from an entry and
+/// the entry's bytes are two values under one key; the less recently used one leaves first,
+/// whatever its type.
 package final class MemoryTier: Sendable {
     private struct ViewID: Hashable {
         let name: String
@@ -18,7 +18,7 @@ package final class MemoryTier: Sendable {
     /// - Parameters:
     ///   - limits: how much all views together may hold.
     ///   - time: what expiry is measured by.
-    ///   - onRemoval: told of every entry that leaves, with its key; outside all locks.
+    ///   - onRemoval: called for every entry that leaves, with its key; outside all locks.
     package init(
         limits: MemoryLimits,
         time: any TimeSource = SystemTimeSource(),
@@ -39,7 +39,7 @@ package final class MemoryTier: Sendable {
     /// - Parameters:
     ///   - type: the type of the values.
     ///   - name: tells views of one type apart, such as "image" and "thumbnail".
-    ///   - cost: what a value counts against the limit, usually the bytes that it keeps alive; a
+    ///   - cost: the cost of a value against the limit, usually the bytes that it keeps alive; a
     ///     negative cost counts as zero.
     /// - Returns: the view.
     package func view<Decoded: Sendable>(

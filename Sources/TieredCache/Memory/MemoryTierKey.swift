@@ -3,7 +3,7 @@
 package struct MemoryTierKey: Hashable, Sendable {
     /// The entry's key.
     @usableFromInline package let key: CacheKey
-    /// The number of the view; ``MemoryTier`` gives them out.
+    /// The number of the view; ``MemoryTier`` assigns it.
     @usableFromInline let view: UInt32
 
     @inlinable

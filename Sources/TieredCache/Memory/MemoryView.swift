@@ -1,4 +1,4 @@
-/// The values of one view, whatever their type: what needs not be made anew for each type.
+/// The values of one view, whatever their type: the part that is compiled once for all types.
 @usableFromInline
 struct MemoryView: Sendable {
     let cache: MemoryCache<MemoryTierKey, MemoryTierValue>

@@ -44,8 +44,8 @@ public struct TypedMemoryView<Decoded: Sendable>: Sendable {
     /// Stores a value, in place of an older one under its key in this view.
     ///
     /// - Parameters:
-    ///   - decoded: what to keep.
-    ///   - key: what to find it under.
+    ///   - decoded: the value to store.
+    ///   - key: the key that identifies it.
     ///   - lifetime: how long it may be returned; `nil` for as long as there is room.
     /// - Returns: `false` if it was refused because its cost is too high.
     @discardableResult

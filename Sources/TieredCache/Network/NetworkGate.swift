@@ -1,6 +1,6 @@
 import HTTPCaching
 
-/// The engine's view of the network: what the monitor said last, and who waits for better.
+/// The state of the network: the last status of the monitor, and the downloads that wait.
 final class NetworkGate: Sendable {
     fileprivate struct State {
         var status = NetworkStatus()
@@ -10,15 +10,15 @@ final class NetworkGate: Sendable {
         var nextHandler: UInt64 = 0
     }
 
-    /// After this time a download tries again though nobody has said that it may: signals are
+    /// After this time a download retries although the monitor reports no network: its events are
     /// hints.
     static let probeInterval = Duration.seconds(60)
-    /// Those who waited for the network start again within this time of its return, spread out.
+    /// Waiting downloads restart spread over this time after the network has returned.
     static let wakeJitter = Duration.seconds(2)
 
     private let monitor: (any NetworkMonitor)?
     private let state = Guarded(State())
-    /// Bumped with every status.
+    /// Bumped with each status.
     let changes = ProgressSignal()
 
     init(_ monitor: (any NetworkMonitor)?) {
@@ -31,7 +31,7 @@ final class NetworkGate: Sendable {
 
     var status: NetworkStatus { state.withLock { $0.status } }
 
-    /// Begins to watch, at the first call.
+    /// Starts watching, at the first call.
     func start() {
         guard let monitor, state.withLock({ $0.begins() }) else { return }
         let task = Task { [weak self] in
@@ -39,7 +39,7 @@ final class NetworkGate: Sendable {
                 guard let self else { return }
                 self.didReceive(event)
             }
-            // A monitor that has ended knows nothing any more: fail open.
+            // A monitor that has ended knows nothing: treat the network as online.
             self?.didReceive(.status(NetworkStatus()))
         }
         state.withLock { $0.task = task }
@@ -49,12 +49,12 @@ final class NetworkGate: Sendable {
         state.withLock { $0.task.take() }?.cancel()
     }
 
-    /// Whether `target` cannot be reached now, as far as anybody knows.
+    /// Whether the monitor reports that `target` cannot be reached.
     func isOffline(for target: TargetURI) -> Bool {
         status.isOnline == false && !target.isLoopback
     }
 
-    /// Bytes have arrived, whatever the monitor says.
+    /// Bytes have arrived, so the network is not offline.
     func didReceiveBytes() {
         let wasOffline = state.withLock { state in
             guard state.status.isOnline == false else { return false }
@@ -64,20 +64,20 @@ final class NetworkGate: Sendable {
         if wasOffline { changes.bump() }
     }
 
-    /// Whether a download had better wait.
+    /// Whether a download should wait.
     private func isUnusable(for target: TargetURI, avoidingExpensive: Bool) -> Bool {
         isOffline(for: target) || (avoidingExpensive && status.isMetered == true)
     }
 
-    /// Waits until `target` can be reached, or it is time to try all the same.
+    /// Waits until `target` can be reached, or until the next attempt is due without a report.
     ///
-    /// A metered network that is forbidden is waited out for as long as it takes.
+    /// A forbidden metered network is waited out without a time limit.
     ///
     /// - Parameters:
-    ///   - target: where the download goes.
-    ///   - avoidsExpensive: whether it waits while the network charges for bytes.
-    ///   - time: what the waits are measured by.
-    ///   - jitter: a number from 0 to 1 that places the restart after the network's return.
+    ///   - target: the target of the download.
+    ///   - avoidsExpensive: whether it waits while the network has costs per byte.
+    ///   - time: the clock.
+    ///   - jitter: a number from 0 to 1 that spreads the restarts after the network's return.
     /// - Throws: `CancellationError`.
     func waitUntilUsable(
         for target: TargetURI,
@@ -108,7 +108,8 @@ final class NetworkGate: Sendable {
         try Task.checkCancellation()
     }
 
-    /// Calls `handler` with each address that is lost, until the returned number is given back.
+    /// Calls `handler` with each lost address, until ``removeHandler(_:)`` with the returned
+    /// number.
     func onLostAddress(_ handler: @escaping @Sendable (String) -> Void) -> UInt64 {
         state.withLock { state in
             state.nextHandler += 1
@@ -141,6 +142,6 @@ extension NetworkGate.State {
 }
 
 extension TargetURI {
-    /// Whether the host is this machine, which can be reached without any network.
+    /// Whether the host is this machine, which is reachable without a network.
     var isLoopback: Bool { reach == .machine }
 }

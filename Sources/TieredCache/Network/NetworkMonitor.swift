@@ -1,8 +1,8 @@
-/// What a machine knows about its network at one moment.
+/// The state of a machine's network at one time.
 public struct NetworkStatus: Hashable, Sendable {
-    /// Whether there is a way out; nil where nobody knows, which counts as yes.
+    /// Whether the machine is online; nil if unknown, which counts as online.
     public var isOnline: Bool?
-    /// Whether bytes cost money; nil where nobody knows, which counts as no.
+    /// Whether the network has costs per byte; nil if unknown, which counts as no.
     public var isMetered: Bool?
 
     /// Creates a status; by default nothing is known.
@@ -12,21 +12,21 @@ public struct NetworkStatus: Hashable, Sendable {
     }
 }
 
-/// Something that a network monitor has noticed.
+/// An observation of a network monitor.
 public enum NetworkEvent: Hashable, Sendable {
-    /// The status is this from now on.
+    /// The new status.
     case status(NetworkStatus)
-    /// The machine has lost this address, in the form `192.0.2.1` or `2001:db8::1`: what was sent
-    /// from it will not be answered.
+    /// The machine has lost this address, in the form `192.0.2.1` or `2001:db8::1`: requests sent
+    /// from it will get no response.
     case lostAddress(String)
 }
 
 /// Watches the machine's network.
 ///
-/// What it says are hints: a download that gets through proves it
-/// wrong, and a monitor that fails counts as online.
+/// Its events are hints: a download that succeeds overrides them, and a monitor that fails counts
+/// as online.
 public protocol NetworkMonitor: Sendable {
-    /// The events from now on, beginning with the present status; ends where watching fails.
+    /// The events from now on, beginning with the current status; ends if watching fails.
     ///
     /// Watching ends when the consumer's task is cancelled or drops the stream.
     func events() -> AsyncStream<NetworkEvent>

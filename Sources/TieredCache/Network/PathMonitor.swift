@@ -2,15 +2,15 @@
 import Dispatch
 import Network
 
-/// Watches the path out of the machine by `NWPathMonitor`, on Apple's systems.
+/// Watches the network path with `NWPathMonitor`, on Apple platforms.
 ///
-/// A path that is expensive or constrained counts as metered. Lost addresses are not reported: the
-/// system ends their connections itself.
+/// An expensive or constrained path counts as metered. Lost addresses are not reported: the system
+/// ends their connections itself.
 public struct PathMonitor: NetworkMonitor {
     /// Creates a monitor; nothing is watched yet.
     public init() {}
 
-    /// The present status, then every change of it.
+    /// The current status, then every change.
     public func events() -> AsyncStream<NetworkEvent> {
         AsyncStream(bufferingPolicy: .bufferingNewest(256)) { continuation in
             let monitor = NWPathMonitor()

@@ -5,14 +5,14 @@ import Glibc
 
 /// Watches links and addresses by rtnetlink(7).
 ///
-/// Needs no privilege. Where the kernel refuses, the stream ends at once, which counts as online.
-/// One thread per stream, which looks up once a second whether anybody still listens. On other
-/// systems than Linux it knows nothing.
+/// Needs no privileges. If the kernel refuses, the stream ends at once, which counts as online.
+/// Uses one thread per stream, which checks once a second for a consumer. On systems other than
+/// Linux the stream is empty.
 public struct RouteMonitor: NetworkMonitor {
     /// Creates a monitor; nothing is watched yet.
     public init() {}
 
-    /// The present status, then every change of it and every address that is lost.
+    /// The current status, then every change and every lost address.
     public func events() -> AsyncStream<NetworkEvent> {
         #if os(Linux)
         AsyncStream(bufferingPolicy: .bufferingNewest(256)) { continuation in
@@ -30,7 +30,7 @@ public struct RouteMonitor: NetworkMonitor {
 }
 
 extension MediaCache.Configuration {
-    /// The monitor of this system: ``RouteMonitor`` on Linux, `PathMonitor` on Apple's.
+    /// The monitor of this platform: ``RouteMonitor`` on Linux, `PathMonitor` on Apple platforms.
     public static var defaultNetworkMonitor: (any NetworkMonitor)? {
         #if os(Linux)
         RouteMonitor()
@@ -43,7 +43,7 @@ extension MediaCache.Configuration {
 }
 
 #if os(Linux)
-/// One thread's watch over the kernel's messages.
+/// Reads the kernel's messages on one thread.
 private struct RouteWatch {
     private let continuation: AsyncStream<NetworkEvent>.Continuation
     private var table = RouteTable()
@@ -67,12 +67,12 @@ private struct RouteWatch {
         while !Task.isCancelled {
             let count = tc_route_read(socket, 1000, events, Int32(capacity))
             guard count >= 0,
-                watch.take(UnsafeBufferPointer(start: events, count: Int(count)), socket)
+                watch.take(UnsafeBufferPointer(start: events, count: Int(count)), from: socket)
             else { return }
         }
     }
 
-    /// Asks for links; their end asks for addresses, since one answer must be read before the next.
+    /// Requests all links; their end requests all addresses, as one dump must end before the next.
     private mutating func askAll(_ socket: Int32) -> Bool {
         isComplete = false
         asked = 0
@@ -83,12 +83,12 @@ private struct RouteWatch {
 
     private mutating func take(
         _ events: UnsafeBufferPointer<tc_route_event>,
-        _ socket: Int32
+        from socket: Int32
     ) -> Bool {
         for event in events {
             switch event.kind {
             case TC_ROUTE_OVERRUN:
-                // Some were lost: what is known is old.
+                // Messages were lost: the table is out of date.
                 table = RouteTable()
                 guard askAll(socket) else { return false }
             case TC_ROUTE_DONE:

@@ -1,17 +1,17 @@
-/// What is known of this machine's links and addresses, from single messages about them.
+/// The links and addresses of this machine, built from single messages.
 ///
-/// Online is who has an address that reaches beyond the machine, on a link that is up. Whether
-/// there is a route to a certain origin is for the attempt to find out.
+/// The machine is online if it has an address with a scope beyond the machine, on a link that is
+/// up. Whether a route to a certain origin exists, only an attempt can tell.
 struct RouteTable: Hashable, Sendable {
     /// One message.
     enum Message: Hashable, Sendable {
-        /// A link is there; `isUsable` if it is up, running, and leads out of the machine.
+        /// A link exists; `isUsable` if it is up, running, and leads out of the machine.
         case link(Int, isUsable: Bool)
-        /// A link is gone, and its addresses with it.
+        /// A link was removed, with its addresses.
         case linkGone(Int)
-        /// An address is there; `isUsable` if it reaches beyond the link.
+        /// An address exists; `isUsable` if its scope exceeds the link.
         case address(String, link: Int, isUsable: Bool)
-        /// An address is gone.
+        /// An address was removed.
         case addressGone(String, link: Int)
     }
 
@@ -23,14 +23,14 @@ struct RouteTable: Hashable, Sendable {
     private var links: [Int: Bool] = [:]
     private var addresses: [Address: Bool] = [:]
 
-    /// Whether there is a way out as far as links and addresses tell.
+    /// Whether the machine is online, judging by its links and addresses.
     var isOnline: Bool {
         addresses.contains { $0.value && links[$0.key.link] == true }
     }
 
-    /// Takes in a message.
+    /// Applies a message.
     ///
-    /// - Returns: the addresses that the machine no longer has. A link that is down only for now
+    /// - Returns: the addresses that the machine no longer has. A link that is temporarily down
     ///   keeps its addresses, and connections survive that.
     mutating func didReceive(_ message: Message) -> [String] {
         let before = present

@@ -1,9 +1,10 @@
 extension MediaCache {
-    /// Something that happened to an entry, for whoever wants to watch or to explain it afterwards.
+    /// An event that concerns an entry or the whole cache, for monitoring and diagnosis.
     ///
-    /// New kinds may come, so a `switch` over ``kind`` in another package needs an `@unknown default`.
+    /// New kinds may be added, so a `switch` over ``kind`` in another package needs an
+    /// `@unknown default`.
     public struct Event: Sendable {
-        /// A place where bytes are kept.
+        /// A tier of the cache.
         public enum Tier: String, Hashable, Sendable, CaseIterable, CustomStringConvertible {
             /// The memory tier.
             case memory
@@ -14,40 +15,40 @@ extension MediaCache {
             public var description: String { rawValue }
         }
 
-        /// Why a lookup did not answer.
+        /// Why a lookup found no usable response.
         @nonexhaustive
         public enum MissReason: String, Hashable, Sendable, CaseIterable, CustomStringConvertible {
             /// Nothing is stored under the key.
             case absent
-            /// What is stored answers requests with other field values (RFC 9111 §4.1).
+            /// The stored variant is selected by other field values (RFC 9111 §4.1).
             case variant
-            /// What is stored may not be used without asking the origin.
+            /// The stored response must not be used without validation.
             case stale
             /// Only part of the wanted range is stored.
             case partial
             /// Blocks were stored, but did not match their checksums.
             case damaged
-            /// The request's policy, method or fields forbid using what is stored.
+            /// The request's policy, method or fields forbid the use of a stored response.
             case bypassed
 
             /// The case's name.
             public var description: String { rawValue }
         }
 
-        /// Why an entry, or part of it, was given up though nobody asked for its removal.
+        /// Why an entry, or part of it, was evicted without a request for its removal.
         @nonexhaustive
         public enum EvictionReason: String, Hashable, Sendable, CaseIterable,
             CustomStringConvertible
         {
-            /// The tier needed room below its limit.
+            /// The tier needed space below its limit.
             case size
             /// The machine is short of memory.
             case pressure
             /// The volume is short of free space.
             case diskFloor
-            /// Its time had passed.
+            /// It had expired.
             case expired
-            /// A newer body took its place.
+            /// A newer body replaced it.
             case replaced
             /// Its file was damaged or missing.
             case damaged
@@ -56,40 +57,41 @@ extension MediaCache {
             public var description: String { rawValue }
         }
 
-        /// What happened.
+        /// The kind of an event.
         @nonexhaustive
         public enum Kind: Sendable {
-            /// A lookup answered in full from a tier; `isStale` if stale bytes were allowed.
+            /// A lookup found a complete response in a tier; `isStale` if it was stale.
             case hit(Tier, isStale: Bool)
-            /// A lookup did not answer.
+            /// A lookup found no usable response.
             case missed(MissReason)
             /// Bytes of a body were stored in a tier.
             case stored(Tier, bytes: Int64)
-            /// A tier gave an entry up, or part of it.
+            /// A tier has evicted an entry, or part of it.
             case evicted(Tier, EvictionReason, bytes: Int64)
-            /// Somebody asked for the removal.
+            /// The entry, or everything, was removed on request.
             case removed
-            /// The origin was asked whether the stored response still holds; `isUnchanged` if it does.
+            /// The origin has answered a validation; `isUnchanged` if the stored response is
+            /// current.
             case revalidated(isUnchanged: Bool)
-            /// A request to the origin begins, for the bytes from `offset` on.
+            /// A request to the origin starts, for the bytes from `offset`.
             case downloadStarted(offset: Int64)
             /// Bytes up to `offset` have arrived; the complete length is nil while it is unknown.
             case downloadProgressed(offset: Int64, completeLength: Int64?)
-            /// A download brought what it was to bring; `bytes` came from the origin.
+            /// A download has received all its bytes; `bytes` came from the origin.
             case downloadFinished(bytes: Int64)
-            /// A download has given up.
+            /// A download has failed.
             case downloadFailed(CacheError)
-            /// An attempt failed; the next one follows after `delay`.
+            /// An attempt has failed; the next one follows after `delay`.
             case downloadRetrying(attempt: Int, delay: Duration, CacheError)
-            /// The disk refused something; the bytes were delivered all the same.
+            /// The disk has refused bytes; they were delivered nevertheless.
             case storageFailed(CacheError)
-            /// The memory tier shrank to `limit` bytes because the machine is short of memory.
+            /// The memory tier was reduced to `limit` bytes because the machine is short of memory.
             case memoryPressure(limit: Int64)
         }
 
-        /// The entry, or nil where the event concerns the whole cache.
+        /// The entry, or nil if the event concerns the whole cache.
         public let key: CacheKey?
-        /// What happened.
+        /// The kind of the event, with its details.
         public let kind: Kind
 
         /// Creates an event.

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Hands events to any number of listeners.
+/// Delivers events to any number of listeners.
 ///
-/// Without listeners an event costs one atomic load and is not even made. A listener that does not
-/// keep up loses its oldest events, never anybody's time or memory.
+/// Without listeners an event costs one atomic load and is not even created. A listener that cannot
+/// keep up loses its oldest events; it delays no other and uses bounded memory.
 package final class EventHub: Sendable {
     private struct State {
         var listeners: [UInt64: AsyncStream<MediaCache.Event>.Continuation] = [:]
@@ -16,20 +16,20 @@ package final class EventHub: Sendable {
 
     package init() {}
 
-    /// Whether somebody listens; cheap enough for the hit path.
+    /// Whether there are listeners; cheap enough for the hit path.
     @inline(__always)
     package var hasListeners: Bool { count.load(ordering: .relaxed) > 0 }
 
-    /// Tells all listeners; events posted by one thread arrive in order.
+    /// Delivers an event to all listeners; events of one thread arrive in order.
     @inline(__always)
     package func post(_ event: @autoclosure () -> MediaCache.Event) {
         guard hasListeners else { return }
         deliver(event())
     }
 
-    /// A stream of the events from now on; it ends when the hub is finished or its consumer stops.
+    /// A stream of the events from now on; it ends with the hub or when its consumer stops.
     ///
-    /// - Parameter capacity: how many events wait for a slow consumer before the oldest is lost.
+    /// - Parameter capacity: the number of events buffered for a slow consumer.
     /// - Returns: the stream, for one consumer.
     package func events(capacity: Int = 1_024) -> AsyncStream<MediaCache.Event> {
         let (stream, continuation) = AsyncStream.makeStream(
@@ -44,7 +44,7 @@ package final class EventHub: Sendable {
         return stream
     }
 
-    /// Ends all streams, present and future ones.
+    /// Ends all streams, current and later ones.
     package func finish() {
         let listeners = state.withLock { state in
             defer { state.listeners = [:] }

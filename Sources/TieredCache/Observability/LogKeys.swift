@@ -12,12 +12,12 @@ package enum LogKeys {
     package static let bytes = "tc_bytes"
     /// The number of an attempt, from 1.
     package static let attempt = "tc_attempt"
-    /// How long until the next attempt.
+    /// The time until the next attempt.
     package static let delay = "tc_delay"
     /// A file or directory.
     package static let path = "tc_path"
-    /// What went wrong.
+    /// The error.
     package static let error = "tc_error"
-    /// Why something was decided.
+    /// The reason of a decision.
     package static let reason = "tc_reason"
 }

@@ -1,20 +1,19 @@
 extension MediaCache {
-    /// What a cache has done since it was opened.
+    /// The counters of a cache since it was opened.
     ///
-    /// The numbers are read one after the other while the cache works, so they may be apart by what
-    /// happened in between.
+    /// They are read one after the other while the cache works, so they may not match exactly.
     public struct Statistics: Hashable, Sendable {
         /// Lookups answered in full by the memory tier.
         public var memoryHits: Int64 = 0
         /// Lookups answered in full by the disk tier.
         public var diskHits: Int64 = 0
-        /// Lookups that needed the origin, or failed because it was not allowed to be asked.
+        /// Lookups that needed the origin, or failed because a request to it was not allowed.
         public var misses: Int64 = 0
-        /// Stored responses that the origin was asked about.
+        /// Validations of stored responses with the origin.
         public var revalidations: Int64 = 0
-        /// Revalidations that the origin answered with 304: no body was sent.
+        /// Validations that the origin answered with 304, without a body.
         public var revalidationsUnchanged: Int64 = 0
-        /// Hits that delivered stale bytes, because the rules or the policy allowed it.
+        /// Hits that delivered stale bytes, as allowed by the rules or the policy.
         public var staleServed: Int64 = 0
         /// Body bytes delivered from memory.
         public var bytesFromMemory: Int64 = 0
@@ -28,37 +27,37 @@ extension MediaCache {
         public var bytesEvicted: Int64 = 0
         /// Entries evicted from disk.
         public var entriesEvicted: Int64 = 0
-        /// Downloads that asked an origin.
+        /// Downloads that sent a request to an origin.
         public var downloadsStarted: Int64 = 0
-        /// Downloads that brought what they were to bring.
+        /// Downloads that received all their bytes.
         public var downloadsFinished: Int64 = 0
-        /// Downloads that gave up; cancelled ones are in neither number.
+        /// Downloads that failed; cancelled ones count as neither finished nor failed.
         public var downloadsFailed: Int64 = 0
-        /// Requests that joined a download under way instead of starting one.
+        /// Requests that joined a running download instead of starting one.
         public var downloadsShared: Int64 = 0
-        /// Times that the disk refused something.
+        /// Failed writes or reads of the disk tier.
         public var storageFailures: Int64 = 0
-        /// Entries on disk that were stale when something else took their place.
+        /// Entries on disk that were stale when they were replaced or removed.
         public var entriesExpired: Int64 = 0
-        /// Entries on disk that something newer took the place of while they were fresh.
+        /// Entries on disk that were replaced while they were fresh.
         public var entriesReplaced: Int64 = 0
-        /// Entries on disk that somebody removed.
+        /// Entries on disk that were removed on request.
         public var entriesRemoved: Int64 = 0
-        /// Entries on disk that were not what had been written, as a whole.
+        /// Entries on disk that were damaged as a whole.
         public var entriesCorrupted: Int64 = 0
         /// Blocks that did not match their checksums; each is fetched again, the entry stays.
         public var blocksDamaged: Int64 = 0
         /// Misses because nothing was stored.
         public var missesAbsent: Int64 = 0
-        /// Misses because what is stored answers requests with other field values.
+        /// Misses because the stored variant is selected by other field values.
         public var missesVariant: Int64 = 0
-        /// Misses because what is stored had to be validated.
+        /// Misses because the stored response had to be validated.
         public var missesStale: Int64 = 0
         /// Misses because only a part was stored.
         public var missesPartial: Int64 = 0
         /// Misses because blocks were damaged.
         public var missesDamaged: Int64 = 0
-        /// Misses because the request forbade using what is stored.
+        /// Misses because the request forbade the use of a stored response.
         public var missesBypassed: Int64 = 0
 
         /// Creates statistics that are all zero.
@@ -71,40 +70,40 @@ extension MediaCache {
         public var bytesFromCache: Int64 { bytesFromMemory + bytesFromDisk }
 
         /// Hits among lookups, from 0 to 1; nil before the first lookup.
-        public var hitRatio: Double? { Self.ratio(hits, misses) }
+        public var hitRatio: Double? { Self.ratio(hits, rest: misses) }
 
         /// Bytes from the cache among bytes delivered, from 0 to 1; nil before the first byte.
-        public var byteHitRatio: Double? { Self.ratio(bytesFromCache, bytesFromOrigin) }
+        public var byteHitRatio: Double? { Self.ratio(bytesFromCache, rest: bytesFromOrigin) }
 
         /// Hits and misses.
         public var lookups: Int64 { hits + misses }
 
-        private static func ratio(_ part: Int64, _ rest: Int64) -> Double? {
+        private static func ratio(_ part: Int64, rest: Int64) -> Double? {
             part + rest > 0 ? Double(part) / Double(part + rest) : nil
         }
     }
 }
 
 extension MediaCache.Statistics {
-    /// Both counts together; wraps around, never traps.
+    /// The sums of both; wrap around, never trap.
     static func + (
         left: MediaCache.Statistics,
         right: MediaCache.Statistics
     ) -> MediaCache.Statistics {
-        left.combined(right, &+)
+        left.combined(with: right, by: &+)
     }
 
-    /// What one has that the other has not.
+    /// The differences of both; wrap around, never trap.
     static func - (
         left: MediaCache.Statistics,
         right: MediaCache.Statistics
     ) -> MediaCache.Statistics {
-        left.combined(right, &-)
+        left.combined(with: right, by: &-)
     }
 
     private func combined(
-        _ other: MediaCache.Statistics,
-        _ operation: (Int64, Int64) -> Int64
+        with other: MediaCache.Statistics,
+        by operation: (Int64, Int64) -> Int64
     ) -> MediaCache.Statistics {
         var result = MediaCache.Statistics()
         for counter in StatisticsCounters.Counter.allCases {

@@ -9,11 +9,11 @@ import Darwin
 /// The running counts behind ``MediaCache/Statistics``, cheap enough for the hit path.
 ///
 /// Every thread adds to one of sixteen rows, chosen by its identity, so that threads seldom share a
-/// cache line; reading adds the rows up.
+/// cache line; reading adds up the rows.
 ///
 /// - Complexity: an addition is one relaxed atomic operation; ``statistics`` reads all rows.
 package final class StatisticsCounters: Sendable {
-    /// What is counted; in the order of the file STATS, so new ones go to the end.
+    /// The counters, in the order of the file STATS, so new ones go to the end.
     package enum Counter: Int, CaseIterable, Sendable {
         case memoryHits
         case diskHits
@@ -49,8 +49,8 @@ package final class StatisticsCounters: Sendable {
     /// Counters in a row, rounded up to whole cache lines of 64 bytes.
     private static let stride = 32
 
-    // Unsafe to the compiler, which does not see that the memory holds only atomics and lives as
-    // long as this object.
+    // Unsafe to the compiler, which cannot see that the memory holds only atomics and lives as long
+    // as this object.
     private nonisolated(unsafe) let cells: UnsafeMutablePointer<Atomic<Int64>>
 
     package init() {
@@ -74,7 +74,7 @@ package final class StatisticsCounters: Sendable {
         cells[Self.row() * Self.stride + counter.rawValue].wrappingAdd(amount, ordering: .relaxed)
     }
 
-    /// Counts a hit in memory and its bytes: the two lie in one cache line.
+    /// Counts a hit in memory and its bytes; both counters lie in one cache line.
     @inline(__always)
     package func addMemoryHit(bytes: Int64) {
         let row = cells + Self.row() * Self.stride
@@ -82,14 +82,14 @@ package final class StatisticsCounters: Sendable {
         row[Counter.bytesFromMemory.rawValue].wrappingAdd(bytes, ordering: .relaxed)
     }
 
-    /// One counter's present value.
+    /// The current value of a counter.
     package func value(of counter: Counter) -> Int64 {
         (0..<Self.rows).reduce(0) { sum, row in
             sum &+ cells[row * Self.stride + counter.rawValue].load(ordering: .relaxed)
         }
     }
 
-    /// All counters' present values.
+    /// The current values of all counters.
     package var statistics: MediaCache.Statistics {
         var statistics = MediaCache.Statistics()
         for counter in Counter.allCases {
@@ -111,7 +111,7 @@ package final class StatisticsCounters: Sendable {
 }
 
 extension StatisticsCounters.Counter {
-    /// Where the public value shows the counter.
+    /// The property of the public value with this counter.
     var field: WritableKeyPath<MediaCache.Statistics, Int64> {
         switch self {
         case .memoryHits: \.memoryHits

@@ -1,30 +1,30 @@
-/// What a lookup found.
-package enum LookupAnswer<Output: Sendable, Remainder: Sendable>: Sendable {
-    /// All that was asked for: nothing is downloaded.
+/// The result of a lookup.
+package enum LookupResult<Output: Sendable, Remainder: Sendable>: Sendable {
+    /// A complete result: nothing is downloaded.
     case complete(Output)
-    /// Not all; the remainder tells the download what to bring and what is there.
+    /// No complete result; the remainder tells the download what to fetch and what is stored.
     case incomplete(Remainder)
 }
 
-/// One request: a lookup and, only if that did not answer in full, a download.
+/// One request: a lookup and, only if that finds no complete result, a download.
 ///
-/// It runs at most once and ends exactly once. Several tasks may wait for it; when one of them is
-/// cancelled it stops waiting, and when the last of them is, so is the operation. A cancel that
-/// comes before the start, or at any time before the end, wins.
+/// Runs at most once and ends exactly once. Several tasks may wait for it; a cancelled task stops
+/// waiting, and cancelling the last of them cancels the operation. A cancellation before the end
+/// wins, also one before the start.
 package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Sendable {
-    /// Asks memory, disk and freshness; never waits for a download slot.
+    /// Looks in memory and on disk, and checks freshness; never waits for a download slot.
     package typealias Lookup =
-        @Sendable () async throws(CacheError) -> LookupAnswer<Output, Remainder>
-    /// Brings what is missing.
+        @Sendable () async throws(CacheError) -> LookupResult<Output, Remainder>
+    /// Fetches the missing bytes.
     ///
-    /// Says by `OperationContext` who is to hear of priority changes.
+    /// Registers with the `OperationContext` the target of priority changes.
     package typealias Download =
         @Sendable (Remainder, OperationContext) async throws(CacheError) -> Output
 
     private struct State {
         var machine = CombinedOperationStateMachine()
         var task: Task<Void, Never>?
-        /// Given back when the operation ends, because they may own much.
+        /// Released when the operation ends, because the closures may own much.
         var work: (Lookup, Download)?
     }
 
@@ -36,10 +36,10 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
     /// Creates an operation; nothing happens before ``start()`` or ``value()``.
     ///
     /// - Parameters:
-    ///   - priority: how urgent the request is at first.
-    ///   - executor: where lookup and download run; one on which they may block.
-    ///   - lookup: asks the tiers.
-    ///   - download: brings what the lookup left over.
+    ///   - priority: the initial priority.
+    ///   - executor: runs lookup and download, which may block on it; nil for the global executor.
+    ///   - lookup: searches the tiers.
+    ///   - download: completes the remainder of the lookup.
     package init(
         priority: RequestPriority = .normal,
         executor: (any TaskExecutor)? = nil,
@@ -51,16 +51,16 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
         context = OperationContext(priority: priority)
     }
 
-    /// How urgent the request is; may be set at any time and reaches the download at once.
+    /// The priority of the request; a change, at any time, reaches the download at once.
     package var priority: RequestPriority {
         get { context.priority }
         set { context.relay.priority = newValue }
     }
 
-    /// How many tasks wait for the output.
+    /// The number of tasks that wait for the output.
     var waiters: Int { latch.waiters }
 
-    /// Begins the lookup; ignored if it has begun or the operation was cancelled.
+    /// Starts the lookup; ignored if it has started or the operation was cancelled.
     package func start() {
         let work: (Lookup, Download)? = state.withLock { state in
             guard state.machine.didStart() == .lookUp else { return nil }
@@ -69,7 +69,7 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
         }
         guard let (lookup, download) = work else { return }
         let task = Task(executorPreference: executor) {
-            await self.run(lookup, download)
+            await self.run(lookup, then: download)
         }
         let isLate = state.withLock { state in
             if !state.machine.isFinished { state.task = task }
@@ -90,11 +90,11 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
         latch.complete(with: .failure(.leftTransfer))
     }
 
-    /// Starts the operation if need be and waits for its output.
+    /// Starts the operation if necessary and waits for its output.
     ///
-    /// - Returns: the output, the same for everybody who waits.
-    /// - Throws: what the lookup or the download threw; ``CacheError/Code/cancelled`` if this task
-    ///   or the operation was cancelled.
+    /// - Returns: the output, the same for all waiting tasks.
+    /// - Throws: the error of the lookup or the download; ``CacheError/Code/cancelled`` if this
+    ///   task or the operation was cancelled.
     package func value() async throws(CacheError) -> Output {
         start()
         guard let outcome = await latch.wait(whenAbandoned: { self.cancel() }) else {
@@ -103,24 +103,24 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
         return try outcome.get()
     }
 
-    private func run(_ lookup: Lookup, _ download: Download) async {
-        // A cancel that came before this task ran wins: nothing is asked.
+    private func run(_ lookup: Lookup, then download: Download) async {
+        // A cancellation before this task ran wins: no lookup is made.
         guard !state.withLock({ $0.machine.isFinished }) else { return }
         do throws(CacheError) {
             let answer = try await lookup()
             guard case .incomplete(let remainder) = answer else {
                 guard case .complete(let output) = answer else { return }
-                return finish(.success(output)) { $0.didLookUp(isFinal: true) }
+                return finish(with: .success(output)) { $0.didLookUp(isFinal: true) }
             }
             let action = state.withLock { $0.machine.didLookUp(isFinal: false) }
             guard action == .download else { return }
-            await runDownload(remainder, download)
+            await runDownload(of: remainder, by: download)
         } catch {
-            finish(.failure(error)) { $0.didLookUp(isFinal: true) }
+            finish(with: .failure(error)) { $0.didLookUp(isFinal: true) }
         }
     }
 
-    private func runDownload(_ remainder: Remainder, _ download: Download) async {
+    private func runDownload(of remainder: Remainder, by download: Download) async {
         let outcome: Result<Output, CacheError>
         do throws(CacheError) {
             outcome = .success(try await download(remainder, context))
@@ -128,11 +128,11 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
             outcome = .failure(error)
         }
         context.forwardPriority(to: nil)
-        finish(outcome) { $0.didDownload() }
+        finish(with: outcome) { $0.didDownload() }
     }
 
     private func finish(
-        _ outcome: Result<Output, CacheError>,
+        with outcome: Result<Output, CacheError>,
         _ input: (inout CombinedOperationStateMachine) -> CombinedOperationStateMachine.Action
     ) {
         let action = state.withLock { state in
@@ -144,7 +144,7 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
     }
 }
 
-/// What a download learns from the operation that it belongs to.
+/// The view that a download has of its operation.
 package final class OperationContext: Sendable {
     let relay: PriorityRelay
 
@@ -152,15 +152,15 @@ package final class OperationContext: Sendable {
         relay = PriorityRelay(priority)
     }
 
-    /// How urgent the operation is at present.
+    /// The current priority of the operation.
     package var priority: RequestPriority { relay.priority }
 
-    /// Calls `target` at once and whenever the priority changes, until another takes its place.
+    /// Calls `target` at once and at each change of the priority, until another target replaces it.
     package func forwardPriority(to target: (@Sendable (RequestPriority) -> Void)?) {
         relay.setTarget(target)
     }
 
-    /// Makes a transfer as urgent as the operation for as long as it is subscribed to.
+    /// Gives a transfer the priority of the operation as long as the subscription lives.
     package func forwardPriority(to subscription: Subscription) {
         relay.setTarget { [weak subscription] priority in subscription?.priority = priority }
     }

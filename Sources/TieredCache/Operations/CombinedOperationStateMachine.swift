@@ -1,7 +1,7 @@
-/// Decides what a combined operation does next: look up, then download if that did not answer.
+/// Decides the next step of a combined operation: lookup, then download if necessary.
 ///
-/// Performs no effect. The first end wins: a cancel before the start, while looking up or while
-/// downloading is final, whatever the work still brings.
+/// Performs no effect. The first end wins: a cancellation before the start, during the lookup or
+/// during the download is final, even if the work still succeeds.
 struct CombinedOperationStateMachine {
     private enum State {
         case created  // → lookingUp, finished
@@ -10,17 +10,17 @@ struct CombinedOperationStateMachine {
         case finished
     }
 
-    /// What the runner has to do.
+    /// The next step of the runner.
     enum Action: Equatable {
         /// Run the lookup.
         case lookUp
-        /// Run the download with what the lookup left over.
+        /// Run the download with the remainder of the lookup.
         case download
-        /// Complete with what the work returned.
+        /// Complete with the result of the work.
         case complete
-        /// Complete with `cancelled`, and cancel the work if there is any.
+        /// Complete with `cancelled`, and cancel the work if it runs.
         case completeCancelled
-        /// It is too late, or it has been done.
+        /// Do nothing: the operation has ended, or the step was taken before.
         case ignore
     }
 
@@ -34,7 +34,7 @@ struct CombinedOperationStateMachine {
         return .lookUp
     }
 
-    /// The lookup returned; `isFinal` if it answered in full, or failed.
+    /// The lookup has returned; `isFinal` if it was complete, or failed.
     mutating func didLookUp(isFinal: Bool) -> Action {
         switch state {
         case .lookingUp:
@@ -47,7 +47,7 @@ struct CombinedOperationStateMachine {
         }
     }
 
-    /// The download returned or failed.
+    /// The download has returned or failed.
     mutating func didDownload() -> Action {
         switch state {
         case .downloading:

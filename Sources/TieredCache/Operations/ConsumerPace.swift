@@ -1,13 +1,13 @@
-/// Whether a consumer takes bytes so slowly that its transfer had better give its slot to others
-/// while it waits (invariant 12).
+/// Whether a consumer reads so slowly that its transfer should release its slot while it waits
+/// (invariant 12).
 ///
-/// One that stops is noticed by its silence. This is about one that takes a little every now and
-/// then: over some seconds, the transfer has waited for it longer than not.
+/// A consumer that stops is detected by its silence. This detects a consumer that reads a little
+/// now and then: over a window, the transfer has waited for it at least half of the time.
 struct ConsumerPace {
-    /// Over how long the waits are added up.
+    /// The time over which waits are added up.
     static let window = Duration.seconds(2)
 
-    /// Whether it was slow in the last window.
+    /// Whether the consumer was slow in the last window.
     private(set) var isSlow = false
     private var windowStart: MonotonicTime
     private var waited = Duration.zero
@@ -16,7 +16,7 @@ struct ConsumerPace {
         windowStart = now
     }
 
-    /// The transfer had a chunk that the consumer left no room for.
+    /// The transfer has waited with a chunk for which the consumer had left no space.
     mutating func didWait(from start: MonotonicTime, to end: MonotonicTime) {
         waited += start.duration(to: end)
         let elapsed = windowStart.duration(to: end)
@@ -25,7 +25,7 @@ struct ConsumerPace {
         (windowStart, waited) = (end, .zero)
     }
 
-    /// The transfer has waited for its slot, which says nothing about the consumer.
+    /// The transfer has waited for its slot; that time says nothing about the consumer.
     mutating func didWaitForSlot(from start: MonotonicTime, to end: MonotonicTime) {
         windowStart = windowStart.advanced(by: start.duration(to: end))
     }

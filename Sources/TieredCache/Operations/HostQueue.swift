@@ -1,19 +1,19 @@
 import HeapModule
 
-/// Transfers that wait, in order, such that a closed host's transfers stand in nobody's way.
+/// Waiting transfers in order; those of a closed host do not delay the others.
 ///
 /// Two kinds of heap: `candidates` holds transfers of open hosts, `parked` holds, per host, those
-/// met while the host was closed. A host that opens sends its best parked transfer to the
+/// found while the host was closed. A host that opens moves its best parked transfer to the
 /// candidates, and one more for each of its transfers that leaves. So the best transfer of an open
 /// host is always a candidate, and a thousand parked transfers cost nothing when their host opens
 /// for one slot.
 ///
-/// Heaps cannot delete from the middle: a transfer that left or moved leaves its old place behind,
-/// which is skipped when it surfaces and swept when such places outnumber the transfers.
+/// Heaps cannot delete from the middle: the old place of a removed or moved transfer stays behind.
+/// It is skipped when it reaches the top, and swept when such places outnumber the transfers.
 ///
 /// - Complexity: O(log n) amortised for each call.
 struct HostQueue {
-    /// A place in the line; lower rank first, then lower sequence.
+    /// A position in the queue; lower rank first, then lower sequence.
     struct Position: Comparable {
         var rank: Int
         var sequence: UInt64
@@ -41,12 +41,12 @@ struct HostQueue {
     private var candidates = Heap<Place>()
     private var parked: [String: Heap<Place>] = [:]
     private var closedHosts: Set<String> = []
-    /// Places in all heaps, abandoned ones included.
-    private(set) var stored = 0
+    /// The number of places in all heaps, including abandoned ones.
+    private(set) var heapCount = 0
 
     var count: Int { places.count }
 
-    /// Adds a transfer that is not in the line.
+    /// Adds a transfer that is not in the queue.
     mutating func insert(_ transfer: TransferID, host: String, at position: Position) {
         let place = Place(transfer: transfer, host: host, position: position)
         places[transfer] = place
@@ -54,7 +54,7 @@ struct HostQueue {
         sweepIfWorthwhile()
     }
 
-    /// Takes a transfer out; ignored if it is not in the line.
+    /// Removes a transfer; ignored if it is not in the queue.
     mutating func remove(_ transfer: TransferID) {
         guard let place = places.removeValue(forKey: transfer) else { return }
         promote(place.host)
@@ -69,20 +69,20 @@ struct HostQueue {
         }
     }
 
-    /// The first transfer whose host is open; it stays in the line.
+    /// The first transfer of an open host; it stays in the queue.
     mutating func first() -> Place? {
         while let place = candidates.min {
             let isCurrent = places[place.transfer] == place
             if isCurrent && !closedHosts.contains(place.host) { return place }
             candidates.removeMin()
-            stored -= 1
+            heapCount -= 1
             if isCurrent { store(place) }
         }
         return nil
     }
 
     private mutating func store(_ place: Place) {
-        stored += 1
+        heapCount += 1
         if closedHosts.contains(place.host) {
             parked[place.host, default: Heap()].insert(place)
         } else {
@@ -96,7 +96,7 @@ struct HostQueue {
             return
         }
         while let place = heap.popMin() {
-            stored -= 1
+            heapCount -= 1
             guard places[place.transfer] == place else { continue }
             store(place)
             break
@@ -105,10 +105,10 @@ struct HostQueue {
     }
 
     private mutating func sweepIfWorthwhile() {
-        guard stored > 2 * places.count + 64 else { return }
+        guard heapCount > 2 * places.count + 64 else { return }
         candidates = Heap()
         parked = [:]
-        stored = 0
+        heapCount = 0
         for place in places.values { store(place) }
     }
 }

@@ -7,7 +7,7 @@ enum NotStored: Error, Sendable {
     /// The disk cannot be used, is full, or belongs to another process.
     case disk(CacheError)
 
-    /// For people, as the detail of `Cache-Status`.
+    /// The reason in one word, as the detail of `Cache-Status`.
     var detail: String {
         switch self {
         case .forbidden(let reason): reason.rawValue
@@ -15,12 +15,12 @@ enum NotStored: Error, Sendable {
         }
     }
 
-    /// Whether the rules would have allowed to store.
+    /// Whether only the disk prevents storing.
     var isOfDisk: Bool {
         if case .disk = self { true } else { false }
     }
 
-    /// What fails where storing was the purpose.
+    /// The error of a request that needs the bytes stored.
     func error(for request: CacheRequest) -> CacheError {
         switch self {
         case .disk(let error): error

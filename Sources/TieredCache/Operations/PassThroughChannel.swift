@@ -1,26 +1,27 @@
 import DequeModule
 
-/// Carries a body that is not stored from the transfer to its one reader, bounded in bytes.
+/// Carries a body that is not stored from the transfer to its one reader; bounded in bytes.
 ///
-/// States: `open` (chunks wait, or the reader waits, or the transfer waits for room) → `finished`
-/// (the transfer has ended, with or without an error; what is buffered is still delivered) or
-/// `abandoned` (the reader has left; the transfer learns it at its next push).
+/// States: `open` (chunks wait, or the reader waits, or the transfer waits for space) → `finished`
+/// (the transfer has ended, with or without an error; buffered bytes are still delivered) or
+/// `abandoned` (the reader has left; the next push of the transfer throws).
 final class PassThroughChannel: Sendable {
-    /// Buffered bytes above which the transfer waits.
+    /// The number of buffered bytes from which the transfer waits.
     static let capacity = 512 * 1024
-    /// Buffered bytes below which a transfer without a slot asks for one again: what it brings then
-    /// is worth the turn.
+    /// The number of buffered bytes below which a transfer without a slot requests one: what it
+    /// fetches then is worth a slot.
     static let lowMark = capacity / 4
 
-    /// How many chunks may wait before short ones are copied together: a chunk takes hundreds of
-    /// bytes beside its own, and keeps all of the buffer that it was read into.
+    /// The number of chunks from which short ones are copied together.
+    ///
+    /// A chunk costs hundreds of bytes beside its own, and keeps its whole read buffer alive.
     static let maximumChunks = 8
 
     private struct State {
         var chunks = Deque<BodyChunk>()
-        /// What follows the chunks, copied together from short ones.
+        /// The bytes after the chunks, copied together from short ones.
         var joined: [UInt8] = []
-        /// Bytes in both.
+        /// The number of bytes in both.
         var bytes = 0
         var finish: Result<Int64?, CacheError>?
         var isAbandoned = false
@@ -61,37 +62,36 @@ final class PassThroughChannel: Sendable {
     }
 
     private let state = Guarded(State())
-    /// Bumped when bytes come or are taken, and at the end.
+    /// Bumped when bytes arrive or are taken, and at the end.
     let signal = ProgressSignal()
 
     /// The offset of the first byte that the channel carries.
     let start: Int64
 
-    /// The offset behind the last byte that the transfer was to bring.
+    /// The offset after the last byte that the transfer was to fetch.
     let end: Int64
 
-    /// The length of the whole representation, if the origin has told.
+    /// The length of the whole representation, if the origin has sent it.
     let completeLength: Int64?
 
-    /// Whether the transfer compares the body with a digest, so that it may fail after its last
-    /// byte.
+    /// Whether the transfer verifies a digest of the body, so that it may fail after its last byte.
     let awaitsDecision: Bool
 
-    /// Whether what passes is kept as a part by itself.
-    let isKept: Bool
+    /// Whether the bytes are stored as a standalone part.
+    let storesPart: Bool
 
     init(
         start: Int64,
         end: Int64 = .max,
         completeLength: Int64?,
         awaitsDecision: Bool = false,
-        isKept: Bool = false
+        storesPart: Bool = false
     ) {
         self.start = start
         self.end = end
         self.completeLength = completeLength
         self.awaitsDecision = awaitsDecision
-        self.isKept = isKept
+        self.storesPart = storesPart
     }
 
     /// Whether the reader has taken bytes, so that no other generation may follow.
@@ -99,17 +99,17 @@ final class PassThroughChannel: Sendable {
         state.withLock { $0.hasDelivered }
     }
 
-    /// Whether all of `wanted` comes through here.
-    func brings(_ wanted: WantedRange) -> Bool {
+    /// Whether the channel delivers all wanted bytes.
+    func delivers(_ wanted: WantedRange) -> Bool {
         start <= wanted.start && (wanted.end ?? completeLength ?? .max) <= end
     }
 
-    /// Begins anew with another body of the same shape, because the first one broke off.
+    /// Restarts with another body of the same shape, after the first one broke off.
     ///
     /// - Parameters:
     ///   - start: the offset of the new body's first byte.
     ///   - completeLength: the length of the whole representation.
-    /// - Returns: false if the reader has bytes of the first one, or the shapes differ.
+    /// - Returns: false if the reader has bytes of the first body, or the shapes differ.
     func restart(start: Int64, completeLength: Int64?) -> Bool {
         guard start == self.start, completeLength == self.completeLength else { return false }
         return state.withLock { state in
@@ -119,7 +119,7 @@ final class PassThroughChannel: Sendable {
         }
     }
 
-    /// Makes sure that nobody claims the channel any more.
+    /// Ensures that no reader claims the channel from now on.
     ///
     /// - Returns: false if it has a reader already.
     func withdraw() -> Bool { claim() }
@@ -132,7 +132,7 @@ final class PassThroughChannel: Sendable {
         }
     }
 
-    /// Whether the reader has fallen behind so far that the transfer has to wait.
+    /// Whether the buffer is full, so that the transfer has to wait for the reader.
     var isFull: Bool {
         state.withLock { $0.bytes >= Self.capacity && !$0.isAbandoned }
     }
@@ -152,7 +152,7 @@ final class PassThroughChannel: Sendable {
         }
     }
 
-    /// Hands a chunk over, waiting while the buffer is full.
+    /// Appends a chunk; waits while the buffer is full.
     ///
     /// - Throws: `.cancelled` once the reader has left or the task is cancelled.
     func push(_ chunk: BodyChunk) async throws(CacheError) {
@@ -173,7 +173,7 @@ final class PassThroughChannel: Sendable {
         signal.bump()
     }
 
-    /// Where the body turned out to end; nil before that, or if it was not seen.
+    /// The end of the body; nil until it is known, and if the transfer did not receive it.
     var bodyEnd: Int64? {
         state.withLock { state in
             guard case .success(let end) = state.finish else { return nil }
@@ -183,7 +183,8 @@ final class PassThroughChannel: Sendable {
 
     /// Ends the channel; chunks still buffered are delivered first.
     ///
-    /// - Parameter result: where the body ends, as far as the transfer has seen it; or an error.
+    /// - Parameter result: the end of the body, as far as the transfer has received it; or an
+    ///   error.
     func finish(_ result: Result<Int64?, CacheError>) {
         state.withLock { state in
             if state.finish == nil { state.finish = result }
@@ -191,7 +192,7 @@ final class PassThroughChannel: Sendable {
         signal.bump()
     }
 
-    /// Says that nobody will read on.
+    /// Ends the channel from the reader's side: buffered bytes are dropped.
     func abandon() {
         state.withLock { state in
             state.isAbandoned = true
@@ -200,7 +201,7 @@ final class PassThroughChannel: Sendable {
         signal.bump()
     }
 
-    /// The next chunk if it is there; an inner nil at the end.
+    /// The next chunk if it is available; an inner nil at the end.
     func poll() throws(CacheError) -> BodyChunk?? {
         let step = state.withLock { state -> Result<BodyChunk?, CacheError>? in
             if let chunk = state.popFirst() {

@@ -1,7 +1,7 @@
-/// Hands the latest priority to whoever currently works, in order, without calling it under a lock.
+/// Hands the latest priority to the current target, in order, without calling it under a lock.
 ///
-/// Two threads that set a priority at the same time must not leave the worker with the older one:
-/// only one thread relays at a time, and it goes on until the latest has been handed over.
+/// Two threads that set a priority at the same time must not leave the target with the older one:
+/// only one thread relays at a time, and it continues until the latest has been handed over.
 final class PriorityRelay: Sendable {
     typealias Target = @Sendable (RequestPriority) -> Void
 
@@ -28,7 +28,7 @@ final class PriorityRelay: Sendable {
         }
     }
 
-    /// From now on `target` gets the priority: the present one at once, then every change.
+    /// Replaces the target, which gets the current priority at once, then every change.
     func setTarget(_ target: Target?) {
         let old = state.withLock { state in
             defer {
@@ -55,7 +55,7 @@ extension PriorityRelay.State {
         return true
     }
 
-    /// What is to be handed over, or nil, and then relaying has ended.
+    /// The next call to make; nil ends the relaying.
     fileprivate mutating func next() -> (PriorityRelay.Target, RequestPriority)? {
         let isCurrent = relayed.map { $0 == (priority, generation) } ?? false
         guard let target, !isCurrent else {

@@ -1,15 +1,15 @@
-/// Runs downloads: a bounded number at once, the most urgent first, each shared by all that want
-/// its bytes.
+/// Runs downloads: a bounded number at once, by priority, each shared by all requests for its
+/// bytes.
 ///
-/// All methods may be called from any thread and return at once. Decisions are made by
-/// ``RequestQueueStateMachine`` under a lock; what follows from them happens after it.
+/// All methods may be called from any thread and return at once. ``RequestQueueStateMachine``
+/// decides under a lock; the effects happen after it.
 package final class RequestQueue: Sendable {
-    /// What a transfer does: bring the bytes, tell `TransferContext` how far it is, return when
-    /// done.
+    /// The work of a transfer: fetches the bytes, reports its position to `TransferContext`,
+    /// returns when done.
     ///
     /// Runs at most once, in a task that prefers the queue's executor, so it may block on the disk
-    /// once it has waited; until then it may be on the thread of ``join``. It must return soon
-    /// after its task was cancelled; it keeps its slot until then.
+    /// after its first wait; until then it may run on the thread that called ``join``. It must
+    /// return soon after its task is cancelled; it keeps its slot until then.
     package typealias Work = @Sendable (TransferContext) async -> Result<Void, CacheError>
 
     struct State {
@@ -25,7 +25,7 @@ package final class RequestQueue: Sendable {
         case grant(TransferContext)
         case pause(TransferContext)
         case cancel(TransferContext)
-        /// Either may own what leaves this queue when released, so they are released outside the
+        /// Either may own objects whose release calls this queue, so they are released outside the
         /// lock.
         case drop(Work?, TransferContext?)
         case complete(Latch<Void>, Latch<Void>.Outcome)
@@ -39,9 +39,9 @@ package final class RequestQueue: Sendable {
     /// Creates a queue.
     ///
     /// - Parameters:
-    ///   - limits: how many downloads may run, in all and per host.
-    ///   - firstTransfer: what the names of its transfers begin at; another queue's are others.
-    ///   - executor: where transfers run; nil for the global executor.
+    ///   - limits: the maximum numbers of running downloads, in total and per host.
+    ///   - firstTransfer: the base of its transfer numbers; queues of one cache use distinct ones.
+    ///   - executor: runs the transfers; nil for the global executor.
     package init(
         limits: RequestQueueStateMachine.Limits = .init(),
         firstTransfer: UInt64 = 0,
@@ -53,26 +53,26 @@ package final class RequestQueue: Sendable {
         self.executor = executor
     }
 
-    /// Subscribes to the transfer that will bring the byte at `offset`, or makes one.
+    /// Subscribes to the transfer that will bring the byte at `offset`, or starts one.
     ///
-    /// Bytes before a transfer's position have been delivered: read what is stored first, then join
-    /// at the first byte that is missing. Between the two a transfer may pass that byte; work of a
-    /// new transfer should therefore begin by looking at what is held by then.
+    /// Bytes before a transfer's position have been delivered: read the stored bytes first, then
+    /// join at the first missing one. Between the two a transfer may pass that byte; the work of a
+    /// new transfer should therefore begin with a look at the bytes stored by then.
     ///
     /// - Parameters:
-    ///   - group: what shared transfers must agree in.
-    ///   - offset: the first byte that is missing.
-    ///   - coverage: what a new transfer would bring, `..<Int64.max` where no end is known;
-    ///     `offset` lies in it.
-    ///   - host: whose slots a new transfer uses.
-    ///   - priority: of this requester.
-    ///   - maximumDistance: how many bytes a transfer may be away from `offset` to be worth waiting
-    ///     for; nil for any number.
+    ///   - group: identifies requests that may share a transfer.
+    ///   - offset: the first missing byte.
+    ///   - coverage: the bytes that a new transfer would bring; contains `offset`. `..<Int64.max`
+    ///     if the end is unknown.
+    ///   - host: the host that a new transfer counts against.
+    ///   - priority: the priority of the subscriber.
+    ///   - maximumDistance: the maximum number of bytes between a transfer's position and `offset`;
+    ///     nil for no limit.
     ///   - didMake: called at once if there was no transfer to join, before its work begins.
     ///   - didEnd: called once the subscription has its outcome, however it ended.
-    ///   - work: what a new transfer does; dropped if there is a transfer to join. If it has a slot
-    ///     at once, it begins on this thread and goes on there until it first waits.
-    /// - Returns: the share in the transfer. Keep it: releasing it leaves.
+    ///   - work: the work of a new transfer; dropped if there is a transfer to join. If a slot is
+    ///     free, it begins on this thread and stays there until it first waits.
+    /// - Returns: the subscription. Keep it: releasing it leaves the transfer.
     package func join(
         _ group: TransferGroup,
         wanting offset: Int64,
@@ -110,11 +110,11 @@ package final class RequestQueue: Sendable {
     /// Subscribes to the transfer that will bring the byte at `offset`, if there is one.
     ///
     /// - Parameters:
-    ///   - group: what shared transfers must agree in.
-    ///   - offset: the first byte that is missing.
-    ///   - priority: of this requester.
+    ///   - group: identifies requests that may share a transfer.
+    ///   - offset: the first missing byte.
+    ///   - priority: the priority of the subscriber.
     ///   - didEnd: called once the subscription has its outcome, however it ended.
-    /// - Returns: the share in the transfer; nil if there is none to join.
+    /// - Returns: the subscription; nil if there is no transfer to join.
     package func joinUnderWay(
         _ group: TransferGroup,
         wanting offset: Int64,
@@ -135,12 +135,12 @@ package final class RequestQueue: Sendable {
         return Subscription(join, report: report, queue: self, latch: latch)
     }
 
-    /// Starts nothing new until ``resume()``; what has started goes on.
+    /// Starts no new transfer until ``resume()``; started ones continue.
     package func suspend() {
         state.withLock { $0.machine.suspend() }
     }
 
-    /// Takes back ``suspend()``.
+    /// Reverts ``suspend()``.
     package func resume() {
         decide { $0.resume() }
     }
@@ -155,14 +155,14 @@ package final class RequestQueue: Sendable {
         decide { $0.cancelAll() }
     }
 
-    /// Ends every transfer, refuses joiners from now on, and waits until all work has returned.
+    /// Ends every transfer, refuses subscribers from now on, and waits until all work has returned.
     package func shutdown() async {
         decide { $0.shutDown() }
         // Nil if this task is cancelled: then it does not wait, but the shutdown goes on.
         _ = await drained.wait()
     }
 
-    /// The next byte behind `offset` that a transfer of a key is about to bring; nil where none is.
+    /// The next position after `offset` of a transfer for a key; nil if there is none.
     ///
     /// - Complexity: O(n) in the number of transfers.
     package func nextPosition(after offset: Int64, of key: CacheKey) -> Int64? {
@@ -215,7 +215,8 @@ package final class RequestQueue: Sendable {
     private func perform(_ effects: [Effect], beginningHere: Bool = false) {
         for effect in effects {
             switch effect {
-            case .start(let context, let work): start(context, work, beginsHere: beginningHere)
+            case .start(let context, let work):
+                start(context, work: work, beginsHere: beginningHere)
             case .grant(let context): context.grant()
             case .pause(let context): context.pause()
             case .cancel(let context): context.cancel()
@@ -230,14 +231,14 @@ package final class RequestQueue: Sendable {
     ///
     /// - Parameters:
     ///   - context: the transfer.
-    ///   - work: what it does.
+    ///   - work: its work.
     ///   - beginsHere: whether it may begin on this thread, which saves a change of thread until
-    ///     it first waits, as a rule for the origin's answer.
-    private func start(_ context: TransferContext, _ work: @escaping Work, beginsHere: Bool) {
+    ///     it first waits, usually for the origin's response.
+    private func start(_ context: TransferContext, work: @escaping Work, beginsHere: Bool) {
         let run: @Sendable () async -> Void = {
-            // A cancel that came before the work began wins (invariant 11).
+            // A cancellation before the work began wins (invariant 11).
             let result = context.isCancelled ? .failure(.leftTransfer) : await work(context)
-            self.didFinish(context.id, result)
+            self.didFinish(context.id, with: result)
         }
         if beginsHere, #available(macOS 26, iOS 26, tvOS 26, visionOS 26, watchOS 26, *) {
             context.attach(Task.immediate(executorPreference: executor, operation: run))
@@ -257,7 +258,7 @@ extension RequestQueueStateMachine.Completion {
     }
 }
 
-// What subscriptions and contexts tell the queue.
+// Calls from subscriptions and contexts.
 extension RequestQueue {
     func leave(_ subscriber: SubscriberID) {
         decide { $0.leave(subscriber) }
@@ -283,7 +284,7 @@ extension RequestQueue {
         state.withLock { $0.machine.linger(transfer, for: amount) }
     }
 
-    /// Whether no subscriber is left that the end of a transfer would be told to.
+    /// Whether the transfer has no subscriber left to notify of its end.
     func isAbandoned(_ transfer: TransferID) -> Bool {
         state.withLock { $0.machine.transfers[transfer]?.subscribers.isEmpty ?? true }
     }
@@ -312,13 +313,13 @@ extension RequestQueue {
         decide { $0.didUnstall(transfer) }
     }
 
-    private func didFinish(_ transfer: TransferID, _ result: Result<Void, CacheError>) {
+    private func didFinish(_ transfer: TransferID, with result: Result<Void, CacheError>) {
         let (effects, context) = state.withLock { state in
             let actions = state.machine.didFinish(transfer)
             let context = state.contexts.removeValue(forKey: transfer)
             return (Self.effects(of: actions, in: &state, result: result), context)
         }
-        // What it reports may own the last share in an entry.
+        // Its report may own the last reference to an entry.
         withExtendedLifetime(context) { perform(effects) }
     }
 }

@@ -1,42 +1,41 @@
-// Who plays does not wait for those that nobody waits for, nor for origins that do not answer
+// A playing request waits neither for transfers without urgent subscribers nor for silent origins
 // (invariant 12).
 extension RequestQueueStateMachine {
-    /// Gives a slot to a transfer that plays: that of one that nobody waits for, or of one that
-    /// waits for its first byte.
+    /// Gives a slot to a transfer of a playing request: the slot of a prefetch or background
+    /// transfer, or of one that waits for its first byte.
     ///
-    /// The transfer that nobody waits for is paused: what it has brought stays, and it goes on when
-    /// it has a slot again. That happens to a transfer once at most, so that it cannot happen again
-    /// and again.
+    /// The first kind is paused: its bytes stay, and it continues when it has a slot again. That
+    /// happens to a transfer at most once, so it always makes progress.
     ///
-    /// The transfer that waits for its first byte goes on waiting, and has a slot again when it has
-    /// come. It still counts as one of its host's, so that a host that answers nothing gets no more
-    /// requests for it, and so many at most do that at once.
+    /// The second kind keeps waiting, and requests a slot when its first byte has arrived. It still
+    /// counts against its host, so that a silent host gets no more requests, and their number is
+    /// limited by ``Limits/maximumYielded``.
     ///
-    /// - Parameter id: the transfer; nothing is done unless it plays and waits.
-    /// - Returns: what is to be done.
+    /// - Parameter id: the transfer; ignored unless its priority is `playing` and it waits.
+    /// - Returns: the actions to perform.
     mutating func makeRoom(for id: TransferID) -> [Action] {
         guard let transfer = transfers[id], transfer.isWaiting,
             transfer.priorities.highest == .playing, transfer.state == .resuming || !isSuspended
         else { return [] }
-        if let loser = loser(to: transfer), let loserTransfer = transfers[loser] {
-            transfers[loser]?.state = .stalled
-            transfers[loser]?.wasPreempted = true
-            release(loserTransfer.occupancy, ofHost: loserTransfer.host)
-            return [.pause(loser)] + fillSlots()
+        if let victim = preemptionVictim(for: transfer), let preempted = transfers[victim] {
+            transfers[victim]?.state = .stalled
+            transfers[victim]?.wasPreempted = true
+            release(preempted.occupancy, ofHost: preempted.host)
+            return [.pause(victim)] + fillSlots()
         }
-        guard let yielder = yielder(to: transfer) else { return [] }
-        transfers[yielder]?.state = .yielded
+        guard let silent = longestSilentTransfer(for: transfer) else { return [] }
+        transfers[silent]?.state = .yielded
         slotsInUse -= 1
         slotsYielded += 1
-        return [.pause(yielder)] + fillSlots()
+        return [.pause(silent)] + fillSlots()
     }
 
     private func isFull(_ host: String) -> Bool {
         placesInUseByHost[host, default: 0] >= limits.maximumPerHost
     }
 
-    /// Of the transfers whose slot would do, the least urgent; the youngest of those.
-    private func loser(to transfer: Transfer) -> TransferID? {
+    /// Of the transfers that may be preempted, one with the lowest priority; the newest of those.
+    private func preemptionVictim(for transfer: Transfer) -> TransferID? {
         let isHostFull = isFull(transfer.host)
         let candidates = transfers.filter { _, other in
             other.state == .running && !other.wasPreempted && other.priorities.highest <= .prefetch
@@ -47,8 +46,8 @@ extension RequestQueueStateMachine {
         }?.key
     }
 
-    /// Of the transfers for other hosts that have not been answered, the one that waits longest.
-    private func yielder(to transfer: Transfer) -> TransferID? {
+    /// Of the transfers for other hosts without a response, the one that waits longest.
+    private func longestSilentTransfer(for transfer: Transfer) -> TransferID? {
         guard slotsInUse >= limits.maximumDownloads, slotsYielded < limits.maximumYielded,
             !isFull(transfer.host)
         else { return nil }

@@ -1,16 +1,16 @@
 extension RequestQueueStateMachine {
-    /// Subscribes to the transfer that will bring the byte at `offset`, or makes one.
+    /// Subscribes to the transfer that will bring the byte at `offset`, or starts one.
     ///
     /// - Parameters:
-    ///   - group: what the transfer must agree with.
+    ///   - group: identifies requests that may share a transfer.
     ///   - offset: the first byte that the subscriber lacks.
-    ///   - coverage: what a new transfer would bring; holds `offset`. `..<Int64.max` where no end
-    ///     is known.
-    ///   - host: whose slots a new transfer uses.
-    ///   - priority: the subscriber's.
-    ///   - maximumDistance: how many bytes a transfer may be away from `offset`; nil for any
-    ///     number.
-    /// - Returns: the subscriber and its transfer; what is to be done.
+    ///   - coverage: the bytes that a new transfer would bring; contains `offset`. `..<Int64.max`
+    ///     if the end is unknown.
+    ///   - host: the host that a new transfer counts against.
+    ///   - priority: the priority of the subscriber.
+    ///   - maximumDistance: the maximum number of bytes between a transfer's position and `offset`;
+    ///     nil for no limit.
+    /// - Returns: the subscriber and its transfer, with the actions to perform.
     package mutating func join(
         _ group: TransferGroup,
         wanting offset: Int64,
@@ -31,7 +31,7 @@ extension RequestQueueStateMachine {
             )
         }
         if let id = joinableTransfer(group, wanting: offset, maximumDistance: maximumDistance) {
-            return join(id, subscriber, priority: priority)
+            return join(id, as: subscriber, priority: priority)
         }
         let id = makeTransfer(group, coverage: coverage, host: host)
         add(subscriber, priority: priority, to: id)
@@ -49,9 +49,9 @@ extension RequestQueueStateMachine {
     /// Subscribes to the transfer that will bring the byte at `offset`, if there is one.
     ///
     /// - Parameters:
-    ///   - group: what the transfer must agree with.
+    ///   - group: identifies requests that may share a transfer.
     ///   - offset: the first byte that the subscriber lacks.
-    ///   - priority: the subscriber's.
+    ///   - priority: the priority of the subscriber.
     /// - Returns: the subscriber and its transfer; nil if no transfer will bring the byte.
     package mutating func joinUnderWay(
         _ group: TransferGroup,
@@ -61,12 +61,12 @@ extension RequestQueueStateMachine {
         guard !isShutDown,
             let id = joinableTransfer(group, wanting: offset, maximumDistance: nil)
         else { return nil }
-        return join(id, makeSubscriberID(), priority: priority)
+        return join(id, as: makeSubscriberID(), priority: priority)
     }
 
     private mutating func join(
         _ id: TransferID,
-        _ subscriber: SubscriberID,
+        as subscriber: SubscriberID,
         priority: RequestPriority
     ) -> Join {
         add(subscriber, priority: priority, to: id)
@@ -80,7 +80,7 @@ extension RequestQueueStateMachine {
         )
     }
 
-    /// A subscriber is no longer interested; the last one to leave cancels the transfer.
+    /// Removes a subscriber; if it was the last one, the transfer is cancelled.
     package mutating func leave(_ subscriber: SubscriberID) -> [Action] {
         guard
             let (transfer, priority) = subscribers.removeValue(forKey: subscriber).map({
@@ -99,7 +99,7 @@ extension RequestQueueStateMachine {
         return actions + abandon(transfer)
     }
 
-    /// A subscriber has become more or less urgent; ignored once it has ended.
+    /// Changes the priority of a subscriber; ignored once it has ended.
     package mutating func setPriority(
         _ priority: RequestPriority,
         of subscriber: SubscriberID
@@ -122,7 +122,7 @@ extension RequestQueueStateMachine {
         endAll(with: .cancelled)
     }
 
-    /// Ends every transfer and refuses joiners from now on.
+    /// Ends every transfer and refuses subscribers from now on.
     package mutating func shutDown() -> [Action] {
         guard !isShutDown else { return [] }
         isShutDown = true
@@ -197,11 +197,13 @@ extension RequestQueueStateMachine {
         return leaving.map { .complete($0, completion) }
     }
 
-    /// Nobody wants the transfer any more: it leaves the map at once, and the queue or, if it has
-    /// started, its work is cancelled and keeps its slot until it has returned.
+    /// Ends a transfer without subscribers: it leaves its group at once.
+    ///
+    /// A queued one leaves the queue; the work of a started one is cancelled and keeps its slot
+    /// until it returns.
     private mutating func abandon(_ id: TransferID) -> [Action] {
         guard let transfer = transfers[id] else { return [] }
-        removeFromGroup(id, transfer.group)
+        remove(id, from: transfer.group)
         waiting.remove(id)
         guard transfer.state != .queued else {
             transfers[id] = nil
@@ -211,7 +213,7 @@ extension RequestQueueStateMachine {
         return [.cancel(id)]
     }
 
-    mutating func removeFromGroup(_ id: TransferID, _ group: TransferGroup) {
+    mutating func remove(_ id: TransferID, from group: TransferGroup) {
         groups[group]?.removeAll { $0 == id }
         if groups[group]?.isEmpty == true { groups[group] = nil }
     }

@@ -1,12 +1,12 @@
 extension RequestQueueStateMachine {
-    /// The transfer has delivered everything before `position`.
+    /// The transfer has delivered all bytes before `position`.
     package mutating func didAdvance(_ id: TransferID, to position: Int64) {
         guard let old = transfers[id]?.position, position > old else { return }
         transfers[id]?.position = position
         transfers[id]?.hasBytes = true
     }
 
-    /// The transfer has begun anew with the byte at `offset`, which may lie before its coverage.
+    /// The transfer has restarted with the byte at `offset`, which may lie before its coverage.
     package mutating func didRestart(_ id: TransferID, at offset: Int64) {
         guard let coverage = transfers[id]?.coverage else { return }
         let lower = min(offset, coverage.lowerBound)
@@ -15,8 +15,7 @@ extension RequestQueueStateMachine {
         transfers[id]?.hasBytes = true
     }
 
-    /// The next byte behind `offset` that a transfer of a key is about to bring, whatever selects
-    /// it.
+    /// The next position after `offset` of a transfer for a key, in any group.
     package func nextPosition(after offset: Int64, of key: CacheKey) -> Int64? {
         var next: Int64?
         for transfer in transfers.values where transfer.group.key == key {
@@ -30,27 +29,27 @@ extension RequestQueueStateMachine {
         return next
     }
 
-    /// The transfer's subscriber has left and stays for `amount` bytes more; of no effect where
-    /// there are others.
+    /// The transfer's subscriber has left, but stays for `amount` more bytes; ignored if there are
+    /// other subscribers.
     package mutating func linger(_ id: TransferID, for amount: Int64) {
         guard let transfer = transfers[id], transfer.subscribers.count == 1 else { return }
         let (end, overflow) = transfer.position.addingReportingOverflow(amount)
         transfers[id]?.lingeringEnd = overflow ? nil : end
     }
 
-    /// The transfer will not deliver anything at or after `end`; nobody who wants that joins it.
+    /// The transfer will deliver nothing at or after `end`; requests for such bytes do not join it.
     package mutating func shrinkCoverage(of id: TransferID, to end: Int64) {
         guard let coverage = transfers[id]?.coverage, end < coverage.upperBound else { return }
         transfers[id]?.coverage = coverage.lowerBound..<max(coverage.lowerBound, end)
     }
 
-    /// The transfer will deliver more than it was made for.
+    /// The transfer will deliver more than its initial coverage.
     package mutating func extendCoverage(of id: TransferID, to end: Int64) {
         guard let coverage = transfers[id]?.coverage, end > coverage.upperBound else { return }
         transfers[id]?.coverage = coverage.lowerBound..<end
     }
 
-    /// All consumers of the transfer have stopped reading: its slot goes to somebody else.
+    /// All consumers of the transfer have stopped reading: its slot becomes free.
     package mutating func didStall(_ id: TransferID) -> [Action] {
         guard let transfer = transfers[id], transfer.state == .running else { return [] }
         transfers[id]?.state = .stalled
@@ -58,7 +57,7 @@ extension RequestQueueStateMachine {
         return fillSlots()
     }
 
-    /// A consumer reads again: the transfer waits for a slot, before those that have not started.
+    /// A consumer reads again: the transfer waits for a slot, ahead of those that have not started.
     package mutating func didUnstall(_ id: TransferID) -> [Action] {
         guard let transfer = transfers[id] else { return [] }
         switch transfer.state {
@@ -81,24 +80,24 @@ extension RequestQueueStateMachine {
         }
     }
 
-    /// The transfer's work has returned, for whatever reason.
+    /// The transfer's work has returned.
     package mutating func didFinish(_ id: TransferID) -> [Action] {
         guard let transfer = transfers[id] else { return [] }
         precondition(transfer.state != .queued, "\(id) finished before it started")
         let completions = completeSubscribers(of: id, with: .finished)
-        removeFromGroup(id, transfer.group)
+        remove(id, from: transfer.group)
         waiting.remove(id)
         transfers[id] = nil
         release(transfer.occupancy, ofHost: transfer.host)
         return completions + fillSlots() + drainedIfIdle()
     }
 
-    /// Nothing new starts until ``resume()``; what has started goes on, also after a stall.
+    /// Starts no new transfer until ``resume()``; started ones continue, also after a stall.
     package mutating func suspend() {
         isSuspended = true
     }
 
-    /// Takes back ``suspend()``.
+    /// Reverts ``suspend()``.
     package mutating func resume() -> [Action] {
         isSuspended = false
         return fillSlots()

@@ -1,58 +1,59 @@
-/// Decides which downloads run, who shares them, and who is told what.
+/// Decides which downloads run and which requests share them.
 ///
-/// Performs no effect and reads no clock. Every input returns the actions that follow from it, in
-/// the order in which they are to be carried out; the runner calls it under a lock and acts after.
-/// The decisions "the last subscriber has left, cancel" and "nobody may join any more" are one
-/// step, so a joiner that comes too late gets a transfer of its own.
+/// Performs no effect and reads no clock. Every input returns the resulting actions in order; the
+/// runner calls it under a lock and acts after. The decisions "the last subscriber has left,
+/// cancel" and "no request may join any more" are one step, so a late request gets a transfer of
+/// its own.
 package struct RequestQueueStateMachine {
-    /// What the runner has to do.
+    /// An action of the runner.
     package enum Action: Equatable {
         /// Run the transfer's work.
         case start(TransferID)
-        /// Tell the stalled transfer that it has a slot again.
+        /// Grant the stalled transfer a slot again.
         case grant(TransferID)
-        /// Take the slot of the running transfer: it goes on when it has one again.
+        /// Take the slot of the running transfer: it continues when it has one again.
         case pause(TransferID)
         /// Cancel the running work; the transfer ends when the work has returned.
         case cancel(TransferID)
-        /// Forget work that never started.
+        /// Discard work that never started.
         case drop(TransferID)
-        /// Tell a subscriber how it ended. Each subscriber gets this exactly once.
+        /// Complete a subscription. Each subscriber gets this exactly once.
         case complete(SubscriberID, Completion)
-        /// Shut down, and the last transfer has ended. Given once.
+        /// The last transfer has ended after a shutdown. Returned once.
         case drained
     }
 
     /// How a subscription ended.
     package enum Completion: Equatable {
-        /// The transfer's work returned; its result is the subscriber's.
+        /// The transfer's work returned; its result is that of the subscription.
         case finished
-        /// The subscriber, or somebody for all of them, cancelled.
+        /// The subscriber left, or the transfer was cancelled for all.
         case cancelled
         /// The queue was shut down.
         case shutDown
     }
 
-    /// What became of a request to join.
+    /// The result of joining.
     package struct Join {
         package let subscriber: SubscriberID
         /// The transfer joined, or nil if the queue is shut down.
         package let transfer: TransferID?
         /// Whether the transfer was made for this subscriber.
         package let isNew: Bool
-        /// Where what the transfer brings ends, as far as that is known.
+        /// The end of the transfer's coverage.
         package let end: Int64
         package let actions: [Action]
     }
 
-    /// How many transfers may run, and how patient they must be.
+    /// The maximum numbers of transfers.
     package struct Limits {
         package let maximumDownloads: Int
-        /// Those that wait for a first byte without a slot count as well.
+        /// Includes transfers that wait for a first byte without a slot.
         package let maximumPerHost: Int
-        /// How many may wait for a first byte without a slot, because it was leased to what plays.
+        /// How many may wait for a first byte without a slot, having yielded it to a playing
+        /// request.
         package let maximumYielded: Int
-        /// How many starts in a row may pass the transfer that has waited longest.
+        /// How many starts in a row may overtake the transfer that has waited longest.
         package let maximumOvertakes: Int
 
         package init(
@@ -70,11 +71,11 @@ package struct RequestQueueStateMachine {
         }
     }
 
-    /// What a transfer takes of the limits.
+    /// What a transfer counts against.
     enum Occupancy: Equatable {
-        /// One of the downloads, and one of its host's.
+        /// The total and its host's limit.
         case slot
-        /// One of its host's, so that a host that hangs does not get more and more requests.
+        /// Its host's limit only, so that a silent host does not get more and more requests.
         case place
         case nothing
     }
@@ -82,8 +83,8 @@ package struct RequestQueueStateMachine {
     struct Transfer {
         enum State: Equatable {
             case queued  // → running, gone
-            case running  // → stalled, leased, cancelled, gone
-            /// It waits for its first byte; its slot was given to what plays.
+            case running  // → stalled, yielded, cancelled, gone
+            /// It waits for its first byte; a playing request has its slot.
             case yielded  // → resuming, cancelled, gone
             case stalled  // → resuming, cancelled, gone
             case resuming  // → running, cancelled, gone
@@ -98,9 +99,9 @@ package struct RequestQueueStateMachine {
         var subscribers: Set<SubscriberID> = []
         var priorities = PriorityCounts()
         var wasPreempted = false
-        /// Whether the origin has begun to answer.
+        /// Whether the origin has begun to respond.
         var hasBytes = false
-        /// Where it ends unless a request joins: its last subscriber has stopped reading.
+        /// The end of the transfer unless a request joins: its last subscriber has stopped reading.
         var lingeringEnd: Int64?
 
         var occupancy: Occupancy {
@@ -122,11 +123,11 @@ package struct RequestQueueStateMachine {
     let limits: Limits
     var transfers: [TransferID: Transfer] = [:]
     var subscribers: [SubscriberID: Subscriber] = [:]
-    /// The transfers that may be joined: all but the cancelled.
+    /// The transfers that may be joined: all except cancelled ones.
     var groups: [TransferGroup: [TransferID]] = [:]
     var waiting: WaitingTransfers
     var slotsInUse = 0
-    /// Those that are leased count as well.
+    /// Includes transfers that have yielded their slot.
     var placesInUseByHost: [String: Int] = [:]
     var slotsYielded = 0
     var isSuspended = false
@@ -138,8 +139,9 @@ package struct RequestQueueStateMachine {
     /// Creates a machine without transfers.
     ///
     /// - Parameters:
-    ///   - limits: how many may run.
-    ///   - firstTransfer: what the names of its transfers begin at; another machine's are others.
+    ///   - limits: the maximum numbers of transfers.
+    ///   - firstTransfer: the base of its transfer numbers; machines of one cache use distinct
+    ///     ones.
     package init(limits: Limits = Limits(), firstTransfer: UInt64 = 0) {
         self.limits = limits
         lastTransfer = firstTransfer
@@ -156,7 +158,7 @@ package struct RequestQueueStateMachine {
         return SubscriberID(number: lastSubscriber)
     }
 
-    /// Starts whatever has a slot, in order.
+    /// Starts transfers in order, as long as slots are free.
     mutating func fillSlots() -> [Action] {
         var actions: [Action] = []
         while slotsInUse < limits.maximumDownloads,
@@ -180,7 +182,7 @@ package struct RequestQueueStateMachine {
         if inUse >= limits.maximumPerHost { waiting.setHost(host, isOpen: false) }
     }
 
-    /// Gives back what a transfer has held until now.
+    /// Frees what a transfer has occupied.
     mutating func release(_ occupancy: Occupancy, ofHost host: String) {
         switch occupancy {
         case .slot: slotsInUse -= 1
@@ -192,7 +194,7 @@ package struct RequestQueueStateMachine {
         waiting.setHost(host, isOpen: true)
     }
 
-    /// `.drained`, the first time that nothing is left after a shutdown.
+    /// `.drained`, the first time that no transfer is left after a shutdown.
     mutating func drainedIfIdle() -> [Action] {
         guard isShutDown, transfers.isEmpty, !hasDrained else { return [] }
         hasDrained = true
@@ -200,11 +202,11 @@ package struct RequestQueueStateMachine {
     }
 }
 
-/// How many subscribers of each priority a transfer has.
+/// The number of subscribers of a transfer by priority.
 struct PriorityCounts {
     private var counts = [Int](repeating: 0, count: RequestPriority.allCases.count)
 
-    /// The highest priority that somebody has; background if nobody is there.
+    /// The highest priority of a subscriber; background without subscribers.
     var highest: RequestPriority {
         counts.lastIndex { $0 > 0 }.flatMap(RequestPriority.init(rawValue:)) ?? .background
     }

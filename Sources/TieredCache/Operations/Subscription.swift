@@ -1,15 +1,15 @@
-/// One requester's share in a transfer.
+/// The subscription of one request to a transfer.
 ///
-/// Ends exactly once: with the transfer's result, or by leaving. Releasing the subscription leaves.
+/// Ends exactly once: with the transfer's result, or by leaving. Releasing it leaves.
 package final class Subscription: Sendable {
     /// The transfer, or nil if the queue was shut down when this subscription was made.
     package let transfer: TransferID?
-    /// Whether the transfer was made for this subscription; otherwise it joined one under way.
+    /// Whether the transfer was started for this subscription; otherwise it joined a running one.
     package let isFirst: Bool
-    /// Where what the transfer brings ended when this subscription was made; `.max` where that was
-    /// not known.
+    /// The end of the transfer's coverage when this subscription was made; `.max` if it was
+    /// unknown.
     package let end: Int64
-    /// What the transfer's head meant, and more; nil if there is no transfer.
+    /// The consequence of the transfer's head, and more; nil without a transfer.
     let report: TransferReport?
     private let id: SubscriberID
     private let queue: RequestQueue
@@ -34,39 +34,41 @@ package final class Subscription: Sendable {
         queue.leave(id)
     }
 
-    /// How urgent this requester is; takes effect at once, also while the transfer runs.
+    /// The priority of this subscriber; a change takes effect at once, also while the transfer
+    /// runs.
     ///
-    /// After the end it is the lowest, and setting it does nothing.
+    /// After the end it is the lowest, and setting it has no effect.
     package var priority: RequestPriority {
         get { queue.priority(of: id) }
         set { queue.setPriority(newValue, of: id) }
     }
 
-    /// Stays for so many bytes more, after which the transfer ends unless another request has
-    /// joined it.
+    /// Stays for `amount` more bytes, after which the transfer ends unless another request has
+    /// joined.
     package func linger(for amount: Int64) {
         if let transfer { queue.linger(transfer, for: amount) }
     }
 
-    /// Leaves; the transfer goes on for the others, or is cancelled if there are none.
+    /// Leaves; the transfer continues for its other subscribers, or is cancelled without any.
     package func cancel() {
         queue.leave(id)
     }
 
-    /// How it ended; nil while the transfer goes on.
+    /// The outcome; nil while the transfer runs.
     package var outcome: Result<Void, CacheError>? { latch.outcome }
 
     /// Waits until the transfer has ended; cancelling the waiting task leaves.
     ///
-    /// - Throws: the error that the transfer ended with, ``CacheError/Code/cancelled`` after
-    ///   leaving, ``CacheError/Code/shutDown`` after the queue's shutdown.
+    /// - Throws: the error of the transfer, ``CacheError/Code/cancelled`` after leaving,
+    ///   ``CacheError/Code/shutDown`` after the queue's shutdown.
     package func value() async throws(CacheError) {
         let outcome = await withTaskCancellationHandler {
             await latch.wait()
         } onCancel: {
             cancel()
         }
-        // Nil: this task was cancelled. The subscription has been left, which is an outcome.
+        // Nil: this task was cancelled. The subscription has left the transfer, which is an
+        // outcome.
         guard let outcome = outcome ?? latch.outcome else { throw .leftTransfer }
         try outcome.get()
     }

@@ -1,12 +1,12 @@
-/// What a transfer's work tells the queue, and how it gives its slot back.
+/// Connects the work of a transfer to the queue: its position, its coverage and its slot.
 ///
-/// May be used from any thread, except that ``stall()`` and ``unstall()`` belong to the work alone,
-/// which calls them one after the other. Calls after the work has returned are ignored.
+/// May be used from any thread, except that only the work calls ``stall()`` and ``unstall()``, one
+/// after the other. Calls after the work has returned are ignored.
 package final class TransferContext: Sendable {
     private enum Slot {
         case occupied
         case none
-        /// Somebody waits for a slot.
+        /// The work waits for a slot.
         case awaited(CheckedContinuation<Bool, Never>)
     }
 
@@ -15,8 +15,8 @@ package final class TransferContext: Sendable {
         var isCancelled = false
         var slot = Slot.occupied
 
-        /// Whether the work may go on as it is.
-        var isStored: Bool {
+        /// Whether the work may continue without a wait.
+        var hasSlot: Bool {
             if case .occupied = slot { !isCancelled } else { false }
         }
     }
@@ -31,45 +31,45 @@ package final class TransferContext: Sendable {
         self.queue = queue
     }
 
-    /// Whether the transfer has lost its last subscriber or was cancelled; so is its task.
+    /// Whether the transfer has lost its last subscriber or was cancelled; its task is, too.
     package var isCancelled: Bool {
         state.withLock { $0.isCancelled }
     }
 
-    /// The highest priority among the subscribers at present.
+    /// The highest priority of its subscribers.
     package var priority: RequestPriority { queue.priority(of: id) }
 
-    /// Whether the transfer has no subscriber, which would be told of its end.
+    /// Whether the transfer has no subscriber to notify of its end.
     var isAbandoned: Bool { queue.isAbandoned(id) }
 
-    /// Everything from the coverage's start up to `position` can be read by now.
+    /// All bytes from the coverage's start up to `position` can be read now.
     package func didAdvance(to position: Int64) {
         queue.didAdvance(id, to: position)
     }
 
-    /// Where the transfer ends, since what it brings is read no longer; nil while it is.
+    /// The offset at which the transfer ends because it has no reader; nil while it has one.
     package var lingeringEnd: Int64? { queue.lingeringEnd(of: id) }
 
-    /// The transfer begins anew with the byte at `offset`: nothing that it has brought counts any
-    /// more.
+    /// The transfer restarts with the byte at `offset`: bytes delivered before no longer count.
     package func restart(at offset: Int64) {
         queue.restart(id, at: offset)
     }
 
-    /// The transfer will bring all before `end`, so that who wants it joins it.
+    /// The transfer will bring all bytes before `end`, so that requests for them join it.
     package func extendCoverage(to end: Int64) {
         queue.extendCoverage(of: id, to: end)
     }
 
-    /// The transfer will bring nothing at or after `end`, so nobody who wants that joins it.
+    /// The transfer will bring nothing at or after `end`, so that requests for such bytes do not
+    /// join.
     ///
-    /// With the present position, or 0, nobody joins at all: for work that knows that it is about
-    /// to end or that what it brings is not what was expected.
+    /// With the current position, or 0, no request joins at all: for work that is about to end, or
+    /// that receives other bytes than expected.
     package func shrinkCoverage(to end: Int64) {
         queue.shrinkCoverage(of: id, to: end)
     }
 
-    /// Gives the slot back because nobody reads; the work may keep its connection open.
+    /// Releases the slot because all readers have stopped; the work may keep its connection open.
     package func stall() {
         let stalls = state.withLock { state in
             guard case .occupied = state.slot else { return false }
@@ -79,8 +79,8 @@ package final class TransferContext: Sendable {
         if stalls { queue.didStall(id) }
     }
 
-    /// Whether the work may go on as it is: the usual case, at each chunk.
-    package var hasSlot: Bool { state.withLock { $0.isStored } }
+    /// Whether the work has its slot and is not cancelled: the usual case, checked at each chunk.
+    package var hasSlot: Bool { state.withLock { $0.hasSlot } }
 
     /// Waits until the transfer has a slot again; at once if it has one.
     ///
@@ -88,32 +88,30 @@ package final class TransferContext: Sendable {
     ///   slot then, and the work should return.
     package func unstall() async throws(CacheError) {
         if hasSlot { return }
-        let isGranted = await withCheckedContinuation { askForSlot($0) }
+        let isGranted = await withCheckedContinuation { requestSlot($0) }
         guard isGranted else { throw CacheError(.cancelled, "the download was cancelled") }
     }
 
-    private func askForSlot(_ continuation: CheckedContinuation<Bool, Never>) {
+    private func requestSlot(_ continuation: CheckedContinuation<Bool, Never>) {
         enum Decision {
-            case ask
+            case request
             case resume(Bool)
         }
         let decision: Decision = state.withLock { state in
             if state.isCancelled { return .resume(false) }
             guard case .none = state.slot else { return .resume(true) }
             state.slot = .awaited(continuation)
-            return .ask
+            return .request
         }
         switch decision {
-        case .ask: queue.didUnstall(id)
+        case .request: queue.didUnstall(id)
         case .resume(let isGranted): continuation.resume(returning: isGranted)
         }
     }
 
-    /// The queue takes the slot for what plays: the work waits for it in ``unstall()``, before the
-    /// next bytes are taken in.
+    /// Takes the slot for a playing request: the work waits in ``unstall()`` before its next chunk.
     ///
-    /// Where it comes late, and the slot was given back meanwhile, the work asks once for what it
-    /// has.
+    /// If the work has released its slot and regained it meanwhile, it needlessly requests it once.
     func pause() {
         state.withLock { state in
             guard case .occupied = state.slot else { return }
@@ -121,12 +119,12 @@ package final class TransferContext: Sendable {
         }
     }
 
-    /// The queue gives the slot back.
+    /// Grants the slot again.
     func grant() {
         takeAwaiting(slot: .occupied)?.resume(returning: true)
     }
 
-    /// The queue cancels: latched, so that it also holds for a task that does not exist yet.
+    /// Cancels the work: latched, so that it also holds for a task that does not exist yet.
     func cancel() {
         let task = state.withLock { state in
             state.isCancelled = true
@@ -136,7 +134,7 @@ package final class TransferContext: Sendable {
         takeAwaiting(slot: .none)?.resume(returning: false)
     }
 
-    /// The task that runs the work; cancelled at once if the transfer has been.
+    /// Sets the task that runs the work; cancels it if the transfer is cancelled.
     func attach(_ task: Task<Void, Never>) {
         let isCancelled = state.withLock { state in
             state.task = task

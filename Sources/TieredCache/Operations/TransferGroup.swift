@@ -1,11 +1,11 @@
-/// What two requests must have in common to share a transfer (invariant 8).
+/// Identifies requests that may share a transfer (invariant 8).
 package struct TransferGroup: Hashable, Sendable {
-    /// The entry that the transfer fills.
+    /// The key of the entry that the transfer writes.
     package let key: CacheKey
-    /// A text that is equal exactly for requests whose selecting fields are equal.
+    /// A text that is equal exactly for requests with equal selecting fields.
     ///
-    /// Those are authorization, Vary'd fields, and the generation where a reader is bound to one.
-    /// The text may hold secrets: it is compared, never logged.
+    /// It covers authorization, the fields that `Vary` names, and the generation if a reader is
+    /// bound to one. The text may contain secrets: it is compared, never logged.
     package let selector: String
 
     package init(key: CacheKey, selector: String = "") {
@@ -14,7 +14,7 @@ package struct TransferGroup: Hashable, Sendable {
     }
 }
 
-/// Names one transfer, a download that several subscribers share; never reused in a process.
+/// Identifies one transfer, a download that several subscribers share; never reused in a process.
 package struct TransferID: Hashable, Comparable, Sendable, CustomStringConvertible {
     package let number: UInt64
 
@@ -25,7 +25,7 @@ package struct TransferID: Hashable, Comparable, Sendable, CustomStringConvertib
     }
 }
 
-/// Names one subscriber of a transfer; never reused in a process.
+/// Identifies one subscriber of a transfer; never reused in a process.
 package struct SubscriberID: Hashable, Comparable, Sendable, CustomStringConvertible {
     package let number: UInt64
 

@@ -1,7 +1,6 @@
-/// What is known of one transfer's answer, for those who have a share in it; lives as long as they
-/// do.
+/// The state of one transfer's response, for its subscribers; lives as long as they do.
 ///
-/// May be used from any thread. A change is told by the fill's signal.
+/// May be used from any thread. ``SharedTransfers/signal`` is bumped after a change.
 final class TransferReport: Sendable {
     private struct State {
         var answer: SharedTransfers.Outcome?
@@ -10,20 +9,20 @@ final class TransferReport: Sendable {
 
     private let state = Guarded(State())
 
-    /// What the transfer's head meant; nil before it has arrived.
+    /// The consequence of the transfer's head; nil before it has arrived.
     var answer: SharedTransfers.Outcome? { state.withLock { $0.answer } }
 
-    /// Where the transfer's bytes go since the disk refused; nil while it stores.
+    /// The delivery of the transfer's bytes after the disk refused some; nil while it stores.
     var bypass: SharedTransfers.Bypass? { state.withLock { $0.bypass } }
 
-    /// A head has arrived: the first, or one that takes the place of what was known.
+    /// Records a head: the first, or one that replaces it.
     func didAnswer(_ answer: SharedTransfers.Outcome) { become(State(answer: answer)) }
 
     func didBypassDisk(_ bypass: SharedTransfers.Bypass) {
         state.withLock { $0.bypass = bypass }
     }
 
-    /// What was known may own entries and channels, so it is let go of outside the lock.
+    /// Replaces the state; the old one may own entries and channels, so it is released unlocked.
     private func become(_ next: State) {
         let before = state.withLock { state in
             defer { state = next }

@@ -1,15 +1,15 @@
 import DequeModule
 
-/// The transfers that wait for a slot, and who is next.
+/// The transfers that wait for a slot, in order.
 ///
 /// The order is: higher priority, then transfers that resume after a stall (their connection is
-/// open and their consumer is back), then arrival. So that a stream of urgent requests cannot keep
-/// the others out for ever, at most `maximumOvertakes` starts in a row may pass the transfer that
-/// has waited longest, eight times as many where they play; then it is its turn.
+/// open and their consumer is back), then arrival. At most `maximumOvertakes` starts in a row may
+/// overtake the transfer that has waited longest, eight times as many if they are playing; then it
+/// is next. So a stream of urgent requests cannot delay the others forever.
 ///
 /// The same holds among the transfers of each host. Otherwise a host that is closed most of the
-/// time could give every slot it gets to urgent transfers, while the turns fall to the oldest of
-/// others.
+/// time could give every slot it gets to urgent transfers, while the oldest ones of other hosts use
+/// up the exceptions.
 struct WaitingTransfers {
     /// Why a transfer waits.
     enum Kind {
@@ -26,7 +26,7 @@ struct WaitingTransfers {
         var priority: RequestPriority
     }
 
-    /// One kind of transfers in both orders.
+    /// The transfers of one kind in both orders.
     private struct Lane {
         var byPriority = HostQueue()
         var byArrival = HostQueue()
@@ -42,8 +42,8 @@ struct WaitingTransfers {
         }
     }
 
-    /// How much longer the oldest waits where something plays.
-    static let patienceForPlaying = 8
+    /// The factor by which playing requests may overtake more often.
+    static let playingOvertakeFactor = 8
 
     private let maximumOvertakes: Int
     private var transfers: [TransferID: Waiting] = [:]
@@ -51,9 +51,9 @@ struct WaitingTransfers {
     private var resuming = Lane()
     private var nextSequence: UInt64 = 0
     private var overtakes = 0
-    /// Starts of a host's transfers in a row that have passed its oldest; no entry for none.
+    /// Starts in a row of a host's transfers that have overtaken its oldest; no entry for 0.
     private var overtakesByHost: [String: Int] = [:]
-    /// The transfers of each host by arrival; those that left stay until they come to the front.
+    /// The transfers of each host by arrival; removed ones stay until they reach the front.
     private var arrivals: [String: Deque<Arrival>] = [:]
 
     private struct Arrival {
@@ -67,7 +67,7 @@ struct WaitingTransfers {
 
     var count: Int { transfers.count }
 
-    /// Adds a transfer at the end of its priority.
+    /// Adds a transfer after the others of its priority.
     mutating func insert(
         _ transfer: TransferID,
         kind: Kind,
@@ -94,7 +94,7 @@ struct WaitingTransfers {
         }
     }
 
-    /// Moves a transfer to the place among `priority` that its arrival gives it.
+    /// Moves a transfer to another priority, at the position that its arrival gives it.
     mutating func move(_ transfer: TransferID, to priority: RequestPriority) {
         guard let waiting = transfers[transfer], waiting.priority != priority else { return }
         transfers[transfer]?.priority = priority
@@ -108,7 +108,7 @@ struct WaitingTransfers {
         }
     }
 
-    /// Takes a transfer out without starting it; ignored if it does not wait.
+    /// Removes a transfer without starting it; ignored if it does not wait.
     mutating func remove(_ transfer: TransferID) {
         guard let waiting = transfers.removeValue(forKey: transfer) else { return }
         updateLane(waiting.kind) { $0.remove(transfer) }
@@ -118,44 +118,44 @@ struct WaitingTransfers {
         if arrivals[waiting.host]?.isEmpty == true { arrivals[waiting.host] = nil }
     }
 
-    /// Says whether a host may have one more transfer.
+    /// Sets whether a host may have one more transfer.
     mutating func setHost(_ host: String, isOpen: Bool) {
         queued.setHost(host, isOpen: isOpen)
         resuming.setHost(host, isOpen: isOpen)
     }
 
-    /// Takes out the transfer that is to have the next slot.
+    /// Removes the transfer that gets the next slot.
     ///
-    /// - Parameter includesQueued: false while nothing new may start.
-    /// - Returns: the transfer, or nil if none waits at an open host.
+    /// - Parameter includesQueued: false while no new transfer may start.
+    /// - Returns: the transfer; nil if none waits for an open host.
     mutating func popNext(includesQueued: Bool) -> TransferID? {
         let first = Self.earlier(
-            resuming.byPriority.first(),
-            includesQueued ? queued.byPriority.first() : nil,
+            of: resuming.byPriority.first(),
+            or: includesQueued ? queued.byPriority.first() : nil,
             by: { $0.position.rank <= $1.position.rank }
         )
         guard let first else { return nil }
         let oldest = Self.earlier(
-            resuming.byArrival.first(),
-            includesQueued ? queued.byArrival.first() : nil,
+            of: resuming.byArrival.first(),
+            or: includesQueued ? queued.byArrival.first() : nil,
             by: { $0.position < $1.position }
         )
         let isPlaying = first.position.rank == -RequestPriority.playing.rawValue
-        let patience = maximumOvertakes * (isPlaying ? Self.patienceForPlaying : 1)
+        let limit = maximumOvertakes * (isPlaying ? Self.playingOvertakeFactor : 1)
         var next = first
-        if overtakes >= patience, let oldest { next = oldest }
+        if overtakes >= limit, let oldest { next = oldest }
         let oldestOfHost = self.oldest(of: next.host, includesQueued: includesQueued)
-        let passed = overtakesByHost[next.host] ?? 0
-        let transfer = passed >= patience ? oldestOfHost ?? next.transfer : next.transfer
+        let overtakesOfHost = overtakesByHost[next.host] ?? 0
+        let transfer = overtakesOfHost >= limit ? oldestOfHost ?? next.transfer : next.transfer
         overtakes = transfer == oldest?.transfer ? 0 : overtakes + 1
-        overtakesByHost[next.host] = transfer == oldestOfHost ? nil : passed + 1
+        overtakesByHost[next.host] = transfer == oldestOfHost ? nil : overtakesOfHost + 1
         remove(transfer)
         return transfer
     }
 
-    /// The transfer of a host that has waited longest, of those that may start.
+    /// The startable transfer of a host that has waited longest.
     ///
-    /// - Complexity: O(1), but O(n) while nothing new may start.
+    /// - Complexity: O(1), but O(n) while no new transfer may start.
     private func oldest(of host: String, includesQueued: Bool) -> TransferID? {
         arrivals[host]?.first { arrival in
             isWaiting(arrival)
@@ -168,15 +168,15 @@ struct WaitingTransfers {
     }
 
     private static func earlier(
-        _ left: HostQueue.Place?,
-        _ right: HostQueue.Place?,
+        of left: HostQueue.Place?,
+        or right: HostQueue.Place?,
         by isEarlier: (HostQueue.Place, HostQueue.Place) -> Bool
     ) -> HostQueue.Place? {
         guard let left, let right else { return left ?? right }
         return isEarlier(left, right) ? left : right
     }
 
-    private mutating func updateLane(_ kind: Kind, _ body: (inout Lane) -> Void) {
+    private mutating func updateLane(_ kind: Kind, by body: (inout Lane) -> Void) {
         switch kind {
         case .queued: body(&queued)
         case .resuming: body(&resuming)

@@ -1,9 +1,9 @@
 import HTTPCaching
 import HTTPTypes
 
-// What the origin confirmed: a 304, or a 206 that goes with what is stored.
+// Confirmations by the origin: a 304, or a 206 that combines with the stored response.
 extension DownloadOperation {
-    /// A part's head freshened by the 206 that goes with it.
+    /// The head of an incomplete response, freshened by the 206 that combines with it.
     func freshened(
         _ base: SharedTransfers.Generation,
         by head: DownloadHead,
@@ -19,31 +19,31 @@ extension DownloadOperation {
             isPersonal: hasCookie,
             rules: origins.rules
         )
-        update(base.entry, freshened, completeLength: completeLength)
+        update(base.entry, head: freshened, completeLength: completeLength)
         return freshened
     }
 
-    /// The head of an entry whose origin has sent all of it for a part.
-    func noteWithoutRanges(
+    /// Marks the entry's head if the origin has answered a range request with the whole body.
+    func markWithoutRanges(
         _ head: StoredResponse,
-        _ response: HTTPResponse,
-        _ entry: DiskEntry
+        response: HTTPResponse,
+        entry: DiskEntry
     ) -> StoredResponse {
         guard response.headerFields[.acceptRanges]?.lowercased() != "bytes",
             !head.flags.contains(.withoutRanges)
         else { return head }
         var head = head
         head.flags.insert(.withoutRanges)
-        update(entry, head)
+        update(entry, head: head)
         return head
     }
 
-    /// A 304: freshens what is stored in either tier.
-    func didConfirm(_ head: DownloadHead, _ report: TransferReport) {
+    /// Handles a 304: freshens the stored response in either tier.
+    func didConfirm(_ head: DownloadHead, report: TransferReport) {
         let fields = head.response.headerFields
         let known = stored ?? variants.first { fields[.eTag] == $0.head.fields[.eTag] }
         guard let stored = known, Freshening.identifies(fields, storedFields: stored.head.fields),
-            isAbout(stored.head, head)
+            isAbout(stored.head, response: head)
         else {
             recorder.didRevalidate(request.key, isUnchanged: false)
             shared.didReceiveHead(.notModified(nil), report: report, group: group)
@@ -59,7 +59,7 @@ extension DownloadOperation {
         recorder.didRevalidate(request.key, isUnchanged: true)
         switch stored.body {
         case .disk(let entry):
-            update(entry, freshened)
+            update(entry, head: freshened)
         case .memory(let entry):
             storage.memory.insert(
                 MemoryEntry(
@@ -75,19 +75,19 @@ extension DownloadOperation {
         shared.didReceiveHead(.notModified(confirmation), report: report, group: group)
     }
 
-    /// Whether an answer without a body is about the resource that a stored one came from.
+    /// Whether a response without a body concerns the resource of a stored one.
     ///
-    /// A redirect may lead to another resource by now, whose tags tell apart other representations.
-    /// Under a key of its own the application says that two URLs are of one thing; it says nothing
-    /// of where they redirect to.
-    private func isAbout(_ stored: StoredResponse, _ head: DownloadHead) -> Bool {
+    /// A redirect may lead to another resource by now, whose tags identify other representations.
+    /// An explicit key says that two URLs identify one resource; it says nothing about the targets
+    /// of their redirects.
+    private func isAbout(_ stored: StoredResponse, response head: DownloadHead) -> Bool {
         guard let known = stored.finalTarget else { return false }
         if head.finalTarget.relation(to: known) != .other { return true }
         return request.hasExplicitKey && stored.origin.finalURL == nil
             && head.finalTarget == request.target
     }
 
-    /// Freshens the disk's copy of a response that the memory tier answered with.
+    /// Freshens the disk's copy of a response that was served from memory.
     private func updateDisk(
         _ key: CacheKey,
         from old: StoredResponse,
@@ -99,21 +99,21 @@ extension DownloadOperation {
                 let stored = StoredResponse(encoded: entry.metadata),
                 stored.hasValidators(of: old)
             else { return }
-            update(entry, new)
+            update(entry, head: new)
         } catch {
-            recorder.didFailToStore(request.key, request.target, error)
+            recorder.didFailToStore(request.key, target: request.target, error: error)
         }
     }
 
     func update(
         _ entry: DiskEntry,
-        _ head: StoredResponse,
+        head: StoredResponse,
         completeLength: Int64? = nil
     ) {
         do throws(CacheError) {
             try entry.updateMetadata(head.encoded(), completeLength: completeLength)
         } catch {
-            recorder.didFailToStore(request.key, request.target, error)
+            recorder.didFailToStore(request.key, target: request.target, error: error)
         }
     }
 }

@@ -1,10 +1,10 @@
 import HTTPCaching
 import HTTPTypes
 
-// Errors that are answers.
+// Error responses.
 extension DownloadOperation {
-    /// A final status without a body that was wanted; kept where the rules say so.
-    func didEnd(with response: HTTPResponse, _ outcome: DownloadOutcome, _ report: TransferReport) {
+    /// Handles a final status without a wanted body; stores the status if the rules allow it.
+    func didEnd(with response: HTTPResponse, outcome: DownloadOutcome, report: TransferReport) {
         let now = origins.time.wallTime()
         let stored = storedResponse(
             status: response.status.code,
@@ -20,7 +20,7 @@ extension DownloadOperation {
             isSelective: request.isSelective,
             rules: origins.rules
         )
-        // What stands in for an error is not replaced by it.
+        // A response that may be served instead of the error is not replaced by it.
         let isKept =
             storability == .storable && request.isCacheable && plan.relay == nil && keep(stored)
         shared.didReceiveHead(
@@ -30,8 +30,9 @@ extension DownloadOperation {
         )
     }
 
-    /// Stores a head without a body: what an error says is not kept, only that it was one; and not
-    /// in the place of what is pinned.
+    /// Stores a head with an empty body, as only the status of an error is of use.
+    ///
+    /// A pinned entry is not replaced.
     private func keep(_ stored: StoredResponse) -> Bool {
         do throws(CacheError) {
             defer { storage.memory.remove(request.key) }
@@ -40,13 +41,13 @@ extension DownloadOperation {
                 for: request.key,
                 metadata: stored.encoded(),
                 class: request.entryClass,
-                DiskSuccession(sparesPinned: true)
+                succession: DiskSuccession(sparesPinned: true)
             )
             return true
         } catch  where error.code == .notStorable {
             return false
         } catch {
-            recorder.didFailToStore(request.key, request.target, error)
+            recorder.didFailToStore(request.key, target: request.target, error: error)
             return false
         }
     }

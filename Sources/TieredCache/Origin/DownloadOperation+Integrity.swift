@@ -1,44 +1,46 @@
 import HTTPCaching
 import Logging
 
-// Row 27: what is complete is compared with the digests that were promised.
+// Row 27: a complete body is compared with its expected digests.
 extension DownloadOperation {
-    /// Checks a body that this transfer has completed.
+    /// Verifies a body that this transfer has completed.
     ///
-    /// A body that does not match is quarantined: nobody finds it any more, and its files are set
-    /// aside until the right body has come or room is needed.
+    /// A mismatching body is quarantined: lookups no longer find it, and its files are kept aside
+    /// until the right body has arrived or space is needed.
     ///
-    /// - Parameter generation: what the transfer has stored into; nil where it stored nothing.
-    /// - Returns: nil if there is nothing to object to.
+    /// - Parameter generation: the generation that the transfer has stored into; nil if none.
+    /// - Returns: nil if every digest that can be computed matches.
     func integrityFailure(of generation: SharedTransfers.Generation?) -> CacheError? {
         guard let generation, generation.entry.isComplete else { return nil }
         let expected = expectedDigests(of: generation.head)
         guard !expected.isEmpty else { return nil }
         for digest in expected {
             guard let found = Self.digest(digest.algorithm, of: generation.entry) else {
-                // Damaged blocks are gaps by now, or this machine has no such algorithm.
+                // A damaged block has become a gap, or this system lacks the algorithm.
                 continue
             }
-            guard found == digest else { return quarantine(generation.entry, digest, found) }
+            guard found == digest else {
+                return quarantine(generation.entry, expected: digest, found: found)
+            }
         }
         origins.integrity.withLock { $0.didMatch(request.key) }
         storage.disk.openStore?.releaseQuarantine(of: generation.entry.key)
         return nil
     }
 
-    /// Checks a body that this transfer has brought past the disk.
-    func mismatchInPassing(_ sink: StoringSink, _ outcome: DownloadOutcome) -> CacheError? {
+    /// Verifies a body that this transfer has delivered without storing it.
+    func passThroughMismatch(of sink: StoringSink, outcome: DownloadOutcome) -> CacheError? {
         guard case .completed(let length) = outcome.end,
             let (expected, found) = sink.passingDigests?.mismatch(completeLength: length)
         else { return nil }
         let words = "\(request.target.redacted) has \(found) instead of \(expected)"
-        recorder.logger.warning("a body that was not stored: \(words)")
+        recorder.logger.warning("digest mismatch of a body that is not stored: \(words)")
         return CacheError(.integrityFailed, "\(words); its bytes have been delivered")
     }
 
-    /// What a body is to be compared with: what the caller knows, and what the origin says.
+    /// The digests to compare a body with: those of the request, and those that the origin sends.
     func expectedDigests(of head: StoredResponse) -> [ContentDigest] {
-        // A proxy adds and judges nothing: who gets the fields can check them (RFC 9530 §1).
+        // A relay verifies nothing: the recipient of the fields can (RFC 9530 §1).
         let isJudged = head.status != 203 && request.relay == nil
         let promised = isJudged ? ContentDigest.promised(in: head.fields) : []
         return request.expectedDigests + promised.filter { !request.expectedDigests.contains($0) }
@@ -46,14 +48,14 @@ extension DownloadOperation {
 
     private func quarantine(
         _ entry: DiskEntry,
-        _ expected: ContentDigest,
-        _ found: ContentDigest
+        expected: ContentDigest,
+        found: ContentDigest
     ) -> CacheError {
         if !entry.isSuperseded { storage.quarantine(entry, of: request.key) }
         let now = origins.time.monotonicTime()
         let decision = origins.integrity.withLock { $0.didMismatch(request.key, now: now) }
         let words = "\(request.target.redacted) has \(found) instead of \(expected)"
-        recorder.logger.warning("a body was set aside: \(words)")
+        recorder.logger.warning("digest mismatch, body quarantined: \(words)")
         switch decision {
         case .refetch:
             request.onNotice?(.restarted)

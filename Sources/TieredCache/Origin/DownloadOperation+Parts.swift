@@ -1,20 +1,20 @@
 import HTTPCaching
 import HTTPTypes
 
-// A 206 that cannot be combined with anything, kept for those who ask for bytes inside it.
+// Storing a 206 that cannot be combined, for requests for bytes inside it.
 extension DownloadOperation {
-    /// What is kept of a part while it passes.
+    /// Stores a standalone part while it is delivered.
     struct PartWriter: Sendable {
         let writer: BodyWriter
-        /// Where the part begins, counted as the transfer counts.
+        /// The offset of the part's first byte in the transfer.
         let start: Int64
     }
 
-    /// An entry for a part by itself; nil where it must not or cannot be kept.
-    func makePart(_ head: DownloadHead, _ start: GenerationStart) -> PartWriter? {
+    /// Creates the entry of a standalone part; nil if it must not or cannot be stored.
+    func makePart(_ head: DownloadHead, start: GenerationStart) -> PartWriter? {
         guard head.response.status == .partialContent, request.method == .get,
             start.coding == .identity, storage.hasDirectory,
-            let length = partLength(head.response, start),
+            let length = partLength(of: head.response, start: start),
             let stored = storedPart(head, length: length),
             StandalonePart.isStorable(stored.facts, request: request.facts, rules: origins.rules)
         else { return nil }
@@ -25,24 +25,24 @@ extension DownloadOperation {
                 metadata: stored.encoded(),
                 completeLength: length,
                 class: request.entryClass.subtracting(.pinned),
-                DiskSuccession(cause: storage.removal(of: key))
+                succession: DiskSuccession(cause: storage.removal(of: key))
             )
             return PartWriter(writer: try entry.beginWriting(at: 0), start: start.offset)
         } catch {
-            recorder.didFailToStore(request.key, request.target, error)
+            recorder.didFailToStore(request.key, target: request.target, error: error)
             return nil
         }
     }
 
-    /// How many bytes the body has: by its own framing, else by what it says that it is.
-    private func partLength(_ response: HTTPResponse, _ start: GenerationStart) -> Int64? {
+    /// The length of the body in bytes: by its framing, otherwise by its `Content-Range`.
+    private func partLength(of response: HTTPResponse, start: GenerationStart) -> Int64? {
         if !start.isVerbatim { return start.end.map { $0 - start.offset } }
         if let length = start.completeLength { return length }
         do throws(FieldSyntaxError) {
             let range = try ContentRange.parse(in: response.headerFields)?.range
             return range.map { Int64($0.count) }
         } catch {
-            // Nobody knows what it is a part of.
+            // Without a valid range the position of the bytes is unknown.
             return nil
         }
     }
@@ -53,7 +53,7 @@ extension DownloadOperation {
         fields[.contentLength] = String(length)
         var varying = received
         if StandalonePart(fields: received, length: length).range == nil {
-            // Only who asks for the same again is answered with the same.
+            // Only an identical range request may be answered with it.
             guard request.fields.contains(.range) else { return nil }
             varying.append(HTTPField(name: .vary, value: "Range"))
         }
@@ -63,15 +63,15 @@ extension DownloadOperation {
             requestTime: head.requestTime,
             responseTime: head.responseTime,
             origin: request.storedOrigin(finalTarget: head.finalTarget),
-            selectingFields: selectingFields(varying),
+            selectingFields: selectingFields(of: varying),
             flags: flags(of: head.response)
         )
     }
 }
 
-// The same while the bytes pass.
+// Storing it while the bytes pass.
 extension StoringSink {
-    /// Keeps bytes that go past the entry of the whole; a disk that refuses ends the keeping.
+    /// Stores bytes that bypass the entry of the whole; ends the part if the disk refuses them.
     func keepPart(_ chunk: BodyChunk, at offset: Int64) {
         guard let part = state.withLock({ $0.part }) else { return }
         do throws(CacheError) {
@@ -85,20 +85,20 @@ extension StoringSink {
             if error.code != .invalidArgument {
                 recorder.didFailToStore(
                     operation.request.key,
-                    operation.request.target,
-                    error
+                    target: operation.request.target,
+                    error: error
                 )
             }
         }
     }
 
-    /// Ends the keeping; what has come so far stays.
+    /// Ends the part; the bytes stored so far stay.
     func endPart() {
         let ended = state.withLock { $0.part.take()?.writer }
         ended?.end()
     }
 
-    /// Ends the keeping because what comes is not what was announced.
+    /// Discards the part, because the bytes are not those that its head announced.
     func dropPart() {
         let key = state.withLock { $0.part?.writer.entry.key }
         endPart()

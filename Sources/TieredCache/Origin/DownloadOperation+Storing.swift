@@ -1,10 +1,10 @@
 import HTTPCaching
 import HTTPTypes
 
-// What a head makes: an entry of its own, one that others have made, or none.
+// The entry of a head: a new one, one that another transfer has made, or none.
 extension DownloadOperation {
-    /// The head as it is stored: of the whole representation, also where a part brought it.
-    func storedResponse(_ head: DownloadHead, _ start: GenerationStart) -> StoredResponse {
+    /// The head to store: that of the whole representation, even if a part brought it.
+    func storedResponse(_ head: DownloadHead, start: GenerationStart) -> StoredResponse {
         let response = head.response
         let isPart = response.status == .partialContent && !start.isVerbatim
         var fields =
@@ -15,7 +15,7 @@ extension DownloadOperation {
                 rules: origins.rules
             ) : StoredFields.of(response.headerFields, rules: origins.rules)
         if start.coding != .identity {
-            // The bytes are decoded on the way in.
+            // The bytes are decoded before they are stored.
             fields[.contentEncoding] = nil
             for name in ContentDigest.promisingFields { fields[name] = nil }
             fields[.contentLength] = start.completeLength.map(String.init)
@@ -27,7 +27,7 @@ extension DownloadOperation {
             finalTarget: head.finalTarget,
             times: (head.requestTime, head.responseTime)
         )
-        // Nothing may be joined by a tag that other bytes have as well (rows 23 and 26).
+        // Bytes must not be combined by a tag that also identifies other bytes (rows 23 and 26).
         if start.coding != .identity || response.status.code == 203 {
             stored.flags.insert(.withoutValidator)
         }
@@ -47,28 +47,28 @@ extension DownloadOperation {
             requestTime: times.request,
             responseTime: times.response,
             origin: request.storedOrigin(finalTarget: finalTarget),
-            selectingFields: selectingFields(response.headerFields),
+            selectingFields: selectingFields(of: response.headerFields),
             flags: flags(of: response)
         )
     }
 
-    /// What a stored head says about the request that brought it.
+    /// The flags that record how the request affects the stored head.
     func flags(of response: HTTPResponse) -> StoredResponse.Flags {
         var flags: StoredResponse.Flags = request.relay == nil ? [] : .relayed
         if hasCookie || response.headerFields.contains(.setCookie) { flags.insert(.personal) }
         return flags
     }
 
-    /// Whether the origin knew which client asked.
+    /// Whether the request carries cookies, so that the response may depend on the client.
     var hasCookie: Bool { request.fields.contains(.cookie) }
 
-    /// What a later request must have in common with this one.
+    /// The fields that a later request must share with this one.
     ///
-    /// A private cache in front of an origin may have several clients on one machine. What one got
-    /// for its credentials is for the same credentials alone, unless the origin says that it is for
-    /// anybody (RFC 9111 §3.5); what is `private` is for the same cookie and credentials, or for
-    /// those without any.
-    func selectingFields(_ response: HTTPFields) -> [SelectingField] {
+    /// A private cache in front of an origin may serve several clients on one machine. A response
+    /// to a request with credentials answers only requests with the same credentials, unless the
+    /// origin allows any (RFC 9111 §3.5); a `private` response answers only requests with the same
+    /// cookies and credentials, or likewise without any.
+    func selectingFields(of response: HTTPFields) -> [SelectingField] {
         var varying = response
         if request.relay != nil, !origins.rules.isShared {
             let control = ResponseCacheControl(in: response)
@@ -82,14 +82,14 @@ extension DownloadOperation {
         return VaryMatch.selectingFields(response: varying, request: request.fields)
     }
 
-    /// The head for the client that is waiting: with fields that the `stored` one must not have.
+    /// The head for the waiting client, including fields that the `stored` one must not have.
     func receivedResponse(
-        _ head: DownloadHead,
-        _ start: GenerationStart,
-        _ stored: StoredResponse
+        for head: DownloadHead,
+        start: GenerationStart,
+        stored: StoredResponse
     ) -> StoredResponse? {
         guard request.relay != nil else { return nil }
-        // A part is told about as what is stored, and sets what it sets.
+        // The head of a part describes the whole representation, and keeps its `Set-Cookie`.
         guard start.isVerbatim else {
             return stored.setting(head.response.headerFields[fields: .setCookie])
         }
@@ -102,31 +102,31 @@ extension DownloadOperation {
         )
     }
 
-    /// Where a representation is stored, and the room that was set aside for it.
+    /// The entry of a representation, and the space reserved for it.
     struct Place {
         let entry: DiskEntry
         var promise: RoomPromise?
     }
 
-    /// A new entry for a representation, or why there is none.
+    /// The entry for a representation, or the reason why there is none.
     ///
     /// - Parameters:
-    ///   - stored: the head.
-    ///   - head: the head as it came.
-    ///   - start: what it begins.
-    ///   - end: where the bytes end that are wanted.
-    /// - Returns: where it is stored.
+    ///   - stored: the head to store.
+    ///   - head: the head as received.
+    ///   - start: the start of the body.
+    ///   - end: the end of the wanted bytes.
+    /// - Returns: the entry.
     func makeEntry(
-        _ stored: StoredResponse,
-        _ head: DownloadHead,
-        _ start: GenerationStart,
+        for stored: StoredResponse,
+        head: DownloadHead,
+        start: GenerationStart,
         end: Int64
     ) -> Result<Place, NotStored> {
-        let storability = storability(stored, head, start)
+        let storability = storability(of: stored, head: head, start: start)
         if case .notStorable(let reason) = storability {
-            recorder.didRefuse(request.key, reason)
+            recorder.didRefuse(request.key, because: reason)
             if reason.isAboutRepresentation, request.relay == nil {
-                // What was pinned is wanted whatever the origin says now.
+                // A pinned entry is wanted even if the origin now forbids storing.
                 storage.forget(
                     request.key,
                     because: storage.removal(of: request.key),
@@ -135,7 +135,9 @@ extension DownloadOperation {
             }
             return .failure(.forbidden(reason))
         }
-        if let entry = entryOfOthers(stored, head, start) { return .success(Place(entry: entry)) }
+        if let entry = sharedEntry(for: stored, start: start) {
+            return .success(Place(entry: entry))
+        }
         do throws(CacheError) {
             let key = storage.key(for: stored, of: request.key)
             let store = try storage.disk.store()
@@ -145,9 +147,10 @@ extension DownloadOperation {
                 metadata: stored.encoded(),
                 completeLength: start.completeLength,
                 class: request.entryClass,
-                DiskSuccession(
+                succession: DiskSuccession(
                     cause: storage.removal(of: key),
-                    // Another client gets errors and redirects as they are.
+                    // A client of a relay receives errors and redirects without storing them over a
+                    // pin.
                     sparesPinned: !(200...299).contains(stored.status),
                     awaitsDecision: !expectedDigests(of: stored).isEmpty
                 )
@@ -158,15 +161,16 @@ extension DownloadOperation {
             return .failure(.forbidden(.status))
         } catch {
             if storage.hasDirectory {
-                recorder.didFailToStore(request.key, request.target, error)
+                recorder.didFailToStore(request.key, target: request.target, error: error)
             }
             return .failure(.disk(error))
         }
     }
 
-    /// A prefetch has room set aside for all of it, or does without: of several
-    /// that do not fit together some are stored then, and the others fail before they have cost
-    /// much.
+    /// Reserves space for a whole prefetch, or fails.
+    ///
+    /// Of several prefetches that do not fit together some are stored then, and the others fail
+    /// before they have cost much.
     private func promiseRoom(
         _ start: GenerationStart,
         end: Int64,
@@ -175,18 +179,18 @@ extension DownloadOperation {
     ) throws(CacheError) -> RoomPromise? {
         guard request.isPrefetch, let length = start.completeLength else { return nil }
         let count = min(end, length) - start.offset
-        // What is stored in one call fits or does not.
+        // A body of one block is stored in one call, which succeeds or fails at once.
         guard count > BlockTable.blockSize else { return nil }
         return try store.promiseRoom(count, for: key)
     }
 
     private func storability(
-        _ stored: StoredResponse,
-        _ head: DownloadHead,
-        _ start: GenerationStart
+        of stored: StoredResponse,
+        head: DownloadHead,
+        start: GenerationStart
     ) -> Storability {
         let status = head.response.status.code
-        // Parts are stored as 200; the rules are about what came.
+        // A part is stored as a 200; the rules apply to the status that was received.
         let facts =
             status == stored.status
             ? stored.facts
@@ -208,14 +212,13 @@ extension DownloadOperation {
         )
     }
 
-    /// The entry that another transfer has made for the same representation meanwhile.
+    /// The entry that another transfer has created for the same representation meanwhile.
     ///
-    /// Two readers that begin far apart in something new are two transfers; the bytes of both
-    /// belong into one entry, where a strong validator says that they are of one representation.
-    private func entryOfOthers(
-        _ stored: StoredResponse,
-        _ head: DownloadHead,
-        _ start: GenerationStart
+    /// Two readers of a new resource with distant positions need two transfers; the bytes of both
+    /// go into one entry if a strong validator says that they are of one representation.
+    private func sharedEntry(
+        for stored: StoredResponse,
+        start: GenerationStart
     ) -> DiskEntry? {
         guard request.policy != .reload, let known = shared.generation,
             let validator = start.validator, validator == known.head.validator,
@@ -224,15 +227,15 @@ extension DownloadOperation {
         else { return nil }
         let (length, knownLength) = (start.completeLength, known.entry.completeLength)
         guard length == nil || knownLength == nil || length == knownLength else { return nil }
-        update(known.entry, stored, completeLength: length)
+        update(known.entry, head: stored, completeLength: length)
         return known.entry
     }
 }
 
 extension Storability.Reason {
-    /// Whether it is the origin's new representation that must not be stored.
+    /// Whether the origin's new representation must not be stored.
     ///
-    /// Otherwise it is this request or this part of it, and what others have stored stays.
+    /// Otherwise the reason concerns this request or this part, and stored responses stay.
     fileprivate var isAboutRepresentation: Bool {
         switch self {
         case .method, .partial, .requestNoStore, .causedByRequest: false
@@ -242,7 +245,7 @@ extension Storability.Reason {
 }
 
 extension StoredResponse {
-    /// The head with `Set-Cookie` as it came.
+    /// The head with the received `Set-Cookie` fields.
     fileprivate func setting(_ cookies: [HTTPField]) -> StoredResponse {
         guard !cookies.isEmpty else { return self }
         var fields = fields

@@ -1,34 +1,35 @@
 import HTTPCaching
 import HTTPTypes
 
-/// The work of one transfer: brings a range of one representation, or asks whether it has changed.
+/// The work of one transfer: fetches a range of one representation, or validates a stored one.
 struct DownloadOperation: Sendable {
     let storage: Storage
     let origins: Origins
     let shared: SharedTransfers
-    /// The queue's group of this transfer; not always that of the fill.
+    /// The queue's group of this transfer; may differ from the group of ``shared``.
     let group: TransferGroup
     let request: CacheRequest
     let plan: DownloadPlan
-    /// What the bytes are joined to if the origin still has it.
+    /// The generation to combine the bytes with, if the origin still has that representation.
     let base: SharedTransfers.Generation?
-    /// What a 304 is about.
+    /// The stored response that a 304 confirms.
     let stored: StoredEntry?
-    /// Which of several variants a 304 may be about (RFC 9111 §4.1).
+    /// The variants one of which a 304 may confirm (RFC 9111 §4.1).
     var variants: [StoredEntry] = []
-    /// Whether nothing was stored when the request looked, so that what is there by now is news.
+    /// Whether the lookup found nothing, so that an entry found now is new.
     var isAfterMiss = false
-    /// The body that was stored and will not do, if there was one.
+    /// The generation of the stored body that cannot answer the request, if there was one.
     var lacking: UInt64?
-    /// The byte of `base` that was missing when the transfer was asked for.
+    /// The byte of `base` that was missing when the transfer was requested.
     var firstMissing: Int64?
-    /// Whether others must not join: what the disk refuses goes to one reader, and this transfer
-    /// was made for one that has been left out before.
+    /// Whether other requests must not join: one reader gets the bytes that the disk refuses, and
+    /// this transfer is for a reader that another transfer could not serve.
     var isForOneReader = false
 
     var recorder: Recorder { storage.recorder }
 
-    /// Brings the bytes; on a thread that may block on the disk, once it has waited for the origin.
+    /// Fetches the bytes; after the first wait for the origin on a thread that may block on the
+    /// disk.
     func run(_ context: TransferContext) async -> Result<Void, CacheError> {
         if let brought = broughtMeanwhile() {
             shared.didReceiveHead(
@@ -39,45 +40,49 @@ struct DownloadOperation: Sendable {
             return .success(())
         }
         let sink = StoringSink(self, context: context)
-        recorder.didStart(request.key, request.target, at: plan.range.lowerBound)
+        recorder.didStart(request.key, target: request.target, at: plan.range.lowerBound)
         request.onNotice?(.started(offset: plan.range.lowerBound))
         // The notice may have cancelled it, before there is a task to cancel.
         guard !context.isCancelled else { return .failure(.leftTransfer) }
         var result = await download(into: sink)
         sink.didEndBody()
-        if case .success(let outcome) = result, let failure = mismatchInPassing(sink, outcome) {
+        if case .success(let outcome) = result,
+            let failure = passThroughMismatch(of: sink, outcome: outcome)
+        {
             result = .failure(failure)
         }
-        // Before any request is told: those from now on get a transfer, not this one's failure.
+        // Before any request sees the end: requests from now on get a new transfer, not this
+        // failure.
         if case .failure = result { context.shrinkCoverage(to: 0) }
         do throws(CacheError) {
             try sink.finish(result)
         } catch {
-            recorder.didFailToStore(request.key, request.target, error)
+            recorder.didFailToStore(request.key, target: request.target, error: error)
         }
-        if let failure = judge(sink.generation, result) { result = .failure(failure) }
-        didEnd(result, sink, context.report)
+        if let failure = verify(sink.generation, after: result) { result = .failure(failure) }
+        didEnd(with: result, sink: sink, report: context.report)
         recorder.didFinish(
             request.key,
-            request.target,
-            result,
+            target: request.target,
+            result: result,
             received: sink.bytesReceived,
             stored: sink.bytesStored,
             isComplete: sink.generation?.entry.isComplete ?? false
         )
-        // Subscribers are told by their shares, which end once this returns.
+        // Subscriptions notify their readers when this function returns.
         if context.isAbandoned { shared.signal.bump() }
         return result.map { _ in }
     }
 
-    /// Compares a body that is complete now with what was promised; one that may gets the name of
-    /// what is pinned, however the transfer ended: its last reader may have left with the last
+    /// Verifies a complete body, and lets a finished successor take the name of a pinned entry.
+    ///
+    /// The second happens however the transfer ended: its last reader may have left with the last
     /// byte.
     ///
-    /// - Returns: what there is to object to.
-    private func judge(
+    /// - Returns: the failed verification; nil if there is none.
+    private func verify(
         _ generation: SharedTransfers.Generation?,
-        _ result: Result<DownloadOutcome, CacheError>
+        after result: Result<DownloadOutcome, CacheError>
     ) -> CacheError? {
         guard let generation else { return nil }
         var isOver = generation.entry.isSuccessor
@@ -87,17 +92,16 @@ struct DownloadOperation: Sendable {
         do throws(CacheError) {
             try generation.entry.takeName()
         } catch {
-            recorder.didFailToStore(request.key, request.target, error)
+            recorder.didFailToStore(request.key, target: request.target, error: error)
         }
-        // A hit may have promoted the old one meanwhile.
+        // A hit may have promoted the old body meanwhile.
         storage.memory.remove(generation.entry.key)
         return nil
     }
 
-    /// What another transfer has begun to bring between the request's look and this transfer's
-    /// start.
+    /// The generation that another transfer has begun between the lookup and the start of this one.
     ///
-    /// Its bytes are shared, also those that it has passed: each is fetched once (invariant 8).
+    /// Its bytes are shared, including those already received: each is fetched once (invariant 8).
     private func broughtMeanwhile() -> SharedTransfers.Generation? {
         if let base, let firstMissing, base.entry.storedRange(at: firstMissing) != nil {
             return base
@@ -109,21 +113,21 @@ struct DownloadOperation: Sendable {
     }
 
     private func didEnd(
-        _ result: Result<DownloadOutcome, CacheError>,
-        _ sink: StoringSink,
-        _ report: TransferReport
+        with result: Result<DownloadOutcome, CacheError>,
+        sink: StoringSink,
+        report: TransferReport
     ) {
         guard case .success(let outcome) = result else { return }
         if request.relay == nil { origins.didLearn(from: outcome, of: request) }
         if case .unsuccessful(let response) = outcome.end {
-            didEnd(with: response, outcome, report)
+            didEnd(with: response, outcome: outcome, report: report)
         }
         if outcome.areRangesUntrusted, let generation = sink.generation,
             !generation.head.flags.contains(.withoutRanges)
         {
             var head = generation.head
             head.flags.insert(.withoutRanges)
-            update(generation.entry, head)
+            update(generation.entry, head: head)
         }
     }
 

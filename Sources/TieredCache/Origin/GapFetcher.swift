@@ -1,13 +1,14 @@
 import HTTPCaching
 import HTTPTypes
 
-/// Fetches what an entry lacks, for one reader: plans the ranges and joins the transfers.
+/// Fetches the missing bytes of an entry for one reader: plans the ranges and joins the transfers.
 final class GapFetcher: Sendable {
-    /// Stored runs shorter than this are fetched again rather than asked around: a request costs
-    /// more than the bytes.
-    private static let worthSkipping: Int64 = 256 << 10
-    /// A transfer farther away than this is not waited for.
-    static let worthWaiting: Int64 = 8 << 20
+    /// The minimum length in bytes of a stored run that is not fetched again.
+    ///
+    /// Another request would cost more than the bytes of a shorter one.
+    private static let minimumSkippedRun: Int64 = 256 << 10
+    /// A reader does not wait for a transfer farther away than this many bytes.
+    static let maximumWaitDistance: Int64 = 8 << 20
 
     let transfers: Transfers
     let shared: SharedTransfers
@@ -22,15 +23,15 @@ final class GapFetcher: Sendable {
         self.head = head
     }
 
-    /// Whether a transfer that completes the body compares it with a digest before it ends.
+    /// Whether a transfer that completes the body verifies a digest before it ends.
     var awaitsDecision: Bool {
         guard request.expectedDigests.isEmpty else { return true }
         return request.relay == nil && !ContentDigest.promised(in: head.fields).isEmpty
     }
 
-    /// Whether the origin is known to have another representation than the one of `entry`.
+    /// Whether the origin is known to have a representation other than that of `entry`.
     ///
-    /// An entry that was replaced by one with the same strong validator can still be filled.
+    /// An entry replaced by one with the same strong validator can still be completed.
     func isOutdated(_ entry: DiskEntry) -> Bool {
         guard !shared.isContradicted(entry) else { return true }
         guard entry.isSuperseded, let newest = shared.generation,
@@ -39,7 +40,7 @@ final class GapFetcher: Sendable {
         return !newest.head.isSameRepresentation(as: head)
     }
 
-    /// Whether the origin sends the body only as a whole, as far as that is known by now.
+    /// Whether the origin sends only the whole body, as far as is known.
     func isSequential(_ entry: DiskEntry) -> Bool {
         head.validator == nil || isWithoutRanges(entry)
     }
@@ -52,56 +53,59 @@ final class GapFetcher: Sendable {
         return newest.head.flags.contains(.withoutRanges)
     }
 
-    /// What a transfer has for a reader of an entry.
+    /// The use of a transfer for the reader of an entry.
     enum TransferStatus {
-        /// The transfer stores into the entry, or has no answer yet, or has ended.
+        /// The transfer stores into the entry, or has no response yet, or has ended.
         case underWay
-        /// The rest of the gap, for this reader alone, and why it is not stored.
+        /// The rest of the gap, for this reader alone, with the reason why it is not stored.
         case claimed(PassThroughChannel, CacheError?)
-        /// Bytes that others read, or from elsewhere on, or for another file.
+        /// Bytes for other readers, of other positions, or for another entry.
         case forOthers
-        /// Bytes that must not be joined to those of the entry (invariant 3).
+        /// Bytes that must not be combined with those of the entry (invariant 3).
         case otherRepresentation
-        /// A status without the bytes.
+        /// An error status without the bytes.
         case unsuccessful(Int)
     }
 
-    /// Looks what a transfer brings; claims its channel if it goes past the disk.
-    func status(of transfer: Subscription, _ entry: DiskEntry, at position: Int64) -> TransferStatus
-    {
+    /// Checks the bytes that a transfer brings; claims its channel if it bypasses the disk.
+    func status(
+        of transfer: Subscription,
+        for entry: DiskEntry,
+        at position: Int64
+    ) -> TransferStatus {
         guard let report = transfer.report else { return .underWay }
         switch report.answer {
         case nil, .notModified:
             return .underWay
         case .storing(let generation):
             guard generation.entry.generation == entry.generation else {
-                return isSame(generation.head, entry) ? .forOthers : .otherRepresentation
+                return isSame(generation.head, as: entry) ? .forOthers : .otherRepresentation
             }
-            return report.bypass.map { claim($0.channel, $0.reason, at: position) }
+            return report.bypass.map { claim($0.channel, reason: $0.reason, at: position) }
                 ?? .underWay
         case .passing(let head, let channel, let reason):
-            guard isSame(head, entry) else { return .otherRepresentation }
-            return claim(channel, reason, at: position)
+            guard isSame(head, as: entry) else { return .otherRepresentation }
+            return claim(channel, reason: reason, at: position)
         case .unsuccessful(let head, _):
             return .unsuccessful(head.status)
         }
     }
 
-    /// Whether what comes with another head may be joined to what the entry holds.
-    private func isSame(_ other: StoredResponse, _ entry: DiskEntry) -> Bool {
+    /// Whether bytes with another head may be combined with those of the entry.
+    private func isSame(_ other: StoredResponse, as entry: DiskEntry) -> Bool {
         other.isSameRepresentation(as: head) && !shared.isContradicted(entry)
     }
 
-    /// Keeps a transfer that brings another representation for a moment: a reader that starts again
-    /// goes on with what it has brought.
-    func handOver(_ transfer: Subscription) {
+    /// Keeps a transfer of another representation for a moment: a reader that starts again
+    /// continues with its bytes.
+    func lingerForRestart(_ transfer: Subscription) {
         guard case .storing(let newest)? = transfer.report?.answer else { return }
-        Lingering.begin([transfer], of: newest.entry, shared, transfers.origins.time)
+        Lingering.begin([transfer], of: newest.entry, shared: shared, time: transfers.origins.time)
     }
 
     private func claim(
         _ channel: PassThroughChannel,
-        _ reason: NotStored,
+        reason: NotStored,
         at position: Int64
     ) -> TransferStatus {
         guard channel.start <= position, position < channel.end, channel.claim() else {
@@ -110,25 +114,25 @@ final class GapFetcher: Sendable {
         return .claimed(channel, reason.error(for: request))
     }
 
-    /// Joins the transfer that will bring the byte at `position`, or makes one for the gap there.
+    /// Joins the transfer that will bring the byte at `position`, or starts one for the gap there.
     ///
     /// - Parameters:
-    ///   - entry: what is filled.
+    ///   - entry: the entry to complete.
     ///   - position: the first missing byte.
-    ///   - limit: the end of what the reader wants.
-    ///   - isAlone: whether to fetch without sharing.
-    ///   - stored: what the answer confirms, where it is no longer fresh.
-    /// - Returns: the share in the transfer.
+    ///   - limit: the end of the bytes that the reader wants.
+    ///   - isExclusive: whether to start a transfer that no other request can join.
+    ///   - stored: the stored response that the transfer validates, if it is no longer fresh.
+    /// - Returns: the subscription to the transfer.
     func join(
         _ entry: DiskEntry,
         at position: Int64,
         limit: Int64,
-        isAlone: Bool = false,
+        isExclusive: Bool = false,
         validating stored: StoredEntry? = nil
     ) -> Subscription {
         let range = Self.gap(in: entry, at: position, limit: limit)
         var group = shared.joinableGroup(for: entry)
-        if isAlone { group = transfers.soleGroup(group) }
+        if isExclusive { group = transfers.exclusiveGroup(group) }
         let base = SharedTransfers.Generation(head: head, entry: entry)
         var plan = transfers.origins.plan(request, range: range)
         plan.generation = Generation(
@@ -136,7 +140,7 @@ final class GapFetcher: Sendable {
             completeLength: entry.completeLength,
             target: head.finalTarget
         )
-        // That nothing can be joined to this body says nothing of others of the same origin.
+        // A missing validator of this body says nothing about other bodies of the same origin.
         if isWithoutRanges(entry) { plan.policy.areRangesUntrusted = true }
         let isSequential = head.validator == nil || plan.policy.areRangesUntrusted
         var operation = DownloadOperation(
@@ -150,29 +154,29 @@ final class GapFetcher: Sendable {
             stored: stored
         )
         operation.firstMissing = position
-        operation.isForOneReader = isAlone
-        // Without ranges everything comes in sequence, and is waited for however far it is.
+        operation.isForOneReader = isExclusive
+        // Without ranges all bytes arrive in sequence, so a reader waits however far away they are.
         return transfers.join(
             operation,
             at: max(position, range.lowerBound),
-            within: isSequential ? nil : Self.worthWaiting
+            within: isSequential ? nil : Self.maximumWaitDistance
         )
     }
 
-    /// The bytes to ask for: from the first missing block to the next run that is worth skipping.
+    /// The range to request: from the first missing block to the next stored run worth skipping.
     static func gap(in entry: DiskEntry, at position: Int64, limit: Int64) -> Range<Int64> {
         let end = max(position + 1, min(limit, entry.completeLength ?? .max))
         let gaps = entry.storedRanges.gaps(in: position..<end).ranges
         var upper = gaps.first?.upperBound ?? end
-        for gap in gaps.dropFirst() where gap.lowerBound - upper < worthSkipping {
+        for gap in gaps.dropFirst() where gap.lowerBound - upper < minimumSkippedRun {
             upper = gap.upperBound
         }
         let blockSize = entry.blockSize
         let first = position / blockSize * blockSize
-        // Whole blocks, because only they can be stored; an open end where the end is not known.
+        // Whole blocks, as only those are stored; open-ended if the length is unknown.
         guard upper < .max - blockSize else { return first..<Int64.max }
         let last = (upper + blockSize - 1) / blockSize * blockSize
-        // Another transfer may have found the end meanwhile, before the byte that was asked for.
+        // Another transfer may have found the end meanwhile, before the requested byte.
         return first..<max(first, min(last, entry.completeLength ?? .max))
     }
 }
@@ -184,7 +188,7 @@ extension StoredResponse {
             && fields[.lastModified] == other.fields[.lastModified]
     }
 
-    /// Whether nothing that a reader may know tells two heads apart.
+    /// Whether two heads agree in all fields that a reader may have seen.
     func isSameShape(as other: StoredResponse) -> Bool {
         status == other.status && fields[.contentRange] == other.fields[.contentRange]
             && fields[.eTag] == other.fields[.eTag]
@@ -193,15 +197,15 @@ extension StoredResponse {
 
     /// Whether two heads are of one representation, as far as their validators tell.
     ///
-    /// A part is stored as a 200. What has another status was relayed as it came: its bytes are
-    /// content of that answer and not at the offsets of the representation.
+    /// A part is stored as a 200. Other statuses are relayed unchanged: their bodies are content of
+    /// those responses, not at the offsets of the representation.
     func isSameRepresentation(as other: StoredResponse) -> Bool {
         self == other
             || (validator != nil && validator == other.validator && status == other.status
                 && isOfSameResource(as: other))
     }
 
-    /// The URL that answered in the end; nil if what was stored is no URL.
+    /// The final URL of the response; nil if the stored text is no URL.
     var finalTarget: TargetURI? {
         do throws(TargetURIError) {
             return try TargetURI(origin.finalURL ?? origin.url)

@@ -1,27 +1,30 @@
 import HTTPCaching
 
-/// Lets transfers go on for a moment after their reader has left.
+/// Lets transfers continue for a moment after their reader has left.
 ///
-/// A player that seeks or reconnects often comes back at the next byte; it then continues the
-/// transfer instead of making a new one. At most two seconds, and at most 1 MiB more.
+/// A player that seeks or reconnects often returns at the next byte; it then joins the transfer
+/// instead of starting one. Lasts at most two seconds, and at most 1 MiB more.
 enum Lingering {
-    /// How long a transfer goes on that no reader waits for: what is read through has no more
-    /// patience with an origin that does not come to the end of what the reader has got.
+    /// How long a transfer without readers continues.
+    ///
+    /// A body read to its end waits no longer than this for an origin that has sent the last byte
+    /// but does not end the response.
     static let limit = Duration.seconds(2)
-    /// How many bytes it brings meanwhile; what is under way by then is the rest of the 1 MiB.
+    /// How many bytes it may bring meanwhile; bytes in flight by then make up the rest of the 1
+    /// MiB.
     static let amount: Int64 = 768 << 10
 
-    /// Keeps the shares in the transfers, from outside of any task of the caller's.
+    /// Keeps the subscriptions alive in a task of its own.
     static func begin(
         _ transfers: [Subscription],
         of entry: DiskEntry,
-        _ shared: SharedTransfers,
-        _ time: any TimeSource
+        shared: SharedTransfers,
+        time: any TimeSource
     ) {
         let running = transfers.filter { $0.outcome == nil }
         guard !running.isEmpty else { return }
-        // Looked at by the transfer itself, since the task below may come late. What cannot be
-        // resumed is left to the task, so that a reader that comes at once finds a transfer to
+        // The transfer itself checks this limit, as the task below may run late. A body that cannot
+        // be resumed is left to the task, so that a reader that comes at once finds a transfer to
         // join.
         if shared.generation?.head.validator != nil {
             for transfer in running { transfer.linger(for: amount) }
@@ -29,7 +32,7 @@ enum Lingering {
         Task {
             let start = entry.storedRanges.count
             let end = time.monotonicTime().advanced(by: limit)
-            // One for all waits: bytes that come meanwhile do not set it anew.
+            // One alarm for all waits: arriving bytes do not extend it.
             let alarm = time.alarm(after: limit) { shared.signal.bump() }
             defer { alarm.cancel() }
             while time.monotonicTime() < end, entry.storedRanges.count - start < amount {

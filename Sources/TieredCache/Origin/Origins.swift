@@ -2,21 +2,21 @@ import HTTPCaching
 import HTTPTypes
 import Logging
 
-/// How origins are reached, and what earlier downloads have found out about them.
+/// Access to origins, and the findings of earlier downloads about them.
 final class Origins: Sendable {
     let transport: any Transport
-    /// What is known of the network.
+    /// Says whether the network can be used.
     let network: NetworkGate
     let bandwidth: BandwidthLimiter
     let time: any TimeSource
     let rules: CacheRules
-    /// What origins were found to be unable to do.
+    /// Limitations of origins, by host.
     let hosts = Guarded(HostTraits())
     private let redirects = Guarded(PermanentRedirects())
-    /// The keys whose bytes did not have the digest that was promised, and when.
+    /// The keys whose bodies did not match their digests, and when.
     let integrity = Guarded(IntegrityLedger())
     private let configuration: MediaCache.Configuration
-    /// Draws the numbers that place waits between attempts.
+    /// Draws random numbers in 0..<1 that spread the waits between attempts.
     private let jitter: @Sendable () -> Double
 
     /// - Throws: `.invalidArgument` for a transport that cannot be made.
@@ -34,19 +34,19 @@ final class Origins: Sendable {
         bandwidth = BandwidthLimiter(configuration.bandwidth, time: configuration.timeSource)
     }
 
-    /// What carries out one download from `target`.
+    /// Makes the downloader for one download from `target`.
     func downloader(for target: TargetURI) -> Downloader {
         if !target.isLoopback { network.start() }
         return Downloader(transport: transport, time: time, network: network, jitter: jitter)
     }
 
-    /// The part of a download's plan that is the same for all of a request's transfers.
+    /// The part of a download's plan that all transfers of a request share.
     func plan(_ request: CacheRequest, range: Range<Int64>) -> DownloadPlan {
         var policy = DownloadPolicy()
         policy.maximumAttempts = configuration.retries
         policy.timeout = configuration.timeout
         policy.connectTimeout = configuration.connectTimeout
-        policy.takesWholeAnswers = request.scope != nil
+        policy.acceptsWholeBodies = request.scope != nil
         policy.staysOutside = !configuration.followsRedirectsInside
         var plan = DownloadPlan(
             target: request.target,
@@ -61,26 +61,26 @@ final class Origins: Sendable {
             plan.relay?.onInterim = relay.onInterim
             plan.upload = relay.upload
             plan.policy.keepsCoding = true
-            // Another client waits and can try again itself.
+            // The client of a relay waits and can retry itself.
             plan.policy.maximumAttempts = min(2, configuration.retries)
             return plan
         }
         plan.secretFields = configuration.secretFields
         plan.via = configuration.via
         let now = time.monotonicTime()
-        learn(from: request, now, into: &plan)
+        learn(from: request, now: now, into: &plan)
         if integrity.withLock({ $0.isSecondTry(request.key, now: now) }) {
-            // Row 27: in one piece, and from the origin itself.
+            // Row 27: in one piece, and past caches on the path.
             plan.bypassesCaches = true
             plan.policy.areRangesUntrusted = true
         }
         return plan
     }
 
-    /// What earlier downloads and the application know about the way.
+    /// Applies the findings of earlier downloads and the settings of the application to a plan.
     private func learn(
         from request: CacheRequest,
-        _ now: MonotonicTime,
+        now: MonotonicTime,
         into plan: inout DownloadPlan
     ) {
         let origin = request.target.origin
@@ -108,7 +108,7 @@ final class Origins: Sendable {
         }
     }
 
-    /// Takes in what a download has found out about the way.
+    /// Remembers the findings of a download about its origin.
     func didLearn(from outcome: DownloadOutcome, of request: CacheRequest) {
         let now = time.monotonicTime()
         var limits: HostTraits.Limits = outcome.areRangesUntrusted ? [.withoutRanges] : []
@@ -123,7 +123,7 @@ final class Origins: Sendable {
         }
     }
 
-    /// The origin has sent all of a representation for a part of it: no segments are asked of it.
+    /// Notes that the origin has answered a range request with the whole: no segments from it.
     func didIgnoreRange(_ request: CacheRequest) {
         guard request.relay == nil else { return }
         let now = time.monotonicTime()

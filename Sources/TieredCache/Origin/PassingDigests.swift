@@ -1,8 +1,8 @@
 import HTTPCaching
 
-/// Digests a body on its way past the disk, so that it can be compared at its end.
+/// Computes digests of a body that bypasses the disk, to compare them at its end.
 ///
-/// Whoever reads it has its bytes by then: a mismatch is an error at the end, without second try.
+/// The reader has the bytes by then: a mismatch is an error at the end, without a second attempt.
 final class PassingDigests: Sendable {
     private struct State: ~Copyable {
         var position: Int64 = 0
@@ -13,7 +13,7 @@ final class PassingDigests: Sendable {
     private let expected: [ContentDigest]
     private let state: Guarded<State>
 
-    /// - Returns: nil where nothing is expected.
+    /// - Returns: nil if no digest is expected.
     init?(_ expected: [ContentDigest]) {
         guard !expected.isEmpty else { return nil }
         self.expected = expected
@@ -26,7 +26,7 @@ final class PassingDigests: Sendable {
         )
     }
 
-    /// Takes the bytes at `offset`; bytes out of order end the comparison.
+    /// Adds the bytes at `offset`; bytes out of order end the comparison.
     func take(_ chunk: BodyChunk, at offset: Int64) {
         state.withLock { state in
             guard state.position == offset else {
@@ -41,23 +41,24 @@ final class PassingDigests: Sendable {
         }
     }
 
-    /// Takes what an entry holds up to `end`.
+    /// Adds the stored bytes of an entry up to `end`.
     func take(_ entry: DiskEntry, to end: Int64) {
         var position: Int64 = 0
         while position < end {
             let next = min(position + (256 << 10), end)
             let bytes = StoringSink.readAll(entry, from: position, to: next)
-            // A gap: what follows is out of order, and is not compared.
+            // A gap: later bytes are out of order, so they are not compared.
             guard !bytes.isEmpty else { return }
             take(BodyChunk(bytes), at: position)
             position += Int64(bytes.count)
         }
     }
 
-    /// The first digest that the whole body does not have; to be called once, at the end.
+    /// The first digest that the complete body does not match; call it once, at the end.
     ///
-    /// - Parameter completeLength: how long the body is; nil for as long as what came.
-    /// - Returns: what was expected and what was found; nil where nothing can be objected to.
+    /// - Parameter completeLength: the length of the body; nil if it ends with the last byte
+    ///   received.
+    /// - Returns: the expected and the computed digest; nil if there is no mismatch.
     func mismatch(
         completeLength: Int64?
     ) -> (expected: ContentDigest, found: ContentDigest)? {

@@ -1,23 +1,23 @@
 import HTTPCaching
 import HTTPTypes
 
-// What a head makes of the sink: a new entry, the one that is stored, or a channel past the disk.
+// Heads: a new entry, the stored entry, or a channel that bypasses the disk.
 extension StoringSink {
     func beginGeneration(
-        _ head: DownloadHead,
-        _ start: GenerationStart
+        with head: DownloadHead,
+        start: GenerationStart
     ) async throws(CacheError) {
         if start.contradictsStored, let stored = generation ?? operation.base {
             operation.shared.didContradict(stored.entry)
         }
-        var stored = operation.storedResponse(head, start)
+        var stored = operation.storedResponse(head, start: start)
         if start.areRangesUntrusted { stored.flags.insert(.withoutRanges) }
-        // A request that joins the transfer for the new body waits for its first byte, not for that
-        // of the range.
+        // A request that joins the transfer for the new body waits for its first byte, not for the
+        // first byte of the range.
         context.restart(at: start.offset)
-        if operation.plan.wantsWhole(after: start, head.response) {
-            // A reader takes all, in order, from an origin that does not know ranges; and where
-            // what was asked for has changed, its range means nothing any more.
+        if operation.plan.wantsWhole(after: start, response: head.response) {
+            // A reader takes the whole body in order from an origin that does not support ranges;
+            // and a range of a changed representation has no meaning.
             state.withLock { $0.end = .max }
             context.extendCoverage(to: .max)
             if operation.plan.generation == nil,
@@ -26,77 +26,83 @@ extension StoringSink {
                 stored.flags.insert(.withoutRanges)
             }
         }
-        if operation.plan.hasIgnoredRanges(start, head.response) {
-            // The entry may be another transfer's, which holds some of it.
+        if operation.plan.hasIgnoredRanges(start, response: head.response) {
+            // The entry may belong to another transfer that has stored some of it.
             state.withLock { $0.repeatsStored = true }
         }
         if case .passing(let channel, let known) = state.withLock({ $0.mode }), !channel.withdraw()
         {
-            // Its reader knows a head already, so only the same body from its start can follow.
+            // Its reader has seen a head, so only the same body from its start can follow.
             guard stored.isSameShape(as: known),
                 channel.restart(start: start.offset, completeLength: start.completeLength)
             else { throw CacheError.changed(operation.request.target) }
-            state.withLock { $0.passed = start.offset }
+            state.withLock { $0.bypassedEnd = start.offset }
             dropPart()
-            beginDigests(of: stored, start)
+            beginDigests(of: stored, start: start)
             return
         }
         if operation.stored != nil {
             recorder.didRevalidate(operation.request.key, isUnchanged: false)
         }
-        tell()
-        try await operation.shared.takeTurnToMakeEntry()
-        defer { operation.shared.endTurnToMakeEntry() }
+        notifyReaders()
+        try await operation.shared.acquireEntryCreation()
+        defer { operation.shared.releaseEntryCreation() }
         setPromise(nil)
-        switch operation.makeEntry(stored, head, start, end: state.withLock { $0.end }) {
+        switch operation.makeEntry(
+            for: stored,
+            head: head,
+            start: start,
+            end: state.withLock { $0.end }
+        ) {
         case .success(let place):
             setPromise(place.promise)
             let generation = SharedTransfers.Generation(
                 head: stored,
                 entry: place.entry,
-                received: operation.receivedResponse(head, start, stored)
+                received: operation.receivedResponse(for: head, start: start, stored: stored)
             )
             if case .storing(_, let old?) = state.withLock({ $0.mode }) { end(old) }
             enter(.storing(generation, nil))
             publish(.storing(generation))
         case .failure(let reason):
-            beginDigests(of: stored, start)
-            let kept = reason.isOfDisk ? nil : operation.makePart(head, start)
+            beginDigests(of: stored, start: start)
+            let kept = reason.isOfDisk ? nil : operation.makePart(head, start: start)
             endPart()
             state.withLock { $0.part = kept }
             beginPassing(
-                operation.receivedResponse(head, start, stored) ?? stored,
+                with: operation.receivedResponse(for: head, start: start, stored: stored) ?? stored,
                 from: start.offset,
                 length: start.completeLength,
                 isVerbatim: start.isVerbatim,
-                reason
+                reason: reason
             )
         }
     }
 
-    /// What passes is compared with what was promised, where it is the whole of something and not
-    /// for another client, which can do that itself.
-    private func beginDigests(of head: StoredResponse, _ start: GenerationStart) {
+    /// Computes digests of a whole body that bypasses the disk.
+    ///
+    /// A client of a relay can verify its response itself.
+    private func beginDigests(of head: StoredResponse, start: GenerationStart) {
         let isWhole = start.offset == 0 && !start.isVerbatim && operation.request.relay == nil
         passingDigests = isWhole ? PassingDigests(operation.expectedDigests(of: head)) : nil
     }
 
     private func beginPassing(
-        _ head: StoredResponse,
+        with head: StoredResponse,
         from offset: Int64,
         length: Int64?,
         isVerbatim: Bool,
-        _ reason: NotStored
+        reason: NotStored
     ) {
-        // No other request can use what is not stored, so none is to join any more.
+        // No other request can use bytes that are not stored, so none may join from now on.
         context.shrinkCoverage(to: 0)
-        state.withLock { $0.passed = offset }
+        state.withLock { $0.bypassedEnd = offset }
         let channel = PassThroughChannel(
             start: offset,
             end: isVerbatim ? .max : state.withLock { $0.end },
             completeLength: length,
             awaitsDecision: passingDigests != nil,
-            isKept: state.withLock { $0.part != nil }
+            storesPart: state.withLock { $0.part != nil }
         )
         let before = enter(.passing(channel, head))
         if case .storing(_, let shared?) = before { end(shared) }
@@ -111,26 +117,28 @@ extension StoringSink {
         let repeats = head.response.status == .ok
         if repeats {
             takeWhole()
-            // At once: a job may end this transfer before it is over.
+            // At once: a job may end this transfer early.
             origins.didIgnoreRange(operation.request)
         }
         guard case .idle = state.withLock({ $0.mode }) else { return }
         guard let base = operation.base else {
             throw CacheError(.originFailed, "a part of a representation that is not stored")
         }
-        // The answer says whether its bytes are stored.
+        // The response says whether its bytes are stored.
         _ = base.entry.checkWritable()
         var stored = operation.freshened(base, by: head, completeLength: length)
-        if repeats { stored = operation.noteWithoutRanges(stored, head.response, base.entry) }
+        if repeats {
+            stored = operation.markWithoutRanges(stored, response: head.response, entry: base.entry)
+        }
         let generation = SharedTransfers.Generation(head: stored, entry: base.entry)
         enter(.storing(generation, nil))
         publish(.storing(generation))
     }
 
-    /// The origin sends all of what is stored once more, because it does not know ranges.
+    /// Accepts the whole body again from an origin that does not support ranges.
     private func takeWhole() {
         state.withLock { $0.repeatsStored = true }
-        guard operation.plan.policy.takesWholeAnswers else { return }
+        guard operation.plan.policy.acceptsWholeBodies else { return }
         state.withLock { $0.end = .max }
         context.extendCoverage(to: .max)
     }
@@ -138,6 +146,6 @@ extension StoringSink {
     private func publish(_ answer: SharedTransfers.Outcome) {
         let group = operation.isForOneReader ? nil : operation.group
         operation.shared.didReceiveHead(answer, report: context.report, group: group)
-        noteNews()
+        noteChange()
     }
 }

@@ -1,15 +1,15 @@
 import HTTPCaching
 
-// The way past the disk, for bytes that must not or cannot be stored (invariant 9).
+// Delivery past the disk, for bytes that must not or cannot be stored (invariant 9).
 extension StoringSink {
-    /// What of a chunk has not gone past the disk before.
+    /// The bytes of a chunk that have not been delivered before.
     ///
-    /// An origin without ranges sends all once more after a cut; the reader has the beginning.
-    func notPassed(of chunk: BodyChunk, at offset: Int64) -> BodyChunk? {
+    /// After a lost connection an origin without ranges sends the body from its start again.
+    func undelivered(of chunk: BodyChunk, at offset: Int64) -> BodyChunk? {
         let end = offset + Int64(chunk.count)
         let known = state.withLock { state in
-            defer { state.passed = max(state.passed, end) }
-            return state.passed
+            defer { state.bypassedEnd = max(state.bypassedEnd, end) }
+            return state.bypassedEnd
         }
         guard known > offset else { return chunk }
         guard known < end else { return nil }
@@ -21,9 +21,9 @@ extension StoringSink {
         to channel: PassThroughChannel
     ) async throws(CacheError) {
         guard channel.isFull else { return try await channel.push(chunk) }
-        tell()
-        // A reader that has stopped reading must not hold a slot (invariant 12), nor one that
-        // takes a little now and then: the transfer has its slot only to fill the buffer.
+        notifyReaders()
+        // A reader that has stopped, or reads slowly, must not occupy a slot (invariant 12): the
+        // transfer has its slot only to fill the buffer.
         let start = origins.time.monotonicTime()
         if state.withLock({ $0.pace.isSlow }) {
             context.stall()
@@ -39,7 +39,7 @@ extension StoringSink {
         try await channel.push(chunk)
     }
 
-    /// Waits for room, and gives the slot back after a second without any.
+    /// Waits for space in the channel, and releases the slot after one second without any.
     private func waitWithPatience(for channel: PassThroughChannel) async throws(CacheError) {
         let time = origins.time
         let context = context
@@ -48,32 +48,36 @@ extension StoringSink {
                 try await time.sleep(for: .seconds(1))
                 context.stall()
             } catch {
-                // Cancelled: there was room in time.
+                // Cancelled: there was space in time.
             }
         }
         defer { timeout.cancel() }
         try await channel.waitForRoom(below: PassThroughChannel.capacity)
         timeout.cancel()
-        // It must not stall the transfer after the slot was asked for again.
+        // The timeout must not stall the transfer after the slot was acquired again.
         await timeout.value
     }
 
-    /// The disk refused: what it did not take, and all that follows, goes past it (invariant 9).
+    /// Bypasses the disk from now on, after the disk has refused a chunk (invariant 9).
     func bypassDisk(
         _ chunk: BodyChunk,
         at offset: Int64,
-        _ generation: SharedTransfers.Generation,
-        _ error: CacheError
+        generation: SharedTransfers.Generation,
+        error: CacheError
     ) async throws(CacheError) {
         guard case .storing(_, let writer) = state.withLock({ $0.mode }) else { throw error }
-        recorder.didFailToStore(operation.request.key, operation.request.target, error)
+        recorder.didFailToStore(
+            operation.request.key,
+            target: operation.request.target,
+            error: error
+        )
         setPromise(nil)
         let entry = generation.entry
         let position = max(offset, min(writer?.position ?? offset, offset + Int64(chunk.count)))
         let start = min(writer?.sealedEnd ?? offset, position)
-        // What waited for the rest of its block was counted, and is not stored after all.
+        // Bytes of an incomplete block were counted as stored, and are not stored after all.
         state.withLock { $0.stored -= max(0, offset - start) }
-        // The unsealed end is readable only while its fill is open.
+        // The unsealed end is readable only while its writer is open.
         let tail = Self.readAll(entry, from: start, to: position)
         if operation.request.relay == nil {
             passingDigests = PassingDigests(operation.expectedDigests(of: generation.head))
@@ -86,14 +90,14 @@ extension StoringSink {
             awaitsDecision: passingDigests != nil
         )
         enter(.passing(channel, generation.head))
-        state.withLock { $0.passed = offset + Int64(chunk.count) }
+        state.withLock { $0.bypassedEnd = offset + Int64(chunk.count) }
         context.shrinkCoverage(to: 0)
         if !tail.isEmpty {
             try await channel.push(BodyChunk(tail))
         }
         writer?.end()
         context.report.didBypassDisk(SharedTransfers.Bypass(channel: channel, reason: .disk(error)))
-        noteNews()
+        noteChange()
         let rest = chunk.withUnsafeBytes { [UInt8]($0[Int(position - offset)...]) }
         if !rest.isEmpty {
             passingDigests?.take(BodyChunk(rest), at: position)

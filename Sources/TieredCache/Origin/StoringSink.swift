@@ -1,7 +1,7 @@
 import HTTPCaching
 import HTTPTypes
 
-/// Takes a transfer's bytes to its disk entry, or past the disk to the one reader that wants them.
+/// Writes a transfer's bytes to its disk entry, or passes them to the one reader that wants them.
 ///
 /// | mode | leaves it by |
 /// | --- | --- |
@@ -17,9 +17,9 @@ final class StoringSink: DownloadSink {
         case passing(PassThroughChannel, StoredResponse)
     }
 
-    /// Stored bytes in a row, fetched by others meanwhile, that are worth a new request behind
-    /// them.
-    private static let worthStopping: Int64 = 1 << 20
+    /// A run of stored bytes, in bytes, for which the transfer ends and another one starts behind
+    /// it.
+    private static let minimumSkippedRun: Int64 = 1 << 20
 
     let operation: DownloadOperation
     let context: TransferContext
@@ -29,24 +29,24 @@ final class StoringSink: DownloadSink {
         var mode = Mode.idle
         /// Body bytes accepted so far.
         var received: Int64 = 0
-        /// Body bytes that the disk has taken so far.
+        /// Body bytes that the disk has accepted so far.
         var stored: Int64 = 0
-        /// Digests what goes past the disk, where it is the whole of something.
+        /// Digests of a whole body that bypasses the disk.
         var digests: PassingDigests?
-        /// Where the bytes end that a request wants.
+        /// The end of the bytes that a request wants.
         var end: Int64
-        /// Whether bytes that are stored come again, because the origin does not know ranges.
+        /// Whether the origin sends stored bytes again, because it does not support ranges.
         var repeatsStored = false
-        /// Keeps what passes, where it is a part that nothing may be joined to.
+        /// Stores the delivered bytes of a standalone part.
         var part: DownloadOperation.PartWriter?
-        /// The room that was set aside for what is stored.
+        /// The space reserved for the entry.
         var promise: RoomPromise?
-        /// Where the bytes end that went past the disk.
-        var passed: Int64 = 0
-        /// How the reader keeps up with what goes past the disk.
+        /// The end of the bytes that have bypassed the disk.
+        var bypassedEnd: Int64 = 0
+        /// How fast the reader takes bytes that bypass the disk.
         var pace: ConsumerPace
-        /// Body bytes since readers were told last; nil where there is nothing to tell.
-        var untold: Int64?
+        /// Body bytes since the last notification of readers; nil if there is nothing new.
+        var unannounced: Int64?
     }
 
     init(_ operation: DownloadOperation, context: TransferContext) {
@@ -56,9 +56,10 @@ final class StoringSink: DownloadSink {
         state = Guarded(State(end: operation.plan.range.upperBound, pace: ConsumerPace(now: now)))
     }
 
-    /// Goes over to another mode.
+    /// Changes the mode, and returns the last one.
     ///
-    /// What the one before owned may be the last share in an entry, whose end takes other locks.
+    /// The caller releases it outside the lock: it may own the last reference to an entry, the end
+    /// of which takes other locks.
     @discardableResult
     func enter(_ next: Mode) -> Mode {
         state.withLock { state in
@@ -67,38 +68,39 @@ final class StoringSink: DownloadSink {
         }
     }
 
-    /// The body bytes after which readers are told, though more are at hand.
-    private static let worthTelling: Int64 = 64 << 10
+    /// The number of body bytes after which readers are notified, even if more are available.
+    private static let notificationThreshold: Int64 = 64 << 10
 
-    /// Wakes readers, if there is something new for them.
-    func tell() {
-        if state.withLock({ $0.untold.take() }) != nil { operation.shared.signal.bump() }
+    /// Notifies readers, if there is anything new.
+    func notifyReaders() {
+        if state.withLock({ $0.unannounced.take() }) != nil { operation.shared.signal.bump() }
     }
 
-    /// There is something new for readers: they are told of it before the transfer waits or ends,
-    /// or once it is much, so that a small body costs them one change of thread.
-    func noteNews(_ count: Int64 = 0) {
+    /// Notes bytes for readers.
+    ///
+    /// Readers are notified before the transfer waits or ends, or after 64 KiB, so that a small
+    /// body costs them one change of thread.
+    func noteChange(_ count: Int64 = 0) {
         let isMuch = state.withLock { state in
-            let untold = (state.untold ?? 0) + count
-            state.untold = untold
-            return untold >= Self.worthTelling
+            let unannounced = (state.unannounced ?? 0) + count
+            state.unannounced = unannounced
+            return unannounced >= Self.notificationThreshold
         }
-        if isMuch { tell() }
+        if isMuch { notifyReaders() }
     }
 
-    func willWait() { tell() }
+    func willWait() { notifyReaders() }
 
-    /// The body is over, but not the transfer: what follows may take long, unless the body is
-    /// brief.
+    /// The body has ended, but not the transfer: the rest may take long, unless the body is short.
     func didEndBody() {
-        if let generation, !isBrief(generation) { tell() }
+        if let generation, !isShort(generation) { notifyReaders() }
     }
 
-    /// Whether all of a body is stored soon enough for its readers to be told once, at the end.
-    private func isBrief(_ generation: SharedTransfers.Generation) -> Bool {
-        // What is pinned is synced before a write returns.
+    /// Whether a body is stored fast enough to notify its readers once, at the end.
+    private func isShort(_ generation: SharedTransfers.Generation) -> Bool {
+        // A pinned body is synced before a write returns.
         !operation.request.isPinned
-            && generation.entry.completeLength.map { $0 <= Self.worthTelling } ?? false
+            && generation.entry.completeLength.map { $0 <= Self.notificationThreshold } ?? false
     }
 
     var origins: Origins { operation.origins }
@@ -107,16 +109,16 @@ final class StoringSink: DownloadSink {
     /// Body bytes accepted so far.
     var bytesReceived: Int64 { state.withLock { $0.received } }
 
-    /// Body bytes that went to the disk so far.
+    /// Body bytes written to disk so far.
     var bytesStored: Int64 { state.withLock { $0.stored } }
 
-    /// What the bytes go into; nil where they are not stored.
+    /// The generation that the bytes are stored into; nil if they are not stored.
     var generation: SharedTransfers.Generation? {
         guard case .storing(let generation, _) = state.withLock({ $0.mode }) else { return nil }
         return generation
     }
 
-    /// What the bytes past the disk are compared with at their end; nil for nothing.
+    /// The digests of the bytes that bypass the disk; nil if none are computed.
     var passingDigests: PassingDigests? {
         get { state.withLock { $0.digests } }
         set { state.withLock { $0.digests = newValue } }
@@ -126,63 +128,63 @@ final class StoringSink: DownloadSink {
 
     func didReceiveHead(_ head: DownloadHead) async throws(CacheError) {
         switch head.kind {
-        case .newGeneration(let start): try await beginGeneration(head, start)
+        case .newGeneration(let start): try await beginGeneration(with: head, start: start)
         case .continuing(let offset, let length):
             try continueGeneration(head, from: offset, length: length)
         case .notModified:
-            operation.didConfirm(head, context.report)
-            noteNews()
+            operation.didConfirm(head, report: context.report)
+            noteChange()
         }
     }
 
     func write(_ chunk: BodyChunk, at offset: Int64) async throws(CacheError) {
         guard !offset.addingReportingOverflow(Int64(chunk.count)).overflow else {
-            throw CacheError(.originFailed, "body bytes behind the last one that has a number")
+            throw CacheError(.originFailed, "body bytes at offsets beyond the largest integer")
         }
-        // Its slot may have been taken for a player.
+        // The queue may have given its slot to a request of higher priority.
         if !context.hasSlot {
-            tell()
+            notifyReaders()
             try await context.unstall()
         }
         state.withLock { $0.received += Int64(chunk.count) }
         if !origins.bandwidth.isUnlimited {
-            tell()
-            try await origins.bandwidth.take(chunk.count, context.priority)
+            notifyReaders()
+            try await origins.bandwidth.take(chunk.count, priority: context.priority)
         }
         switch state.withLock({ $0.mode }) {
         case .idle:
             throw CacheError(.originFailed, "body bytes without a representation")
         case .passing(let channel, _):
-            if let rest = notPassed(of: chunk, at: offset) {
+            if let rest = undelivered(of: chunk, at: offset) {
                 let position = offset + Int64(chunk.count - rest.count)
                 passingDigests?.take(rest, at: position)
                 keepPart(rest, at: position)
                 try await pass(rest, to: channel)
             }
         case .storing(let generation, let shared):
-            if !isBrief(generation) { tell() }
+            if !isShort(generation) { notifyReaders() }
             do throws(CacheError) {
-                try store(chunk, at: offset, generation, shared)
+                try store(chunk, at: offset, generation: generation, writer: shared)
             } catch {
-                try await bypassDisk(chunk, at: offset, generation, error)
+                try await bypassDisk(chunk, at: offset, generation: generation, error: error)
             }
         }
         let end = offset + Int64(chunk.count)
         context.didAdvance(to: end)
-        noteNews(Int64(chunk.count))
+        noteChange(Int64(chunk.count))
         try await pauseForReaders(at: end)
     }
 
     func shouldStop(at offset: Int64) -> Bool {
         let (mode, end, repeatsStored) = state.withLock { ($0.mode, $0.end, $0.repeatsStored) }
-        // An origin without ranges sends on; no request has asked for that.
-        if offset >= end, !mode.isAnswerOfItsOwn { return true }
+        // An origin without ranges keeps sending bytes that no request wants.
+        if offset >= end, !mode.isStandalone { return true }
         if let lingeringEnd = context.lingeringEnd, offset >= lingeringEnd { return true }
         guard case .storing(let generation, _) = mode, !repeatsStored,
             generation.head.validator != nil,
             let stored = generation.entry.storedRange(at: offset)
         else { return false }
-        return stored.upperBound - offset >= Self.worthStopping
+        return stored.upperBound - offset >= Self.minimumSkippedRun
     }
 
     func canReplaceGeneration() -> Bool {
@@ -190,7 +192,7 @@ final class StoringSink: DownloadSink {
         return !channel.hasDelivered
     }
 
-    /// Where the stored bytes of the present generation are; nil where they go past the disk.
+    /// The entry with the stored bytes of the current generation; nil if they bypass the disk.
     private var comparableEntry: DiskEntry? {
         switch state.withLock({ $0.mode }) {
         case .idle: operation.base?.entry
@@ -220,15 +222,15 @@ final class StoringSink: DownloadSink {
 
     func willRetry(_ retry: DownloadRetry) {
         let request = operation.request
-        tell()
+        notifyReaders()
         request.onNotice?(retry.isForNetwork ? .waitingForNetwork : .retrying(retry))
-        recorder.willRetry(retry, request.key, request.target)
+        recorder.willRetry(retry, of: request.key, target: request.target)
     }
 
-    /// Ends the transfer's part in entry and channel.
+    /// Ends the transfer's use of its entry or channel.
     ///
-    /// - Throws: when the end of the body cannot be recorded, which costs the entry its length and
-    ///   nobody a byte.
+    /// - Throws: if the end of the body cannot be recorded. The entry then has no complete length;
+    ///   readers get all bytes.
     func finish(_ result: Result<DownloadOutcome, CacheError>) throws(CacheError) {
         defer { setPromise(nil) }
         switch state.withLock({ $0.mode }) {
@@ -238,7 +240,7 @@ final class StoringSink: DownloadSink {
             endPart()
             channel.finish(result.map(\.end.bodyEnd))
         case .storing(let generation, let shared):
-            try finishStoring(generation, shared, result)
+            try finishStoring(generation, writer: shared, result: result)
         }
     }
 
@@ -247,8 +249,8 @@ final class StoringSink: DownloadSink {
     private func store(
         _ chunk: BodyChunk,
         at offset: Int64,
-        _ generation: SharedTransfers.Generation,
-        _ shared: BodyWriter?
+        generation: SharedTransfers.Generation,
+        writer shared: BodyWriter?
     ) throws(CacheError) {
         var shared = shared
         if let open = shared, open.position < offset {
@@ -259,7 +261,7 @@ final class StoringSink: DownloadSink {
         if let shared {
             begun = shared
         } else {
-            // Bytes before the first whole block cannot be stored; nobody asks for them alone.
+            // Bytes before the first whole block cannot be stored; no request is for them alone.
             guard let start = BlockTable.start(atOrBehind: offset),
                 start < offset + Int64(chunk.count)
             else { return }
@@ -277,7 +279,7 @@ final class StoringSink: DownloadSink {
         state.withLock { $0.stored += Int64(chunk.count - skipped) }
     }
 
-    /// The room for another generation, or for none.
+    /// Replaces the reserved space by that of another generation, or by none.
     func setPromise(_ next: RoomPromise?) {
         let before = state.withLock { state in
             defer { state.promise = next }
@@ -286,16 +288,17 @@ final class StoringSink: DownloadSink {
         before?.end()
     }
 
-    /// Ends a fill; what was less than a block is not on disk, so it was not stored.
+    /// Ends a writer; the bytes of its last, incomplete block are not on disk, so they do not
+    /// count.
     func end(_ shared: BodyWriter) {
         let lost = Int64(shared.end())
         state.withLock { $0.stored -= lost }
     }
 
-    /// Gives the slot back while all readers have stopped reading (invariant 12).
+    /// Releases the slot while all readers have stopped reading (invariant 12).
     ///
-    /// Only where the download can go on after the connection was lost over it; what cannot be
-    /// resumed had better come to its end.
+    /// Only if the download could be resumed should the connection be lost meanwhile; other
+    /// downloads run to their end.
     private func pauseForReaders(at offset: Int64) async throws(CacheError) {
         guard generation?.head.validator != nil,
             operation.shared.haveReadersStopped(
@@ -304,7 +307,7 @@ final class StoringSink: DownloadSink {
                 now: origins.time.monotonicTime()
             )
         else { return }
-        tell()
+        notifyReaders()
         context.stall()
         await operation.shared.waitForReader(of: context.id, at: offset, time: origins.time)
         try await context.unstall()
@@ -314,8 +317,8 @@ final class StoringSink: DownloadSink {
 
     private func finishStoring(
         _ generation: SharedTransfers.Generation,
-        _ shared: BodyWriter?,
-        _ result: Result<DownloadOutcome, CacheError>
+        writer shared: BodyWriter?,
+        result: Result<DownloadOutcome, CacheError>
     ) throws(CacheError) {
         guard case .success(let outcome) = result,
             case .completed(let length?) = outcome.end,
@@ -325,7 +328,7 @@ final class StoringSink: DownloadSink {
             return
         }
         do throws(CacheError) {
-            // The end of a body of unknown length; an empty one has had no fill yet.
+            // The end of a body of unknown length; an empty one has no writer yet.
             if let shared {
                 try shared.finish()
             } else {
@@ -339,9 +342,9 @@ final class StoringSink: DownloadSink {
 }
 
 extension StoringSink.Mode {
-    /// Whether the body belongs to a response that no range was taken of: an error, a redirect, or
-    /// one that nothing can be joined to later.
-    fileprivate var isAnswerOfItsOwn: Bool {
+    /// Whether the body belongs to a response that must not be cut at a range: an error, a
+    /// redirect, or one without a validator.
+    fileprivate var isStandalone: Bool {
         switch self {
         case .idle: false
         case .storing(let generation, _):
@@ -352,7 +355,7 @@ extension StoringSink.Mode {
 }
 
 extension DownloadOutcome.End {
-    /// Where the body ends, if the transfer has seen its end.
+    /// The end of the body, if the transfer has received it.
     fileprivate var bodyEnd: Int64? {
         guard case .completed(let length) = self else { return nil }
         return length

@@ -1,12 +1,12 @@
 import HTTPCaching
 import Synchronization
 
-/// The downloads of one cache: finds or makes the transfer that brings a byte.
+/// The downloads of one cache: finds or starts the transfer that brings a byte.
 final class Transfers: Sendable {
     let storage: Storage
     let origins: Origins
     let queue: RequestQueue
-    /// Runs what brings content to an origin: a client that sends slowly keeps no download waiting.
+    /// Runs uploads: a client that sends slowly must not delay downloads.
     let uploads: RequestQueue
 
     private let groups = Guarded<[TransferGroup: WeakTransfers]>([:])
@@ -36,15 +36,15 @@ final class Transfers: Sendable {
         )
     }
 
-    /// Does something to all that runs.
+    /// Calls `body` with each queue.
     func forEachQueue(_ body: (RequestQueue) -> Void) {
         body(queue)
         body(uploads)
     }
 
-    // MARK: Fills
+    // MARK: Shared transfers
 
-    /// The fill of a request, shared with all requests for the same key and selecting fields.
+    /// The transfers that requests with the same key and selecting fields share.
     func shared(for request: CacheRequest) -> SharedTransfers {
         let group = TransferGroup(key: request.key, selector: request.selector)
         return groups.withLock { groups in
@@ -56,8 +56,8 @@ final class Transfers: Sendable {
     }
 
     private func didRelease(_ group: TransferGroup) {
-        // Another one may have taken its place meanwhile. It is let go of outside the lock: if this
-        // is the last reference by then, its release takes the lock again.
+        // Another object may have taken its place meanwhile. Its reference is released outside the
+        // lock: if it is the last one by then, its release takes the lock again.
         let other = groups.withLock { groups -> SharedTransfers? in
             guard let entry = groups[group] else { return nil }
             if let shared = entry.shared { return shared }
@@ -67,15 +67,15 @@ final class Transfers: Sendable {
         withExtendedLifetime(other) {}
     }
 
-    /// A group of its own, which no other request joins.
-    func soleGroup(_ group: TransferGroup) -> TransferGroup {
+    /// A new group, which no other request joins.
+    func exclusiveGroup(_ group: TransferGroup) -> TransferGroup {
         let number = nextNumber.wrappingAdd(1, ordering: .relaxed).newValue
         return TransferGroup(key: group.key, selector: "\(group.selector)#\(number)")
     }
 
     // MARK: Transfers
 
-    /// Joins the transfer that will bring the byte at `offset`, or makes one that does `operation`.
+    /// Joins the transfer that will bring the byte at `offset`, or starts one with `operation`.
     func join(
         _ operation: DownloadOperation,
         at offset: Int64,
@@ -98,22 +98,23 @@ final class Transfers: Sendable {
         return subscription
     }
 
-    /// A share in the transfer that brings the first byte of `wanted` that is missing, if there is
+    /// A subscription to the transfer that brings the first missing byte of `wanted`, if there is
     /// one.
     ///
-    /// For bodies without validator: a transfer of their own could not be joined to what is stored.
+    /// For bodies without a validator: the bytes of a new transfer could not be combined with the
+    /// stored ones.
     func transferUnderWay(
         for request: CacheRequest,
-        _ entry: DiskEntry,
-        _ wanted: WantedRange
+        entry: DiskEntry,
+        wanted: WantedRange
     ) -> Subscription? {
         let shared = shared(for: request)
         var missing = entry.storedRange(at: wanted.start)?.upperBound ?? wanted.start
-        var joined = joinUnderWay(shared, request, entry, at: missing)
-        // A transfer that has passed the byte since it was looked for has stored it.
+        var joined = joinUnderWay(shared, for: request, entry: entry, at: missing)
+        // A transfer that has passed the byte since the lookup has stored it.
         while joined == nil, let end = entry.storedRange(at: missing)?.upperBound {
             missing = end
-            joined = joinUnderWay(shared, request, entry, at: missing)
+            joined = joinUnderWay(shared, for: request, entry: entry, at: missing)
         }
         guard let subscription = joined,
             case .storing(let generation) = subscription.report?.answer,
@@ -125,8 +126,8 @@ final class Transfers: Sendable {
 
     private func joinUnderWay(
         _ shared: SharedTransfers,
-        _ request: CacheRequest,
-        _ entry: DiskEntry,
+        for request: CacheRequest,
+        entry: DiskEntry,
         at offset: Int64
     ) -> Subscription? {
         queue.joinUnderWay(

@@ -1,18 +1,18 @@
 import FoundationEssentials
 import HTTPCaching
 
-/// Fetches the beginning of a body before it is asked for, and what else a player needs to start.
+/// Fetches the beginning of a body in advance, and the `moov` box that a player needs to start.
 struct BeginningFetch: Sendable {
-    /// The most that is fetched beyond the head asked for, to find `moov` and to bring it.
+    /// The maximum number of bytes beyond the requested head, to find `moov` and to fetch it.
     private static let movieLimit: Int64 = 1 << 20
 
     private let responder: Responder
     private let request: CacheRequest
-    /// How much of it; nil for all.
+    /// The length of the beginning in bytes; nil for the whole body.
     private let bytes: Int64?
 
-    /// - Throws: `.invalidArgument` for nothing.
-    init(_ responder: Responder, _ request: CacheRequest, bytes: Int64?) throws(CacheError) {
+    /// - Throws: `.invalidArgument` for a length that is not positive.
+    init(responder: Responder, request: CacheRequest, bytes: Int64?) throws(CacheError) {
         if let bytes, bytes <= 0 {
             throw CacheError(.invalidArgument, "cannot prefetch \(bytes) bytes")
         }
@@ -25,8 +25,8 @@ struct BeginningFetch: Sendable {
         self.request = request
     }
 
-    /// Fetches; `grant` is told how many bytes are wanted beyond the beginning, and says how many
-    /// it may be.
+    /// Fetches; `grant` receives the number of bytes wanted beyond the beginning, and returns the
+    /// allowed number.
     func run(
         tail grant: @Sendable (Int64) -> Int64 = { $0 }
     ) async throws(CacheError) -> PrefetchResult {
@@ -35,17 +35,17 @@ struct BeginningFetch: Sendable {
         var result = PrefetchResult(response)
         while try await response.body.source.next() != nil {}
         result.finish(response)
-        // Storing was the purpose.
+        // The purpose of a prefetch is to store the bytes.
         if let storageError = response.storageError { throw storageError }
         if let bytes, let length = response.completeLength, length > bytes {
             let budget = grant(Self.movieLimit)
             guard budget > 0 else { return result }
-            try await fetchMovieBox(beyond: bytes, length: length, budget, &result)
+            try await fetchMovieBox(beyond: bytes, length: length, budget: budget, result: &result)
         }
         return result
     }
 
-    /// The answer to a request for the first bytes; an empty body has none, and is all there is.
+    /// Requests the first bytes; an empty body has none, and is requested as a whole.
     private func head() async throws(CacheError) -> CacheResponse {
         do throws(CacheError) {
             return try await responder.response(for: request)
@@ -60,28 +60,28 @@ struct BeginningFetch: Sendable {
     private func fetchMovieBox(
         beyond head: Int64,
         length: Int64,
-        _ budget: Int64,
-        _ result: inout PrefetchResult
+        budget: Int64,
+        result: inout PrefetchResult
     ) async throws(CacheError) {
         var locator = MovieBoxLocator(completeLength: length)
         var step = locator.start()
         var budget = budget
         while case .readHeader(let offset) = step {
             let end = min(length, offset + Int64(MovieBoxLocator.headerSize))
-            let header = try await part(offset..<end, &result)
+            let header = try await fetch(offset..<end, result: &result)
             if offset >= head { budget -= BlockTable.blockSize }
             step = budget > 0 ? locator.didRead(header) : .absent
         }
         guard case .found(let box) = step, box.upperBound > head else { return }
-        // What of the box lies in the head is there.
+        // The part of the box that lies in the head is stored already.
         let start = max(box.lowerBound, head)
         guard budget > 0 else { return }
-        _ = try await part(start..<min(box.upperBound, start + budget), &result)
+        _ = try await fetch(start..<min(box.upperBound, start + budget), result: &result)
     }
 
-    private func part(
+    private func fetch(
         _ range: Range<Int64>,
-        _ result: inout PrefetchResult
+        result: inout PrefetchResult
     ) async throws(CacheError) -> Data {
         var request = request
         request.range = .bounded(range)

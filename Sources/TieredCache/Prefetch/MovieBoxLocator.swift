@@ -1,9 +1,9 @@
-/// Finds the `moov` box of an ISO base media file by hopping over its top-level boxes
+/// Finds the `moov` box of an ISO base media file by stepping over its top-level boxes
 /// (ISO/IEC 14496-12 §4.2).
 ///
-/// A player can start only with `moov`, which stands behind gigabytes of `mdat` in files that were
-/// not written for streaming; so a prefetch takes the head and this box. Performs no I/O: it says
-/// where to read the next box header and is told what stood there.
+/// A player can start only with `moov`, which follows gigabytes of `mdat` in files that were not
+/// written for streaming; so a prefetch takes the head and this box. Performs no I/O: each step
+/// names the next box header to read.
 struct MovieBoxLocator {
     enum Step: Equatable {
         /// Read ``MovieBoxLocator/headerSize`` bytes (fewer at the end of the file) at the offset.
@@ -16,7 +16,7 @@ struct MovieBoxLocator {
 
     /// Enough for a box header with a 64-bit size.
     static let headerSize = 16
-    /// More top-level boxes than this before `moov` are taken for damage.
+    /// More top-level boxes before `moov` count as damage.
     private static let maximumBoxes = 1000
 
     private let completeLength: Int64
@@ -27,12 +27,12 @@ struct MovieBoxLocator {
         self.completeLength = completeLength
     }
 
-    /// Where to begin.
+    /// The first step.
     func start() -> Step {
         completeLength < 8 ? .absent : .readHeader(at: 0)
     }
 
-    /// Takes the bytes that stand where the last step pointed.
+    /// Takes the bytes at the position of the last step.
     mutating func didRead(_ header: some RandomAccessCollection<UInt8>) -> Step {
         boxes += 1
         guard boxes <= Self.maximumBoxes, let box = Self.parse(header) else { return .absent }
@@ -47,12 +47,12 @@ struct MovieBoxLocator {
         return offset <= completeLength - 8 ? .readHeader(at: offset) : .absent
     }
 
-    /// What files begin with; anything else is not ISO base media.
+    /// The types of a file's first box; any other is not ISO base media.
     private static let firstTypes: Set<String> = [
         "ftyp", "styp", "moov", "mdat", "free", "skip", "wide", "pnot",
     ]
 
-    /// Size (nil: to the end of the file) and type of a box.
+    /// Parses the size (nil: to the end of the file) and type of a box.
     private static func parse(
         _ header: some RandomAccessCollection<UInt8>
     ) -> (size: Int64?, type: String)? {

@@ -1,12 +1,13 @@
-/// Decides which of a ranked list of items is fetched next, before anybody asks for it.
+/// Decides which of a ranked list of items is fetched next.
 ///
-/// Only while what plays has enough ahead; a new ranking takes the place of the old one at once.
-/// Performs no I/O and reads no clock.
+/// Fetches only while the player has enough media ahead; a new ranking replaces the old one at
+/// once. Performs no I/O and reads no clock.
 ///
-/// States of an item: `waiting` → `running` → `done` or `failed`; `running` → `waiting` when what
-/// plays needs the line; an item that leaves the ranking is forgotten, and cancelled if it runs.
+/// States of an item: `waiting` → `running` → `done` or `failed`; `running` → `waiting` when the
+/// player needs the network; an item that leaves the ranking is forgotten, and cancelled if it
+/// runs.
 struct PrefetchPlanner {
-    /// What the runner has to do.
+    /// An action of the runner.
     enum Action: Hashable, Sendable {
         case start(CacheKey, bytes: Int64)
         case cancel(CacheKey)
@@ -14,7 +15,7 @@ struct PrefetchPlanner {
 
     private enum State: Hashable {
         case waiting
-        /// With the bytes that it may bring.
+        /// With the number of bytes granted to it.
         case running(Int64)
         case done(Int64)
 
@@ -22,14 +23,14 @@ struct PrefetchPlanner {
             if case .running = self { true } else { false }
         }
 
-        /// With the bytes that it has brought all the same.
+        /// With the number of bytes that it has stored nevertheless.
         case failed(Int64)
     }
 
     let options: PrefetchOptions
     private var ranking: [CacheKey] = []
     private var states: [CacheKey: State] = [:]
-    /// Cancelled, and not yet back.
+    /// Cancelled items that have not ended yet.
     private var leaving: Set<CacheKey> = []
     private var playback = PlaybackReserve.nothingPlaying
 
@@ -37,7 +38,7 @@ struct PrefetchPlanner {
         self.options = options
     }
 
-    /// Bytes fetched for the items of the ranking, and promised to those that run.
+    /// The bytes fetched for the items of the ranking, and granted to running ones.
     var bytesInUse: Int64 {
         states.values.reduce(0) { sum, state in
             switch state {
@@ -47,7 +48,7 @@ struct PrefetchPlanner {
         }
     }
 
-    /// The list of what comes next has changed, as after a swipe; the most likely comes first.
+    /// The ranking has changed, for example after a swipe; the most probable item comes first.
     mutating func didRank(_ keys: [CacheKey]) -> [Action] {
         var seen: Set<CacheKey> = []
         ranking = keys.filter { seen.insert($0).inserted }
@@ -60,7 +61,7 @@ struct PrefetchPlanner {
         return actions + makeRoom() + startMore()
     }
 
-    /// What plays has more or less ahead than before.
+    /// The playback reserve has changed.
     mutating func didMeasure(_ reserve: PlaybackReserve) -> [Action] {
         playback = reserve
         guard reserve.isShort(of: options) else { return startMore() }
@@ -70,12 +71,12 @@ struct PrefetchPlanner {
         }
     }
 
-    /// The head of an item has come, and what its player needs besides may lie at its end.
+    /// The head of an item has arrived, and its player may need bytes at its end.
     ///
     /// - Parameters:
     ///   - key: the item.
-    ///   - bytes: how much that may be.
-    /// - Returns: how much of it the budget has room for.
+    ///   - bytes: the maximum number of bytes wanted.
+    /// - Returns: the number of bytes granted within the budget.
     mutating func didReachTail(_ key: CacheKey, wanting bytes: Int64) -> Int64 {
         guard case .running(let promised) = states[key], !leaving.contains(key) else { return 0 }
         let granted = min(max(0, bytes), options.budget - bytesInUse)
@@ -84,17 +85,17 @@ struct PrefetchPlanner {
         return granted
     }
 
-    /// An item was fetched, or was stored already.
+    /// An item was fetched, or was stored before.
     mutating func didFinish(_ key: CacheKey, bytes: Int64) -> [Action] {
         didReturn(key, as: .done(max(0, bytes)))
     }
 
-    /// An item could not be fetched as far as it was to be; it is not tried again in this ranking.
+    /// An item could not be fetched completely; it is not retried in this ranking.
     ///
     /// - Parameters:
     ///   - key: the item.
-    ///   - bytes: what is stored of it; nil if nobody knows, and all that was promised counts.
-    /// - Returns: what follows.
+    ///   - bytes: the number of its stored bytes; nil if unknown, which counts all granted bytes.
+    /// - Returns: the actions to perform.
     mutating func didFail(_ key: CacheKey, bytes: Int64?) -> [Action] {
         guard case .running(let promised) = states[key] else {
             return didReturn(key, as: .failed(0))
@@ -117,7 +118,7 @@ struct PrefetchPlanner {
         return .cancel(key)
     }
 
-    /// Takes the line from the least likely items where more likely ones wait.
+    /// Cancels the least probable running items if more probable ones wait.
     private mutating func makeRoom() -> [Action] {
         let front = ranking.filter { states[$0]?.isRunning == true || states[$0] == .waiting }
             .prefix(options.maximumRunning)
@@ -153,7 +154,7 @@ extension PlaybackReserve {
         }
     }
 
-    /// Whether prefetching under way must give way: half of what lets it begin.
+    /// Whether running prefetches must be cancelled: below half of the reserve that starts them.
     fileprivate func isShort(of options: PrefetchOptions) -> Bool {
         switch self {
         case .nothingPlaying: false

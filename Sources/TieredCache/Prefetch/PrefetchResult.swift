@@ -1,14 +1,14 @@
 public import HTTPTypes
 
-/// What a prefetch brought and what was stored already.
+/// The bytes that a prefetch has fetched and found.
 public struct PrefetchResult: Sendable {
     /// The final status.
     public let status: HTTPResponse.Status
-    /// Where the bytes came from; ``ResponseSource/origin`` if any had to be fetched.
+    /// The source of the bytes; ``ResponseSource/origin`` if any was fetched.
     public private(set) var source: ResponseSource
-    /// Bytes that were stored already.
+    /// The number of bytes stored before.
     public private(set) var bytesFromCache: Int64 = 0
-    /// Bytes that were fetched, so that they are stored now.
+    /// The number of bytes fetched and stored.
     public private(set) var bytesFromOrigin: Int64 = 0
 
     init(_ response: CacheResponse) {
@@ -16,14 +16,14 @@ public struct PrefetchResult: Sendable {
         source = response.source
     }
 
-    /// Takes in the counts of a body that has been read.
+    /// Adopts the counts of a body that has been read.
     mutating func finish(_ response: CacheResponse) {
         source = response.source
         bytesFromCache = response.bytesFromCache
         bytesFromOrigin = response.bytesFromOrigin
     }
 
-    /// Adds a further part; the bytes of box headers that were looked at count too.
+    /// Adds a further part, including bytes read only to find box headers.
     mutating func add(_ response: CacheResponse) {
         bytesFromCache += response.bytesFromCache
         bytesFromOrigin += response.bytesFromOrigin

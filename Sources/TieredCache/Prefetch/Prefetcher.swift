@@ -1,12 +1,11 @@
 import HTTPCaching
 import Logging
 
-/// Fetches the beginnings of what will probably be played next, as in a feed of short videos.
+/// Fetches the beginnings of items that will probably be played next, as in a feed of short videos.
 ///
-/// Give it the ranked list whenever that changes, and what the player has ahead while it plays.
-/// What it stores goes first when room is needed, until somebody uses it, and its downloads start
-/// after all others. Letting go of it cancels what is under way; what arrived stays. May be used
-/// from any thread.
+/// Update the ranked list and the player's reserve whenever they change. Prefetched entries are
+/// evicted first until they are used, and prefetches start after all other downloads. Releasing the
+/// prefetcher cancels running prefetches; stored bytes stay. May be used from any thread.
 public final class Prefetcher: Sendable {
     struct State {
         var planner: PrefetchPlanner
@@ -28,11 +27,11 @@ public final class Prefetcher: Sendable {
         }
     }
 
-    /// Replaces the list of what comes next; the most likely comes first.
+    /// Replaces the list of items; the most probable comes first.
     ///
-    /// Items that are no longer in it are cancelled at once.
+    /// Prefetches of items that are no longer listed are cancelled at once.
     ///
-    /// - Parameter requests: the items; of equal keys the first counts.
+    /// - Parameter requests: the items; of several with one key the first counts.
     public func rank(_ requests: [CacheRequest]) {
         decide { state in
             state.requests = Dictionary(requests.map { ($0.key, $0) }) { first, _ in first }
@@ -40,9 +39,9 @@ public final class Prefetcher: Sendable {
         }
     }
 
-    /// Tells what the player has ahead; call it about once a second while something plays.
+    /// Reports the media available ahead; call it about once per second during playback.
     ///
-    /// - Parameter reserve: what can be played without the network.
+    /// - Parameter reserve: the media that can be played without the network.
     public func playerHas(_ reserve: PlaybackReserve) {
         decide { $0.planner.didMeasure(reserve) }
     }
@@ -56,7 +55,7 @@ public final class Prefetcher: Sendable {
                     if let task = state.tasks[key] { cancelled.append(task) }
                 case .start(let key, let bytes):
                     guard let request = state.requests[key] else { continue }
-                    state.tasks[key] = fetch(request, bytes)
+                    state.tasks[key] = fetch(request, bytes: bytes)
                 }
             }
             return cancelled
@@ -66,12 +65,12 @@ public final class Prefetcher: Sendable {
         }
     }
 
-    private func fetch(_ request: CacheRequest, _ bytes: Int64) -> Task<Void, Never> {
+    private func fetch(_ request: CacheRequest, bytes: Int64) -> Task<Void, Never> {
         Task { [weak self, responder] in
             let end: End
             do throws(CacheError) {
                 let key = request.key
-                let fetch = try BeginningFetch(responder, request, bytes: bytes)
+                let fetch = try BeginningFetch(responder: responder, request: request, bytes: bytes)
                 let result = try await fetch.run { [weak self] wanted in
                     self?.state.withLock { $0.planner.didReachTail(key, wanting: wanted) } ?? 0
                 }
@@ -84,24 +83,25 @@ public final class Prefetcher: Sendable {
                         LogKeys.error: "\(error)",
                     ]
                 )
-                // What a disk has refused came all the same.
+                // After a refusal of the disk the bytes were received nevertheless.
                 let isOfDisk = error.code == .localStorage
                 end = .failed(
-                    stored: isOfDisk ? nil : await Self.stored(of: request.key, responder.storage)
+                    stored: isOfDisk
+                        ? nil : await Self.storedBytes(of: request.key, in: responder.storage)
                 )
             }
-            self?.didEnd(request.key, end)
+            self?.didEnd(request.key, with: end)
         }
     }
 
-    /// How a fetch has ended.
+    /// The end of a fetch.
     private enum End {
         case fetched(Int64)
-        /// With what is stored all the same; nil if the disk cannot be asked.
+        /// With the number of bytes stored nevertheless; nil if the disk cannot be read.
         case failed(stored: Int64?)
     }
 
-    private static func stored(of key: CacheKey, _ storage: Storage) async -> Int64? {
+    private static func storedBytes(of key: CacheKey, in storage: Storage) async -> Int64? {
         do throws(CacheError) {
             return try await storage.summary(of: key)?.storedBytes ?? 0
         } catch {
@@ -109,7 +109,7 @@ public final class Prefetcher: Sendable {
         }
     }
 
-    private func didEnd(_ key: CacheKey, _ end: End) {
+    private func didEnd(_ key: CacheKey, with end: End) {
         decide { state in
             state.tasks[key] = nil
             switch end {
@@ -121,9 +121,9 @@ public final class Prefetcher: Sendable {
 }
 
 extension MediaCache {
-    /// A prefetcher of its own ranking; keep it while its list is of interest.
+    /// Creates a prefetcher with a ranking of its own; keep it as long as its list matters.
     ///
-    /// - Parameter options: how much, and when.
+    /// - Parameter options: how much to fetch, and when.
     /// - Returns: the prefetcher, idle.
     public func prefetcher(options: PrefetchOptions = PrefetchOptions()) -> Prefetcher {
         Prefetcher(responder, options: options)

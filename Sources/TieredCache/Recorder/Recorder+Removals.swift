@@ -1,12 +1,12 @@
 import Logging
 
-// What leaves the disk: counts, listeners, log and history.
+// Removals from the disk: counters, listeners, log and history.
 extension Recorder {
     func didLeave(_ removal: DiskRemoval) {
         count(removal)
         history?.note(
             removal.kind,
-            removal.reason,
+            because: removal.reason,
             key: removal.key,
             name: removal.name,
             count: removal.name == nil ? Int64(removal.entries) : removal.bytes

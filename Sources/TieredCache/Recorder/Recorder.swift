@@ -2,19 +2,19 @@ import HTTPCaching
 import Logging
 import SystemPackage
 
-/// Tells what happened: statistics, events, log, and the history of the directory.
+/// Records events: statistics, listeners, log, and the history of the directory.
 ///
-/// Nothing here decides anything.
+/// Makes no decisions.
 final class Recorder: Sendable {
     let counters = StatisticsCounters()
     let events = EventHub()
     let logger: Logger
-    /// What is kept with the directory of what happens; nil where nothing is.
+    /// The history of the directory; nil if none is kept.
     let history: DirectoryHistory?
 
     /// - Parameters:
-    ///   - configuration: says whether a history is kept, and where logs go.
-    ///   - writers: where the history is written.
+    ///   - configuration: the logger, and whether a history is kept.
+    ///   - writers: writes the history.
     init(_ configuration: MediaCache.Configuration, writers: IOExecutor) {
         logger = configuration.logger
         let isKept = configuration.keepsHistory && configuration.path != nil
@@ -32,8 +32,8 @@ final class Recorder: Sendable {
 
     func didHit(
         _ key: CacheKey,
-        _ tier: MediaCache.Event.Tier,
-        _ decision: ReuseDecision,
+        in tier: MediaCache.Event.Tier,
+        decision: ReuseDecision,
         bytes: Int
     ) {
         guard tier == .disk else {
@@ -52,10 +52,10 @@ final class Recorder: Sendable {
         events.post(MediaCache.Event(key: key, .hit(.memory, isStale: isStale)))
     }
 
-    func didMiss(_ key: CacheKey, _ reason: MediaCache.Event.MissReason) {
+    func didMiss(_ key: CacheKey, because reason: MediaCache.Event.MissReason) {
         counters.add(to: .misses)
         counters.add(to: reason.counter)
-        history?.note(.missed, reason.rawValue, key: key)
+        history?.note(.missed, because: reason.rawValue, key: key)
         events.post(MediaCache.Event(key: key, .missed(reason)))
         logger.debug(
             "lookup missed",
@@ -74,23 +74,23 @@ final class Recorder: Sendable {
         events.post(MediaCache.Event(key: key, .revalidated(isUnchanged: isUnchanged)))
     }
 
-    func didFailToLookUp(_ key: CacheKey, _ error: CacheError) {
+    func didFailToLookUp(_ key: CacheKey, error: CacheError) {
         counters.add(to: .storageFailures)
         events.post(MediaCache.Event(key: key, .storageFailed(error)))
         logger.warning(
-            "the disk tier could not be asked",
+            "lookup on disk failed",
             metadata: [LogKeys.key: "\(key.redacted)", LogKeys.error: "\(error)"]
         )
     }
 
-    /// Bytes of what is stored that no hit has counted.
+    /// Counts stored bytes that no hit has counted.
     func didRead(_ count: Int64, from tier: MediaCache.Event.Tier) {
         counters.add(count, to: tier == .memory ? .bytesFromMemory : .bytesFromDisk)
     }
 
     // MARK: Downloads
 
-    func didStart(_ key: CacheKey, _ target: TargetURI, at offset: Int64) {
+    func didStart(_ key: CacheKey, target: TargetURI, at offset: Int64) {
         counters.add(to: .downloadsStarted)
         events.post(MediaCache.Event(key: key, .downloadStarted(offset: offset)))
         logger.debug(
@@ -102,7 +102,7 @@ final class Recorder: Sendable {
         )
     }
 
-    /// A request has joined a download that was under way.
+    /// A request has joined a running download.
     func didShareDownload() {
         counters.add(to: .downloadsShared)
     }
@@ -119,7 +119,7 @@ final class Recorder: Sendable {
         )
     }
 
-    func willRetry(_ retry: DownloadRetry, _ key: CacheKey, _ target: TargetURI) {
+    func willRetry(_ retry: DownloadRetry, of key: CacheKey, target: TargetURI) {
         let error = CacheError(.originFailed, "\(target.redacted): \(retry.reason)")
         events.post(
             MediaCache.Event(
@@ -128,7 +128,7 @@ final class Recorder: Sendable {
             )
         )
         logger.info(
-            "download will be tried again",
+            "download will be retried",
             metadata: [
                 LogKeys.url: "\(target.redacted)",
                 LogKeys.attempt: "\(retry.attempts)",
@@ -140,21 +140,21 @@ final class Recorder: Sendable {
 
     func didFinish(
         _ key: CacheKey,
-        _ target: TargetURI,
-        _ result: Result<DownloadOutcome, CacheError>,
+        target: TargetURI,
+        result: Result<DownloadOutcome, CacheError>,
         received: Int64,
         stored: Int64,
         isComplete: Bool
     ) {
-        // What a download that was cancelled or failed has brought stays, and was paid for.
+        // The bytes of a cancelled or failed download are stored, and cost traffic.
         counters.add(received, to: .bytesFromOrigin)
-        if stored > 0 { didStore(key, .disk, bytes: stored) }
+        if stored > 0 { didStore(key, in: .disk, bytes: stored) }
         switch result {
         case .success:
             counters.add(to: .downloadsFinished)
             events.post(MediaCache.Event(key: key, .downloadFinished(bytes: received)))
         case .failure(let error) where error.code == .cancelled && isComplete:
-            // The last reader had the last byte, and left before the transfer could say so.
+            // The last reader has left with the last byte, before the transfer ended.
             counters.add(to: .downloadsFinished)
             events.post(MediaCache.Event(key: key, .downloadFinished(bytes: received)))
         case .failure(let error) where error.code == .cancelled || error.code == .shutDown:
@@ -174,7 +174,7 @@ final class Recorder: Sendable {
 
     // MARK: Storing
 
-    func didStore(_ key: CacheKey, _ tier: MediaCache.Event.Tier, bytes: Int64) {
+    func didStore(_ key: CacheKey, in tier: MediaCache.Event.Tier, bytes: Int64) {
         if tier == .disk {
             counters.add(bytes, to: .bytesStored)
             history?.note(.stored, key: key, count: bytes)
@@ -182,16 +182,16 @@ final class Recorder: Sendable {
         events.post(MediaCache.Event(key: key, .stored(tier, bytes: bytes)))
     }
 
-    /// The rules of HTTP refused.
-    func didRefuse(_ key: CacheKey, _ reason: Storability.Reason) {
-        history?.note(.refused, reason.rawValue, key: key)
+    /// The rules of HTTP forbid storing.
+    func didRefuse(_ key: CacheKey, because reason: Storability.Reason) {
+        history?.note(.refused, because: reason.rawValue, key: key)
     }
 
-    /// The disk refused; the bytes are delivered all the same (invariant 9).
-    func didFailToStore(_ key: CacheKey, _ target: TargetURI, _ error: CacheError) {
+    /// The disk has refused bytes, which are delivered nevertheless (invariant 9).
+    func didFailToStore(_ key: CacheKey, target: TargetURI, error: CacheError) {
         guard error.code != .shutDown else { return }
         counters.add(to: .storageFailures)
-        history?.note(.refused, error.word, key: key)
+        history?.note(.refused, because: error.eventReason, key: key)
         events.post(MediaCache.Event(key: key, .storageFailed(error)))
         logger.warning(
             "not stored",
@@ -211,7 +211,7 @@ final class Recorder: Sendable {
         events.post(MediaCache.Event(key: nil, .removed))
     }
 
-    /// The disk does not give the record of an entry, which is left out of a list.
+    /// The record of an entry cannot be read; the entry is missing from a list.
     func didFailToList(_ error: CacheError) {
         counters.add(to: .storageFailures)
         events.post(MediaCache.Event(key: nil, .storageFailed(error)))
@@ -239,8 +239,8 @@ extension MediaCache.Event.MissReason {
 }
 
 extension CacheError {
-    /// The error in one word, for the event log.
-    fileprivate var word: String {
+    /// The error in one eventReason, for the event log.
+    fileprivate var eventReason: String {
         guard let cause = cause as? FileSystemError else { return "\(code)" }
         return "\(cause.call.rawValue)-errno-\(cause.errno.rawValue)"
     }

@@ -2,16 +2,16 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 
-/// A request of another client, answered as RFC 9111 lets an intermediary.
+/// A request of another client, answered as RFC 9111 allows an intermediary to.
 struct Relay: Sendable {
     typealias Remainder = LookupOperation.Remainder
 
     let responder: Responder
     let request: RelayRequest
 
-    /// What ends at this hop is taken away first, so that whatever is decided, stored or matched
-    /// from here on is what the origin sees.
-    init(_ asked: RelayRequest, _ responder: Responder) {
+    /// Removes hop-by-hop fields first, so that all later decisions use the fields that the origin
+    /// receives.
+    init(_ asked: RelayRequest, responder: Responder) {
         var request = asked
         request.fields = StoredFields.endToEnd(asked.fields)
         self.request = request
@@ -21,95 +21,105 @@ struct Relay: Sendable {
     var recorder: Recorder { responder.recorder }
     var time: any TimeSource { responder.time }
 
-    /// Answers from what is stored, else with what the origin answers.
+    /// Responds with a stored response, otherwise with that of the origin.
     func response() async throws(CacheError) -> RelayResponse {
         guard request.method == .get || request.method == .head else {
             return try await forward(CacheStatus.ForwardReason.method)
         }
-        // What content means to a GET only the origin knows (RFC 9110 §9.3.1): an answer to it is
-        // not for others, and theirs is not for it.
+        // Only the origin knows the meaning of content in a GET (RFC 9110 §9.3.1): the response
+        // answers no other request, and a stored response does not answer this one.
         guard request.body == nil else { return try await forward(.bypass) }
         let lookup = responder.lookup(request.lookedUp)
         let stored = try await lookup.storedEntry()
         if let part = try await lookup.part(insteadOf: stored) { return relayed(part) }
         guard let stored else {
-            recorder.didMiss(lookup.request.key, .absent)
+            recorder.didMiss(lookup.request.key, because: .absent)
             return try await forward(.uriMiss)
         }
         let decision = lookup.decision(about: stored)
         switch decision.action {
         case .use, .useAndRevalidate:
-            return try await reuse(stored, decision)
+            return try await reuse(stored, decision: decision)
         case .validate:
-            return try await validate(stored, decision)
+            return try await validate(stored, decision: decision)
         case .forward:
             recorder.didMiss(
                 lookup.request.key,
-                decision.reason == .varyMiss ? .variant : .bypassed
+                because: decision.reason == .varyMiss ? .variant : .bypassed
             )
             let isVariant = decision.reason == .varyMiss && !request.hasSelection
             let variants = isVariant ? try await lookup.variantsToOffer() : []
-            return try await forward(decision.forwardReason ?? .request, variants)
+            return try await forward(decision.forwardReason ?? .request, variants: variants)
         case .refuse:
-            recorder.didMiss(lookup.request.key, .stale)
+            recorder.didMiss(lookup.request.key, because: .stale)
             return gatewayTimeout(decision.reason)
         }
     }
 
-    // MARK: From what is stored
+    // MARK: Stored responses
 
     private func reuse(
         _ stored: StoredEntry,
-        _ decision: ReuseDecision
+        decision: ReuseDecision
     ) async throws(CacheError) -> RelayResponse {
         let answer = answer(from: stored.head, completeLength: stored.completeLength)
         if case .forOrigin = answer { return try await forward(.request) }
         let asked = request.asking(for: answer)
-        let wanted = try WantedRange.resolve(asked, completeLength: stored.completeLength)
+        let wanted = try WantedRange.resolve(for: asked, completeLength: stored.completeLength)
         guard let wanted,
             request.method == .head || answer.hasNoContent || stored.contains(wanted)
                 || stored.head.validator != nil && !request.isOnlyIfCached
         else {
-            recorder.didMiss(asked.key, .partial)
+            recorder.didMiss(asked.key, because: .partial)
             return try await forward(.partial)
         }
-        if decision.action == .useAndRevalidate { responder.revalidateInBackground(asked, stored) }
-        guard request.method == .get, !answer.hasNoContent else {
-            recorder.didHit(asked.key, stored.tier, decision, bytes: 0)
-            return relayed(stored, decision, answer)
+        if decision.action == .useAndRevalidate {
+            responder.revalidateInBackground(stored, for: asked)
         }
-        return relayed(try await responder.response(from: stored, wanted, decision, asked), answer)
+        guard request.method == .get, !answer.hasNoContent else {
+            recorder.didHit(asked.key, in: stored.tier, decision: decision, bytes: 0)
+            return relayed(stored, decision: decision, answer: answer)
+        }
+        return relayed(
+            try await responder.response(
+                from: stored,
+                wanted: wanted,
+                decision: decision,
+                for: asked
+            ),
+            answer: answer
+        )
     }
 
-    /// A stored head whose body the client does not get: 304, 416, or the answer to HEAD.
+    /// A stored head without its body: 304, 416, or the response to HEAD.
     private func relayed(
         _ stored: StoredEntry,
-        _ decision: ReuseDecision,
-        _ answer: StoredAnswer
+        decision: ReuseDecision,
+        answer: StoredAnswer
     ) -> RelayResponse {
         relayed(
             status: HTTPResponse.Status(code: stored.head.status),
             fields: stored.head.fieldsForReuse(now: time.wallTime()),
-            .hit(timeToLive: decision.timeToLive, detail: stored.tier.rawValue),
+            cacheStatus: .hit(timeToLive: decision.timeToLive, detail: stored.tier.rawValue),
             completeLength: stored.completeLength,
             body: MemoryBody(Data()),
-            answer
+            answer: answer
         )
     }
 
-    /// Bytes of a part that nothing may be joined to, or all of it as it came.
+    /// Bytes of a standalone part, or the whole 206 as received.
     private func relayed(_ part: StoredPart) -> RelayResponse {
         let answer = part.bytes.map(StoredAnswer.partial) ?? .whole
-        return relayed(responder.response(from: part, request.lookedUp), answer)
+        return relayed(responder.response(from: part, for: request.lookedUp), answer: answer)
     }
 
     private func validate(
         _ stored: StoredEntry,
-        _ decision: ReuseDecision
+        decision: ReuseDecision
     ) async throws(CacheError) -> RelayResponse {
         guard request.method == .get, stored.head.status == 200 || stored.head.facts.hasValidator
         else {
-            // The answer to HEAD tells about what is stored (RFC 9111 §4.3.5).
+            // The response to HEAD updates the stored response (RFC 9111 §4.3.5).
             var remainder = Remainder(
                 task: .fetch,
                 reason: decision.forwardReason ?? .stale,
@@ -121,32 +131,35 @@ struct Relay: Sendable {
         let answer = answer(from: stored.head, completeLength: stored.completeLength)
         guard answer != .forOrigin else { return try await forward(.request) }
         let asked = request.asking(for: answer)
-        let remainder = try responder.lookup(asked).remainder(validating: stored, decision)
-        return try await fetch(asked, remainder)
+        let remainder = try responder.lookup(asked).remainder(
+            validating: stored,
+            decision: decision
+        )
+        return try await fetch(asked, remainder: remainder)
     }
 
     // MARK: From the origin
 
     private func forward(
         _ reason: CacheStatus.ForwardReason,
-        _ variants: [StoredEntry] = []
+        variants: [StoredEntry] = []
     ) async throws(CacheError) -> RelayResponse {
         try await forward(Remainder(task: .fetch, reason: reason, variants: variants))
     }
 
     private func forward(_ remainder: Remainder) async throws(CacheError) -> RelayResponse {
         guard !request.isOnlyIfCached else { return gatewayTimeout(nil) }
-        return try await fetch(request.forwarded, remainder)
+        return try await fetch(request.forwarded, remainder: remainder)
     }
 
     private func fetch(
         _ asked: CacheRequest,
-        _ remainder: Remainder
+        remainder: Remainder
     ) async throws(CacheError) -> RelayResponse {
         let response: CacheResponse
         do throws(CacheError) {
             response = try await Fetch(responder: responder, request: asked, remainder: remainder)
-                .response(OperationContext(priority: request.priority))
+                .response(in: OperationContext(priority: request.priority))
         } catch {
             var error = error
             error.cacheStatus = .forwarded(remainder.reason)
@@ -156,11 +169,14 @@ struct Relay: Sendable {
             await freshen(stored, byHead: response.head)
         }
         let wasStored = response.headSource != .origin
-        guard wasStored || asked.range != nil else { return relayed(response, .whole) }
-        return relayed(response, storedAnswer(response, asked, wasStored: wasStored))
+        guard wasStored || asked.range != nil else { return relayed(response, answer: .whole) }
+        return relayed(
+            response,
+            answer: storedAnswer(from: response, to: asked, wasStored: wasStored)
+        )
     }
 
-    /// What a stored representation has for the client.
+    /// The part of a stored representation that answers the client.
     private func answer(from stored: StoredResponse, completeLength: Int64?) -> StoredAnswer {
         StoredAnswer.decide(
             method: request.method,
@@ -170,10 +186,10 @@ struct Relay: Sendable {
         )
     }
 
-    /// How the response that came of it answers the client.
+    /// The part of a response that answers the client.
     private func storedAnswer(
-        _ response: CacheResponse,
-        _ asked: CacheRequest,
+        from response: CacheResponse,
+        to asked: CacheRequest,
         wasStored: Bool
     ) -> StoredAnswer {
         if wasStored {
@@ -191,7 +207,7 @@ extension RelayRequest {
     /// Whether the origin must not be asked (RFC 9111 §5.2.1.7).
     fileprivate var isOnlyIfCached: Bool { RequestCacheControl(in: fields).onlyIfCached }
 
-    /// The request that is looked up: HEAD is answered by what GET has stored.
+    /// The request to look up: a stored response to GET also answers HEAD.
     fileprivate var lookedUp: CacheRequest {
         var request = CacheRequest(target, key: nil, method: .get)
         request.fields = fields
@@ -200,7 +216,7 @@ extension RelayRequest {
         return request
     }
 
-    /// The request for what `answer` needs of the stored representation.
+    /// The request for the bytes that `answer` needs of the stored representation.
     fileprivate func asking(for answer: StoredAnswer) -> CacheRequest {
         var request = lookedUp
         request.fields[.range] = nil
@@ -208,10 +224,10 @@ extension RelayRequest {
         return request
     }
 
-    /// The request as it goes to the origin.
+    /// The request to send to the origin.
     ///
-    /// A plain range is asked for in whole blocks, which can be stored and joined. Any other one,
-    /// and any condition, is the client's and goes as it is.
+    /// A single plain range is requested in whole blocks, which can be stored and combined. Any
+    /// other range, and any precondition, is forwarded unchanged.
     fileprivate var forwarded: CacheRequest {
         var request = CacheRequest(target, key: nil, method: method)
         request.fields = fields
@@ -225,7 +241,7 @@ extension RelayRequest {
 
     private var isConditional: Bool { fields.hasPrecondition }
 
-    /// Whether the client itself says which answer or which part of it it wants.
+    /// Whether the client itself selects the response or a part of it.
     fileprivate var hasSelection: Bool {
         method != .get || isConditional || fields.contains(.range)
     }
@@ -240,6 +256,6 @@ extension RelayRequest {
 }
 
 extension StoredAnswer {
-    /// Whether the client gets no byte of the representation.
+    /// Whether the response has no byte of the representation.
     var hasNoContent: Bool { self == .notModified || self == .rangeNotSatisfiable }
 }

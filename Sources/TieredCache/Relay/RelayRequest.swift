@@ -3,8 +3,8 @@ package import HTTPTypes
 
 /// A request of another client that the cache answers as an intermediary (RFC 9110 §3.7).
 ///
-/// In contrast to a ``CacheRequest`` its fields, conditions and ranges are the client's own, and
-/// redirects, errors and coded bodies are answers like any other.
+/// Unlike in a ``CacheRequest``, the fields, conditions and ranges are those of the client, and
+/// redirects, errors and coded bodies are returned like any response.
 package struct RelayRequest: Sendable {
     /// The method; any token.
     package var method: HTTPRequest.Method
@@ -12,17 +12,17 @@ package struct RelayRequest: Sendable {
     package var target: TargetURI
     /// The client's fields.
     ///
-    /// What belongs to its connection is left out on the way to the origin, as is `Host`, which
-    /// follows from the target.
+    /// Connection fields are removed on the way to the origin, as is `Host`, which follows from the
+    /// target.
     package var fields: HTTPFields
     /// The client's body, or nil for none.
     package var body: UploadBody?
-    /// Told of each interim response (1xx) that the origin sends before the head, on a thread that
-    /// must not wait; connection fields are left out.
+    /// Called with each interim response (1xx) of the origin before the head, on a thread that must
+    /// not wait; without connection fields.
     ///
-    /// Of several requests that share an exchange, the one that began it is told.
+    /// Of several requests that share an exchange, only the first is called.
     package var onInterim: (@Sendable (HTTPResponse) -> Void)?
-    /// How urgent it is, by default normal.
+    /// The priority, by default normal.
     package var priority: RequestPriority = .normal
 
     /// Creates a request.
@@ -45,16 +45,16 @@ package struct RelayRequest: Sendable {
     }
 }
 
-/// The answer to a ``RelayRequest``, ready to be sent to the client.
+/// The response to a ``RelayRequest``, ready to be sent to the client.
 package struct RelayResponse: Sendable {
-    /// The status, with the origin's reason phrase where it is the origin's.
+    /// The status, with the origin's reason phrase if the origin has sent one.
     package let status: HTTPResponse.Status
-    /// The end-to-end fields, with `Age`, `Date` and `Cache-Status`; `Content-Length` is there
-    /// exactly where the length is known, else the body is to be framed by the server.
+    /// The end-to-end fields, with `Age`, `Date` and `Cache-Status`; without `Content-Length` the
+    /// server frames the body itself.
     package let fields: HTTPFields
-    /// What the cache did, in the words of RFC 9211.
+    /// How the cache handled the request, in the terms of RFC 9211.
     package let cacheStatus: CacheStatus
-    /// The body, to be read once; empty for HEAD and for statuses that have none.
+    /// The body, readable once; empty for HEAD and for statuses without content.
     package let body: ResponseBody
 
     init(
@@ -67,7 +67,7 @@ package struct RelayResponse: Sendable {
         var fields = fields
         if fields[.date] == nil { fields[.date] = HTTPDate.format(now) }
         if let name = HTTPField.Name("Cache-Status") {
-            // After those of the caches nearer to the origin (RFC 9211 §2).
+            // After the members of caches nearer to the origin (RFC 9211 §2).
             fields.append(HTTPField(name: name, value: cacheStatus.fieldValue))
         }
         self.status = status

@@ -1,10 +1,10 @@
-/// Where bytes came from, as a progress line names it.
+/// The source of bytes, for a progress line.
 @nonexhaustive
 public enum ByteSource: String, Hashable, Sendable, CaseIterable {
-    /// They were in the memory tier.
+    /// The memory tier.
     case memory
-    /// They were stored on disk.
+    /// The disk tier.
     case disk
-    /// They had to be fetched.
+    /// The origin.
     case network
 }

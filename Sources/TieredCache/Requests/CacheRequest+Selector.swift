@@ -7,7 +7,7 @@ extension CacheRequest {
     var selector: String {
         if method == .get, fields.isEmpty, body == nil, relay == nil { return "" }
         var parts = [method.rawValue]
-        // What comes through as it is and what is decoded and redirected are never one transfer.
+        // A relayed response and a decoded, redirected one are never one transfer.
         if relay != nil { parts.append("relayed") }
         // A length in front of each part keeps ("a", "bc") and ("ab", "c") apart.
         for field in fields.sorted(by: { $0.name.canonicalName < $1.name.canonicalName }) {
@@ -22,15 +22,15 @@ extension CacheRequest {
 }
 
 extension CacheRequest {
-    /// Whether a field is the engine's to set, so that a request cannot bring it.
+    /// Whether the engine sets a field itself, so that a request must not contain it.
     package static func isOwnField(_ field: HTTPField) -> Bool {
         guard DownloadRequest.ownFields.contains(field.name) else { return false }
-        // What is sent in any case does no harm.
+        // A field with the value that is sent in any case does no harm.
         return field.name != .acceptEncoding || field.value.lowercased() != "identity"
     }
 
-    /// Whether another client has put a condition or a range into the request, on which an error
-    /// may depend.
+    /// Whether the client of a relay has set a precondition or a range, on which an error may
+    /// depend.
     var isSelective: Bool {
         relay != nil && (range != nil || fields.contains(.range) || fields.hasPrecondition)
     }
@@ -41,6 +41,6 @@ extension HTTPFields {
         .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
     ]
 
-    /// Whether the answer depends on what the client has (RFC 9110 §13.1).
+    /// Whether the response depends on the client's stored representation (RFC 9110 §13.1).
     var hasPrecondition: Bool { Self.preconditions.contains { contains($0) } }
 }

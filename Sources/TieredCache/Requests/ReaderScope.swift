@@ -1,34 +1,35 @@
 import HTTPCaching
 
-/// The bytes that a reader may come to, of which its request asks for the first.
+/// The bytes that a reader may reach; its request is for the first of them.
 struct ReaderScope: Hashable, Sendable {
     /// Nil for all of them.
     let range: ByteRangeSpec?
-    /// How they are read.
+    /// The options of the reader.
     let options: ReaderOptions
 }
 
 extension CacheRequest {
-    /// How many bytes count as delivered from memory when a hit is found.
+    /// The number of bytes that count as delivered from memory when a hit is found.
     ///
-    /// A reader takes what is in memory as a whole, by a second look where the first was for less.
+    /// A reader of an entry in memory needs the whole: if the request was for less, a second lookup
+    /// follows, which counts.
     func countedInMemory(_ wanted: WantedRange, completeLength: Int64?) -> Int {
         guard let scope else { return wanted.count }
         do throws(CacheError) {
             let whole = try self.wanted(in: scope, completeLength: completeLength)
             return whole == wanted ? wanted.count : 0
         } catch {
-            return 0  // What does not exist is not delivered.
+            return 0  // A range that does not exist is not delivered.
         }
     }
 
-    /// All that a reader may come to.
+    /// All bytes that a reader may reach.
     func wanted(
         in scope: ReaderScope,
         completeLength: Int64?
     ) throws(CacheError) -> WantedRange? {
         var all = self
         all.range = scope.range
-        return try WantedRange.resolve(all, completeLength: completeLength)
+        return try WantedRange.resolve(for: all, completeLength: completeLength)
     }
 }

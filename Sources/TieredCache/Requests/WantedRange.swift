@@ -1,20 +1,20 @@
 import HTTPCaching
 
-/// The bytes that a reader wants, resolved as far as the complete length is known.
+/// The bytes that a request wants, resolved as far as the complete length is known.
 struct WantedRange: Hashable, Sendable {
     /// The first byte.
     var start: Int64
-    /// The offset after the last byte; nil: to an end that is not known yet.
+    /// The offset after the last byte; nil for an end that is not known yet.
     var end: Int64?
 
-    /// To `Int64.max` where the end is not known.
+    /// The range, to `Int64.max` if the end is unknown.
     var bytes: Range<Int64> { start..<(end ?? .max) }
 
-    /// How many bytes there are, as far as the end is known.
+    /// The number of bytes; 0 if the end is unknown.
     var count: Int { Int((end ?? start) - start) }
 
-    /// What was asked for, as far as that can be told; nil where not one byte of it exists, and for
-    /// the last bytes of something of unknown length.
+    /// Resolves a range; nil if not one byte of it exists, and for a suffix of a representation of
+    /// unknown length.
     init?(_ spec: ByteRangeSpec?, completeLength: Int64?) {
         switch (spec, completeLength) {
         case (nil, _):
@@ -40,12 +40,12 @@ struct WantedRange: Hashable, Sendable {
         self.end = end
     }
 
-    /// Resolves what was asked for against what is known.
+    /// Resolves the range of a request against the complete length.
     ///
-    /// - Returns: nil for a suffix of a representation whose length is not known.
+    /// - Returns: nil for a suffix of a representation of unknown length.
     /// - Throws: `.rangeNotSatisfiable` if not one byte of the range exists.
     static func resolve(
-        _ request: CacheRequest,
+        for request: CacheRequest,
         completeLength: Int64?
     ) throws(CacheError) -> WantedRange? {
         if let wanted = WantedRange(request.range, completeLength: completeLength) { return wanted }
@@ -57,16 +57,16 @@ struct WantedRange: Hashable, Sendable {
         )
     }
 
-    /// Resolves what was asked for against a response that came through as it is.
+    /// Resolves the range of a request against a response that is relayed unchanged.
     ///
-    /// A range is one of a 200 whose length is known; any other answer is delivered whole.
+    /// A range applies to a 200 of known length; any other response is delivered whole.
     static func resolve(
-        _ request: CacheRequest,
-        _ head: StoredResponse,
+        for request: CacheRequest,
+        head: StoredResponse,
         completeLength: Int64?
     ) throws(CacheError) -> WantedRange? {
         guard request.relay != nil, head.status != 200 || completeLength == nil else {
-            return try resolve(request, completeLength: completeLength)
+            return try resolve(for: request, completeLength: completeLength)
         }
         return WantedRange(start: 0, end: completeLength)
     }

@@ -2,7 +2,7 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 
-/// The second half of a request: what a lookup left over is fetched, validated or completed.
+/// The second half of a request: fetches, validates or completes the remainder of a lookup.
 struct Fetch: Sendable {
     typealias Remainder = LookupOperation.Remainder
 
@@ -13,20 +13,21 @@ struct Fetch: Sendable {
     var transfers: Transfers { responder.transfers }
     var responses: ResponseFactory { responder.responses }
 
-    /// Answers a request whose lookup did not; the body may still be on its way then.
-    func response(_ operation: OperationContext) async throws(CacheError) -> CacheResponse {
+    /// Answers a request that the lookup could not; the body may still be in transfer on return.
+    func response(in operation: OperationContext) async throws(CacheError) -> CacheResponse {
         do throws(CacheError) {
             let response = try await originResponse(operation)
             if !Invalidation.isSafe(request.method) { await invalidate(after: response) }
             return response
         } catch {
-            guard let stale = try await staleAnswer(after: error) else { throw error }
+            guard let stale = try await staleResponse(after: error) else { throw error }
             return stale
         }
     }
 
-    /// What a successful unsafe request makes unusable is validated before its next use
-    /// (RFC 9111 §4.4).
+    /// Invalidates the entries that a successful unsafe request makes unusable (RFC 9111 §4.4).
+    ///
+    /// They are validated before their next use.
     private func invalidate(after response: CacheResponse) async {
         let targets = Invalidation.targets(
             method: request.method,
@@ -43,44 +44,62 @@ struct Fetch: Sendable {
         let shared = transfers.shared(for: request)
         var remainder = remainder
         var asked = request
-        var isAlone =
+        var isExclusive =
             request.policy == .reload || !request.isCacheable || request.relay?.upload != nil
-        // Further rounds follow where the transfer's answer was for somebody else, or a 304 was
-        // about something that is not stored.
+        // A further round follows if the transfer's response is only for another request, or if a
+        // 304 confirms a response that is not stored.
         for _ in 0..<3 {
-            let transfer = startTransfer(shared, asked, remainder, isAlone: isAlone)
+            let transfer = startTransfer(
+                for: asked,
+                remainder: remainder,
+                shared: shared,
+                isExclusive: isExclusive
+            )
             operation.forwardPriority(to: transfer.subscription)
-            switch try await answer(of: transfer.subscription, shared) {
+            switch try await answer(of: transfer.subscription, shared: shared) {
             case .storing(let generation):
-                guard mayShare(transfer, generation) else {
-                    isAlone = true
+                guard mayShare(generation, of: transfer) else {
+                    isExclusive = true
                     continue
                 }
-                return try await storingAnswer(transfer, generation)
+                return try await storingResponse(of: transfer, generation: generation)
             case .passing(let head, let channel, let reason):
-                let wanted = try wantedRange(head, channel)
-                if channel.brings(wanted), channel.claim() {
-                    return try passingAnswer(transfer, head, channel, reason, wanted)
+                let wanted = try wantedRange(of: channel, head: head)
+                if channel.delivers(wanted), channel.claim() {
+                    return try passThroughResponse(
+                        of: transfer,
+                        head: head,
+                        channel: channel,
+                        reason: reason,
+                        wanted: wanted
+                    )
                 }
-                isAlone = true
-                // Of a suffix it is known by now where it begins.
+                isExclusive = true
+                // The start of a suffix is known by now.
                 if let end = wanted.end { asked.range = .bounded(wanted.start..<end) }
             case .notModified(let confirmation):
                 if let confirmation, let stored = remainder.entry(confirmedBy: confirmation),
-                    let answer = try await confirmedAnswer(stored, confirmation.freshened)
+                    let answer = try await confirmedResponse(
+                        from: stored,
+                        head: confirmation.freshened
+                    )
                 {
                     return answer
                 }
-                // The transfer is about what another request holds, and may be there still.
-                if !transfer.subscription.isFirst { isAlone = true }
+                // The transfer validates another request's entry, and may still be running.
+                if !transfer.subscription.isFirst { isExclusive = true }
                 remainder.task = .fetch
                 remainder.variants = []
                 if case .disk(let entry) = remainder.stored?.body { remainder.lacking = entry }
             case .unsuccessful where request.relay != nil && remainder.isCompletion:
-                // The client is to have the answer as it is, with its body.
+                // The client receives the error response unchanged, with its body.
                 remainder = Remainder(task: .fetch, reason: remainder.reason)
             case .unsuccessful(let head, let isStored):
-                return try unsuccessfulAnswer(head, remainder, isStored: isStored)
+                return try unsuccessfulResponse(
+                    head: head,
+                    remainder: remainder,
+                    isStored: isStored
+                )
             }
         }
         throw CacheError(
@@ -89,25 +108,26 @@ struct Fetch: Sendable {
         )
     }
 
-    /// Whether the answer to one client may be given to another that has asked meanwhile: where it
-    /// could be used again at once (RFC 9111 §4).
-    private func mayShare(_ transfer: Transfer, _ generation: SharedTransfers.Generation) -> Bool {
+    /// Whether the response to one client may answer another that sent its request meanwhile.
+    ///
+    /// It may where it could be reused at once (RFC 9111 §4).
+    private func mayShare(_ generation: SharedTransfers.Generation, of transfer: Transfer) -> Bool {
         guard request.relay != nil, transfer.base == nil, !transfer.subscription.isFirst else {
             return true
         }
         return responder.judge.decision(about: generation.head, for: request).isUse
     }
 
-    /// The bytes that a request wants of a body that is not stored.
+    /// The wanted bytes of a body that is not stored.
     private func wantedRange(
-        _ head: StoredResponse,
-        _ channel: PassThroughChannel
+        of channel: PassThroughChannel,
+        head: StoredResponse
     ) throws(CacheError) -> WantedRange {
-        // The answer to HEAD tells a length and has no body.
+        // The response to HEAD has a length and no body.
         if request.method == .head { return WantedRange(start: 0, end: 0) }
         let wanted = try WantedRange.resolve(
-            request,
-            head,
+            for: request,
+            head: head,
             completeLength: channel.completeLength
         )
         guard let wanted else { throw lengthUnknown }
@@ -116,26 +136,31 @@ struct Fetch: Sendable {
 
     // MARK: Starting
 
-    /// A transfer, and what was stored before it began.
+    /// A transfer, and the ranges stored before it began.
     struct Transfer {
         let subscription: Subscription
         let shared: SharedTransfers
-        /// The first byte that the transfer was asked for.
+        /// The first byte that the transfer requests.
         let start: Int64
-        /// What the transfer was to complete.
+        /// The entry that the transfer completes, if it completes one.
         var base: DiskEntry?
         var storedBefore = ByteRangeSet()
     }
 
     private func startTransfer(
-        _ shared: SharedTransfers,
-        _ request: CacheRequest,
-        _ remainder: Remainder,
-        isAlone: Bool
+        for request: CacheRequest,
+        remainder: Remainder,
+        shared: SharedTransfers,
+        isExclusive: Bool
     ) -> Transfer {
         if case .complete = remainder.task, let stored = remainder.stored,
             case .disk(let entry) = stored.body,
-            let transfer = completeTransfer(shared, request, stored, entry)
+            let transfer = completeTransfer(
+                for: request,
+                stored: stored,
+                entry: entry,
+                shared: shared
+            )
         {
             return transfer
         }
@@ -157,7 +182,7 @@ struct Fetch: Sendable {
             storage: responder.storage,
             origins: transfers.origins,
             shared: shared,
-            group: isAlone ? transfers.soleGroup(shared.group) : shared.group,
+            group: isExclusive ? transfers.exclusiveGroup(shared.group) : shared.group,
             request: request,
             plan: plan,
             base: nil,
@@ -165,18 +190,18 @@ struct Fetch: Sendable {
         )
         operation.variants = remainder.variants
         operation.isAfterMiss =
-            !isAlone && (remainder.reason == .uriMiss || remainder.lacking != nil)
+            !isExclusive && (remainder.reason == .uriMiss || remainder.lacking != nil)
         operation.lacking = remainder.lacking?.generation
         let subscription = transfers.join(operation, at: plan.range.lowerBound)
         return Transfer(subscription: subscription, shared: shared, start: plan.range.lowerBound)
     }
 
-    /// A transfer for the first gap of a part that is no longer fresh.
+    /// A transfer for the first gap of an incomplete response that is no longer fresh.
     private func completeTransfer(
-        _ shared: SharedTransfers,
-        _ request: CacheRequest,
-        _ stored: StoredEntry,
-        _ entry: DiskEntry
+        for request: CacheRequest,
+        stored: StoredEntry,
+        entry: DiskEntry,
+        shared: SharedTransfers
     ) -> Transfer? {
         guard let wanted = WantedRange(request.range, completeLength: entry.completeLength)?.bytes,
             let gap = entry.nextGap(in: wanted)
@@ -188,7 +213,8 @@ struct Fetch: Sendable {
             head: stored.head
         )
         let storedBefore = entry.storedRanges
-        // The unsealed end of a transfer counts: that transfer is the one to join.
+        // Blocks not yet sealed count as stored here: the transfer that writes them is the one to
+        // join.
         let unread = storedBefore.gaps(in: wanted).ranges.first
         let position = unread?.lowerBound ?? max(gap.lowerBound, wanted.lowerBound)
         let subscription = fetcher.join(
@@ -208,14 +234,14 @@ struct Fetch: Sendable {
 
     // MARK: Waiting
 
-    /// Waits for what the transfer's head means.
+    /// Waits until the transfer's head has been judged.
     private func answer(
         of subscription: Subscription,
-        _ shared: SharedTransfers
+        shared: SharedTransfers
     ) async throws(CacheError) -> SharedTransfers.Outcome {
         while true {
             let seen = shared.signal.version
-            // In this order: a transfer that ends between the two has answered before.
+            // In this order: a transfer that ends between the two has reported its answer before.
             let outcome = subscription.outcome
             if let answer = subscription.report?.answer { return answer }
             if let outcome {

@@ -1,13 +1,14 @@
 import HTTPCaching
 
-/// Which bytes are asked for first: the one place where that is decided.
+/// The one place that decides which bytes are requested first.
 enum FirstRange {
-    /// What a reader asks the cache for, which is what it may cost if it leaves at once.
+    /// The first bytes that a reader requests; a reader that leaves at once costs no more than
+    /// these.
     ///
     /// - Parameters:
-    ///   - offset: where it begins.
-    ///   - end: where the bytes end that it is certain to read; nil if it has not said.
-    /// - Returns: the bytes.
+    ///   - offset: the first byte.
+    ///   - end: the end of the bytes that the reader is certain to read; nil if unknown.
+    /// - Returns: the range to request.
     static func ofReader(at offset: Int64, expectedEnd end: Int64?) -> Range<Int64> {
         let options = ReadAheadPlanner.Options()
         let least = max(options.head - offset, options.minimum)
@@ -15,7 +16,7 @@ enum FirstRange {
         return offset..<offset.clampedSum(size)
     }
 
-    /// The same for what a request names; nil for the last bytes of something of unknown length.
+    /// The same for a requested range; nil for a suffix, as the length may be unknown.
     static func ofReader(for spec: ByteRangeSpec?) -> Range<Int64>? {
         switch spec {
         case nil: ofReader(at: 0, expectedEnd: nil)
@@ -25,7 +26,7 @@ enum FirstRange {
         }
     }
 
-    /// What a transfer asks the origin for: whole blocks, because only they can be stored.
+    /// The bytes that a transfer requests from the origin: whole blocks, as only those are stored.
     static func ofTransfer(for spec: ByteRangeSpec?) -> Range<Int64> {
         let blockSize = BlockTable.blockSize
         switch spec {
@@ -38,7 +39,7 @@ enum FirstRange {
         case .openEnded(let start):
             return (start / blockSize * blockSize)..<Int64.max
         case .suffix:
-            // Where the suffix begins is known once the first block has told the length.
+            // The first block brings the complete length, and with it the start of the suffix.
             return 0..<blockSize
         }
     }

@@ -2,42 +2,43 @@ package import FoundationEssentials
 package import HTTPCaching
 package import HTTPTypes
 
-/// What a request is answered with by what is stored, on the thread that asks.
+/// A response made of stored bytes, without a wait, on the calling thread.
 package struct ImmediateHit: Sendable {
     /// The head; see ``fields``.
     package let head: HitHead
-    /// The bytes wanted, all of which are stored.
+    /// The wanted bytes, all of which are stored.
     package let range: Range<Int64>
     /// The length of the whole representation.
     package let completeLength: Int64
-    /// What the cache did.
+    /// How the cache handled the request.
     package let cacheStatus: CacheStatus
-    /// Which tier answered.
+    /// The tier that holds the bytes.
     package let tier: MediaCache.Event.Tier
-    /// Where the bytes are.
+    /// The stored bytes.
     package let bytes: StoredBytes
 
     /// The status of the representation.
     package var status: Int { head.stored.status }
 
-    /// The URL that answered, where redirects led to another than was asked for.
+    /// The URL of the response, if redirects led to another URL than the requested one.
     package var finalURL: String? { head.stored.origin.finalURL }
 
     /// The fields of the representation at `now`.
     package func fields(now: WallTime) -> HTTPFields { head.stored.fieldsForReuse(now: now) }
 }
 
-/// Bytes that are stored, to be read without waiting.
+/// Stored bytes that can be read without a wait.
 package enum StoredBytes: Sendable {
     case memory(Data)
     case disk(DiskEntry)
 
-    /// Copies bytes as far as that needs no disk.
+    /// Copies as many bytes as are available without a disk read.
     ///
     /// - Parameters:
-    ///   - offset: where in the body.
-    ///   - buffer: where they go; its size is the most that is copied.
-    /// - Returns: how many; 0 where the disk would be needed, or a byte is not stored any more.
+    ///   - offset: the position in the body.
+    ///   - buffer: the destination; its size limits the count.
+    /// - Returns: the number of bytes copied; 0 if a disk read is needed or the byte at `offset` is
+    ///   no longer stored.
     package func copy(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         switch self {
         case .memory(let data):
@@ -54,7 +55,7 @@ package enum StoredBytes: Sendable {
         }
     }
 
-    /// Lends bytes to be sent from a file; nil where they are to be copied.
+    /// Leases bytes of a file for sending; nil if they must be copied instead.
     package func lease(_ range: Range<Int64>) -> LeasedBytes? {
         guard case .disk(let entry) = self else { return nil }
         return entry.lease(range)

@@ -1,35 +1,36 @@
 import FoundationEssentials
 import HTTPCaching
 
-/// Asks memory, then disk, then the rules of freshness; never the origin, never a download slot.
+/// Looks in memory, then on disk, and applies the rules of reuse; never asks the origin, never
+/// waits for a download slot.
 struct LookupOperation: Sendable {
-    /// What is to be done at the origin, and what is stored meanwhile.
+    /// The work left for the origin, and the stored response that it concerns.
     struct Remainder: Sendable {
         enum Task: Sendable {
-            /// Fetch as if nothing were stored.
+            /// Fetch without regard to stored responses.
             case fetch
-            /// Ask whether what is stored, all that is wanted, is still current.
+            /// Validate a stored response that has all wanted bytes.
             case validate
-            /// Fetch what is missing of a part that is no longer fresh; the first answer tells
-            /// whether the part is still current.
+            /// Fetch the missing bytes of an incomplete response that is no longer fresh; the first
+            /// response of the origin also says whether it is still current.
             case complete
         }
 
         var task: Task
         var reason: CacheStatus.ForwardReason
-        /// What was found, whether or not it can be used.
+        /// The stored response that the lookup found, usable or not.
         var stored: StoredEntry?
-        /// Other variants, of which the origin may say that one is the answer (RFC 9111 §4.1).
+        /// Other stored variants, one of which the origin may select (RFC 9111 §4.1).
         var variants: [StoredEntry] = []
-        /// When what is stored may be served although the origin did not confirm it.
+        /// On which failures of the origin the stored response may be served.
         var staleOnError = ReuseDecision.StaleOnError.never
-        /// A part that nothing can be joined to, and that lacks what is wanted.
+        /// An incomplete response that cannot be combined, and lacks wanted bytes.
         var lacking: DiskEntry?
 
-        /// Whether what is stored may stand in for an error that the origin answers to validation.
+        /// Whether the stored response may replace an error status that answers its validation.
         ///
-        /// RFC 9111 §4.3.3 lets an intermediary act as if the origin had not answered, unless the
-        /// origin has said for how long (RFC 5861 §4).
+        /// RFC 9111 §4.3.3 lets an intermediary act as if the origin had not answered, unless
+        /// `stale-if-error` limits the time (RFC 5861 §4).
         func mayReplaceError(_ rules: CacheRules) -> Bool {
             guard let stored, stored.head.status < 500 else { return false }
             switch staleOnError {
@@ -39,7 +40,7 @@ struct LookupOperation: Sendable {
             }
         }
 
-        /// What a 304 is about.
+        /// The stored response that a 304 confirms.
         func entry(confirmedBy confirmation: SharedTransfers.Confirmation) -> StoredEntry? {
             (stored.map { [$0] } ?? variants).first {
                 $0.head.hasValidators(of: confirmation.asked)
@@ -51,17 +52,17 @@ struct LookupOperation: Sendable {
         }
     }
 
-    /// What answers, wholly or with what is on its way.
+    /// A response, complete or with bytes still in transfer.
     enum Finding: Sendable {
-        /// What is stored, and what is missing of it once the body comes there.
+        /// A stored response; missing bytes are fetched when the body reaches them.
         case stored(StoredEntry, WantedRange, ReuseDecision)
-        /// A part by itself.
+        /// A standalone part.
         case part(StoredPart)
-        /// What is stored so far of a part that a transfer is bringing.
+        /// The stored bytes of an incomplete response that a running transfer completes.
         case underWay(StoredEntry, DiskEntry, WantedRange, Subscription)
     }
 
-    typealias Outcome = LookupAnswer<Finding, Remainder>
+    typealias Outcome = LookupResult<Finding, Remainder>
 
     let storage: Storage
     let transfers: Transfers
@@ -77,7 +78,7 @@ struct LookupOperation: Sendable {
     func perform() async throws(CacheError) -> Outcome {
         try request.checkURL()
         guard request.isCacheable else {
-            recorder.didMiss(request.key, .bypassed)
+            recorder.didMiss(request.key, because: .bypassed)
             guard request.policy != .cacheOnly else { throw notCached() }
             return .incomplete(Remainder(task: .fetch, reason: .method))
         }
@@ -85,28 +86,30 @@ struct LookupOperation: Sendable {
         if let part = try await part(insteadOf: stored) {
             return .complete(.part(part))
         }
-        guard let stored else { return try miss(.uriMiss, .absent) }
+        guard let stored else { return try miss(.absent, reason: .uriMiss) }
         return try await decide(about: stored)
     }
 
-    /// What ``perform()`` would leave over of a plain request, where it takes no wait to see that
-    /// nothing is stored, or that memory has what the origin must confirm; nil otherwise.
+    /// The remainder that ``perform()`` would return, if it can be determined without a wait.
+    ///
+    /// That is so for a plain request if nothing is stored, or if memory has a response that needs
+    /// validation; nil otherwise.
     func immediateRemainder() throws(CacheError) -> Remainder? {
         guard request.isPlainGet else { return nil }
         try request.checkURL()
         guard let entry = storage.memory.entry(forKey: request.key) else {
             guard storage.isKnownAbsent(request.key) else { return nil }
-            recorder.didMiss(request.key, .absent)
+            recorder.didMiss(request.key, because: .absent)
             return Remainder(task: .fetch, reason: .uriMiss)
         }
         let stored = StoredEntry(entry, key: request.key)
-        guard entry.head.mayAnswer(request), isSelected(stored) else { return nil }
+        guard entry.head.canAnswer(request), isSelected(stored) else { return nil }
         let decision = decision(about: stored)
         guard decision.action == .validate, next(after: stored) == nil else { return nil }
-        return try remainder(validating: stored, decision)
+        return try remainder(validating: stored, decision: decision)
     }
 
-    /// Whether ``perform()`` would answer in full; counts nothing, reads no body.
+    /// Whether ``perform()`` would find a complete response; counts nothing, reads no body.
     func wouldAnswer() async -> Bool {
         guard request.isCacheable else { return false }
         do throws(CacheError) {
@@ -115,13 +118,13 @@ struct LookupOperation: Sendable {
             guard let stored else { return false }
             guard decision(about: stored).isUse,
                 let wanted = try WantedRange.resolve(
-                    request,
+                    for: request,
                     completeLength: stored.completeLength
                 )
             else { return false }
             return stored.contains(wanted)
         } catch {
-            // A range that does not exist is not stored.
+            // An unsatisfiable range is not stored.
             return false
         }
     }
@@ -130,7 +133,7 @@ struct LookupOperation: Sendable {
         judge.decision(about: stored.head, for: request)
     }
 
-    /// What is held for the request: of several variants the one that it selects, else any.
+    /// The stored response for the request: the variant that it selects, otherwise any.
     func storedEntry() async throws(CacheError) -> StoredEntry? {
         guard let primary = try await storedEntry(under: request.key) else { return nil }
         guard !isSelected(primary) else { return primary }
@@ -143,7 +146,7 @@ struct LookupOperation: Sendable {
         return primary
     }
 
-    /// The whole variants with a tag that are held for the target, selected or not.
+    /// The stored complete variants with an entity tag, selected or not.
     func variantsToOffer() async throws(CacheError) -> [StoredEntry] {
         var variants: [StoredEntry] = []
         for key in [request.key] + request.key.variants {
@@ -160,9 +163,9 @@ struct LookupOperation: Sendable {
     }
 
     private func storedEntry(under key: CacheKey) async throws(CacheError) -> StoredEntry? {
-        // What is pinned must be on disk.
+        // A pinned request needs an entry on disk.
         if !request.isPinned, let entry = storage.memory.entry(forKey: key) {
-            return entry.head.mayAnswer(request) ? StoredEntry(entry, key: key) : nil
+            return entry.head.canAnswer(request) ? StoredEntry(entry, key: key) : nil
         }
         return try await storage.entry(for: key, isUse: !request.isPrefetch).flatMap(
             storedEntry(by:)
@@ -170,18 +173,18 @@ struct LookupOperation: Sendable {
     }
 
     private func storedEntry(by entry: DiskEntry) -> StoredEntry? {
-        guard let head = StoredResponse(encoded: entry.metadata), head.mayAnswer(request) else {
+        guard let head = StoredResponse(encoded: entry.metadata), head.canAnswer(request) else {
             return nil
         }
         return StoredEntry(head: head, entry: entry)
     }
 
     private func miss(
-        _ reason: CacheStatus.ForwardReason,
         _ cause: MediaCache.Event.MissReason,
+        reason: CacheStatus.ForwardReason,
         lacking stored: StoredEntry? = nil
     ) throws(CacheError) -> Outcome {
-        recorder.didMiss(request.key, cause)
+        recorder.didMiss(request.key, because: cause)
         guard mayAskOrigin else { throw notCached() }
         var remainder = Remainder(task: .fetch, reason: reason)
         if case .disk(let entry) = stored?.body { remainder.lacking = entry }
@@ -192,21 +195,21 @@ struct LookupOperation: Sendable {
         let decision = decision(about: stored)
         switch decision.action {
         case .use, .useAndRevalidate:
-            return try await use(stored, decision)
+            return try await use(stored, decision: decision)
         case .validate:
             if let next = next(after: stored) {
-                return try await use(next, self.decision(about: next))
+                return try await use(next, decision: self.decision(about: next))
             }
-            return .incomplete(try remainder(validating: stored, decision))
+            return .incomplete(try remainder(validating: stored, decision: decision))
         case .forward:
             return try await forward(decision)
         case .refuse:
-            recorder.didMiss(request.key, decision.reason == .varyMiss ? .variant : .stale)
+            recorder.didMiss(request.key, because: decision.reason == .varyMiss ? .variant : .stale)
             throw notCached()
         }
     }
 
-    /// What is being brought in the place of what is pinned, where that may be used as it is.
+    /// The entry that is about to replace a pinned one, if it may be used without validation.
     private func next(after stored: StoredEntry) -> StoredEntry? {
         let next = storage.disk.openStore?.successor(of: stored.key).flatMap(self.storedEntry(by:))
         return next.flatMap { decision(about: $0).action == .use ? $0 : nil }
@@ -215,8 +218,8 @@ struct LookupOperation: Sendable {
     private func forward(_ decision: ReuseDecision) async throws(CacheError) -> Outcome {
         let isVariant = decision.reason == .varyMiss
         let answer = try miss(
-            decision.forwardReason ?? .request,
-            isVariant ? .variant : .bypassed
+            isVariant ? .variant : .bypassed,
+            reason: decision.forwardReason ?? .request
         )
         guard isVariant, request.range == nil, case .incomplete(var remainder) = answer else {
             return answer
@@ -227,41 +230,43 @@ struct LookupOperation: Sendable {
 
     private func use(
         _ stored: StoredEntry,
-        _ decision: ReuseDecision
+        decision: ReuseDecision
     ) async throws(CacheError) -> Outcome {
-        let wanted = try WantedRange.resolve(request, completeLength: stored.completeLength)
+        let wanted = try WantedRange.resolve(for: request, completeLength: stored.completeLength)
         guard let wanted else { return try partialOfUnknownLength(stored) }
         if !stored.contains(wanted) {
             guard mayAskOrigin else {
-                recorder.didMiss(request.key, .partial)
-                throw notCached("it is held only in part")
+                recorder.didMiss(request.key, because: .partial)
+                throw notCached("it is stored only in part")
             }
-            if stored.head.validator == nil, let answer = try await incomplete(stored, wanted) {
+            if stored.head.validator == nil,
+                let answer = try await incomplete(stored, wanted: wanted)
+            {
                 return answer
             }
         } else if request.endsInMiddle(of: stored), mayAskOrigin,
-            let answer = try await incomplete(stored, wanted)
+            let answer = try await incomplete(stored, wanted: wanted)
         {
             return answer
         }
         return .complete(.stored(stored, wanted, decision))
     }
 
-    /// What is to be asked about what is stored but must not be used as it is.
+    /// The origin's work for a stored response that must not be used without validation.
     func remainder(
         validating stored: StoredEntry,
-        _ decision: ReuseDecision
+        decision: ReuseDecision
     ) throws(CacheError) -> Remainder {
         let reason = decision.forwardReason ?? .stale
-        let wanted = try WantedRange.resolve(request, completeLength: stored.completeLength)
-        // In this order: what a transfer has brought that ends between the two looks is seen by the
-        // second one.
-        let isUnderWay = wanted.map { self.isUnderWay(stored, $0) } ?? false
-        recorder.didMiss(request.key, decision.reason == .request ? .bypassed : .stale)
+        let wanted = try WantedRange.resolve(for: request, completeLength: stored.completeLength)
+        // In this order: bytes of a transfer that ends between the two checks are seen by the
+        // second.
+        let isUnderWay = wanted.map { self.isUnderWay(stored, wanted: $0) } ?? false
+        recorder.didMiss(request.key, because: decision.reason == .request ? .bypassed : .stale)
         var remainder = Remainder(task: .fetch, reason: reason, stored: stored)
         guard let wanted else { return remainder }
         if stored.contains(wanted) {
-            // Without a validator it is fetched anew, and served only if the origin fails.
+            // Without a validator it is fetched again, and served only if the origin fails.
             remainder.task = stored.head.facts.hasValidator ? .validate : .fetch
             remainder.staleOnError = decision.staleOnError
             return remainder
@@ -274,37 +279,40 @@ struct LookupOperation: Sendable {
         return remainder
     }
 
-    /// Whether a transfer is about to bring the rest of a part that no other can be joined to, and
-    /// which it may share if that is current.
-    private func isUnderWay(_ stored: StoredEntry, _ wanted: WantedRange) -> Bool {
+    /// Whether a running transfer may bring the rest of a response that no other transfer can
+    /// complete.
+    ///
+    /// The request may share that transfer if the response is still current.
+    private func isUnderWay(_ stored: StoredEntry, wanted: WantedRange) -> Bool {
         guard request.scope != nil, stored.head.validator == nil, stored.head.facts.hasValidator,
             case .disk(let entry) = stored.body,
-            let transfer = transfers.transferUnderWay(for: request, entry, wanted)
+            let transfer = transfers.transferUnderWay(for: request, entry: entry, wanted: wanted)
         else { return false }
         transfer.cancel()
         return true
     }
 
-    /// A suffix of something whose end has not been seen: only the origin knows where it begins.
+    /// A suffix of a response of unknown length: only the origin can tell where it starts.
     private func partialOfUnknownLength(_ stored: StoredEntry) throws(CacheError) -> Outcome {
-        guard request.policy != .cacheOnly else { throw notCached("its length is not known") }
-        return try miss(.partial, .partial)
+        guard request.policy != .cacheOnly else { throw notCached("its length is unknown") }
+        return try miss(.partial, reason: .partial)
     }
 
-    /// A part that nothing can be joined to, unless the transfer that brings it is still under way.
+    /// A response that no other transfer can complete: shares the transfer that brings it, if it
+    /// runs.
     ///
-    /// - Returns: nil where the transfer has brought all meanwhile.
+    /// - Returns: nil if that transfer has brought all wanted bytes meanwhile.
     private func incomplete(
         _ stored: StoredEntry,
-        _ wanted: WantedRange
+        wanted: WantedRange
     ) async throws(CacheError) -> Outcome? {
         guard case .disk(let entry) = stored.body,
-            let transfer = transfers.transferUnderWay(for: request, entry, wanted)
+            let transfer = transfers.transferUnderWay(for: request, entry: entry, wanted: wanted)
         else {
             guard !stored.contains(wanted) || request.endsInMiddle(of: stored) else { return nil }
-            return try miss(.partial, .partial, lacking: stored)
+            return try miss(.partial, reason: .partial, lacking: stored)
         }
-        recorder.didMiss(request.key, .partial)
+        recorder.didMiss(request.key, because: .partial)
         return .complete(.underWay(stored, entry, wanted, transfer))
     }
 
@@ -317,17 +325,17 @@ struct LookupOperation: Sendable {
 }
 
 extension CacheRequest {
-    /// Whether a reader that begins with what is stored comes to a byte that can never follow.
+    /// Whether a reader of the stored response would reach a byte that no transfer can bring.
     ///
-    /// A part without a strong validator cannot be continued (invariant 3): its reader needs a new
-    /// generation before its first byte, since none can follow after that.
+    /// An incomplete response without a strong validator cannot be continued (invariant 3): its
+    /// reader needs a new generation before its first byte, since none can follow later.
     func endsInMiddle(of stored: StoredEntry) -> Bool {
         guard let scope, stored.head.validator == nil else { return false }
         do throws(CacheError) {
             let wanted = try wanted(in: scope, completeLength: stored.completeLength)
             return wanted.map { !stored.contains($0) } ?? true
         } catch {
-            // What does not exist is not waited for.
+            // A range that does not exist is not waited for.
             return false
         }
     }

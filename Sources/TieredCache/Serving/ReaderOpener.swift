@@ -2,14 +2,14 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 
-/// Opens readers of what answers a request.
+/// Opens readers of the response to a request.
 struct ReaderOpener: Sendable {
     let responder: Responder
-    /// What is to be read; its range plays no role.
+    /// The request to read; its range is ignored.
     let request: CacheRequest
     let options: ReaderOptions
 
-    init(_ responder: Responder, _ request: CacheRequest, _ options: ReaderOptions) {
+    init(responder: Responder, request: CacheRequest, options: ReaderOptions) {
         self.responder = responder
         self.options = options
         var request = request
@@ -17,7 +17,7 @@ struct ReaderOpener: Sendable {
         self.request = request
     }
 
-    /// Opens a reader; what it fetches first is around `offset`.
+    /// Opens a reader; its first request is for the bytes at `offset`.
     func reader(
         at offset: Int64 = 0,
         expectedEnd end: Int64? = nil
@@ -25,18 +25,18 @@ struct ReaderOpener: Sendable {
         guard (0..<ByteOffset.limit).contains(offset) else {
             throw CacheError(.invalidArgument, "cannot read at offset \(offset)")
         }
-        if let response = wholeInMemory, let reader = reader(response) { return reader }
+        if let response = wholeInMemory, let reader = reader(from: response) { return reader }
         let opening = FirstRange.ofReader(at: offset, expectedEnd: end)
         do throws(CacheError) {
             let response = try await open(opening)
-            if let reader = reader(response, opening) { return reader }
+            if let reader = reader(from: response, opening: opening) { return reader }
         } catch {
-            // An empty body has no first byte to ask for.
+            // An empty body has no first byte to request.
             guard error.code == .rangeNotSatisfiable, offset == 0 else { throw error }
         }
-        // An origin whose parts cannot be told to belong together is asked for the whole.
+        // Without a strong validator parts cannot be combined, so the whole is requested.
         let response = try await open(0..<Int64.max)
-        guard let reader = reader(response) else {
+        guard let reader = reader(from: response) else {
             throw CacheError(
                 .originFailed,
                 "\(request.target.redacted) gave no answer that a reader can use; try again"
@@ -55,31 +55,37 @@ struct ReaderOpener: Sendable {
     }
 
     private var wholeInMemory: CacheResponse? {
-        guard !request.isPinned, let response = responder.memoryAnswer(request),
+        guard !request.isPinned, let response = responder.memoryResponse(request),
             response.status.code < 400
         else { return nil }
         return response
     }
 
-    /// A reader that goes on from a response; nil where only the whole would do.
+    /// A reader that continues a response; nil if it needs the whole representation instead.
     private func reader(
-        _ response: CacheResponse,
-        _ opening: Range<Int64> = 0..<Int64.max
+        from response: CacheResponse,
+        opening: Range<Int64> = 0..<Int64.max
     ) -> CacheReader? {
         let source: any BodyReader
         switch response.body.source.open() {
-        case .anywhere(let bytes):
+        case .seekable(let bytes):
             guard response.range == (0, response.completeLength) else { return nil }
             source = bytes
-        case .inOrder:
-            // A part that nothing can be joined to is of no use to a reader.
+        case .sequential:
+            // A reader cannot use a part that nothing can be combined with.
             let canGoOn = response.head.validator != nil && response.completeLength != nil
             guard opening == 0..<Int64.max || canGoOn else { return nil }
-            source = ReopeningReader(response, request, time: responder.time) {
+            source = ReopeningReader(response, for: request, time: responder.time) {
                 [responder] (request) async throws(CacheError) in
                 try await responder.response(for: request)
             }
         }
-        return CacheReader(request, response, source, options, time: responder.time)
+        return CacheReader(
+            source,
+            request: request,
+            response: response,
+            options: options,
+            time: responder.time
+        )
     }
 }

@@ -1,14 +1,14 @@
 package import HTTPCaching
 import HTTPTypes
 
-/// A request that a server expects to answer again, and the head that it was answered with last.
+/// A request that a server expects to answer again, with the head of the last response.
 ///
-/// Keeps no body and no lease: what is stored is looked up each time.
+/// Holds no body and no lease: each use looks the entry up again.
 package final class RepeatedRequest: Sendable {
-    /// What tells whether a head is still that of the entry.
+    /// Identifies the entry of the head, to tell whether the head is still current.
     enum Origin: Equatable, Sendable {
         case memory(UInt64)
-        /// Comparing the same metadata again costs one comparison of addresses.
+        /// Comparing identical metadata again costs one comparison of addresses.
         case disk(generation: UInt64, metadata: [UInt8])
     }
 
@@ -18,25 +18,25 @@ package final class RepeatedRequest: Sendable {
     }
 
     let request: CacheRequest
-    /// What is asked for.
+    /// The target of the request.
     package var target: TargetURI { request.target }
     private let known = Guarded<Known?>(nil)
 
-    /// Keeps a request.
+    /// Creates a repeated request without a known head.
     ///
-    /// - Parameter request: its range plays no role.
+    /// - Parameter request: the request; its range is ignored.
     package init(_ request: CacheRequest) {
         self.request = request
     }
 
-    /// A request for a client of the cache as an intermediary, without a field that matters.
+    /// A request for a client of a relay, without fields.
     package convenience init(relaying target: TargetURI) {
         var request = CacheRequest(target, key: nil, method: .get)
         request.relay = CacheRequest.Relay()
         self.init(request)
     }
 
-    /// The head of a memory entry.
+    /// The head of a memory entry, decoded at most once as long as the entry stays the same.
     func head(of entry: MemoryEntry) -> HitHead {
         known.withLock { known in
             if let known, known.origin == .memory(entry.number) { return known.head }
@@ -46,7 +46,7 @@ package final class RepeatedRequest: Sendable {
         }
     }
 
-    /// The head of a disk entry; nil if it cannot be read.
+    /// The head of a disk entry; nil if it cannot be decoded.
     func head(of entry: DiskEntry) -> HitHead? {
         let origin = Origin.disk(generation: entry.generation, metadata: entry.metadata)
         return known.withLock { known in
@@ -59,10 +59,10 @@ package final class RepeatedRequest: Sendable {
     }
 }
 
-/// The head of something stored: the same object as long as the head is the same.
+/// The head of a stored response: the same object as long as the head is the same.
 package final class HitHead: Sendable {
     let stored: StoredResponse
-    /// The number of the body on disk; nil where it is not on disk.
+    /// The generation of the body on disk; nil if it is only in memory.
     package let generation: UInt64?
 
     init(_ stored: StoredResponse, generation: UInt64?) {

@@ -1,29 +1,30 @@
 import FoundationEssentials
 import HTTPCaching
 
-// Answers that need no waiting.
+// Responses that need no wait.
 extension Responder {
-    // MARK: For servers that have a thread of their own to answer on
+    // MARK: For servers that respond on their own threads
 
-    /// A body at least that long is sent from its file, if it has one, rather than from memory.
+    /// The minimum length in bytes of a range that is sent from its file rather than from memory.
     static let sentFromFile = 32 << 10
 
-    /// What answers a request at once; nil, whatever the reason, where it takes more than a look.
-    func hit(_ repeated: RepeatedRequest, _ spec: ByteRangeSpec?) -> ImmediateHit? {
+    /// A response without a wait; nil, for whatever reason, if more than one look is necessary.
+    func hit(for repeated: RepeatedRequest, range spec: ByteRangeSpec?) -> ImmediateHit? {
         let request = repeated.request
-        guard request.mayBeAnsweredAtOnce else { return nil }
+        guard request.mayBeAnsweredImmediately else { return nil }
         if let entry = storage.memory.entry(forKey: request.key) {
-            guard entry.head.mayAnswer(request) else { return nil }
+            guard entry.head.canAnswer(request) else { return nil }
             let head = repeated.head(of: entry)
             let length = Int64(entry.body.count)
-            return hit(repeated, head, spec, length: length, .memory) { range in
-                file(of: entry, request, range).map { .disk($0) } ?? .memory(entry.body)
+            return hit(for: repeated, head: head, spec: spec, length: length, tier: .memory) {
+                range in
+                file(of: entry, for: request, range: range).map { .disk($0) } ?? .memory(entry.body)
             }
         }
         guard let entry = storage.entryAtHand(request.key), let length = entry.completeLength,
-            let head = repeated.head(of: entry), head.stored.mayAnswer(request)
+            let head = repeated.head(of: entry), head.stored.canAnswer(request)
         else { return nil }
-        return hit(repeated, head, spec, length: length, .disk) { range in
+        return hit(for: repeated, head: head, spec: spec, length: length, tier: .disk) { range in
             let isStored =
                 entry.isComplete || range.isEmpty
                 || entry.storedRange(at: range.lowerBound).map { $0.upperBound >= range.upperBound }
@@ -33,22 +34,22 @@ extension Responder {
     }
 
     private func hit(
-        _ repeated: RepeatedRequest,
-        _ head: HitHead,
-        _ spec: ByteRangeSpec?,
+        for repeated: RepeatedRequest,
+        head: HitHead,
+        spec: ByteRangeSpec?,
         length: Int64,
-        _ tier: MediaCache.Event.Tier,
-        _ bytes: (Range<Int64>) -> StoredBytes?
+        tier: MediaCache.Event.Tier,
+        bytes: (Range<Int64>) -> StoredBytes?
     ) -> ImmediateHit? {
         let request = repeated.request
         let decision = judge.decision(about: head.stored, for: request)
         guard decision.action == .use, !decision.isStale,
-            // Another client's own fields are not looked at here.
+            // The fields of a relayed request are not compared here.
             request.relay == nil || head.stored.selectingFields.isEmpty,
             let range = spec.map({ $0.resolved(completeLength: length) }) ?? 0..<length,
             let bytes = bytes(range)
         else { return nil }
-        recorder.didHit(request.key, tier, decision, bytes: range.count)
+        recorder.didHit(request.key, in: tier, decision: decision, bytes: range.count)
         return ImmediateHit(
             head: head,
             range: range,
@@ -59,11 +60,11 @@ extension Responder {
         )
     }
 
-    /// The disk entry of which a large memory entry is a copy, if it is open.
+    /// The open disk entry of which a large memory entry is a copy; nil if it is not open.
     private func file(
         of entry: MemoryEntry,
-        _ request: CacheRequest,
-        _ range: Range<Int64>
+        for request: CacheRequest,
+        range: Range<Int64>
     ) -> DiskEntry? {
         guard range.count >= Self.sentFromFile, let generation = entry.generation,
             let found = storage.entryAtHand(request.key), found.generation == generation,
@@ -76,64 +77,65 @@ extension Responder {
 
     /// The bytes, if the memory tier may answer; synchronous.
     ///
-    /// The usual hit, a plain request for a fresh entry, asks no rule: what they said at an earlier
-    /// one holds until an instant that the entry knows.
+    /// The usual hit, a plain request for a fresh entry, evaluates no rule: the decision of an
+    /// earlier hit is valid until a time that the entry stores.
     func memoryHit(_ request: CacheRequest) -> Data? {
         guard let entry = memoryEntry(request) else { return nil }
         if request.isPlainGet, entry.isFresh(at: time.coarseWallTime()) {
             recorder.didHitMemory(request.key, bytes: entry.body.count, isStale: false)
             return entry.body
         }
-        return memoryHit(entry, request)
+        return memoryHit(in: entry, for: request)
     }
 
-    private func memoryHit(_ entry: MemoryEntry, _ request: CacheRequest) -> Data? {
+    private func memoryHit(in entry: MemoryEntry, for request: CacheRequest) -> Data? {
         let now = time.wallTime()
-        guard entry.head.status < 400, let decision = reuse(entry, request, now) else { return nil }
+        guard entry.head.status < 400, let decision = reuse(of: entry, for: request, now: now)
+        else { return nil }
         guard let spec = request.range else {
-            recorder.didHit(request.key, .memory, decision, bytes: entry.body.count)
+            recorder.didHit(request.key, in: .memory, decision: decision, bytes: entry.body.count)
             if request.isPlainGet { entry.noteFresh(at: now, for: decision.timeToLive) }
             return entry.body
         }
         guard let range = spec.resolved(completeLength: Int64(entry.body.count)) else { return nil }
-        recorder.didHit(request.key, .memory, decision, bytes: range.count)
+        recorder.didHit(request.key, in: .memory, decision: decision, bytes: range.count)
         return entry.body.part(WantedRange(range))
     }
 
-    func memoryAnswer(_ request: CacheRequest) -> CacheResponse? {
+    func memoryResponse(_ request: CacheRequest) -> CacheResponse? {
         guard let (entry, decision) = memoryLookup(request) else { return nil }
         let length = Int64(entry.body.count)
         guard let wanted = WantedRange(request.range, completeLength: length) else { return nil }
         return responses.hit(
-            request,
-            content(of: entry, entry.head, wanted, request),
+            for: request,
+            content: content(of: entry, head: entry.head, wanted: wanted, for: request),
             from: .memory,
             as: decision.source(of: .memory, for: request),
-            decision
+            decision: decision
         )
     }
 
     func memoryLookup(_ request: CacheRequest) -> (MemoryEntry, ReuseDecision)? {
         guard let entry = memoryEntry(request),
-            let decision = reuse(entry, request, time.wallTime())
+            let decision = reuse(of: entry, for: request, now: time.wallTime())
         else { return nil }
         return (entry, decision)
     }
 
-    /// What memory holds for a request that it may answer.
+    /// The memory entry of a request that it may answer.
     @inline(__always)
     private func memoryEntry(_ request: CacheRequest) -> MemoryEntry? {
-        guard request.mayBeAnsweredAtOnce,
+        guard request.mayBeAnsweredImmediately,
             let entry = storage.memory.entry(forKey: request.key), !entry.isForClientsOnly
         else { return nil }
         return entry
     }
 
-    /// What the rules say, if it is to use the entry; anything else takes the long way.
+    /// The decision of the rules if it is to use the entry; nil sends the request to a full lookup.
     private func reuse(
-        _ entry: MemoryEntry,
-        _ request: CacheRequest,
-        _ now: WallTime
+        of entry: MemoryEntry,
+        for request: CacheRequest,
+        now: WallTime
     ) -> ReuseDecision? {
         let decision = judge.decision(about: entry.head, for: request, at: now)
         return decision.action == .use ? decision : nil

@@ -3,7 +3,7 @@ import HTTPCaching
 import HTTPTypes
 import Logging
 
-/// Answers requests: from what is stored, else with what the origin answers.
+/// Answers requests: with stored responses, otherwise with responses of the origin.
 final class Responder: Sendable {
     let storage: Storage
     let transfers: Transfers
@@ -26,21 +26,21 @@ final class Responder: Sendable {
         responses = ResponseFactory(time: time, recorder: recorder)
     }
 
-    /// Answers a request by a lookup and, only if that did not answer, a download.
+    /// Answers a request by a lookup and, only if that finds no usable response, a download.
     func response(for request: CacheRequest) async throws(CacheError) -> CacheResponse {
-        // What is to be pinned must be asked of the disk as well.
-        if !request.isPinned, let answer = memoryAnswer(request) { return answer }
-        // Nothing is waited for but the origin, which a cancel ends: no task is made for it.
+        // A pinned request needs a lookup on disk as well.
+        if !request.isPinned, let answer = memoryResponse(request) { return answer }
+        // The only wait is for the origin, and a cancellation ends it: no task is needed.
         if !Task.isCancelled,
             let remainder = try lookup(request).immediateRemainder()
         {
             return try await Fetch(responder: self, request: request, remainder: remainder)
-                .response(OperationContext(priority: request.priority))
+                .response(in: OperationContext(priority: request.priority))
         }
         return try await operation(for: request).value()
     }
 
-    /// The operation behind a request; nothing happens before it is started.
+    /// The operation of a request; nothing happens before it is started.
     func operation(
         for request: CacheRequest
     ) -> CombinedOperation<CacheResponse, LookupOperation.Remainder> {
@@ -49,15 +49,17 @@ final class Responder: Sendable {
             lookup: { [self] () async throws(CacheError) in
                 switch try await lookup(request).perform() {
                 case .complete(let finding):
-                    return .complete(try await response(to: request, finding))
+                    return .complete(try await response(to: request, finding: finding))
                 case .incomplete(let remainder):
                     return .incomplete(remainder)
                 }
             },
             download: { [self] (remainder, context) async throws(CacheError) in
                 let fetch = Fetch(responder: self, request: request, remainder: remainder)
-                let response = try await fetch.response(context)
-                if response.body.source.storageKey == nil { await storage.keepPin(nil, request) }
+                let response = try await fetch.response(in: context)
+                if response.body.source.storageKey == nil {
+                    await storage.keepPin(nil, for: request)
+                }
                 return response
             }
         )
@@ -67,19 +69,30 @@ final class Responder: Sendable {
         LookupOperation(storage: storage, transfers: transfers, judge: judge, request: request)
     }
 
-    /// Answers with what a lookup has found.
+    /// Responds with the finding of a lookup.
     private func response(
         to request: CacheRequest,
-        _ finding: LookupOperation.Finding
+        finding: LookupOperation.Finding
     ) async throws(CacheError) -> CacheResponse {
         switch finding {
         case .stored(let stored, let wanted, let decision):
-            if decision.action == .useAndRevalidate { revalidateInBackground(request, stored) }
-            return try await response(from: stored, wanted, decision, request)
+            if decision.action == .useAndRevalidate { revalidateInBackground(stored, for: request) }
+            return try await response(
+                from: stored,
+                wanted: wanted,
+                decision: decision,
+                for: request
+            )
         case .part(let part):
-            return response(from: part, request)
+            return response(from: part, for: request)
         case .underWay(let stored, let entry, let wanted, let transfer):
-            return try await response(from: stored, entry, wanted, sharing: transfer, request)
+            return try await response(
+                from: stored,
+                entry: entry,
+                wanted: wanted,
+                sharing: transfer,
+                for: request
+            )
         }
     }
 
@@ -92,7 +105,7 @@ final class Responder: Sendable {
                 let response = try await response(for: request)
                 try response.requireSuccess(of: request)
                 let bytes = try await response.body.collect()
-                keepInMemory(bytes, response, request)
+                keepInMemory(bytes, of: response, for: request)
                 return bytes
             } catch {
                 changes += 1
@@ -101,14 +114,17 @@ final class Responder: Sendable {
         }
     }
 
-    /// Promotes what was read as a whole from disk or origin.
-    private func keepInMemory(_ bytes: Data, _ response: CacheResponse, _ request: CacheRequest) {
+    /// Promotes a complete body that was read from disk or origin.
+    private func keepInMemory(_ bytes: Data, of response: CacheResponse, for request: CacheRequest)
+    {
         guard request.range == nil, request.isCacheable, response.mayKeepInMemory,
             Int64(bytes.count) <= storage.memory.promotionLimit, response.headSource != .memory
         else { return }
         let source = response.body.source
         let key = source.storageKey ?? request.key
-        storage.promote(bytes, response.head, key, source.generation) { source.isSuperseded }
+        storage.promote(bytes, head: response.head, key: key, generation: source.generation) {
+            source.isSuperseded
+        }
     }
 
     func bytes(
@@ -118,7 +134,7 @@ final class Responder: Sendable {
         var request = request
         if let range {
             guard range.lowerBound >= 0, !range.isEmpty else {
-                throw CacheError(.invalidArgument, "the range \(range) holds no byte")
+                throw CacheError(.invalidArgument, "the range \(range) is empty or negative")
             }
             request.range =
                 range.upperBound == .max
@@ -129,9 +145,11 @@ final class Responder: Sendable {
         return response.body
     }
 
-    /// Answers like ``response(for:)``, but asks the origin in pieces of our own shape.
+    /// Responds like ``response(for:)``, but requests pieces of the size that a reader would
+    /// request.
     ///
-    /// A consumer that leaves in the middle, as players do, has then cost little more than it read.
+    /// A consumer that stops early, as players do, then costs little more than the bytes that it
+    /// read.
     func streamedResponse(
         for request: CacheRequest,
         deadline: Duration
@@ -148,13 +166,13 @@ final class Responder: Sendable {
         do throws(CacheError) {
             response = try await self.response(for: first)
         } catch {
-            // An empty body has no first byte to ask for.
+            // An empty body has no first byte to request.
             guard error.code == .rangeNotSatisfiable, opening.lowerBound == 0 else { throw error }
             return try await self.response(for: request)
         }
         guard response.status.code < 400 else { return response }
-        let wanted = try WantedRange.resolve(request, completeLength: response.completeLength)
-        // What does not come from an entry is asked for as a whole.
+        let wanted = try WantedRange.resolve(for: request, completeLength: response.completeLength)
+        // A body without an entry is requested as a whole.
         guard let wanted, response.range == (wanted.start, wanted.end) else {
             return try await self.response(for: request)
         }
@@ -165,7 +183,7 @@ final class Responder: Sendable {
         if memoryLookup(request) != nil { return true }
         var request = request
         if request.policy == .protocolDefault {
-            // The origin is not to be asked, and age still counts.
+            // The origin must not be asked, and freshness still matters.
             request.fields[.cacheControl] = "only-if-cached"
         } else {
             request.policy = .cacheOnly
@@ -175,11 +193,11 @@ final class Responder: Sendable {
 
     // MARK: Background
 
-    /// Asks the origin about what was just served (RFC 5861 §3), once however many were served.
-    func revalidateInBackground(_ request: CacheRequest, _ stored: StoredEntry) {
+    /// Validates a response that was just served stale (RFC 5861 §3); one validation runs per key.
+    func revalidateInBackground(_ stored: StoredEntry, for request: CacheRequest) {
         guard revalidations.withLock({ $0.insert(stored.key).inserted }) else { return }
         var request = request
-        // Whoever asked has an answer and is not told of this exchange.
+        // The client has its response and must not receive interim responses of this exchange.
         request.relay?.onInterim = nil
         request.fields = ConditionalRequest.removingConditions(from: request.fields)
         request.priority = .background
@@ -197,7 +215,7 @@ final class Responder: Sendable {
                     responder: self,
                     request: request,
                     remainder: remainder
-                ).response(OperationContext(priority: .background))
+                ).response(in: OperationContext(priority: .background))
                 guard response.source == .origin else { return }
                 while try await response.body.source.next() != nil {}
             } catch {

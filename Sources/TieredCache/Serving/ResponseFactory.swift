@@ -1,41 +1,41 @@
 import HTTPCaching
 
-/// The one maker of responses; what a response counts as is counted with it.
+/// The only place that makes responses; counts each by its kind.
 struct ResponseFactory: Sendable {
     let time: any TimeSource
     let recorder: Recorder
 
-    /// Answers with what is stored, without the origin.
+    /// Responds with stored bytes, without the origin, and counts a hit.
     ///
     /// - Parameters:
-    ///   - request: what is answered.
-    ///   - content: the answer.
-    ///   - tier: what holds it.
-    ///   - source: what the answer says of that; see ``ReuseDecision/source(of:for:)``.
-    ///   - decision: why it may be used.
+    ///   - request: the request to answer.
+    ///   - content: the content of the response.
+    ///   - tier: the tier that stores the content.
+    ///   - source: the source that the response names; see ``ReuseDecision/source(of:for:)``.
+    ///   - decision: the decision that allows the reuse.
     /// - Returns: the response.
     func hit(
-        _ request: CacheRequest,
-        _ content: ResponseContent,
+        for request: CacheRequest,
+        content: ResponseContent,
         from tier: MediaCache.Event.Tier,
         as source: ResponseSource,
-        _ decision: ReuseDecision
+        decision: ReuseDecision
     ) -> CacheResponse {
-        recorder.didHit(request.key, tier, decision, bytes: content.counted)
+        recorder.didHit(request.key, in: tier, decision: decision, bytes: content.counted)
         return response(
             to: request,
-            content,
+            content: content,
             as: source,
-            .hit(timeToLive: decision.timeToLive, detail: tier.rawValue)
+            status: .hit(timeToLive: decision.timeToLive, detail: tier.rawValue)
         )
     }
 
-    /// Any answer, of which nothing is left to count.
+    /// Makes any other response; counts nothing.
     func response(
         to request: CacheRequest,
-        _ content: ResponseContent,
+        content: ResponseContent,
         as source: ResponseSource,
-        _ status: CacheStatus,
+        status: CacheStatus,
         notStored: NotStored? = nil,
         isStored: Bool = true
     ) -> CacheResponse {
@@ -52,8 +52,9 @@ struct ResponseFactory: Sendable {
 }
 
 extension ReuseDecision {
-    /// What an answer from a tier says of its source; an application that has set a policy is not
-    /// told that it is stale.
+    /// The source that a response from a tier names.
+    ///
+    /// An application that has set a policy does not learn from it that the response is stale.
     func source(of tier: MediaCache.Event.Tier, for request: CacheRequest) -> ResponseSource {
         if isStale, request.policy == .protocolDefault { return .stale }
         return tier == .memory ? .memory : .disk

@@ -1,7 +1,7 @@
 import HTTPCaching
 
-/// Says whether what is stored may answer a request without the origin; the one place that asks the
-/// rules.
+/// Decides whether a stored response may answer a request without the origin; the only caller of
+/// the rules.
 struct ReuseJudge: Sendable {
     let rules: CacheRules
     let time: any TimeSource
@@ -20,29 +20,30 @@ struct ReuseJudge: Sendable {
         )
     }
 
-    /// The same now.
+    /// The decision at the current time.
     func decision(about stored: StoredResponse, for request: CacheRequest) -> ReuseDecision {
         decision(about: stored, for: request, at: time.wallTime())
     }
 }
 
 extension CacheRequest {
-    /// Whether a look at what is stored may answer it: nothing has to be asked or changed first.
+    /// Whether a stored response may answer it immediately: nothing has to be sent or changed
+    /// first.
     @inline(__always)
-    var mayBeAnsweredAtOnce: Bool { isCacheable && policy != .reload && !isPinned }
+    var mayBeAnsweredImmediately: Bool { isCacheable && policy != .reload && !isPinned }
 }
 
 extension ReuseDecision {
-    /// Whether the stored response answers, whatever is done besides.
+    /// Whether the stored response answers, with or without validation in the background.
     var isUse: Bool { action == .use || action == .useAndRevalidate }
 }
 
 extension StoredResponse {
-    /// Whether the response has the form that a request needs.
+    /// Whether the response has a form that the request accepts.
     ///
-    /// What was fetched for the application may lie behind a redirect, which another client would
-    /// have to see.
-    func mayAnswer(_ request: CacheRequest) -> Bool {
+    /// A response fetched for the application may have followed redirects, which a client of a
+    /// relay would have to see.
+    func canAnswer(_ request: CacheRequest) -> Bool {
         request.relay == nil ? !isForClientsOnly : origin.finalURL == nil
     }
 }

@@ -1,8 +1,8 @@
-// Under which further keys a response is held beside the first one.
+// The further keys under which the responses for one key are stored.
 extension CacheKey {
-    /// How many responses are held for one key.
+    /// The largest number of responses for one key.
     static let variantLimit = 8
-    /// How many parts by themselves are held for one key.
+    /// The largest number of standalone parts for one key.
     static let partLimit = 4
 
     /// The keys of all but the first response; see ``Storage/key(for:of:)``.

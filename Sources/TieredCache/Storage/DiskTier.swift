@@ -1,7 +1,7 @@
 import Logging
 import SystemPackage
 
-/// The disk tier as the engine meets it: usable, or not for now (invariant 9).
+/// The disk tier as the engine sees it: usable, or not for now (invariant 9).
 ///
 /// States: `open` → `closed`; `unavailable` → `open` (a later attempt worked) or `closed`. An
 /// attempt to open again is made at most every ten seconds, by the next call that needs the disk.
@@ -20,7 +20,9 @@ final class DiskTier: Sendable {
     private let time: any TimeSource
     private let makeStore: @Sendable () throws(CacheError) -> DiskStore
 
-    /// Opens a configuration's directory; that it cannot be used is not an error here.
+    /// Opens a configuration's directory.
+    ///
+    /// A directory that cannot be used is no error here.
     convenience init(
         _ configuration: MediaCache.Configuration,
         parts: EngineParts,
@@ -33,7 +35,7 @@ final class DiskTier: Sendable {
                     "this cache has no directory; name one, or set XDG_CACHE_HOME or HOME"
                 )
             }
-            var options = configuration.diskOptions(directory, recorder)
+            var options = configuration.diskOptions(for: directory, recorder: recorder)
             parts.adjustDisk(&options)
             let store = try DiskStore(
                 options,
@@ -45,7 +47,9 @@ final class DiskTier: Sendable {
         }
     }
 
-    /// Opens a store; that it cannot be opened is not an error here.
+    /// Opens a store.
+    ///
+    /// A failure is no error here.
     init(
         time: any TimeSource,
         makeStore: @escaping @Sendable () throws(CacheError) -> DiskStore
@@ -107,10 +111,9 @@ final class DiskTier: Sendable {
         return try reopen()
     }
 
-    /// Lets go of the store; later calls throw `.shutDown`.
+    /// Closes the store; later calls throw `.shutDown`.
     ///
-    /// The directory is given up once what is being written is written; who reads an entry reads
-    /// on.
+    /// The directory is released after the writes under way; leases on entries stay readable.
     func close() {
         let last = state.withLock { state in
             defer { state = .closed }
@@ -176,7 +179,7 @@ extension DiskTier.State {
         }
     }
 
-    /// Whether this attempt is to take the place of what there was before it.
+    /// Whether the result of this attempt replaces the one before it.
     fileprivate func isBetter(than before: Self) -> Bool {
         switch (before, self) {
         case (.closed, _): false
@@ -194,7 +197,7 @@ extension DiskStore {
 }
 
 extension MediaCache.Configuration {
-    fileprivate func diskOptions(_ directory: FilePath, _ recorder: Recorder) -> DiskStoreOptions {
+    fileprivate func diskOptions(for directory: FilePath, recorder: Recorder) -> DiskStoreOptions {
         var options = DiskStoreOptions(root: directory, limit: diskLimit)
         if let maximumIdleFiles { options.maximumOpenEntries = maximumIdleFiles }
         options.minimumFree = minimumFreeDisk

@@ -1,7 +1,7 @@
 public import HTTPCaching
 public import HTTPTypes
 
-/// What is known about one entry of the disk tier.
+/// One entry of the disk tier.
 public struct EntrySummary: Sendable {
     /// The whole key.
     public let key: CacheKey
@@ -13,7 +13,7 @@ public struct EntrySummary: Sendable {
     public let status: Int
     /// The stored fields.
     public let fields: HTTPFields
-    /// The length of the whole body; nil while the origin has not told.
+    /// The length of the whole body; nil while the origin has not sent it.
     public let length: Int64?
     /// Body bytes stored.
     public let storedBytes: Int64
@@ -25,7 +25,8 @@ public struct EntrySummary: Sendable {
     public let isPinned: Bool
     /// Whether it was prefetched and not used since: evicted first.
     public let isPrefetched: Bool
-    /// Whether a guest, another process that reads along, has the body open; nil if nobody looked.
+    /// Whether a guest, another process that reads along, has the body open; nil where it was not
+    /// checked.
     public let isOpenElsewhere: Bool?
     /// When it was last used, in seconds since 1970; nil if that was not written down yet.
     public let lastUse: Int64?

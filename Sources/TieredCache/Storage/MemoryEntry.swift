@@ -35,17 +35,18 @@ final class MemoryEntry: Sendable {
         isForClientsOnly = head.isForClientsOnly
     }
 
-    /// Whether a request that has no word about caching may use the entry without a further look.
+    /// Whether a request without cache directives may use the entry without a further check.
     ///
-    /// The rules were asked once, see ``noteFresh(at:for:)``, and their answer stays the same until
-    /// the lifetime ends. An entry never changes; what is freshened or invalidated is a new one.
+    /// The rules were evaluated once, see ``noteFresh(at:for:)``, and their result stays the same
+    /// until the lifetime ends. An entry never changes; what is freshened or invalidated is a new
+    /// one.
     @inline(__always)
     func isFresh(at now: WallTime) -> Bool {
         now.nanoseconds >= freshFrom.load(ordering: .relaxed)
             && now.nanoseconds < freshUntil.load(ordering: .relaxed)
     }
 
-    /// Notes what the rules said about a plain request.
+    /// Notes the result of the rules for a plain request.
     ///
     /// Two threads may note at once, and a third may see one word of each: every beginning noted is
     /// an instant of the same lifetime, and every end is its end.
@@ -54,7 +55,7 @@ final class MemoryEntry: Sendable {
         freshFrom.store(now.nanoseconds, ordering: .relaxed)
     }
 
-    /// What the entry counts against the limit: its bytes and an estimate of everything else.
+    /// The cost of the entry against the limit: its bytes and an estimate of everything else.
     var cost: Int {
         var cost = body.count + 512
         for field in head.fields {

@@ -1,9 +1,9 @@
 import HTTPCaching
 
-/// The memory tier as the engine uses it: whole responses, and what the application decoded of
-/// them.
+/// The memory tier as the engine uses it: whole responses, and values that the application decoded
+/// from them.
 final class ResponseMemory: Sendable {
-    /// Where the views of the application's own types come from.
+    /// The tier that makes views of the application's own types.
     let tier: MemoryTier
     /// The largest body that is kept in memory, in bytes.
     let promotionLimit: Int64
@@ -38,14 +38,16 @@ final class ResponseMemory: Sendable {
         responses.value(forKey: key)
     }
 
-    /// Keeps a whole response; refused, with whatever was there, if it is too large.
+    /// Stores a whole response.
+    ///
+    /// One that is too large is refused, and the response stored before is removed.
     func insert(_ entry: MemoryEntry, forKey key: CacheKey) {
-        // What was decoded from an older body goes with it.
+        // Values decoded from an older body are removed with it.
         tier.removeAll(forKey: key)
         responses.insert(entry, forKey: key)
     }
 
-    /// Removes the response and what was decoded of it.
+    /// Removes the response and the values decoded from it.
     @discardableResult
     func remove(_ key: CacheKey) -> Bool {
         let wasStored = responses.contains(key)
@@ -59,7 +61,7 @@ final class ResponseMemory: Sendable {
 }
 
 extension MemoryCache {
-    /// Takes in how much may be used, and tells if that is less than before.
+    /// Sets the fraction of the limit that may be used, and posts an event for a decrease.
     fileprivate func limit(toFraction fraction: Double, telling events: EventHub) {
         let before = statistics.costLimit
         limit(toFraction: fraction)
@@ -81,7 +83,7 @@ extension MediaCache.Configuration {
 }
 
 extension RemovalCause {
-    /// Nil where no event is due: the caller asked for it, or put something better there.
+    /// Nil where no event is due: the caller removed the entry or replaced it.
     fileprivate var evictionReason: MediaCache.Event.EvictionReason? {
         switch self {
         case .expired: .expired

@@ -8,8 +8,8 @@ import HTTPTypes
 // have been selected by other fields. All vary by the same fields, so at most one is selected by a
 // request: a response that names others, or none, takes the place of all of them.
 extension Storage {
-    /// Under which key a response is to be stored: that of the one with the same selecting fields,
-    /// else a free one, else that of the oldest.
+    /// The key under which to store a response: that of the response with the same selecting
+    /// fields, else a free one, else that of the oldest.
     ///
     /// Reads the disk: call it where that may block.
     func key(for stored: StoredResponse, of primary: CacheKey) -> CacheKey {
@@ -32,7 +32,7 @@ extension Storage {
         return free ?? oldest.key
     }
 
-    /// Under which key a part is to be stored: that of the same one, else a free one, else that of
+    /// The key under which to store a part: that of the same part, else a free one, else that of
     /// the oldest.
     ///
     /// Reads the disk: call it where that may block.
@@ -56,7 +56,7 @@ extension Storage {
         return free ?? oldest?.key ?? CacheKey(part: 1, of: key)
     }
 
-    /// Why what is stored under a key goes, if something else takes its place now.
+    /// The cause of the removal if the response stored under a key is replaced now.
     ///
     /// Reads the disk: call it where that may block.
     func removal(of key: CacheKey) -> DiskRemoval.Cause {
@@ -69,12 +69,12 @@ extension Storage {
     func storedHead(under key: CacheKey) -> StoredResponse? {
         do throws(CacheError) {
             guard let store = disk.openStore else { return nil }
-            // What is known to be absent, as at nearly every miss, is not looked for.
+            // A key that is known to be absent, as at nearly every miss, needs no lookup.
             if case .ready(nil) = store.entryWithoutBlocking(for: key, isUse: false) { return nil }
             return try store.entry(for: key, isUse: false)
                 .flatMap { StoredResponse(encoded: $0.metadata) }
         } catch {
-            recorder.didFailToLookUp(key, error)
+            recorder.didFailToLookUp(key, error: error)
             return nil
         }
     }

@@ -2,7 +2,7 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 
-// What the application does with entries without the origin.
+// Operations of the application on entries, without the origin.
 extension Storage {
     /// Runs `body` with the store on a thread that may block.
     func withStore<Value: Sendable>(
@@ -12,7 +12,7 @@ extension Storage {
         return try await writers.run { () throws(CacheError) in try body(try disk.store()) }
     }
 
-    /// Keeps what the application has as the whole answer to a request, in both tiers.
+    /// Stores bytes of the application as the whole response to a request, in both tiers.
     func store(
         _ data: Data,
         for request: CacheRequest,
@@ -31,7 +31,7 @@ extension Storage {
                 )
             }
         }
-        recorder.didStore(request.key, .disk, bytes: Int64(data.count))
+        recorder.didStore(request.key, in: .disk, bytes: Int64(data.count))
     }
 
     private func head(
@@ -56,29 +56,28 @@ extension Storage {
         )
     }
 
-    /// Pins what answers a request that asks for it, since only new entries are born pinned, and
-    /// what is stored under its key by then.
+    /// Pins the entry that answers a request that asks for a pin, and the entry stored under its
+    /// key by then; only new entries are created pinned.
     ///
-    /// That it cannot be done is counted and told as an event; the bytes are delivered all the
-    /// same.
+    /// A failure is counted and reported as an event; the bytes are delivered all the same.
     ///
     /// - Parameters:
-    ///   - entry: what answers; nil where the answer went past the disk. What is stored stays then,
-    ///     and is what the pin is for.
-    ///   - request: what may ask for a pin.
-    /// - Returns: why it cannot be pinned.
+    ///   - entry: the entry that answers; nil if the response was not stored. The stored entry
+    ///     stays then and is pinned.
+    ///   - request: the request that may ask for a pin.
+    /// - Returns: the error, if it cannot be pinned.
     @discardableResult
-    func keepPin(_ entry: DiskEntry?, _ request: CacheRequest) async -> CacheError? {
+    func keepPin(_ entry: DiskEntry?, for request: CacheRequest) async -> CacheError? {
         guard request.isPinned, request.isCacheable, hasDirectory else { return nil }
         do throws(CacheError) {
             try await withStore { (store) throws(CacheError) in
                 // Of another transfer, it may have no name yet.
                 if let entry, !entry.isPinned { try entry.setPinned(true) }
-                _ = try store.setPinned(true, request.key)
+                _ = try store.setPinned(true, of: request.key)
             }
             return nil
         } catch {
-            recorder.didFailToStore(request.key, request.target, error)
+            recorder.didFailToStore(request.key, target: request.target, error: error)
             return error
         }
     }
@@ -98,7 +97,7 @@ extension Storage {
         return wasInMemory || wasOnDisk
     }
 
-    /// Removes what is stored under a key, all its variants and parts.
+    /// Removes the responses stored under a key, with all variants and parts.
     private func removeAll(
         of key: CacheKey,
         from store: DiskStore
@@ -131,14 +130,14 @@ extension Storage {
         }
     }
 
-    /// What is stored under a key; looking does not count as a use of it.
+    /// The entry stored under a key; the lookup does not count as a use.
     func summary(of key: CacheKey) async throws(CacheError) -> EntrySummary? {
         try await withStore { (store) throws(CacheError) in
             try store.entry(for: key, isUse: false).map(EntrySummary.init)
         }
     }
 
-    /// Runs `body` with what is kept of the past; nil where nothing is.
+    /// Runs `body` with the history; nil if none is kept.
     func withHistory<Value: Sendable>(
         _ body: @Sendable (DirectoryHistory, DiskStore) throws(CacheError) -> Value
     ) async throws(CacheError) -> Value? {
@@ -148,7 +147,7 @@ extension Storage {
 }
 
 extension CacheRequest {
-    /// What is remembered of the request beside its answer.
+    /// The fields of the request stored with its response.
     func storedOrigin(finalTarget: TargetURI? = nil) -> StoredResponse.Origin {
         StoredResponse.Origin(
             method: method.rawValue,
@@ -158,7 +157,7 @@ extension CacheRequest {
         )
     }
 
-    /// How the disk tier is to treat the entry.
+    /// The class of the entry in the disk tier.
     var entryClass: DiskEntryClass {
         var result: DiskEntryClass = []
         if isPinned { result.insert(.pinned) }

@@ -1,20 +1,20 @@
 import HTTPCaching
 
-// What must not be found any more.
+// Removal and invalidation.
 extension Storage {
-    /// Sets an entry aside whose body is not what was promised, or drops it where that cannot be.
+    /// Quarantines an entry whose body fails its digest, or removes it if that fails.
     func quarantine(_ entry: DiskEntry, of key: CacheKey) {
         memory.remove(key)
         do throws(CacheError) {
             _ = try disk.openStore?.quarantine(entry)
         } catch {
-            recorder.didFailToLookUp(entry.key, error)
+            recorder.didFailToLookUp(entry.key, error: error)
         }
         memory.remove(key)
         memory.remove(entry.key)
     }
 
-    /// Drops what is stored under a key because the origin's answer must not be stored.
+    /// Removes the response stored under a key because the origin's response must not be stored.
     func forget(_ key: CacheKey, because cause: DiskRemoval.Cause, sparesPinned: Bool = false) {
         memory.remove(key)
         defer { memory.remove(key) }
@@ -22,11 +22,11 @@ extension Storage {
         do throws(CacheError) {
             _ = try store.remove(key, because: cause, sparesPinned: sparesPinned)
         } catch {
-            recorder.didFailToLookUp(key, error)
+            recorder.didFailToLookUp(key, error: error)
         }
     }
 
-    /// Has all that is stored under a key validated before its next use.
+    /// Marks the responses stored under a key for validation before their next use.
     func invalidate(_ key: CacheKey) async {
         let keys = [key] + key.further
         for key in keys { memory.remove(key) }
@@ -46,40 +46,40 @@ extension Storage {
             head.flags.insert(.invalidated)
             try entry.updateMetadata(head.encoded())
         } catch {
-            recorder.didFailToLookUp(key, error)
+            recorder.didFailToLookUp(key, error: error)
         }
     }
 
-    /// Gives what is stored another head, in both tiers.
+    /// Replaces the head of a stored response, in both tiers.
     func replaceHead(of stored: StoredEntry, by head: StoredResponse) async {
         memory.remove(stored.key)
         guard case .disk(let entry) = stored.body else {
-            await updateOnDisk(stored, head)
+            await updateOnDisk(stored, with: head)
             return
         }
-        await writers.run { [self] in update(entry, head) }
+        await writers.run { [self] in update(entry, with: head) }
         memory.remove(stored.key)
     }
 
-    private func updateOnDisk(_ stored: StoredEntry, _ head: StoredResponse) async {
+    private func updateOnDisk(_ stored: StoredEntry, with head: StoredResponse) async {
         guard let store = disk.openStore else { return }
         await writers.run { [self] in
             do throws(CacheError) {
                 guard let entry = try store.entry(for: stored.key, isUse: false),
                     StoredResponse(encoded: entry.metadata) == stored.head
                 else { return }
-                update(entry, head)
+                update(entry, with: head)
             } catch {
-                recorder.didFailToLookUp(stored.key, error)
+                recorder.didFailToLookUp(stored.key, error: error)
             }
         }
     }
 
-    private func update(_ entry: DiskEntry, _ head: StoredResponse) {
+    private func update(_ entry: DiskEntry, with head: StoredResponse) {
         do throws(CacheError) {
             try entry.updateMetadata(head.encoded())
         } catch {
-            recorder.didFailToLookUp(entry.key, error)
+            recorder.didFailToLookUp(entry.key, error: error)
         }
     }
 }

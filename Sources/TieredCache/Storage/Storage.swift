@@ -2,7 +2,7 @@ import FoundationEssentials
 import HTTPCaching
 import SystemPackage
 
-/// Both tiers as one: what is stored under a key, and what becomes of it.
+/// Both tiers as one: lookup, storing and removal by key.
 final class Storage: Sendable {
     let memory: ResponseMemory
     let disk: DiskTier
@@ -11,10 +11,10 @@ final class Storage: Sendable {
     let recorder: Recorder
     let rules: CacheRules
     let time: any TimeSource
-    /// Where lookups and reads may block on the disk.
+    /// The threads on which lookups and reads may block on the disk.
     let io: IOExecutor
-    /// Where downloads run, and everything that writes: what waits here for a lock or for room
-    /// keeps no lookup waiting (invariant 12).
+    /// The threads of downloads, and of everything that writes: a wait for a lock or for room here
+    /// delays no lookup (invariant 12).
     let writers: IOExecutor
     private let configuration: MediaCache.Configuration
     /// Reads the directory through, so that the first write need not.
@@ -22,7 +22,7 @@ final class Storage: Sendable {
     /// Writes the history now and then.
     private let recording: Task<Void, Never>?
 
-    /// Opens the tiers; that the directory cannot be used is not an error here.
+    /// Opens the tiers; a directory that cannot be used is no error here.
     ///
     /// - Throws: `.invalidArgument`.
     init(
@@ -43,7 +43,7 @@ final class Storage: Sendable {
         memory = try ResponseMemory(configuration, events: recorder.events)
         disk = DiskTier(configuration, parts: parts, recorder: recorder)
         recording = recorder.history.map { [writers, time] history in
-            Task { await history.writeNowAndThen(writers, time) }
+            Task { await history.writePeriodically(on: writers, time: time) }
         }
         let reads = configuration.readsDirectoryOnOpening
         indexing = (reads ? disk.openStore : nil).map { [writers] store in
@@ -62,13 +62,14 @@ final class Storage: Sendable {
 
     deinit { stop() }
 
-    /// Ends what it does by itself; what is asked of it is still done.
+    /// Ends background work; calls still work.
     func stop() {
         indexing?.cancel()
         recording?.cancel()
     }
 
-    /// Waits for the end of what ``stop()`` has stopped and must not outlive the directory.
+    /// Waits for the end of the background work that ``stop()`` has stopped and that must not
+    /// outlive the directory.
     func awaitStop() async {
         await indexing?.value
     }
@@ -77,7 +78,7 @@ final class Storage: Sendable {
 
     /// The entry under a key, looked up on this thread if that needs no disk.
     ///
-    /// That the disk fails is a miss: the origin may still answer (invariant 9).
+    /// An error of the disk is a miss: the origin may still answer (invariant 9).
     func entry(for key: CacheKey, isUse: Bool) async throws(CacheError) -> DiskEntry? {
         if let store = disk.openStore,
             case .ready(let entry) = store.entryWithoutBlocking(for: key, isUse: isUse)
@@ -89,7 +90,7 @@ final class Storage: Sendable {
             do throws(CacheError) {
                 return try disk.store().entry(for: key, isUse: isUse)
             } catch {
-                recorder.didFailToLookUp(key, error)
+                recorder.didFailToLookUp(key, error: error)
                 return nil
             }
         }
@@ -112,7 +113,7 @@ final class Storage: Sendable {
         return true
     }
 
-    /// Why the directory is not used as it should be; nil if it is.
+    /// The error that keeps the directory from normal use; nil if there is none.
     var storageError: CacheError? {
         if let storageError = disk.storageError { return storageError }
         switch disk.openStore?.access {
@@ -130,9 +131,9 @@ final class Storage: Sendable {
     /// Puts a whole body into the memory tier, unless its entry was replaced or removed meanwhile.
     func promote(
         _ bytes: Data,
-        _ head: StoredResponse,
-        _ key: CacheKey,
-        _ generation: UInt64?,
+        head: StoredResponse,
+        key: CacheKey,
+        generation: UInt64?,
         isSuperseded: () -> Bool
     ) {
         guard !isSuperseded() else { return }

@@ -1,14 +1,14 @@
 import HTTPCaching
 import HTTPTypes
 
-/// What a lookup found in a tier, whole or in part.
+/// The result of a lookup in a tier: a stored response, whole or in part.
 struct StoredEntry: Sendable {
     enum Body: Sendable {
         case memory(MemoryEntry)
         case disk(DiskEntry)
     }
 
-    /// Under which it is held: of several variants, that of the one selected.
+    /// The key that it is stored under: of several variants, that of the one selected.
     let key: CacheKey
     let head: StoredResponse
     let body: Body
@@ -32,13 +32,13 @@ struct StoredEntry: Sendable {
         }
     }
 
-    /// What holds it on disk; nil for the memory tier.
+    /// The entry on disk; nil for the memory tier.
     var diskEntry: DiskEntry? {
         guard case .disk(let entry) = body else { return nil }
         return entry
     }
 
-    /// The length of the whole body; nil while the origin has not told.
+    /// The length of the whole body; nil while the origin has not sent it.
     var completeLength: Int64? {
         switch body {
         case .memory(let entry): Int64(entry.body.count)

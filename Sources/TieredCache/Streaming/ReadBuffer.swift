@@ -6,10 +6,9 @@ import Glibc
 import Darwin
 #endif
 
-/// Memory to read into that becomes a `Data` without being copied or cleared first, taken when it
-/// is used.
+/// Memory for reads that becomes a `Data` without a copy; allocated uninitialized at first use.
 final class ReadBuffer: @unchecked Sendable {
-    // Unchecked: one task at a time fills it, and nobody does after `data(count:)`.
+    // Unchecked: one task at a time writes to it, and none after `data(count:)`.
     private var memory: UnsafeMutableRawBufferPointer?
 
     let capacity: Int
@@ -43,7 +42,7 @@ final class ReadBuffer: @unchecked Sendable {
         return body(memory)
     }
 
-    /// Gives the first `count` bytes away; the buffer cannot be filled any more.
+    /// Transfers ownership of the first `count` bytes; the buffer cannot be used any more.
     func data(count: Int) -> Data {
         guard let start = memory?.baseAddress, count > 0 else { return Data() }
         (memory, isGivenAway) = (nil, true)

@@ -2,14 +2,14 @@ public import FoundationEssentials
 
 /// The bytes of a response, as an asynchronous sequence of chunks.
 ///
-/// A chunk is at most 256 KiB, except that a body already in memory comes in one piece. Nothing
-/// is read ahead: a consumer that stops reading holds at most one chunk. There is one reading
-/// position: a second iterator goes on where the first one stopped. Dropping the body, or
-/// cancelling the task that reads it, ends its part in the download; what arrived stays cached.
+/// A chunk is at most 256 KiB, except that a body in memory comes in one piece. No bytes are read
+/// ahead: a consumer that stops reading holds at most one chunk. There is one reading position: a
+/// second iterator continues where the first one stopped. Releasing the body, or cancelling the
+/// task that reads it, ends its use of the download; bytes received so far stay cached.
 public struct ResponseBody: AsyncSequence, Sendable {
     /// A chunk of bytes, never empty.
     public typealias Element = Data
-    /// What reading can fail with.
+    /// The error of a read.
     public typealias Failure = CacheError
 
     let source: any BodySource
@@ -18,7 +18,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         self.source = source
     }
 
-    /// Starts, or continues, to read.
+    /// Starts or continues reading.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(source: source)
     }
@@ -29,35 +29,35 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
         /// The next chunk, or nil at the end of the complete body.
         ///
-        /// - Throws: `.representationChanged` when the origin no longer has the bytes that go with
-        ///   those delivered; `.originFailed` and `.timedOut` after the retries; `.cancelled`.
+        /// - Throws: `.representationChanged` if the origin no longer has the representation of the
+        ///   delivered bytes; `.originFailed` and `.timedOut` after the retries; `.cancelled`.
         public mutating func next() async throws(CacheError) -> Data? {
             try await source.next()
         }
 
-        /// The same as ``next()``; the actor's isolation plays no role.
+        /// The same as ``next()``; the isolation of the actor is ignored.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(CacheError) -> Data? {
             try await source.next()
         }
 
-        /// The next chunk, of a certain size at most; what is in memory already may be longer.
+        /// The next chunk with a limited size; a body in memory may be longer.
         ///
-        /// - Parameter count: the most bytes that are read from the disk; not negative.
+        /// - Parameter count: the maximum number of bytes read from disk; not negative.
         /// - Returns: the chunk, or nil at the end.
-        /// - Throws: what ``next()`` throws.
+        /// - Throws: the errors of ``next()``.
         package mutating func next(atMost count: Int) async throws(CacheError) -> Data? {
             try await source.next(atMost: count)
         }
 
-        /// Takes the next bytes as a part of their file, to be sent from there: nobody keeps them
-        /// in memory while a client does not read.
+        /// Leases the next bytes as a region of their file, to be sent from there without a copy in
+        /// memory.
         ///
         /// Never waits.
         ///
-        /// - Parameter count: how many are worth it, and how many are wanted at most.
-        /// - Returns: the bytes, which have been read then; nil where they are to be read by
+        /// - Parameter count: the minimum number of bytes for a lease, and the maximum.
+        /// - Returns: the bytes, which count as read; nil if they are to be read by
         ///   ``next(atMost:)``.
         package mutating func lease(_ count: ClosedRange<Int64>) -> LeasedBytes? {
             source.lease(count)
@@ -66,9 +66,9 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
     /// Reads the rest of the body into one piece.
     ///
-    /// - Parameter limit: the most bytes to hold, by default 1 GiB.
+    /// - Parameter limit: the maximum number of bytes, by default 1 GiB.
     /// - Returns: the bytes.
-    /// - Throws: what reading throws; `.invalidArgument` if there are more bytes than `limit`.
+    /// - Throws: the errors of reading; `.invalidArgument` if there are more bytes than `limit`.
     public func collect(upTo limit: Int = 1 << 30) async throws(CacheError) -> Data {
         var result = Data()
         while let chunk = try await source.next() {
@@ -88,26 +88,26 @@ public struct ResponseBody: AsyncSequence, Sendable {
     }
 }
 
-/// Where a body's bytes come from; for one consumer at a time.
+/// The source of a body's bytes; for one consumer at a time.
 protocol BodySource: AnyObject, Sendable {
-    /// The next chunk, never empty, or nil at the end; of at most `count` bytes where it comes from
-    /// the disk.
+    /// The next chunk, never empty, or nil at the end; of at most `count` bytes if it is read from
+    /// disk.
     func next(atMost count: Int) async throws(CacheError) -> Data?
-    /// Gives the next bytes as a part of their file, if there are enough of them; never waits.
+    /// Leases the next bytes as a region of their file, if there are enough of them; never waits.
     func lease(_ count: ClosedRange<Int64>) -> LeasedBytes?
-    /// The delivered bytes by origin.
+    /// The numbers of delivered bytes by source.
     var counts: ByteCounts { get }
-    /// Why bytes were delivered that could not be stored; nil if there were none so far.
+    /// Why delivered bytes could not be stored; nil if there were none so far.
     var storageError: CacheError? { get }
-    /// Whether the entry that is read is no longer what its key stands for.
+    /// Whether the entry has lost its key to another one, or was removed.
     var isSuperseded: Bool { get }
-    /// The number of the body on disk that the bytes are of; nil where they are not on disk.
+    /// The generation of the body on disk; nil if the bytes are not on disk.
     var generation: UInt64? { get }
-    /// Under which key the bytes are stored; nil where they are not, or under the request's own.
+    /// The key of the stored bytes; nil if they are not stored, or under the request's own key.
     var storageKey: CacheKey? { get }
-    /// What is read while it is being fetched; nil where the origin is not asked for more.
+    /// The entry, while its missing bytes are fetched; nil if the origin is not asked.
     var fetching: EntryFetching? { get }
-    /// Gives the bytes to a reader; they are not read in order any more then.
+    /// Gives the bytes to a reader; sequential reads end.
     func open() -> ReaderBytes
 }
 
@@ -121,16 +121,16 @@ extension BodySource {
     var fetching: EntryFetching? { nil }
 }
 
-/// An entry, and what fetches the rest of it.
+/// An entry, and the fetcher of its missing bytes.
 struct EntryFetching: Sendable {
     let entry: DiskEntry
     let fetcher: GapFetcher
 }
 
-/// A body, or part of one, that is in memory already.
+/// A body, or part of one, in memory.
 final class MemoryBody: BodySource, BodyReader {
     private struct State {
-        /// Let go of once it has been delivered in one piece.
+        /// Released once it has been delivered in one piece.
         var bytes: Data?
         var counts = ByteCounts()
     }
@@ -141,13 +141,13 @@ final class MemoryBody: BodySource, BodyReader {
     private let end: Int64
     private let state: Guarded<State>
 
-    /// Holds bytes.
+    /// Creates a body.
     ///
     /// - Parameters:
-    ///   - bytes: which.
-    ///   - start: the offset of the first.
-    ///   - storageKey: under which key they are stored; nil for the request's own.
-    ///   - generation: the number of the body on disk that they are of.
+    ///   - bytes: its bytes.
+    ///   - start: the offset of the first byte.
+    ///   - storageKey: the key that they are stored under; nil for the request's own.
+    ///   - generation: the generation of the body on disk.
     init(
         _ bytes: Data,
         at start: Int64 = 0,
@@ -166,7 +166,7 @@ final class MemoryBody: BodySource, BodyReader {
     var length: Int64? { end }
     var isSeekable: Bool { true }
 
-    func open() -> ReaderBytes { .anywhere(self) }
+    func open() -> ReaderBytes { .seekable(self) }
 
     func next(atMost count: Int) async throws(CacheError) -> Data? {
         state.withLock { state in
@@ -176,7 +176,7 @@ final class MemoryBody: BodySource, BodyReader {
         }
     }
 
-    func readAtOnce(_ read: Read) -> Int? {
+    func readWithoutWaiting(_ read: Read) -> Int? {
         guard read.offset >= start, read.offset < end else { return 0 }
         return state.withLock { state in
             guard let bytes = state.bytes else { return 0 }
@@ -187,6 +187,6 @@ final class MemoryBody: BodySource, BodyReader {
     }
 
     func read(_ read: Read, until deadline: MonotonicTime?) async throws(CacheError) -> Int {
-        readAtOnce(read) ?? 0
+        readWithoutWaiting(read) ?? 0
     }
 }

@@ -1,4 +1,4 @@
-/// Something that is called later, unless it is called off before.
+/// A closure that is called later, unless it is cancelled before.
 struct Alarm: Sendable {
     private let callOff: @Sendable () -> Void
 
@@ -6,7 +6,7 @@ struct Alarm: Sendable {
         self.callOff = callOff
     }
 
-    /// Calls it off; what has begun to ring rings.
+    /// Cancels it; a call that has begun continues.
     func cancel() { callOff() }
 }
 

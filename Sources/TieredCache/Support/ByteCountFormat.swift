@@ -21,7 +21,7 @@ package enum ByteCountFormat {
     ///   beyond 2^63 - 1 bytes, or anything else that is not a size.
     package static func parse(_ text: String) throws(CacheError) -> Int64 {
         guard !text.utf8.starts(with: "-".utf8) else {
-            throw invalid(text, "it is negative")
+            throw invalid(text, reason: "it is negative")
         }
         let number = text.utf8.prefix { isDigit($0) || $0 == UInt8(ascii: ".") }
         let unit = try unit(of: text.utf8.dropFirst(number.count), in: text)
@@ -29,17 +29,22 @@ package enum ByteCountFormat {
         guard let whole = parts.first, !whole.isEmpty, parts.count <= 2,
             parts.last?.isEmpty == false
         else {
-            throw invalid(text, "it does not begin with a number such as 64 or 1.5")
+            throw invalid(text, reason: "it does not begin with a number such as 64 or 1.5")
         }
         guard parts.count == 1 || unit > 1 else {
-            throw invalid(text, "a fraction of a byte cannot be kept")
+            throw invalid(text, reason: "a fraction of a byte cannot be kept")
         }
-        return try sum(whole, parts.count == 2 ? parts[1] : "".utf8[...], unit: unit, in: text)
+        return try sum(
+            whole,
+            fraction: parts.count == 2 ? parts[1] : "".utf8[...],
+            unit: unit,
+            in: text
+        )
     }
 
     /// Writes a size for people, with one decimal where it needs one: `999 B`, `64 MiB`, `1.5 GiB`.
     ///
-    /// Rounded down, so that what is shown is never more than there is.
+    /// Rounded down, so that the text never exceeds the size.
     package static func format(_ bytes: Int64) -> String {
         let names = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
         guard bytes.magnitude >= 1_024 else { return "\(bytes) B" }
@@ -58,18 +63,21 @@ package enum ByteCountFormat {
         let name = text.first == UInt8(ascii: " ") ? text.dropFirst() : text
         let lowercased = String(decoding: name, as: UTF8.self).lowercased()
         guard let unit = units.first(where: { $0.text == lowercased }) else {
-            throw invalid(whole, "its unit is none of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB")
+            throw invalid(
+                whole,
+                reason: "its unit is none of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB"
+            )
         }
         return unit.bytes
     }
 
     private static func sum(
         _ whole: Substring.UTF8View,
-        _ fraction: Substring.UTF8View,
+        fraction: Substring.UTF8View,
         unit: Int64,
         in text: String
     ) throws(CacheError) -> Int64 {
-        let tooLarge = invalid(text, "it is larger than \(Int64.max) bytes")
+        let tooLarge = invalid(text, reason: "it is larger than \(Int64.max) bytes")
         guard let units = Int64(String(decoding: whole, as: UTF8.self)) else { throw tooLarge }
         let (product, overflow) = units.multipliedReportingOverflow(by: unit)
         let (sum, overflow2) = product.addingReportingOverflow(part(fraction, of: unit))
@@ -94,7 +102,7 @@ package enum ByteCountFormat {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
     }
 
-    private static func invalid(_ text: String, _ reason: String) -> CacheError {
+    private static func invalid(_ text: String, reason: String) -> CacheError {
         CacheError(
             .invalidArgument,
             "cannot use '\(text)' as a size: \(reason); write 64MiB, 2GiB or 500000"

@@ -20,12 +20,13 @@ package struct DescriptorBudget: Hashable, Sendable {
     /// How many files may stay open that are not in use.
     package let maximumIdleFiles: Int
 
-    /// What standard streams, threads that serve connections, clocks and the cache directory take.
+    /// The descriptors of standard streams, threads that serve connections, clocks and the cache
+    /// directory.
     private static let base = 24
     /// A connection to the origin, a body, a record, and half an upload with its client.
     private static let perDownload = 4
 
-    /// Shares out.
+    /// Divides the descriptors.
     ///
     /// - Parameters:
     ///   - limit: how many descriptors there may be.

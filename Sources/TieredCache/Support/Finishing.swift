@@ -7,8 +7,8 @@
 /// - Returns: whether it has ended; false as well if the waiting task was cancelled.
 func finishing(
     within duration: Duration,
-    _ time: any TimeSource,
-    _ work: @escaping @Sendable () async -> Void
+    time: any TimeSource,
+    work: @escaping @Sendable () async -> Void
 ) async -> Bool {
     let end = Latch<Bool>()
     Task {

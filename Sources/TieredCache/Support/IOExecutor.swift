@@ -61,8 +61,10 @@ package final class IOExecutor: TaskExecutor {
         }
     }
 
-    private static func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool
-    {
+    private static func startThread(
+        named name: String,
+        body: @escaping @Sendable () -> Void
+    ) -> Bool {
         let context = Unmanaged.passRetained(ThreadStart(name: name, body: body))
         #if canImport(Glibc)
         var thread = pthread_t()

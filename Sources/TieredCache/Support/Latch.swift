@@ -1,7 +1,7 @@
 /// An outcome that arrives once and stays; any number of tasks may wait for it.
 ///
-/// The first ``complete(with:)`` wins, later ones change nothing. Who waits after it gets the
-/// outcome at once, so an outcome is never lost because it came early (invariant 11).
+/// The first ``complete(with:)`` wins, later ones change nothing. A later waiter gets the outcome
+/// at once, so an outcome is never lost because it came early (invariant 11).
 final class Latch<Value: Sendable>: Sendable {
     typealias Outcome = Result<Value, CacheError>
     private typealias Waiter = CheckedContinuation<Outcome?, Never>
@@ -36,7 +36,7 @@ final class Latch<Value: Sendable>: Sendable {
         state.withLock { $0.outcome == nil ? $0.waiting : 0 }
     }
 
-    /// Sets the outcome and wakes everybody.
+    /// Sets the outcome and wakes all waiters.
     ///
     /// - Returns: whether this call set it.
     @discardableResult
@@ -81,7 +81,7 @@ final class Latch<Value: Sendable>: Sendable {
         if resumes { waiter.resume(returning: outcome) }
     }
 
-    /// - Returns: whether nobody is left who waits.
+    /// - Returns: whether no waiter is left.
     private func cancelWaiter(_ id: UInt64) -> Bool {
         let (waiter, isAbandoned): (Waiter?, Bool) = state.withLock { state in
             guard state.outcome == nil else { return (nil, false) }

@@ -7,7 +7,7 @@ import Darwin
 
 /// Traps where a thread takes locks in an order that could let two threads wait for each other.
 ///
-/// Knows what each thread holds. Locks held over blocking calls have the fixed order of
+/// Records the locks that each thread holds. Locks held over blocking calls have the fixed order of
 /// ``LockOrder``. Of ``Guarded`` values, each created at one place in the source, it remembers
 /// which was ever taken while another was held, and refuses the opposite order, even if no two
 /// threads met. Exists in debug builds alone.
@@ -35,7 +35,7 @@ package enum LockChecker {
         }
     }
 
-    /// Says that the calling thread is about to take a lock; ``didRelease()`` has to follow.
+    /// Registers that the calling thread is about to take a lock; ``didRelease()`` has to follow.
     package static func willTake(_ kind: Kind) {
         let held = HeldLocks.ofThisThread
         let violation =
@@ -47,7 +47,7 @@ package enum LockChecker {
         held.kinds.append(kind)
     }
 
-    /// Says that the calling thread has given back the lock that it took last.
+    /// Registers that the calling thread released the lock that it took last.
     package static func didRelease() {
         HeldLocks.ofThisThread.kinds.removeLast()
     }
@@ -139,7 +139,7 @@ private final class LockHistory: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Remembers the order, or says why it must not be.
+    /// Records the order, or returns why it is not allowed.
     func violation(taking kind: LockChecker.Kind, holding held: [LockChecker.Kind]) -> String? {
         // What is held beneath the last one is in the history already, one step below the other.
         guard let last = held.last, case .guarded = last else { return nil }

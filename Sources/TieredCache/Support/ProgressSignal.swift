@@ -1,6 +1,6 @@
-/// Counts changes of something and wakes those who wait for the next change.
+/// Counts changes of a state and wakes the tasks that wait for the next change.
 ///
-/// A waiter reads ``version``, looks at the thing, and waits for a version other than the one it
+/// A waiter reads ``version``, looks at the state, and waits for a version other than the one it
 /// read; so no change is ever missed. May be used from any thread.
 final class ProgressSignal: Sendable {
     private struct State {
@@ -13,7 +13,7 @@ final class ProgressSignal: Sendable {
 
     private let state = Guarded(State())
 
-    /// How often the thing has changed.
+    /// How often the state has changed.
     var version: UInt64 {
         state.withLock { $0.version }
     }

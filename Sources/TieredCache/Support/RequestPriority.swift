@@ -1,17 +1,17 @@
-/// How urgent a request is; what several requests share is as urgent as the most urgent of them.
+/// The priority of a request; a transfer that several requests share has the highest of theirs.
 ///
-/// Urgency decides who gets the next free download slot. It takes a slot away from a download that
-/// has started only where somebody plays and all are taken: then one that nobody waits for is
-/// paused, once. One whose origin has not begun to answer gives its slot to what plays, until the
-/// first byte comes.
+/// The priority decides which request gets the next free download slot. A download that has started
+/// loses its slot only if a player waits and all slots are taken: then one without a waiting reader
+/// is paused, once. A download whose origin has not begun to answer gives its slot to one for a
+/// player, until its first byte comes.
 public enum RequestPriority: Int, Hashable, Comparable, CaseIterable, Sendable {
-    /// Nobody waits: maintenance, revalidation behind the user's back.
+    /// No reader waits: maintenance, revalidation in the background.
     case background
-    /// Somebody will probably want it soon.
+    /// It will probably be needed soon, as in a prefetch.
     case prefetch
-    /// Somebody asked for it; the default.
+    /// The default: a reader waits for it.
     case normal
-    /// Somebody looks at the place where it will appear.
+    /// The user sees the place where it will appear.
     case high
     /// A player consumes it right now.
     case playing

@@ -43,8 +43,8 @@ public struct MonotonicTime: Hashable, Comparable, Sendable {
 public protocol TimeSource: Sendable {
     /// The present date. May jump when the machine's clock is set.
     func wallTime() -> WallTime
-    /// The present date or a few milliseconds less, for who asks at every hit; by default the same
-    /// as ``wallTime()``.
+    /// The present date or a few milliseconds less, cheap enough to be read at every hit; by
+    /// default the same as ``wallTime()``.
     func coarseWallTime() -> WallTime
     /// The present instant; never runs backwards.
     func monotonicTime() -> MonotonicTime

@@ -1,4 +1,4 @@
-/// Some bytes of a body, in whatever buffer the transport received them: no copy is made.
+/// Some bytes of a body, in the buffer of the transport: no copy is made.
 public struct BodyChunk: Sendable {
     private let storage: any BodyChunkStorage
 
@@ -10,14 +10,14 @@ public struct BodyChunk: Sendable {
     /// The number of bytes.
     public var count: Int { storage.count }
 
-    /// How long a chunk becomes to which short ones are joined.
+    /// The maximum length in bytes of a chunk that short ones are copied to.
     static let joinedLength = 64 << 10
 
-    /// Whether what keeps a chunk of this length takes more memory than its bytes, so that it is
-    /// better copied to others where many wait.
+    /// Whether keeping a chunk of this length costs more memory than its bytes, so that it should
+    /// be copied together with others if many wait.
     static func isShort(_ count: Int) -> Bool { count < 4 << 10 }
 
-    /// Lends the bytes; the pointer is valid only during the call.
+    /// Calls `body` with the bytes; the pointer is valid only during the call.
     public func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -25,18 +25,18 @@ public struct BodyChunk: Sendable {
     }
 }
 
-/// A buffer that can lease its bytes; a transport makes its own buffer type one.
+/// A buffer with accessible bytes; a transport conforms its own buffer type.
 public protocol BodyChunkStorage: Sendable {
     /// The number of bytes.
     var count: Int { get }
-    /// Lends the bytes for the duration of the call.
+    /// Calls `body` with the bytes; the pointer is valid only during the call.
     func withBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result
 }
 
 extension [UInt8]: BodyChunkStorage {
-    /// Lends the array's contiguous storage.
+    /// Calls `body` with the array's contiguous storage.
     public func withBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {

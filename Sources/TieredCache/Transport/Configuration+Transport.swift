@@ -1,7 +1,8 @@
 extension MediaCache.Configuration {
-    /// The transport that was given, or the built-in one.
+    /// The configured transport, or the built-in one.
     ///
-    /// - Throws: `.invalidArgument` if none was given and the package was built without its own.
+    /// - Throws: `.invalidArgument` if none is configured and the package was built without its
+    ///   own.
     func makeTransport() throws(CacheError) -> any Transport {
         if let transport { return transport }
         #if HTTPClient

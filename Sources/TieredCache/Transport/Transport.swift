@@ -1,41 +1,41 @@
 public import HTTPTypes
 
-/// Sends one request and brings one response: one hop, no redirects, no decoding, no retry.
+/// Sends one request and returns one response: one hop, no redirects, no decoding, no retry.
 ///
-/// The engine owns those, so that it can decide about them. A transport only
-/// moves bytes, and only as fast as they are pulled.
+/// The engine decides about those. A transport only moves bytes, and only as fast as they are read.
 public protocol Transport: Sendable {
     /// Sends `request` and returns when the final response's head has arrived.
     ///
     /// Cancelling the task closes the exchange; the call then throws promptly.
     ///
-    /// - Throws: ``TransportError``. Nothing of the exchange is left open then.
+    /// - Throws: ``TransportError``. No resources of the exchange stay open then.
     func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse
 
-    /// Closes idle connections and refuses new requests; exchanges under way are cancelled.
+    /// Closes idle connections and refuses new requests; running exchanges are cancelled.
     func shutdown() async
 }
 
 /// A transport that calls ``TransportRequest/onStart`` for each request that it sends.
 ///
-/// What watches an exchange can end it then without a task of its own around it. An exchange that
-/// is ended so fails as one that was cancelled.
+/// The engine can then end an exchange without a task of its own around it. Such an exchange fails
+/// like a cancelled one.
 package protocol CancellableTransport: Transport {}
 
 /// A request for one hop.
 public struct TransportRequest: Sendable {
-    /// Method, scheme, authority, path and fields, complete as they go on the wire.
+    /// Method, scheme, authority, path and fields, exactly as sent.
     public var head: HTTPRequest
-    /// The body, or nil for none or for one that is streamed; small by nature (a query).
+    /// The body, or nil for none or for a streamed one; small by nature (a query).
     public var body: [UInt8]?
-    /// A body that is pulled while it is sent, in place of ``body``; it can be sent once only.
+    /// A body that is read while it is sent, in place of ``body``; it can be sent only once.
     public var upload: UploadBody?
-    /// Told of each interim response (1xx but 101) before the head, on a thread that must not wait.
+    /// Called with each interim response (1xx but 101) before the head, on a thread that must not
+    /// wait.
     public var onInterim: (@Sendable (HTTPResponse) -> Void)?
-    /// How long to wait for a connection, by default 10 s.
+    /// The maximum wait for a connection, by default 10 s.
     public var connectTimeout: Duration
-    /// Given the means to end the exchange, to be used on any thread, before the exchange begins;
-    /// see ``CancellableTransport``.
+    /// Called before the exchange begins, with a closure that ends it from any thread; see
+    /// ``CancellableTransport``.
     package var onStart: (@Sendable (_ cancel: @escaping @Sendable () -> Void) -> Void)?
 
     /// Creates a request.
@@ -56,12 +56,12 @@ public struct TransportRequest: Sendable {
 public struct TransportResponse: Sendable {
     /// Status and fields as received.
     public var head: HTTPResponse
-    /// The body, to be pulled.
+    /// The body, to be read.
     public var body: any TransportBody
-    /// The address of this machine that the exchange uses, such as `192.0.2.1`; nil if unknown.
+    /// The local address of the exchange, such as `192.0.2.1`; nil if unknown.
     ///
-    /// When the machine loses it, the exchange is ended at once; one whose address is not known is
-    /// ended with any.
+    /// If the machine loses it, the exchange is ended at once; one with an unknown address is ended
+    /// with any.
     public var localAddress: String?
 
     /// Creates a response.
@@ -72,21 +72,21 @@ public struct TransportResponse: Sendable {
     }
 }
 
-/// A response body that is pulled piece by piece; what is not pulled stays in the socket.
+/// A response body that is read in pieces; unread bytes stay in the socket.
 ///
-/// One consumer at a time. Dropping the last reference, or ``cancel()``, closes the exchange.
+/// For one consumer at a time. Releasing the last reference, or ``cancel()``, closes the exchange.
 public protocol TransportBody: AnyObject, Sendable {
     /// Waits for the next bytes.
     ///
     /// A chunk has at least one byte and at most 1 MiB (usually 64 KiB or less).
     ///
     /// - Returns: the bytes, or nil at the end of a completely framed body (RFC 9112 §8). A body
-    ///   that is framed by the close of the connection also ends with nil. Nil says that every
-    ///   byte was returned before; after a cancel that gave some up, this throws.
+    ///   that is framed by the close of the connection also ends with nil. Nil guarantees that
+    ///   every byte was returned before; after a cancellation that dropped some, this throws.
     /// - Throws: ``TransportError``; also when the body ended before its framing was satisfied.
     func next() async throws(TransportError) -> BodyChunk?
 
-    /// Whether ``next()`` returns at once; false where that is not known, which costs time alone.
+    /// Whether ``next()`` returns at once; false if unknown, which costs only time.
     var isNextAtHand: Bool { get }
 
     /// Closes the exchange now. May be called from any thread, any number of times.
@@ -94,23 +94,23 @@ public protocol TransportBody: AnyObject, Sendable {
 }
 
 extension TransportBody {
-    /// False: it is not known.
+    /// False: unknown.
     public var isNextAtHand: Bool { false }
 }
 
-/// Why an exchange failed, as far as the engine needs to know to decide what to do next.
+/// Why an exchange failed, as far as the engine's next step depends on it.
 public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kinds of failure.
     public enum Kind: String, Hashable, Sendable {
-        /// The name did not resolve, for now or for good.
+        /// The name did not resolve, temporarily or permanently.
         case nameResolution
-        /// No connection: refused, unreachable, or no answer within the connect timeout.
+        /// No connection: refused, unreachable, or not established within the connect timeout.
         case connect
-        /// The certificate was not accepted, or TLS could not be agreed upon.
+        /// The certificate was not accepted, or the TLS handshake failed.
         case tls
         /// The connection closed before the response was complete.
         case closedEarly
-        /// The peer sent something that is not HTTP.
+        /// The peer sent bytes that are not HTTP.
         case malformedResponse
         /// The task was cancelled, or the body was.
         case cancelled
@@ -122,7 +122,7 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
 
     /// The kind of failure.
     public let kind: Kind
-    /// The underlying library's words, for people.
+    /// The description of the underlying library, for people.
     public let description: String
     /// Whether the peer took too long, rather than refused.
     public let isTimeout: Bool

@@ -1,8 +1,8 @@
-/// A request body that is pulled piece by piece, as fast as the origin takes it.
+/// A request body that is read in pieces, as fast as the origin takes it.
 ///
-/// It can be sent once: a request that has one is never repeated after its first byte was pulled.
+/// It can be sent once: its request is never repeated after its first byte was read.
 public struct UploadBody: Sendable {
-    /// How many bytes there are; nil where that is not known, so that they go out chunked.
+    /// The number of bytes; nil if unknown, in which case they are sent chunked.
     public let length: Int64?
 
     private let pull: @Sendable () async throws -> BodyChunk?
@@ -10,9 +10,9 @@ public struct UploadBody: Sendable {
     /// Creates a body.
     ///
     /// - Parameters:
-    ///   - length: how many bytes there are, or nil.
-    ///   - next: waits for the next bytes; nil at the end. What it throws ends the request. It is
-    ///     called by one task at a time.
+    ///   - length: the number of bytes; nil if unknown.
+    ///   - next: waits for the next bytes; returns nil at the end. An error ends the request. One
+    ///     task calls it at a time.
     public init(length: Int64?, next: @escaping @Sendable () async throws -> BodyChunk?) {
         self.length = length
         pull = next

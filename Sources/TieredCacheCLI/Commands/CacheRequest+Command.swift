@@ -4,12 +4,12 @@ import HTTPTypes
 import TieredCache
 
 extension CacheRequest {
-    /// The request that `get` makes.
+    /// Creates the request of `get`.
     ///
-    /// - Throws: `.invalidURL`, and ``CommandFailure`` for a method that is none.
+    /// - Throws: `.invalidURL`; ``CommandFailure`` for an invalid method.
     init(_ command: GetCommand) throws {
         guard let method = HTTPRequest.Method(command.effectiveMethod) else {
-            throw CommandFailure(.usage, "'\(command.effectiveMethod)' is not a method")
+            throw CommandFailure(.usage, message: "'\(command.effectiveMethod)' is not a method")
         }
         try self.init(command.url, key: command.key, method: method)
         for field in command.header.fields { fields.append(field) }
@@ -21,7 +21,7 @@ extension CacheRequest {
 }
 
 extension PolicyArgument {
-    /// The engine's word for it.
+    /// The policy of the engine.
     var policy: CachePolicy {
         switch self {
         case .default: .protocolDefault
@@ -33,10 +33,10 @@ extension PolicyArgument {
 }
 
 extension RangeArgument {
-    /// The engine's half-open form.
+    /// The half-open range of the engine.
     var spec: ByteRangeSpec {
         switch self {
-        // No body has a byte at the last offset that the type can hold.
+        // No body has a byte at the largest offset of the type.
         case .bounded(let first, let last): .bounded(min(first, .max - 1)..<min(last, .max - 1) + 1)
         case .from(let first): .openEnded(from: first)
         case .last(let count): .suffix(count)

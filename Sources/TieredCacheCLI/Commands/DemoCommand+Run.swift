@@ -6,6 +6,8 @@ extension DemoCommand {
         let holds = try await Interruption.guarding {
             try await Demo.run(cacheDirectory: directory) { print($0) }
         }
-        guard holds else { throw CommandFailure(.demoFailed, "a claim of the demo does not hold") }
+        guard holds else {
+            throw CommandFailure(.demoFailed, message: "a claim of the demo does not hold")
+        }
     }
 }

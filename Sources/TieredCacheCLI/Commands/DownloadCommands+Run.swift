@@ -30,7 +30,7 @@ extension CancelCommand {
             try cache.requireOwnership()
             for download in try await cache.unfinished(urls) {
                 await download.cancel(keepingBytes: !drop)
-                // Whoever drops the bytes has no further use for the job.
+                // Without the bytes the job is of no use.
                 if drop { await download.remove() }
             }
         }
@@ -43,7 +43,7 @@ extension ResumeCommand {
         let configuration = cache.configuration(origin: origin)
         try OpenFileLimit.require()
         let cache = try MediaCache(configuration)
-        // Or the first download to end would make room for one that waits.
+        // Otherwise the first download to end would start a waiting one.
         let suspend = { @Sendable in cache.transfers.suspend() }
         try await Interruption.guarding(
             hint: "go on with 'tieredcache resume'",
@@ -60,7 +60,7 @@ extension ResumeCommand {
     }
 }
 
-/// What `resume` was asked to do, apart from the parser.
+/// The arguments of `resume`, independent of the parser.
 struct ResumeOrder: Sendable {
     let urls: [String]
     let printsJSON: Bool
@@ -79,7 +79,7 @@ struct ResumeOrder: Sendable {
         guard urls.isEmpty else {
             let downloads = try await cache.unfinished(urls)
             for (url, download) in zip(urls, downloads) {
-                // Userinfo is never written down; it comes with the URL again.
+                // Userinfo is never stored; it is taken from the URL again.
                 let request = try CacheRequest(url)
                 await download.resume(with: request.fields.isEmpty ? nil : request)
             }
@@ -92,7 +92,7 @@ struct ResumeOrder: Sendable {
         return downloads
     }
 
-    /// One line for all of them, until all have ended.
+    /// Shows one line for all downloads, until all have ended.
     private func show(_ downloads: [DownloadHandle]) async {
         let batch = DownloadBatch(downloads)
         let time = SystemTimeSource()
@@ -112,13 +112,13 @@ struct ResumeOrder: Sendable {
         }
     }
 
-    /// A line on a terminal, where the bar has gone.
+    /// Writes a line to the terminal, after the bar was removed.
     private func sayFinished(_ count: Int) {
         ProgressBar(isWanted: true, start: SystemTimeSource().monotonicTime())
             .say(count == 1 ? "1 download finished" : "\(count) downloads finished")
     }
 
-    /// Says how each ended, and forgets those that have finished.
+    /// Reports the outcome of each download, and removes the jobs that have finished.
     private func finish(_ downloads: [DownloadHandle]) async throws {
         var failures: [String] = []
         for download in downloads {
@@ -128,16 +128,19 @@ struct ResumeOrder: Sendable {
                 await download.acknowledge()
                 continue
             }
-            failures.append(FailureLine(report.url, report.error ?? report.state).text)
+            failures.append(
+                FailureLine(url: report.url, message: report.error ?? report.state).text
+            )
         }
         let finished = downloads.count - failures.count
         if finished > 0, !isQuiet { sayFinished(finished) }
         guard let first = failures.first else { return }
-        guard failures.count > 1 else { throw CommandFailure(.originFailed, first) }
+        guard failures.count > 1 else { throw CommandFailure(.originFailed, message: first) }
         for failure in failures { StandardError.write("tieredcache: \(failure)".asOneLine) }
         throw CommandFailure(
             .originFailed,
-            "\(failures.count) of \(downloads.count) downloads failed; the others are stored"
+            message:
+                "\(failures.count) of \(downloads.count) downloads failed; the others are stored"
         )
     }
 }
@@ -145,20 +148,20 @@ struct ResumeOrder: Sendable {
 extension MediaCache {
     /// The unfinished downloads of these URLs.
     ///
-    /// - Throws: ``CommandFailure`` for the first URL that has none.
+    /// - Throws: ``CommandFailure`` for the first URL without one.
     fileprivate func unfinished(_ urls: [String]) async throws -> [DownloadHandle] {
         let all = try await downloads.all().filter { $0.status.state != .finished }
         return try urls.map { url in
             let key = try CacheRequest(url).key
             guard let download = all.first(where: { $0.request.key == key }) else {
                 let shown = try CacheRequest(url).target.string
-                throw CommandFailure(.notCached, "\(shown) has no unfinished download")
+                throw CommandFailure(.notCached, message: "\(shown) has no unfinished download")
             }
             return download
         }
     }
 
-    /// - Throws: `.notOwner`: whoever owns the directory runs its downloads.
+    /// - Throws: `.notOwner` if another process owns the directory and so runs its downloads.
     fileprivate func requireOwnership() throws(CacheError) {
         guard let owner = ownerError else { return }
         throw owner

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `tieredcache downloads`: the unfinished jobs.
+/// `tieredcache downloads`: lists the unfinished jobs.
 struct DownloadsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "downloads",
@@ -18,7 +18,7 @@ struct DownloadsCommand: AsyncParsableCommand {
     var cache: CacheOptions
 }
 
-/// `tieredcache resume`: goes on with them.
+/// `tieredcache resume`: continues unfinished jobs.
 struct ResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
@@ -48,7 +48,7 @@ struct ResumeCommand: AsyncParsableCommand {
     var cache: CacheOptions
 }
 
-/// `tieredcache pause`: not now.
+/// `tieredcache pause`: pauses unfinished jobs.
 struct PauseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause",
@@ -63,7 +63,7 @@ struct PauseCommand: AsyncParsableCommand {
     var cache: CacheOptions
 }
 
-/// `tieredcache cancel`: not any more.
+/// `tieredcache cancel`: cancels unfinished jobs.
 struct CancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cancel",

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `tieredcache get`: the bytes of one URL.
+/// `tieredcache get`: writes the bytes of one URL.
 struct GetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
@@ -85,7 +85,7 @@ struct GetCommand: AsyncParsableCommand {
     /// The method to send.
     var effectiveMethod: String { method ?? (data == nil ? "GET" : "POST") }
 
-    /// Whether the body goes to standard output, and other output therefore to standard error.
+    /// Whether the body is written to standard output, and other output to standard error.
     var writesToStandardOutput: Bool { output == "-" }
 
     func validate() throws {
@@ -95,7 +95,7 @@ struct GetCommand: AsyncParsableCommand {
         // CONNECT asks for a tunnel, not for a body.
         guard effectiveMethod != "CONNECT" else { throw ValidationError("CONNECT has no body") }
         guard !output.isEmpty else { throw ValidationError("--output must name a file or be -") }
-        // In scripts it is a variable that was not set, and all URLs would share one entry.
+        // In a script it is probably an unset variable, and all URLs would share one entry.
         guard key != "" else { throw ValidationError("--key must not be empty") }
         if let objection = header.compactMap(\.objection).first { throw ValidationError(objection) }
     }

@@ -3,14 +3,14 @@ import HTTPCaching
 import HTTPTypes
 import TieredCache
 
-/// What `get` was asked to do, apart from the parser, and how it is done.
+/// The arguments of `get`, independent of the parser, and their execution.
 struct GetOrder: Sendable {
-    /// How often a body starts again because it changed under way.
+    /// How often a body is fetched again because the representation has changed.
     private static let maximumRestarts = 5
 
     let request: CacheRequest
     private let configuration: MediaCache.Configuration
-    /// Nil for standard output.
+    /// The path of FILE; nil for standard output.
     private let file: String?
     private let printsJSON: Bool
     private let isQuiet: Bool
@@ -25,9 +25,9 @@ struct GetOrder: Sendable {
         isQuiet = command.quiet
     }
 
-    /// Delivers the body and says how it went.
+    /// Delivers the body and reports the outcome.
     func run() async throws {
-        // Before a byte is fetched: where a file cannot be written there is no reason to.
+        // Before any fetch, which would be useless if the file cannot be written.
         let output = try file.map { try OutputFile($0) }
         let cache = try MediaCache(configuration)
         if let problem = cache.storageError {
@@ -47,18 +47,19 @@ struct GetOrder: Sendable {
         let response = try await deliverAgainWhereChanged(from: cache, to: output, start: start)
         try output?.complete()
         if printsJSON {
-            try say(GetReport(request, response, elapsed: start.duration(to: time.monotonicTime())))
+            let elapsed = start.duration(to: time.monotonicTime())
+            try say(GetReport(request: request, response: response, elapsed: elapsed))
         }
         if request.isPinned { try await requirePinned(response, in: cache) }
     }
 
-    /// The bytes are out; that they are kept was asked for as well.
+    /// Checks that delivered bytes are pinned, if `--pin` was given.
     private func requirePinned(_ response: CacheResponse, in cache: MediaCache) async throws {
         let problem: String
         do throws(CacheError) {
             let entry = try await cache.entry(for: request)
             if let entry, entry.isPinned, entry.isComplete || request.range != nil {
-                // Of what was delivered, or of what was there before and is kept.
+                // The pinned entry is the delivered version, or an earlier one that is kept.
                 guard let error = response.storageError else { return }
                 problem = "an earlier version stays pinned; \(error.message)"
             } else {
@@ -73,12 +74,13 @@ struct GetOrder: Sendable {
         }
         throw CommandFailure(
             .localFailed,
-            "\(request.target.string) was delivered, but its pin cannot be kept: \(problem)"
+            message:
+                "\(request.target.string) was delivered, but its pin cannot be kept: \(problem)"
         )
     }
 
-    /// A representation that changes while FILE is written starts again; on standard output old
-    /// bytes may be out already.
+    /// Delivers again if the representation changes while FILE is written; on standard output old
+    /// bytes may have been written already.
     private func deliverAgainWhereChanged(
         from cache: MediaCache,
         to output: OutputFile?,
@@ -106,8 +108,10 @@ struct GetOrder: Sendable {
         let job = await UnfinishedGet(request, in: cache)
         do {
             let response = try await cache.response(for: request(telling: progress))
-            guard response.status.code < 400 else { throw CommandFailure(response.status, request) }
-            try await deliver(response, to: output, &progress)
+            guard response.status.code < 400 else {
+                throw CommandFailure(status: response.status, request: request)
+            }
+            try await deliver(response, to: output, progress: &progress)
             await job?.didFinish()
             return response
         } catch {
@@ -116,7 +120,7 @@ struct GetOrder: Sendable {
         }
     }
 
-    /// The request, with plain words on the terminal for what holds it up.
+    /// The request, with notices about delays for the terminal.
     private func request(telling bar: ProgressBar) -> CacheRequest {
         var request = request
         let name = request.name
@@ -129,7 +133,7 @@ struct GetOrder: Sendable {
     private func deliver(
         _ response: CacheResponse,
         to output: OutputFile?,
-        _ progress: inout ProgressBar
+        progress: inout ProgressBar
     ) async throws {
         let total = response.range.upperBound.map { $0 - response.range.lowerBound }
         var bytes: Int64 = 0
@@ -155,24 +159,24 @@ struct GetOrder: Sendable {
 }
 
 extension CacheRequest {
-    /// The last component of the path, for lines about it on a terminal.
+    /// The last component of the path, for messages on a terminal.
     var name: String {
         target.path.split(separator: "/").last.map(String.init) ?? target.authority
     }
 }
 
 extension CommandFailure {
-    /// A final status of 400 or more.
-    init(_ status: HTTPResponse.Status, _ request: CacheRequest) {
+    /// The failure for a final status of 400 or more.
+    init(status: HTTPResponse.Status, request: CacheRequest) {
         self.init(
             .originFailed,
-            "\(request.target.string) answered with status \(status.code)"
+            message: "\(request.target.string) answered with status \(status.code)"
         )
     }
 }
 
 extension GetReport {
-    init(_ request: CacheRequest, _ response: CacheResponse, elapsed: Duration) {
+    init(request: CacheRequest, response: CacheResponse, elapsed: Duration) {
         self.init(
             url: request.target.string,
             status: response.status.code,

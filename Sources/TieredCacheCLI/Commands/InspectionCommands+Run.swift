@@ -7,13 +7,13 @@ extension CacheOptions {
     /// Opens the cache for a command that manages the directory, and closes it afterwards.
     ///
     /// - Parameters:
-    ///   - isReading: whether nothing is changed, so that a download beside this command can own
-    ///     the directory.
-    ///   - isSwept: whether what a crash left is removed meanwhile.
-    ///   - body: what is done with the cache.
-    /// - Returns: what `body` returns.
-    /// - Throws: what `body` throws; what is wrong with the directory, for those who cannot do
-    ///   without it. A directory that another process owns can still be read.
+    ///   - isReading: whether nothing is changed, so that a concurrent download can own the
+    ///     directory.
+    ///   - isSwept: whether remains of a crash are removed meanwhile.
+    ///   - body: uses the cache.
+    /// - Returns: the result of `body`.
+    /// - Throws: the errors of `body`, and the storage error of the directory. A directory that
+    ///   another process owns can still be read.
     func withCache<Result: Sendable>(
         isReading: Bool = false,
         isSwept: Bool = true,
@@ -64,7 +64,7 @@ extension StatsCommand {
         for line in report.lines { try StandardOutput.writeLine(line) }
     }
 
-    /// Sums that are lost are no reason not to show the rest.
+    /// Lost sums do not prevent the rest from being shown.
     private static func lifetime(of cache: MediaCache) async -> MediaCache.LifetimeStatistics? {
         do throws(CacheError) {
             return try await cache.lifetimeStatistics()
@@ -96,7 +96,10 @@ extension ShowCommand {
             (try await cache.entry(for: request), cache.storageError?.message)
         }
         guard let entry else {
-            throw CommandFailure(.notCached, "\(request.target.string) is not in the cache")
+            throw CommandFailure(
+                .notCached,
+                message: "\(request.target.string) is not in the cache"
+            )
         }
         var report = EntryReport(entry)
         report.headers = entry.fields.map { (name: $0.name.rawName, value: $0.value) }
@@ -117,13 +120,15 @@ extension PathCommand {
         let request = try CacheRequest(url)
         guard let path = try await path(of: request) else {
             let url = request.target.string
-            throw CommandFailure(.notCached, "\(url) is not stored in full; get it first")
+            throw CommandFailure(.notCached, message: "\(url) is not stored in full; get it first")
         }
         try StandardOutput.writeLine(path)
     }
 
-    /// A body kept inside its record has to be written out, and one that could lose blocks to be
-    /// protected, which takes an owner; any other has its file.
+    /// A body inside its record must be written to a file, and one that could lose blocks must be
+    /// protected; both need ownership of the directory.
+    ///
+    /// Any other body has its file.
     private func path(of request: CacheRequest) async throws -> String? {
         do {
             return try await cache.withCache(isReading: true) { cache in
@@ -139,14 +144,14 @@ extension VerifyCommand {
     func run() async throws {
         let repair = repair
         let isSilent = json
-        // What is swept could not be told of any more.
+        // Swept files could no longer be reported.
         let found = try await cache.withCache(isReading: !repair, isSwept: false) { cache in
             try await cache.verify(repair: repair) { finding in
                 guard !isSilent else { return }
                 do throws(CommandFailure) {
                     try StandardOutput.writeLine(finding.line)
                 } catch {
-                    // A closed pipe shows when the sum is written.
+                    // A closed pipe is noticed when the sum is written.
                 }
             }
         }
@@ -161,7 +166,8 @@ extension VerifyCommand {
         let count = found.damaged - found.repaired
         throw CommandFailure(
             .localFailed,
-            "\(count) damaged blocks; run 'tieredcache verify --repair' to have them fetched again"
+            message:
+                "\(count) damaged blocks; run 'tieredcache verify --repair' to have them fetched again"
         )
     }
 }

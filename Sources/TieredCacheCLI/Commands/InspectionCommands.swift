@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `tieredcache list`: every entry.
+/// `tieredcache list`: lists all entries.
 struct ListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
@@ -33,7 +33,7 @@ struct ListCommand: AsyncParsableCommand {
     var cache: CacheOptions
 }
 
-/// `tieredcache stats`: sums.
+/// `tieredcache stats`: shows usage and statistics.
 struct StatsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stats",
@@ -52,7 +52,7 @@ struct StatsCommand: AsyncParsableCommand {
     var cache: CacheOptions
 }
 
-/// `tieredcache events`: the past.
+/// `tieredcache events`: shows recorded events.
 struct EventsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "events",
@@ -89,7 +89,7 @@ struct EventsCommand: AsyncParsableCommand {
     }
 }
 
-/// `tieredcache show`: one entry.
+/// `tieredcache show`: explains one entry.
 struct ShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
@@ -113,7 +113,7 @@ struct ShowCommand: AsyncParsableCommand {
     var cache: CacheOptions
 }
 
-/// `tieredcache path`: a file for a player.
+/// `tieredcache path`: prints the path of a complete body.
 struct PathCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "path",
@@ -128,7 +128,7 @@ struct PathCommand: AsyncParsableCommand {
     var cache: CacheOptions
 }
 
-/// `tieredcache verify`: every checksum.
+/// `tieredcache verify`: checks all checksums.
 struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",

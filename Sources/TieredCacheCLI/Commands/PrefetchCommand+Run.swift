@@ -11,7 +11,7 @@ extension PrefetchCommand {
         )
         try OpenFileLimit.require()
         let cache = try MediaCache(configuration)
-        // Or the first download to end would make room for one that waits.
+        // Otherwise the first download to end would start a waiting one.
         let suspend = { @Sendable in cache.transfers.suspend() }
         try await Interruption.guarding(
             hint: "go on with the same command, or 'tieredcache resume'",
@@ -28,18 +28,18 @@ extension PrefetchCommand {
     }
 }
 
-/// What `prefetch` was asked to do, apart from the parser.
+/// The arguments of `prefetch`, independent of the parser.
 struct PrefetchOrder: Sendable {
     let requests: [CacheRequest]
     let bytes: Int64?
-    /// What to take of presentations that have several.
+    /// The variants to fetch of presentations with several.
     let variant: VariantChoice
     let printsJSON: Bool
 
-    /// Fetches all of them, each as soon as the queue of downloads lets it.
+    /// Fetches all URLs, each as soon as the queue of downloads starts it.
     ///
-    /// - Throws: the first failure of those that name the directory's owner; else one that counts
-    ///   the URLs that failed, each of which has had its own line.
+    /// - Throws: the storage error of the directory; the error of a single URL; else an error with
+    ///   the number of failed URLs, after a line for each.
     func run(with cache: MediaCache) async throws {
         if let storageError = cache.storageError {
             await cache.shutdown()
@@ -56,11 +56,11 @@ struct PrefetchOrder: Sendable {
         let (_, error) = first
         guard failures.count > 1 || requests.count > 1 else { throw error }
         for (request, error) in failures {
-            let line = FailureLine(request.target.string, error.description)
+            let line = FailureLine(url: request.target.string, message: error.description)
             StandardError.write("tieredcache: \(line.text)".asOneLine)
         }
         let count = "\(failures.count) of \(requests.count) URLs failed; the others are stored"
-        throw CommandFailure(.originFailed, count)
+        throw CommandFailure(.originFailed, message: count)
     }
 
     private func fetchAll(
@@ -69,7 +69,9 @@ struct PrefetchOrder: Sendable {
     ) async -> [(CacheRequest, CacheError)] {
         await withTaskGroup(of: (CacheRequest, CacheError)?.self) { group in
             for request in requests {
-                group.addTask { await self.fetch(screen.watching(request), with: cache, screen) }
+                group.addTask {
+                    await self.fetch(screen.watching(request), with: cache, screen: screen)
+                }
             }
             return await group.reduce(into: []) { failures, failure in
                 if let failure { failures.append(failure) }
@@ -80,11 +82,11 @@ struct PrefetchOrder: Sendable {
     private func fetch(
         _ request: CacheRequest,
         with cache: MediaCache,
-        _ screen: PrefetchScreen
+        screen: PrefetchScreen
     ) async -> (CacheRequest, CacheError)? {
         let time = SystemTimeSource()
         let start = time.monotonicTime()
-        // A head alone is not an unfinished whole.
+        // A prefetch of a beginning needs no job.
         let job = bytes == nil ? await cache.noteUnfinished(request) : nil
         do throws(CacheError) {
             let result = try await cache.prefetch(request, bytes: bytes)
@@ -99,14 +101,14 @@ struct PrefetchOrder: Sendable {
                 elapsed: start.duration(to: time.monotonicTime())
             )
             screen.didEnd(report)
-            return say(report, request)
+            return say(report, for: request)
         } catch {
             await job?.didEnd(with: error)
             return (request, error)
         }
     }
 
-    /// Fetches what a playlist that was just fetched refers to.
+    /// Fetches the resources that a fetched playlist refers to.
     private func presentation(
         _ request: CacheRequest,
         with cache: MediaCache
@@ -125,7 +127,8 @@ struct PrefetchOrder: Sendable {
         )
     }
 
-    private func say(_ report: GetReport, _ request: CacheRequest) -> (CacheRequest, CacheError)? {
+    private func say(_ report: GetReport, for request: CacheRequest) -> (CacheRequest, CacheError)?
+    {
         guard printsJSON else { return nil }
         do {
             try StandardOutput.writeLine(JSONLine.text(of: report))

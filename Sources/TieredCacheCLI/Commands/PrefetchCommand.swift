@@ -1,7 +1,7 @@
 import ArgumentParser
 import TieredCacheProxy
 
-/// `tieredcache prefetch`: URLs into the cache, for later.
+/// `tieredcache prefetch`: fetches URLs into the cache.
 struct PrefetchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "prefetch",

@@ -28,11 +28,11 @@ extension TrimCommand {
 }
 
 extension CacheOptions {
-    /// As ``withCache(_:)``, for commands that a guest in the directory cannot carry out.
+    /// The same as ``withCache(_:)``, for commands that need ownership of the directory.
     ///
-    /// - Parameter body: what is done with the cache.
-    /// - Returns: what `body` returns.
-    /// - Throws: what `body` throws; ``CommandFailure`` with ``ExitStatus/localFailed`` where
+    /// - Parameter body: uses the cache.
+    /// - Returns: the result of `body`.
+    /// - Throws: the errors of `body`; ``CommandFailure`` with ``ExitStatus/localFailed`` if
     ///   another process owns the directory.
     fileprivate func withCacheToChange<Result: Sendable>(
         _ body: @escaping @Sendable (MediaCache) async throws -> Result
@@ -40,7 +40,7 @@ extension CacheOptions {
         do {
             return try await withCache(body)
         } catch let error as CacheError where error.code == .notOwner {
-            throw CommandFailure(.localFailed, error.message)
+            throw CommandFailure(.localFailed, message: error.message)
         }
     }
 }

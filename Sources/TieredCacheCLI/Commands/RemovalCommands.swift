@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `tieredcache remove`: single entries.
+/// `tieredcache remove`: removes single entries.
 struct RemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
@@ -15,7 +15,7 @@ struct RemoveCommand: AsyncParsableCommand {
     var cache: CacheOptions
 }
 
-/// `tieredcache clear`: everything.
+/// `tieredcache clear`: removes all entries.
 struct ClearCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "clear",
@@ -27,7 +27,7 @@ struct ClearCommand: AsyncParsableCommand {
     var cache: CacheOptions
 }
 
-/// `tieredcache trim`: down to a size.
+/// `tieredcache trim`: evicts entries down to a size.
 struct TrimCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "trim",

@@ -23,7 +23,7 @@ extension ServeCommand {
         let budget = DescriptorBudget(downloads: wantedDownloads)
         budget?.apply()
         configuration.maximumIdleFiles = budget?.maximumIdleFiles
-        limitDownloads(&configuration, budget?.maximumDownloads ?? wantedDownloads)
+        limitDownloads(of: &configuration, to: budget?.maximumDownloads ?? wantedDownloads)
         configuration.timeout = min(configuration.timeout, timeout)
         let cache = try MediaCache(configuration)
         if let storageError = cache.storageError {
@@ -33,7 +33,7 @@ extension ServeCommand {
         defer { for source in limit { source.cancel() } }
         do {
             settings.maximumConnections = budget?.maximumConnections
-            try await serve(cache, configuration, settings)
+            try await serve(cache, configuration: configuration, defaults: settings)
             await cache.shutdown()
         } catch {
             await cache.shutdown()
@@ -41,13 +41,14 @@ extension ServeCommand {
         }
     }
 
-    /// A person plays one film or a few; a reverse proxy has hundreds of clients.
+    /// A player proxy serves a few films at a time, a reverse proxy hundreds of clients.
     private var wantedDownloads: Int { maximumDownloads ?? (origin == nil ? 6 : 256) }
 
-    /// In front of one origin all downloads are its own.
+    /// Sets the limits of downloads and uploads.
     ///
-    /// Of the many that a player may name, none ever has the last one.
-    private func limitDownloads(_ configuration: inout MediaCache.Configuration, _ count: Int) {
+    /// A reverse proxy has one origin, which gets all downloads. A player proxy has many, none of
+    /// which may occupy the last download.
+    private func limitDownloads(of configuration: inout MediaCache.Configuration, to count: Int) {
         configuration.maximumDownloads = count
         configuration.maximumDownloadsPerHost = origin == nil ? max(1, count - 1) : count
         configuration.maximumUploads = max(1, count / 2)
@@ -55,11 +56,11 @@ extension ServeCommand {
 
     private func serve(
         _ cache: MediaCache,
-        _ configuration: MediaCache.Configuration,
-        _ defaults: ProxySettings
+        configuration: MediaCache.Configuration,
+        defaults: ProxySettings
     ) async throws {
-        // The runtime opens its clocks when they are first waited on, and does without where it
-        // cannot.
+        // The runtime opens its clocks at their first use, and works without them if that fails:
+        // open them while descriptors are free.
         try await Task.sleep(for: .nanoseconds(1), clock: .continuous)
         try await Task.sleep(for: .nanoseconds(1), clock: .suspending)
         var settings = defaults
@@ -90,7 +91,7 @@ extension ServeCommand {
 
     private var timeout: Duration { .milliseconds(Int64(originTimeout * 1000)) }
 
-    /// Tells that the proxy is ready, and runs it until a signal ends it.
+    /// Reports that the proxy is ready, and runs it until a signal stops it.
     private func run(_ service: ProxyService, base: String, port: Int) async throws {
         var logger = Logger(label: "tieredcache.serve") { _ in SwiftLogNoOpLogHandler() }
         logger.logLevel = .critical

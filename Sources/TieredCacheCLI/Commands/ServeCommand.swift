@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `tieredcache serve`: the cache for players, or in front of an origin.
+/// `tieredcache serve`: runs a proxy for players, or in front of an origin.
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",

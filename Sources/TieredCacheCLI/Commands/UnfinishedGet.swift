@@ -1,14 +1,13 @@
 import HTTPCaching
 import TieredCache
 
-/// The record of a `get` that may have bytes to fetch, so that they are not forgotten if it ends
-/// early.
+/// The job of a `get` that may have to fetch bytes, so that it can be resumed if it ends early.
 ///
-/// Written before the request goes out, so that whatever arrives is on record.
+/// Stored before the request is sent, so that all received bytes belong to a job.
 struct UnfinishedGet: Sendable {
     private let job: DownloadHandle
 
-    /// - Returns: nil where nothing needs to be fetched, or nothing of it can be kept.
+    /// - Returns: nil if nothing has to be fetched, or nothing can be stored.
     init?(_ request: CacheRequest, in cache: MediaCache) async {
         guard request.policy != .cacheOnly, request.range == nil, await !cache.contains(request),
             let job = await cache.noteUnfinished(request)
@@ -16,15 +15,15 @@ struct UnfinishedGet: Sendable {
         self.job = job
     }
 
-    /// All of it is there.
+    /// Removes the job: all bytes are stored.
     func didFinish() async { await job.remove() }
 
-    /// An interruption leaves a job that was meant to go on; anything else is why it does not.
+    /// Keeps the job after an interruption; any other error is recorded as its failure.
     func didEnd(with error: any Error) async { await job.didEnd(with: error) }
 }
 
 extension DownloadHandle {
-    /// What somebody else's run has come to.
+    /// Records the outcome of a run outside the job.
     func didEnd(with error: any Error) async {
         if Task.isCancelled { return }
         guard let error = error as? CacheError else { return await remove() }

@@ -2,10 +2,10 @@ import HTTPTypes
 import SystemPackage
 import TieredCacheTesting
 
-/// The whole engine against an origin of its own, told in plain words, every claim checked.
+/// Runs the whole engine against an embedded origin, explains each step, and checks every claim.
 ///
-/// Most steps run `tieredcache` in processes of their own, because what they show is that one
-/// process finds what another one stored. The origin's log is the witness.
+/// Most steps run `tieredcache` in separate processes, to show that one process finds the entries
+/// of another. The origin's log proves the claims.
 struct Demo {
     let origin: ScriptedOrigin
     let files: TemporaryDirectory
@@ -17,7 +17,7 @@ struct Demo {
 
     /// Runs all steps.
     ///
-    /// - Returns: whether every claim stored.
+    /// - Returns: whether every claim holds.
     static func run(
         cacheDirectory: FilePath?,
         write: @escaping (String) -> Void
@@ -61,7 +61,7 @@ struct Demo {
 
     func size(_ bytes: Int64) -> String { ProgressLine.size(bytes) }
 
-    func equals(_ name: String, _ resource: OriginResource) throws -> Bool {
+    func equals(_ name: String, resource: OriginResource) throws -> Bool {
         guard files.names.contains(name), let body = resource.generatedBody else { return false }
         return try files.file(name, equals: body)
     }

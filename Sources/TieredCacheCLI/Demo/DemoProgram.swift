@@ -1,20 +1,20 @@
 import Subprocess
 import SystemPackage
 
-/// This very program in a process of its own: what one process stored, another one must find.
+/// Runs this program in separate processes, to show that one process finds the entries of another.
 struct DemoProgram: Sendable {
-    /// How a child ended.
+    /// The outcome of a child process.
     struct Outcome: Sendable {
         /// The lines on standard output.
         let lines: [String]
         let succeeded: Bool
 
-        /// What the last line says, where `get --json` puts its report; nil where it is none.
+        /// The report of `get --json` in the last line; nil if it is none.
         var report: GetReport? {
             do {
                 return try JSONLine.value(of: lines.last ?? "")
             } catch {
-                return nil  // Every claim about it fails, which says more than the error.
+                return nil  // Every claim about it fails, which is more informative.
             }
         }
     }
@@ -29,7 +29,7 @@ struct DemoProgram: Sendable {
         #endif
     }
 
-    /// Runs a command to its end; what it says on standard error is passed on.
+    /// Runs a command to its end; its standard error is inherited.
     func run(_ arguments: [String]) async throws -> Outcome {
         let result = try await Subprocess.run(
             executable,

@@ -1,10 +1,10 @@
-/// What the demo says and whether it was true.
+/// The output of the demo, and the results of its checks.
 struct DemoReport {
     private(set) var checkedClaims = 0
     private(set) var failedClaims: [String] = []
     private let write: (String) -> Void
 
-    /// - Parameter write: where the lines go.
+    /// - Parameter write: writes a line.
     init(write: @escaping (String) -> Void) {
         self.write = write
     }
@@ -12,11 +12,11 @@ struct DemoReport {
     /// Starts a part of the demo.
     func heading(_ text: String) { write("\n\(text)") }
 
-    /// Says something that is not checked.
+    /// Writes a statement that is not checked.
     func say(_ text: String) { write("  \(text)") }
 
-    /// Says something and whether it holds.
-    mutating func claim(_ text: String, _ holds: Bool) {
+    /// Writes a claim and whether it holds.
+    mutating func claim(_ text: String, holds: Bool) {
         checkedClaims += 1
         if !holds { failedClaims.append(text) }
         write("  \(holds ? "ok    " : "FAILED") \(text)")

@@ -1,6 +1,6 @@
 import TieredCache
 
-/// The exit codes that scripts rely on; the numbers are those of `sysexits.h`.
+/// The documented exit codes, most of them from `sysexits.h`.
 enum ExitStatus: Int32, Equatable {
     case done = 0
     case usage = 64
@@ -20,7 +20,7 @@ enum ExitStatus: Int32, Equatable {
         case .notOwner: self = .notOwner
         case .cancelled: self = .interrupted
         case .localStorage, .formatTooNew, .notStorable, .shutDown: self = .localFailed
-        // Origin, status, time, change, range: whatever else an origin can do to us.
+        // All other failures of an origin: status, timeout, change, range.
         default: self = .originFailed
         }
     }

@@ -7,21 +7,22 @@ import Glibc
 import Darwin
 #endif
 
-/// SIGINT and SIGTERM as a cancellation, so that a command unwinds and keeps what arrived.
+/// Turns SIGINT and SIGTERM into a cancellation, so that a command unwinds and keeps received
+/// bytes.
 enum Interruption {
-    /// How long unwinding may take before the process just ends; connections to the origin must
-    /// be closed within 500 ms of the signal.
+    /// How long unwinding may take before the process exits; connections to the origin must be
+    /// closed within 500 ms of the signal.
     static let grace = DispatchTimeInterval.milliseconds(450)
 
     /// Runs `body` and cancels it when a signal arrives.
     ///
     /// - Parameters:
-    ///   - hint: how to go on, for the message.
+    ///   - hint: how to continue, for the message.
     ///   - prepare: called when a signal arrives, before anything is cancelled.
-    ///   - body: what can be interrupted.
-    /// - Returns: what `body` returns.
-    /// - Throws: what `body` throws; ``CommandFailure`` with ``ExitStatus/interrupted`` if a signal
-    ///   came, whatever `body` made of its cancellation.
+    ///   - body: the interruptible work.
+    /// - Returns: the result of `body`.
+    /// - Throws: the error of `body`; ``CommandFailure`` with ``ExitStatus/interrupted`` if a
+    ///   signal arrived, regardless of the result of `body`.
     static func guarding<Result: Sendable>(
         hint: String? = nil,
         prepare: @escaping @Sendable () -> Void = {},
@@ -49,13 +50,13 @@ enum Interruption {
         return try result.get()
     }
 
-    /// How long a server may take to stop, less than the five seconds that are promised.
+    /// How long a server may take to stop: less than the documented five seconds.
     static let stoppingGrace = DispatchTimeInterval.milliseconds(4800)
 
-    /// Ends the process some seconds after a signal that asks it to stop, whatever hangs, and at
-    /// once at the second such signal.
+    /// Exits ``stoppingGrace`` after a signal, even if something hangs, and at once at the second
+    /// signal.
     ///
-    /// - Returns: what watches the signals; keep it.
+    /// - Returns: the signal sources; keep them.
     static func limitingStop() -> [any DispatchSourceSignal] {
         let received = SignalFlag()
         return [SIGINT, SIGTERM].map { number in
@@ -68,23 +69,23 @@ enum Interruption {
     }
 
     private static func leave(because words: String) -> Never {
-        // What hangs may be the other end of standard error.
+        // The other end of standard error may be what hangs.
         StandardError.writeWithoutWaiting("tieredcache: \(words); what is on disk is sound")
         _exit(ExitStatus.done.rawValue)
     }
 
     private static func interrupted(_ hint: String?) -> CommandFailure {
         let words = "interrupted; what arrived is kept"
-        return CommandFailure(.interrupted, hint.map { "\(words), \($0)" } ?? words)
+        return CommandFailure(.interrupted, message: hint.map { "\(words), \($0)" } ?? words)
     }
 
     private static func watch(
         _ number: Int32,
         grace: DispatchTimeInterval,
-        _ action: @escaping @Sendable () -> Void,
+        action: @escaping @Sendable () -> Void,
         expired: @escaping @Sendable () -> Void
     ) -> any DispatchSourceSignal {
-        // The source sees the signal only if the default action does not end the process first.
+        // Without this, the default action would end the process before the source sees the signal.
         signal(number, SIG_IGN)
         let queue = DispatchQueue(label: "tieredcache.signals")
         let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
@@ -99,16 +100,16 @@ enum Interruption {
 
 /// Whether a signal has arrived.
 final class SignalFlag: Sendable {
-    /// Signals so close to the first one are the same wish: `timeout` sends one to the process and
-    /// one to its group, as a terminal and a wrapper do.
+    /// Signals within this time of the first one, in nanoseconds, count as the same: `timeout`
+    /// sends one to the process and one to its group, as a terminal and a wrapper do.
     static let echo: UInt64 = 300_000_000
 
     private let first = Guarded<DispatchTime?>(nil)
 
     var isRaised: Bool { first.withLock { $0 != nil } }
 
-    /// - Parameter now: when the signal came.
-    /// - Returns: whether it is a second wish, and not the echo of the first.
+    /// - Parameter now: when the signal arrived.
+    /// - Returns: whether it is a second signal, and not an echo of the first.
     @discardableResult
     func raise(at now: DispatchTime = .now()) -> Bool {
         first.withLock { first in

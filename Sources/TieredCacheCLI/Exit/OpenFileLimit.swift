@@ -6,19 +6,19 @@ import Glibc
 import Darwin
 #endif
 
-/// The least number of files that must be allowed to be open before anything is asked of an origin.
+/// The lowest limit of open files with which requests to an origin are sent.
 ///
-/// Below it the network library ends the process, which would say nothing that helps.
+/// Below it the network library would terminate the process without a useful message.
 enum OpenFileLimit {
-    /// For standard streams, cache directory, an entry and the file that is written, and one
+    /// The descriptors of standard streams, the cache directory, an entry, the output file and one
     /// download.
     private static let base = 32
-    /// Each thread that serves connections has three of its own.
+    /// The descriptors of each event loop thread.
     private static let perThread = 3
 
-    /// Raises the limit as far as it may be raised.
+    /// Raises the limit as far as possible.
     ///
-    /// - Throws: ``CommandFailure`` with ``ExitStatus/localFailed`` where that is too little.
+    /// - Throws: ``CommandFailure`` with ``ExitStatus/localFailed`` if that is too low.
     static func require() throws(CommandFailure) {
         tc_raise_descriptor_limit()
         var limit = rlimit()
@@ -27,7 +27,7 @@ enum OpenFileLimit {
         #else
         let result = getrlimit(RLIMIT_NOFILE, &limit)
         #endif
-        // A limit that is not known is no reason to refuse.
+        // An unknown limit is accepted.
         guard result == 0 else { return }
         try require(
             Int(clamping: limit.rlim_cur),
@@ -40,7 +40,7 @@ enum OpenFileLimit {
         guard limit < needed else { return }
         throw CommandFailure(
             .localFailed,
-            "only \(limit) files may be open, and at least \(needed) are needed; "
+            message: "only \(limit) files may be open, and at least \(needed) are needed; "
                 + "raise the limit (ulimit -n \(needed))"
         )
     }

@@ -1,9 +1,9 @@
 import ArgumentParser
 
 extension RootCommand {
-    /// Refuses a command that there is not, and names the one that was meant.
+    /// Refuses an unknown command, and suggests a similar one.
     ///
-    /// The parser would complain about the first option instead, which the root does not have.
+    /// The parser would report the first option instead, because the root command does not have it.
     ///
     /// - Parameter arguments: the arguments after the program's name.
     /// - Throws: ``CommandFailure`` with ``ExitStatus/usage``.
@@ -19,13 +19,13 @@ extension RootCommand {
         }
         throw CommandFailure(
             .usage,
-            "there is no command '\(given)'\(meant ?? ""); see 'tieredcache --help'"
+            message: "there is no command '\(given)'\(meant ?? ""); see 'tieredcache --help'"
         )
     }
 }
 
 extension String {
-    /// How many characters must be changed, added or left out to make one text of the other.
+    /// The Levenshtein distance between two texts.
     func distance(to other: String) -> Int {
         let other = Array(other)
         var row = Array(0...other.count)

@@ -13,7 +13,7 @@ struct ByteSize: ExpressibleByArgument, Hashable {
         do throws(CacheError) {
             bytes = try ByteCountFormat.parse(argument)
         } catch {
-            // The parser's own message names the option and the value.
+            // The message of the parser names the option and the value.
             return nil
         }
     }

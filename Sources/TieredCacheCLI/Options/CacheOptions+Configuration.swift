@@ -3,9 +3,9 @@ import SystemPackage
 import TieredCache
 
 extension CacheOptions {
-    /// The engine's configuration for these options; what is not given keeps its default.
+    /// The configuration for these options; missing options keep their defaults.
     ///
-    /// - Parameter origin: the options of commands that may ask the origin.
+    /// - Parameter origin: the options of commands that may send requests to the origin.
     /// - Returns: the configuration, not yet validated.
     func configuration(origin: OriginOptions? = nil) -> MediaCache.Configuration {
         var configuration = MediaCache.Configuration()
@@ -21,7 +21,7 @@ extension CacheOptions {
         return configuration
     }
 
-    /// Standard output belongs to bodies and JSON; the log goes to standard error.
+    /// The logger, which writes to standard error: standard output is for bodies and JSON.
     var logger: Logger {
         var logger = Logger(label: "tieredcache") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = logLevel.level

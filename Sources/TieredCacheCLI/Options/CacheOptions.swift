@@ -1,7 +1,7 @@
 import ArgumentParser
 import Logging
 
-/// The options that every command takes.
+/// The options of all commands.
 struct CacheOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -35,7 +35,7 @@ struct CacheOptions: ParsableArguments {
     )
     var logLevel = LogLevel(.error)
 
-    /// Refuses a limit of zero, which no cache can keep.
+    /// Refuses limits of zero.
     func validate() throws {
         for (name, size) in [("--memory-limit", memoryLimit), ("--disk-limit", diskLimit)] {
             guard let size, size.bytes <= 0 else { continue }
@@ -44,7 +44,7 @@ struct CacheOptions: ParsableArguments {
     }
 }
 
-/// `--log-level`, in swift-log's words.
+/// The argument of `--log-level`: a level of swift-log.
 struct LogLevel: ExpressibleByArgument, Equatable {
     let level: Logger.Level
 
@@ -62,7 +62,7 @@ struct LogLevel: ExpressibleByArgument, Equatable {
     static var allValueStrings: [String] { Logger.Level.allCases.map(\.rawValue) }
 }
 
-/// Options of the commands that may ask the origin.
+/// The options of commands that may send requests to the origin.
 struct OriginOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Attempts without progress before giving up.", valueName: "n"))
     var retries = 5

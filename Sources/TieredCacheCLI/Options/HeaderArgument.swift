@@ -2,7 +2,7 @@ import ArgumentParser
 import HTTPTypes
 import TieredCache
 
-/// `--header 'Name: value'`, a field of the request.
+/// The argument of `--header`, `Name: value`: a field of the request.
 struct HeaderArgument: ExpressibleByArgument, Equatable {
     let field: HTTPField
 
@@ -11,12 +11,12 @@ struct HeaderArgument: ExpressibleByArgument, Equatable {
             let name = HTTPField.Name(String(argument[..<colon]))
         else { return nil }
         let value = Self.trimmed(argument[argument.index(after: colon)...])
-        // HTTPTypes would replace control characters in silence; the user must hear of them.
+        // HTTPTypes would silently replace control characters, so they are refused here.
         guard HTTPField.isValidValue(value) else { return nil }
         field = HTTPField(name: name, value: value)
     }
 
-    /// White space around a value is not part of it (RFC 9110 §5.5).
+    /// Removes whitespace around a value, which is not part of it (RFC 9110 §5.5).
     private static func trimmed(_ text: Substring) -> String {
         let isBlank = { (character: Character) in character == " " || character == "\t" }
         let end = text.lastIndex { !isBlank($0) }.map { text.index(after: $0) }
@@ -25,9 +25,9 @@ struct HeaderArgument: ExpressibleByArgument, Equatable {
 }
 
 extension HeaderArgument {
-    /// What to say of a field that a request has from elsewhere; nil for one that is sent as given.
+    /// The message for a field that the cache sets itself; nil for a field that is sent as given.
     ///
-    /// Dropped in silence, it would leave the user with the wrong bytes.
+    /// If such a field were silently dropped, the user would get the wrong bytes.
     var objection: String? {
         guard CacheRequest.isOwnField(field) else { return nil }
         let remedy = field.name == .range ? "use --range" : "leave it out"

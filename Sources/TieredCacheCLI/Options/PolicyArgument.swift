@@ -1,13 +1,13 @@
 import ArgumentParser
 
-/// `--policy`: when the cache may answer and when the origin must.
+/// The argument of `--policy`: when stored responses may be used.
 enum PolicyArgument: String, CaseIterable, ExpressibleByArgument {
     /// Follow RFC 9111.
     case `default`
-    /// Ask the origin for everything.
+    /// Ask the origin for the whole response.
     case reload
-    /// Use what is stored, of any age; else ask the origin.
+    /// Use stored responses of any age; ask the origin only for missing ones.
     case cacheElseLoad = "cache-else-load"
-    /// Use what is stored, of any age; never ask the origin.
+    /// Use stored responses of any age; never ask the origin.
     case cacheOnly = "cache-only"
 }

@@ -1,12 +1,13 @@
 import ArgumentParser
 
-/// `--range`: `A-B` with both ends included, `A-` to the end, `-N` for the last N bytes.
+/// The argument of `--range`: `A-B` with both ends included, `A-` to the end, `-N` for the last N
+/// bytes.
 enum RangeArgument: ExpressibleByArgument, Equatable {
     /// From the first number to the second, included; the second may lie beyond the end.
     case bounded(Int64, Int64)
     /// From the number to the end.
     case from(Int64)
-    /// The last so many bytes.
+    /// The last bytes, by their number.
     case last(Int64)
 
     init?(argument: String) {

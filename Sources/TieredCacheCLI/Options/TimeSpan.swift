@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// A time on the command line: `90s`, `15m`, `2h`, `3d`, or seconds.
+/// A duration on the command line: `90s`, `15m`, `2h`, `3d`, or a number of seconds.
 struct TimeSpan: ExpressibleByArgument, Equatable {
     let duration: Duration
 

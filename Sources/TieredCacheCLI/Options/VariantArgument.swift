@@ -1,7 +1,7 @@
 import ArgumentParser
 import TieredCacheProxy
 
-/// Which variants of a presentation to fetch, as an argument.
+/// The argument of `--variant`: the variants of a presentation to fetch.
 struct VariantArgument: ExpressibleByArgument {
     let choice: VariantChoice
 

@@ -1,12 +1,12 @@
-/// Which parts of a body are stored, as one short line.
+/// Draws the stored parts of a body as one short line.
 enum BlockMap {
-    /// A cell for each part: `#` all of it is held, `+` some, `.` none.
+    /// A cell for each part: `#` if all of it is stored, `+` for some, `.` for none.
     ///
     /// - Parameters:
-    ///   - stored: what is stored, ascending.
-    ///   - length: the length of the whole body; where it is unknown, the map ends with `?` behind
-    ///     what is stored.
-    ///   - width: the most cells.
+    ///   - stored: the stored ranges, ascending.
+    ///   - length: the length of the whole body; if it is unknown, the map covers the stored part
+    ///     and ends with `?`.
+    ///   - width: the maximum number of cells.
     /// - Returns: the line, in brackets.
     static func text(stored: [Range<Int64>], length: Int64?, width: Int = 50) -> String {
         let end = length ?? stored.last?.upperBound ?? 0
@@ -14,13 +14,20 @@ enum BlockMap {
         guard end > 0, width > 0 else { return "[\(tail)]" }
         let cells = Int(min(Int64(width), end))
         let line = (0..<cells).map { cell in
-            symbol(for: bound(cell, cells, end)..<bound(cell + 1, cells, end), stored)
+            symbol(
+                for: bound(
+                    of: cell,
+                    cells: cells,
+                    end: end
+                )..<bound(of: cell + 1, cells: cells, end: end),
+                stored
+            )
         }
         return "[\(String(line))\(tail)]"
     }
 
-    /// Where a cell starts; in two steps, so that no length overflows.
-    private static func bound(_ cell: Int, _ cells: Int, _ end: Int64) -> Int64 {
+    /// The start of a cell; computed in two steps to avoid an overflow.
+    private static func bound(of cell: Int, cells: Int, end: Int64) -> Int64 {
         let (whole, rest) = end.quotientAndRemainder(dividingBy: Int64(cells))
         return whole * Int64(cell) + rest * Int64(cell) / Int64(cells)
     }

@@ -8,12 +8,12 @@ struct DownloadReport: Encodable, Equatable {
     var bytes: Int64
     @Nullable var total: Int64?
     var attempts: Int64
-    /// Why it gave up, if it did.
+    /// The error of a failed download; nil for others.
     @Nullable var error: String?
-    /// The number of the process that owns the directory and may be running it, if that is another.
+    /// The process ID of another owner of the directory, which may be running the download.
     @Nullable var owner: Int64?
 
-    /// `paused  12.3 MiB of 64.0 MiB  http://…`, and the reason of a failure, or who runs it.
+    /// `paused  12.3 MiB of 64.0 MiB  http://…`, and the reason of a failure, or the owner.
     var line: String {
         let all = total.map { ProgressLine.size($0) } ?? "?"
         let note = error ?? owner.map { "process \($0) owns the directory and may be running it" }

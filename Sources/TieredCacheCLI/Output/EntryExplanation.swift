@@ -1,11 +1,11 @@
 import HTTPCaching
 import TieredCache
 
-/// What `show` says about an entry besides its header fields.
+/// The output of `show` about an entry, except its header fields.
 struct EntryExplanation {
     let entry: EntrySummary
     let now: WallTime
-    /// Which other process owns the directory, in words; it may be using the entry.
+    /// A description of another process that owns the directory and may be using the entry.
     var owner: String?
 
     var lines: [String] {
@@ -20,7 +20,7 @@ struct EntryExplanation {
         ].compactMap { $0 }
     }
 
-    /// The leases of an owner are in its memory; those of guests can be seen by everybody.
+    /// The leases of an owner are in its memory; those of other processes are visible to all.
     private var lease: String {
         if entry.isOpenElsewhere == true { return "in use by a reader of another process" }
         guard let owner else { return "none: no other process has it open" }

@@ -1,9 +1,9 @@
 import ArgumentParser
 import TieredCache
 
-/// What `list` shows, and in which order.
+/// Filters and sorts the entries of `list`.
 struct EntrySelection {
-    /// By what entries are sorted.
+    /// The sort orders.
     enum Order: String, CaseIterable, ExpressibleByArgument {
         case url
         case length
@@ -11,7 +11,7 @@ struct EntrySelection {
         case used
     }
 
-    /// Which entries are shown.
+    /// The filters.
     enum Filter: String, CaseIterable, ExpressibleByArgument {
         case complete
         case partial
@@ -42,8 +42,8 @@ struct EntrySelection {
         }
     }
 
-    /// The URL decides between equals, so that two runs print the same.
-    private func precedes(_ left: EntrySummary, _ right: EntrySummary) -> Bool {
+    /// Compares by order, then by URL, so that the output is deterministic.
+    private func precedes(_ left: EntrySummary, other right: EntrySummary) -> Bool {
         let (first, second) = (rank(left), rank(right))
         return first == second ? left.url < right.url : first < second
     }

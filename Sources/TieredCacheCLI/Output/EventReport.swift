@@ -1,7 +1,7 @@
 import HTTPCaching
 import TieredCache
 
-/// What `events` says about one event.
+/// The output of `events` about one event.
 struct EventReport: Equatable {
     let event: MediaCache.RecordedEvent
 

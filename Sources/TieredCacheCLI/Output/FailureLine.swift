@@ -1,13 +1,13 @@
-/// Why one of several URLs failed: the URL once, with its query, and the reason.
+/// The failure of one of several URLs: the URL once, with its query, and the reason.
 struct FailureLine: Equatable {
     let text: String
 
     /// - Parameters:
-    ///   - url: as it was asked for.
-    ///   - message: an error's, which usually names the URL without its query.
-    init(_ url: String, _ message: String) {
+    ///   - url: the URL as given by the user.
+    ///   - message: the message of an error, which usually contains the URL without its query.
+    init(url: String, message: String) {
         let bare = url.prefix { $0 != "?" }
-        // Errors leave a query out, as it may hold a secret; the user has just typed it.
+        // Errors omit the query, because it may be a secret; the user has just typed it.
         let names = [url, "\(bare)?…", "\(bare)?...", String(bare)]
         for name in names {
             for prefix in ["cannot download \(name): ", "\(name): ", "\(name) "]

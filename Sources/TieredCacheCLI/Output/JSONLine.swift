@@ -1,22 +1,25 @@
 import FoundationEssentials
 
-/// Writes and reads the JSON (RFC 8259) of this program's outputs: one line for each value, its
-/// members sorted by name.
+/// Encodes and decodes the JSON (RFC 8259) of this program: one line for each value, its members
+/// sorted by name.
 enum JSONLine {
-    /// The text of `value`, without a line break anywhere.
+    /// Encodes a value as one line.
     ///
-    /// - Throws: for a number that JSON has not, such as infinity.
+    /// - Throws: ``CommandFailure`` for a number that JSON cannot represent, such as infinity.
     static func text(of value: some Encodable) throws(CommandFailure) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         do {
             return escaped(String(decoding: try encoder.encode(value), as: UTF8.self))
         } catch {
-            throw CommandFailure(.localFailed, "a report cannot be written as JSON: \(error)")
+            throw CommandFailure(
+                .localFailed,
+                message: "a report cannot be written as JSON: \(error)"
+            )
         }
     }
 
-    /// The value that `line` is the text of.
+    /// Decodes a line.
     static func value<Value: Decodable>(
         of line: some StringProtocol,
         as type: Value.Type = Value.self
@@ -24,8 +27,7 @@ enum JSONLine {
         try JSONDecoder().decode(type, from: Data(line.utf8))
     }
 
-    /// Escapes what JSON allows in a string and a terminal or a reader of lines takes for a command
-    /// or a line's end.
+    /// Escapes characters that JSON allows in a string, but that control a terminal or end a line.
     private static func escaped(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {
@@ -40,7 +42,7 @@ enum JSONLine {
     }
 }
 
-/// A member that is null where there is no value, instead of being left out.
+/// A member that is encoded as null if there is no value, instead of being omitted.
 @propertyWrapper
 struct Nullable<Value: Codable & Equatable & Sendable>: Encodable, Equatable, Sendable {
     var wrappedValue: Value?

@@ -1,10 +1,10 @@
 import TieredCache
 
-/// What a terminal is told when a download does something else than bringing bytes.
+/// A message on the terminal about a notice of a download.
 struct NoticeLine: Equatable {
     let text: String
 
-    /// - Returns: nil for what needs no words, such as a download's very beginning.
+    /// - Returns: nil for a notice without a message, such as the start of a download.
     init?(_ notice: DownloadNotice, name: String) {
         switch notice {
         case .queued:

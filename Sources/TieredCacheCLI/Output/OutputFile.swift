@@ -8,46 +8,47 @@ import Glibc
 import Darwin
 #endif
 
-/// The user's FILE: it appears only complete, and nothing stays beside it on success or failure.
+/// The user's FILE: it appears only when complete, and no other file is left on success or failure.
 ///
-/// A symbolic link stays one: its target is written, and made where it is missing.
+/// A symbolic link is preserved: its target is written, and created if missing.
 ///
-/// The bytes go to a file without a name in the same directory (O_TMPFILE), which even a SIGKILL
-/// leaves no trace of; it gets its name at the end. Where the file system has no such files, a
-/// named temporary takes their place, which is removed on failure and at a signal. What is not a
-/// regular file (a terminal, a pipe, `/dev/null`) is written directly.
+/// The bytes are written to an unnamed file in the same directory (O_TMPFILE), of which even a
+/// SIGKILL leaves no trace; it gets its name at the end. If the file system does not support that,
+/// a named temporary file is used, which is removed on failure and at a signal. Other files than
+/// regular ones (a terminal, a pipe, `/dev/null`) are written directly.
 ///
-/// Used by one task; released without ``complete()`` it leaves FILE as it was.
+/// For one task only; if it is released without ``complete()``, FILE is unchanged.
 final class OutputFile {
-    /// How the bytes become FILE.
+    /// How the bytes are written to FILE.
     private enum Kind {
         case unnamed
         case temporary(FilePath)
         case direct
     }
 
-    /// Where named temporaries are now, for ``discardAll()``.
+    /// The paths of existing temporary files, for ``discardAll()``.
     private static let temporaries = Guarded<Set<FilePath>>([])
 
-    /// FILE with symbolic links followed, so that a link stays a link.
+    /// FILE with symbolic links resolved, so that links are preserved.
     private let target: FilePath
     private let descriptor: FileDescriptor
     private let kind: Kind
     private let shownPath: String
     private var isClosed = false
 
-    /// Makes sure that FILE can be written, before a byte is fetched.
+    /// Checks that FILE can be written, before any fetch.
     ///
     /// - Throws: ``CommandFailure`` with ``ExitStatus/localFailed``.
     convenience init(_ path: String) throws(CommandFailure) {
         try self.init(path, allowsUnnamed: true)
     }
 
-    /// As ``init(_:)``; with `allowsUnnamed` false, a test has a named temporary used.
+    /// The same as ``init(_:)``; with `allowsUnnamed` false, for tests, a named temporary file is
+    /// used.
     init(_ path: String, allowsUnnamed: Bool) throws(CommandFailure) {
         shownPath = path
         do {
-            // A path value drops the slash, and a file would appear where a directory was meant.
+            // `FilePath` drops the slash, so that a file would be created instead of a directory.
             guard !path.hasSuffix("/") else { throw Errno.isDirectory }
             let existing = try ExistingFile.look(at: FilePath(path))
             target = try existing?.path ?? ExistingFile.end(ofDangling: FilePath(path))
@@ -63,7 +64,7 @@ final class OutputFile {
             )
             (descriptor, kind) = opened
         } catch {
-            throw Self.failure(path, error)
+            throw Self.failure(at: path, error: error)
         }
     }
 
@@ -73,7 +74,7 @@ final class OutputFile {
         do {
             try descriptor.close()
         } catch {
-            // Nothing was promised about these bytes.
+            // The bytes are discarded anyway.
         }
     }
 
@@ -82,28 +83,29 @@ final class OutputFile {
         do {
             try descriptor.writeAll(bytes)
         } catch {
-            throw Self.failure(shownPath, error)
+            throw Self.failure(at: shownPath, error: error)
         }
     }
 
-    /// Drops what was written: the representation has changed and starts again.
+    /// Discards the written bytes, because the representation has changed.
     ///
-    /// - Throws: ``CommandFailure``; always if FILE is written directly, where old bytes are out.
+    /// - Throws: ``CommandFailure``; always if FILE is written directly, because the old bytes
+    ///   cannot be removed.
     func restart() throws(CommandFailure) {
         if case .direct = kind {
             let reason =
                 "the representation changed while it was written to \(shownPath); get it again"
-            throw CommandFailure(.originFailed, reason)
+            throw CommandFailure(.originFailed, message: reason)
         }
         do {
             try descriptor.resize(to: 0)
             try descriptor.seek(offset: 0, from: .start)
         } catch {
-            throw Self.failure(shownPath, error)
+            throw Self.failure(at: shownPath, error: error)
         }
     }
 
-    /// Makes the bytes appear as FILE.
+    /// Makes the bytes available as FILE.
     func complete() throws(CommandFailure) {
         do {
             switch kind {
@@ -115,19 +117,19 @@ final class OutputFile {
             // A network file system reports a failed write here.
             try descriptor.close()
         } catch {
-            throw Self.failure(shownPath, error)
+            throw Self.failure(at: shownPath, error: error)
         }
     }
 
-    /// Removes what a process that ends at once would leave behind.
+    /// Removes temporary files before an immediate exit.
     static func discardAll() {
         for path in temporaries.withLock({ $0 }) { remove(path) }
     }
 }
 
 extension OutputFile {
-    /// Links the unnamed file; where FILE exists, through a name of its own and a rename, since
-    /// linkat cannot replace.
+    /// Links the unnamed file to its name; if FILE exists, with a temporary name and a rename,
+    /// because linkat cannot replace a file.
     private func name() throws {
         let result = target.withPlatformString { tc_link_unnamed(descriptor.rawValue, $0) }
         guard result != 0 else { return }
@@ -154,7 +156,7 @@ extension OutputFile {
     ) throws -> (FileDescriptor, Kind) {
         let opened = try open(beside: target, allowsUnnamed: allowsUnnamed)
         guard let permissions else { return opened }
-        // A file that is replaced keeps its permissions; where it cannot, the bytes count more.
+        // A replaced file keeps its permissions, if possible.
         _ = fchmod(opened.0.rawValue, permissions)
         return opened
     }
@@ -194,7 +196,7 @@ extension OutputFile {
 
     private static func rename(_ path: FilePath, to target: FilePath) throws {
         let result = path.withPlatformString { from in
-            target.withPlatformString { renameFile(from, $0) }
+            target.withPlatformString { renameFile(from, to: $0) }
         }
         guard result == 0 else { throw Errno(rawValue: errno) }
         temporaries.withLock { _ = $0.remove(path) }
@@ -205,28 +207,28 @@ extension OutputFile {
         temporaries.withLock { _ = $0.remove(path) }
     }
 
-    private static func failure(_ path: String, _ error: any Error) -> CommandFailure {
-        CommandFailure(.localFailed, "cannot write \(path): \(error)")
+    private static func failure(at path: String, error: any Error) -> CommandFailure {
+        CommandFailure(.localFailed, message: "cannot write \(path): \(error)")
     }
 }
 
-// The method of that name hides the function.
+// The method with this name hides the function.
 private func renameFile(
     _ from: UnsafePointer<CChar>,
-    _ target: UnsafePointer<CChar>
+    to target: UnsafePointer<CChar>
 ) -> Int32 {
     rename(from, target)
 }
 
-/// What is at FILE before it is written.
+/// The file at FILE before it is written.
 private struct ExistingFile {
-    /// Without symbolic links.
+    /// The path without symbolic links.
     let path: FilePath
     let isRegular: Bool
     let permissions: mode_t
 
-    /// - Returns: nil if there is nothing.
-    /// - Throws: `Errno` if it is a directory, may not be written, or cannot be looked at.
+    /// - Returns: the file; nil if there is none.
+    /// - Throws: `Errno` if it is a directory, is not writable, or cannot be inspected.
     static func look(at path: FilePath) throws -> ExistingFile? {
         var status = stat()
         guard path.withPlatformString({ stat($0, &status) }) == 0 else {
@@ -246,11 +248,10 @@ private struct ExistingFile {
         )
     }
 
-    /// Where a file appears that is written through a link whose target is missing; `path` itself
-    /// where it is no link.
+    /// The target of a dangling symbolic link; `path` itself if it is no link.
     static func end(ofDangling path: FilePath) throws -> FilePath {
         var path = path
-        // As many as the kernel follows.
+        // The kernel's limit of links.
         for _ in 0..<40 {
             guard let next = linkTarget(of: path) else { return path }
             path = path.removingLastComponent().pushing(next)

@@ -1,22 +1,22 @@
 import SystemPackage
 import TieredCache
 
-/// What a person at a terminal sees of several prefetches.
+/// The progress of several prefetches on a terminal.
 ///
-/// One line while they last, a sentence at the end, and one for what holds them up. Says nothing
-/// elsewhere.
+/// Shows one line while they run, notices about delays, and a summary at the end. Writes nothing if
+/// standard error is no terminal.
 final class PrefetchScreen: Sendable {
     private let tally: Guarded<PrefetchTally>
     private let events: AsyncStream<MediaCache.Event>?
     private let bar: ProgressBar
     private let time = SystemTimeSource()
 
-    /// Watches a cache from now on.
+    /// Starts to observe a cache.
     ///
     /// - Parameters:
-    ///   - cache: whose shutdown ends ``show()``.
-    ///   - requests: what is fetched.
-    ///   - isOfHeads: whether only the beginning of each is wanted.
+    ///   - cache: the cache; its shutdown ends ``show()``.
+    ///   - requests: the requests to be fetched.
+    ///   - isOfHeads: whether only the beginning of each is fetched.
     init(_ cache: MediaCache, requests: [CacheRequest], isOfHeads: Bool) {
         let names = requests.map(\.name)
         tally = Guarded(PrefetchTally(names: names, isOfHeads: isOfHeads))
@@ -44,7 +44,7 @@ final class PrefetchScreen: Sendable {
         bar.clear()
     }
 
-    /// The same request, with plain words for what holds it up.
+    /// The same request, with notices about delays for the terminal.
     func watching(_ request: CacheRequest) -> CacheRequest {
         var request = request
         let (bar, name) = (bar, request.name)
@@ -52,14 +52,14 @@ final class PrefetchScreen: Sendable {
         return request
     }
 
-    /// One of them is stored.
+    /// Records that a request is stored.
     func didEnd(_ report: GetReport) {
         tally.withLock {
             $0.didEnd(fromOrigin: report.fromOrigin, fromCache: report.fromCache)
         }
     }
 
-    /// Says what has become of them; after ``show()``.
+    /// Writes the summary; call it after ``show()``.
     func conclude() {
         if let conclusion = tally.withLock({ $0.conclusion }) { bar.say(conclusion) }
     }

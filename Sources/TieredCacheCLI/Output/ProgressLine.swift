@@ -1,28 +1,28 @@
 import TieredCache
 
-/// One line about a download under way, made to fit a terminal.
+/// One line about a download in progress, fitted to a terminal.
 ///
 /// `film.mp4   42% [======>        ]  12.3 MiB of 29.0 MiB  5.1 MiB/s  0:03 left  from network`.
-/// What does not fit is left out, the bar first, then the name.
+/// Parts that do not fit are omitted, the bar first, then the name.
 struct ProgressLine: Equatable {
-    /// What is being downloaded, usually the last component of the path.
+    /// The name of the download, usually the last component of the path.
     var name: String
     /// Body bytes so far.
     var bytes: Int64
     /// Body bytes in all, if known.
     var total: Int64?
-    /// Bytes per second of late, if known.
+    /// The recent rate in bytes per second, if known.
     var rate: Double?
-    /// Seconds to go, if known.
+    /// The estimated remaining seconds, if known.
     var secondsLeft: Double?
-    /// Where the last bytes came from, if known.
+    /// The source of the last bytes, if known.
     var source: ByteSource?
 
     private static let widestName = 24
     private static let widestBar = 30
     private static let narrowestBar = 8
 
-    /// The line for a terminal of `width` columns, which it never exceeds; without a line break.
+    /// The line for a terminal, at most `width` columns wide, without a line break.
     func text(width: Int) -> String {
         let figures = [
             amount, rate.map { "\(Self.size(Int64(min(max(0, $0), 0x1p62))))/s" }, timeLeft,
@@ -66,7 +66,8 @@ struct ProgressLine: Equatable {
         return "\(Self.size(bytes)) of \(Self.size(total))"
     }
 
-    /// `0:03 left`, `1:02:03 left`; nothing beyond a hundred hours, where it means nothing.
+    /// `0:03 left`, `1:02:03 left`; nothing from a hundred hours on, where the estimate is
+    /// meaningless.
     private var timeLeft: String? {
         guard let secondsLeft, secondsLeft >= 0, secondsLeft < 360_000 else { return nil }
         let seconds = Int(secondsLeft.rounded(.up))
@@ -76,7 +77,8 @@ struct ProgressLine: Equatable {
         return "\(hours):\(Self.twoDigits(minutes)):\(tail) left"
     }
 
-    /// Control characters would move the cursor; a long name keeps its end, which tells more.
+    /// The name without control characters, which would move the cursor; a long name is cut at its
+    /// beginning.
     private var shortName: String {
         let name = String(name.map { $0.isASCII && !($0 >= " " && $0 < "\u{7F}") ? "?" : $0 })
         guard name.count > Self.widestName else { return name }

@@ -1,10 +1,10 @@
 import SystemPackage
 import TieredCache
 
-/// Follows a download's bytes and says when a new line is worth drawing.
+/// Measures the rate of a download and decides when to draw a new line.
 ///
-/// The rate is an exponential average over about three seconds, so that it neither jumps nor lies
-/// for long. Time is an argument; the meter reads no clock.
+/// The rate is an exponential average over about three seconds, which neither jumps nor lags for
+/// long. Time is an argument; the meter reads no clock.
 struct ProgressMeter {
     private static let interval = Duration.milliseconds(100)
     private static let window = 3.0
@@ -18,10 +18,10 @@ struct ProgressMeter {
         lastTime = start
     }
 
-    /// Takes note of the bytes so far.
+    /// Records the bytes so far.
     ///
-    /// - Returns: the line to draw; nil when the last one is less than a tenth of a second old and
-    ///   the bytes come from where they came from then.
+    /// - Returns: the line to draw; nil if the last one is less than a tenth of a second old and
+    ///   the source has not changed.
     mutating func update(
         name: String,
         bytes: Int64,
@@ -31,7 +31,7 @@ struct ProgressMeter {
     ) -> ProgressLine? {
         let isNews = source != lastSource
         lastSource = source
-        guard measure(bytes, now) || isNews else { return nil }
+        guard measure(bytes, at: now) || isNews else { return nil }
         let left = total.map { Double($0 - bytes) }
         let secondsLeft = rate.flatMap { rate in rate > 0 ? left.map { $0 / rate } : nil }
         return ProgressLine(
@@ -44,8 +44,8 @@ struct ProgressMeter {
         )
     }
 
-    /// Takes the rate, unless that was done a moment ago.
-    private mutating func measure(_ bytes: Int64, _ now: MonotonicTime) -> Bool {
+    /// Updates the rate, unless the last update is less than a tenth of a second old.
+    private mutating func measure(_ bytes: Int64, at now: MonotonicTime) -> Bool {
         let elapsed = lastTime.duration(to: now)
         guard elapsed >= Self.interval else { return false }
         let seconds = elapsed.inSeconds
@@ -58,7 +58,7 @@ struct ProgressMeter {
     }
 }
 
-/// Draws lines over one another on a terminal; does nothing elsewhere.
+/// Draws a progress line on a terminal; does nothing if standard error is no terminal.
 struct ProgressBar {
     private let descriptor = FileDescriptor.standardError
     private let isEnabled: Bool
@@ -89,22 +89,22 @@ struct ProgressBar {
                 now: now
             )
         else { return }
-        // One column less: a full line would move some terminals to the next.
+        // One column less, because a full line makes some terminals move to the next one.
         draw("\r\u{1B}[2K" + line.text(width: Terminal.width(descriptor) - 1))
         isDrawn = true
     }
 
-    /// Removes the line, so that what follows starts on a clean one.
+    /// Removes the line, so that later output starts on an empty one.
     mutating func clear() {
         guard isDrawn else { return }
         draw("\r\u{1B}[2K")
         isDrawn = false
     }
 
-    /// Says something in a line of its own, above the bar; only where there is a bar.
+    /// Writes a message on a separate line above the bar; does nothing without a bar.
     ///
-    /// One write, so that it may come from another thread than the bar's; the bar is drawn again
-    /// with the next bytes.
+    /// A single write, so that it may be called from another thread than the bar's; the bar is
+    /// drawn again at the next update.
     func say(_ text: String) {
         guard isEnabled else { return }
         draw("\r\u{1B}[2K\(text)\n")
@@ -114,7 +114,7 @@ struct ProgressBar {
         do {
             try descriptor.writeAll(text.utf8)
         } catch {
-            // A lost progress line is no reason to fail the download.
+            // A lost progress line does not fail the download.
         }
     }
 }

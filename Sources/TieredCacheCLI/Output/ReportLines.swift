@@ -2,7 +2,7 @@ import HTTPTypes
 import SystemPackage
 import TieredCache
 
-/// The reports for people; programs read `--json`.
+/// The reports as text for people; programs use `--json`.
 extension EntryReport {
     init(_ entry: EntrySummary) {
         self.init(

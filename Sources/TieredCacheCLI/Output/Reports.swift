@@ -1,11 +1,11 @@
-/// What `get --json` and `prefetch --json` say about one URL.
+/// The JSON of `get` and `prefetch` about one URL.
 struct GetReport: Codable, Equatable, Sendable {
-    /// Without userinfo.
+    /// The URL without userinfo.
     let url: String
     let status: Int
     /// `memory`, `disk`, `origin`, `revalidated` or `stale`.
     let source: String
-    /// The sum of the two that follow.
+    /// The sum of ``fromCache`` and ``fromOrigin``.
     let bytes: Int64
     let fromCache: Int64
     let fromOrigin: Int64
@@ -29,17 +29,17 @@ struct GetReport: Codable, Equatable, Sendable {
     }
 }
 
-/// What `list --json` and `show --json` say about one entry.
+/// The JSON of `list` and `show` about one entry.
 struct EntryReport {
     var url: String
     var key: String
     var status: Int
-    /// Nil if unknown.
+    /// The length of the body in bytes; nil if unknown.
     var length: Int64?
     var stored: Int64
     var isComplete: Bool
     var isPinned: Bool
-    /// Only for `show`.
+    /// The header fields; only for `show`.
     var headers: [(name: String, value: String)]?
 }
 
@@ -51,7 +51,7 @@ extension EntryReport: Encodable {
         case isPinned = "pinned"
     }
 
-    /// One line is a text, several of one name are a list of texts.
+    /// One field line is a string, several with one name are an array of strings.
     private enum HeaderValue: Encodable {
         case one(String)
         case several([String])
@@ -81,7 +81,7 @@ extension EntryReport: Encodable {
     }
 }
 
-/// What `verify --json` says.
+/// The JSON of `verify`.
 struct VerifyReport: Encodable, Equatable {
     var entries: Int64
     var blocks: Int64
@@ -96,6 +96,6 @@ extension Duration {
         return Double(seconds) + Double(attoseconds) / 1e18
     }
 
-    /// Seconds to the microsecond: more digits would be noise.
+    /// The duration in seconds, rounded to microseconds.
     var roundedSeconds: Double { (inSeconds * 1e6).rounded() / 1e6 }
 }

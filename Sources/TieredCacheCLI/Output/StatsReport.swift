@@ -1,13 +1,13 @@
 import HTTPCaching
 import TieredCache
 
-/// What `stats` says: what there is, and what has happened since the directory was made.
+/// The output of `stats`: the usage of the directory, and its statistics since it was created.
 struct StatsReport: Equatable {
     var entries: Int64
-    /// What the disk allocates for files.
+    /// The bytes allocated on disk.
     var bytes: Int64
     var limit: Int64
-    /// Nil where nothing was counted yet.
+    /// The statistics; nil if nothing was counted yet.
     var lifetime: MediaCache.LifetimeStatistics?
 }
 
@@ -40,14 +40,14 @@ extension StatsReport: Encodable {
         Dictionary(members) { $1 }
     }
 
-    /// To a ten-thousandth: more digits would be noise.
+    /// Rounds to a ten-thousandth.
     private static func ratio(_ value: Double?) -> Double? {
         value.map { ($0 * 10_000).rounded() / 10_000 }
     }
 }
 
 extension StatsReport {
-    /// For people: what there is, then one line for each thing that was counted.
+    /// The text: the usage, then one line for each statistic.
     var lines: [String] {
         let count = entries == 1 ? "1 entry" : "\(entries) entries"
         let first = "\(count), \(ProgressLine.size(bytes)) of \(ProgressLine.size(limit))"

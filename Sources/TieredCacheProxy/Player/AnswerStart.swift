@@ -4,9 +4,9 @@ import TieredCache
 final class AnswerStart: Sendable {
     private let state = Guarded(false)
 
-    /// Whether it is.
+    /// Whether the first byte of the body has been written.
     var hasBegun: Bool { state.withLock { $0 } }
 
-    /// Notes that it is.
+    /// Records that the body has begun.
     func begin() { state.withLock { $0 = true } }
 }

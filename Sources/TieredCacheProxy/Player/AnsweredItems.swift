@@ -1,22 +1,22 @@
 import TieredCache
 
-/// Which files players have been given bytes of, also such as are not stored.
+/// The files of which players have received bytes, stored or not.
 ///
-/// Whoever has part of a file takes an error for more of it. In memory alone, for the newest few
-/// thousand: what is on disk is known without.
+/// A player that has part of a file takes an error response for further bytes of it. Kept in memory
+/// only, for the newest few thousand files: the disk tier knows about stored ones.
 final class AnsweredItems: Sendable {
-    /// Two sets that take turns: an item that is noted again is one of the newest again.
+    /// Two generations: inserting an item again moves it to the newer one.
     private struct State {
         var recent: Set<PlayingSessions.Item> = []
         var before: Set<PlayingSessions.Item> = []
     }
 
-    /// How many are kept at least.
+    /// The fewest items that are kept.
     static let capacity = 2048
 
     private let state = Guarded(State())
 
-    /// Notes that somebody is given bytes of it.
+    /// Records that a player receives bytes of the item.
     func insert(_ item: PlayingSessions.Item) {
         state.withLock { state in
             guard state.recent.insert(item).inserted, state.recent.count > Self.capacity else {
@@ -26,7 +26,7 @@ final class AnsweredItems: Sendable {
         }
     }
 
-    /// Whether somebody was given bytes of it.
+    /// Whether a player has received bytes of the item.
     func contains(_ item: PlayingSessions.Item) -> Bool {
         state.withLock { $0.recent.contains(item) || $0.before.contains(item) }
     }

@@ -1,16 +1,15 @@
-/// What a browser does with what it asks for, as far as it says so (Fetch Metadata Request
-/// Headers).
+/// The use that a browser announces for a response (Fetch Metadata Request Headers).
 ///
-/// Whatever is not from a browser says nothing and takes data.
+/// A client that is no browser announces nothing; its destination is ``data``.
 enum BrowserDestination: Hashable, Sendable {
-    /// It decodes the bytes, or gives them to a page that has the address.
+    /// The browser decodes the bytes, or hands them to a page that knows the URL.
     case data
-    /// It shows them by themselves, in a tab or a frame.
+    /// The browser shows the bytes as a document of their own, in a tab or a frame.
     case document
-    /// It runs them as the proxy's own.
+    /// The browser runs the bytes with the proxy's origin.
     case code
 
-    /// Reads `Sec-Fetch-Dest`; what is not known may be anything, and so a document.
+    /// Reads `Sec-Fetch-Dest`; an unknown value counts as ``document``.
     init(_ value: String?) {
         switch value?.lowercased() {
         case nil, "audio", "empty", "font", "image", "json", "manifest", "script", "style", "track",
@@ -23,13 +22,13 @@ enum BrowserDestination: Hashable, Sendable {
         }
     }
 
-    /// Reads a request.
+    /// Reads the fields of a request.
     init(_ request: ServerRequest) {
         let isWorker = request.value("service-worker") != nil
         self = isWorker ? .code : BrowserDestination(request.value("sec-fetch-dest"))
     }
 
-    /// Whether a response with this `Content-Type` may be given.
+    /// Whether a response with this `Content-Type` may be sent to the browser.
     func mayTake(_ contentType: String?) -> Bool {
         switch self {
         case .data: true
@@ -38,15 +37,15 @@ enum BrowserDestination: Hashable, Sendable {
         }
     }
 
-    /// Whether nothing of the type can run: films, sounds, pictures but drawings, plain text, and
-    /// what is saved.
+    /// Whether content of the type cannot contain scripts: video, audio, bitmap images, plain text,
+    /// and types that browsers download.
     ///
-    /// Of several types browsers take the last one, and what has none they guess: neither is
+    /// Browsers take the last of several types and guess a missing one, so neither counts as
     /// passive.
     static func isPassive(_ contentType: String?) -> Bool {
         guard let contentType, !contentType.utf8.contains(UInt8(ascii: ",")) else { return false }
         let type = contentType.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
-        // Drawings and manifests are XML, in which scripts may stand.
+        // SVG and manifests are XML, which may contain scripts.
         guard !type.hasSuffix("+xml") else { return false }
         if ["video/", "audio/", "image/"].contains(where: type.hasPrefix) { return true }
         switch type {
@@ -60,7 +59,9 @@ enum BrowserDestination: Hashable, Sendable {
 }
 
 extension ServerRequest {
-    /// Whether a browser asks, which says so itself: no page can add or remove these fields.
+    /// Whether the request comes from a browser.
+    ///
+    /// Pages can neither add nor remove these fields.
     var isFromBrowser: Bool {
         ["sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site"].contains { value($0) != nil }
     }

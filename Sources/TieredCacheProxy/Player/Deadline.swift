@@ -2,17 +2,17 @@ import TieredCache
 
 /// Runs work for a limited time.
 enum Deadline {
-    /// Waits for `work`, but not longer than `duration`; then `work` is cancelled.
+    /// Waits for `work` for at most `duration`, then cancels it.
     ///
     /// - Parameters:
     ///   - duration: the limit.
-    ///   - time: what measures it.
-    ///   - work: what is to be done; it must end when it is cancelled.
-    /// - Returns: what `work` returns; nil when the time is over.
-    /// - Throws: what `work` throws.
+    ///   - time: the clock.
+    ///   - work: the work; it must return soon after cancellation.
+    /// - Returns: the result of `work`; nil when the limit has passed.
+    /// - Throws: the error of `work`.
     static func run<Value: Sendable>(
         within duration: Duration,
-        _ time: any TimeSource,
+        time: any TimeSource,
         _ work: @escaping @Sendable () async throws -> Value
     ) async throws -> Value? {
         try await withThrowingTaskGroup(of: Value?.self) { group in

@@ -2,27 +2,28 @@ import HTTPCaching
 import HTTPTypes
 @_spi(Benchmarks) import TieredCache
 
-/// The proxy's strong entity tag of a generation.
+/// The strong entity tag that the proxy gives to a generation of a body.
 enum GenerationTag {
     /// Makes the tag of a response.
     ///
-    /// The same for every answer of one generation, from its first byte on, in this process and in
-    /// later ones: where the origin has a strong tag, it is made of that; else of the random number
-    /// that the body has on disk; where it is not on disk, of `Last-Modified`.
+    /// Equal for all responses of one generation, in this process and later ones. Derived from the
+    /// origin's strong tag; without one, from the random number of the body on disk; for a body
+    /// that is not on disk, from `Last-Modified`.
     ///
     /// - Parameters:
-    ///   - fields: the response's fields.
-    ///   - target: what was asked for.
-    ///   - finalURL: what answered, where redirects led to something else; its query may rotate.
+    ///   - fields: the fields of the response.
+    ///   - target: the URI of the request.
+    ///   - finalURL: the URL that answered after redirects; its query is ignored, since it may
+    ///     rotate.
     ///   - generation: the number of the body on disk.
-    /// - Returns: nil where nothing tells one body from another.
+    /// - Returns: the tag; nil where nothing distinguishes one body from another.
     static func of(
         fields: HTTPFields,
         target: TargetURI,
         finalURL: String? = nil,
         generation: UInt64?
     ) -> EntityTag? {
-        // The origin's tag tells apart the representations of one resource.
+        // The origin's tag is unique among the representations of one resource only.
         let resource =
             finalURL.map { "\(target.string)\n\($0.prefix { $0 != "?" })" }
             ?? target.string

@@ -4,16 +4,15 @@ import Logging
 import NIOCore
 import TieredCache
 
-// Playlists: whole, as fresh as they must be, and with addresses that lead through the proxy.
+// Playlists: sent whole, revalidated as needed, with their URLs rewritten to the proxy.
 extension MediaExchange {
-    /// Whether the URL alone lets expect a playlist, or the key of one, before anything is asked
-    /// for.
+    /// Whether the URL alone suggests a playlist or a key of one, before any lookup.
     var namesPlaylist: Bool {
         PlaylistKind.expected(contentType: nil, path: target.path) != nil
             || playlists.isKey(target)
     }
 
-    /// Whether a response whose URL says nothing may be a playlist.
+    /// Whether the response may be a playlist although its URL does not suggest one.
     func mayBePlaylist(_ response: CacheResponse) -> Bool {
         !namesPlaylist && response.completeLength ?? 0 <= PlaylistKind.maximumSize
             && PlaylistKind.expected(
@@ -22,16 +21,17 @@ extension MediaExchange {
             ) != nil
     }
 
-    /// Answers with the playlist, or the key.
+    /// Sends the playlist or the key.
     ///
-    /// - Returns: false where it is none, or cannot be had; nothing has been sent then.
+    /// - Returns: false if the response is neither, or is not available; nothing has been sent
+    ///   then.
     func answerPlaylist(_ source: MediaSource) async throws -> Bool {
         let answer: PlaylistRelay.Answer
         switch try await playlist(source) {
         case .answer(let found): answer = found
         case .none: return false
         case .failed(let status):
-            try await send(status, [:], .length(0))
+            try await send(status, fields: [:], framing: .length(0))
             return true
         }
         guard answer.kind != nil || playlists.isKey(target) && answer.response.status.code == 200
@@ -41,10 +41,10 @@ extension MediaExchange {
                 "a playlist is refused: what it asks for is out of proportion to its length",
                 metadata: ["url": "\(target.redacted)"]
             )
-            try await send(502, [:], .length(0))
+            try await send(502, fields: [:], framing: .length(0))
             return true
         }
-        try await send(answer, source)
+        try await send(answer, from: source)
         return true
     }
 
@@ -54,7 +54,7 @@ extension MediaExchange {
         case failed(Int)
     }
 
-    /// Asks the cache, again and again within the time for a first byte.
+    /// Asks the cache repeatedly until the time limit for the first byte.
     private func playlist(_ source: MediaSource) async throws -> Playlist {
         let relay = PlaylistRelay(
             cache,
@@ -75,8 +75,7 @@ extension MediaExchange {
                 default: return .none
                 }
             }
-            // What is stored has been tried, so there is nothing that a player could have had
-            // before.
+            // Stored responses were tried first, so no player can have received part of this one.
             guard let delay = retry.delay(after: failure, isKnown: false) else {
                 return .failed(failure.status)
             }
@@ -84,7 +83,7 @@ extension MediaExchange {
         }
     }
 
-    private func send(_ answer: PlaylistRelay.Answer, _ source: MediaSource) async throws {
+    private func send(_ answer: PlaylistRelay.Answer, from source: MediaSource) async throws {
         guard destination.mayTake(answer.response.fields[.contentType]) else {
             return try await refuseBrowser()
         }
@@ -98,9 +97,9 @@ extension MediaExchange {
         let length = Int64(answer.bytes.count)
         switch outcome {
         case .notModified:
-            return try await send(304, fields, .none)
+            return try await send(304, fields: fields, framing: .none)
         case .failed:
-            return try await send(412, fields, .length(0))
+            return try await send(412, fields: fields, framing: .length(0))
         case .answer:
             guard let asked = conditions.range else { break }
             guard let range = asked.resolved(completeLength: length) else {
@@ -109,14 +108,14 @@ extension MediaExchange {
             fields[.contentRange] =
                 ContentRange.bytes(range, completeLength: length).fieldValue
             let part = answer.bytes[Int(range.lowerBound)..<Int(range.upperBound)]
-            return try await send(206, fields, Array(part))
+            return try await send(206, fields: fields, bytes: Array(part))
         case .answerWhole:
             break
         }
-        try await send(200, fields, answer.bytes)
+        try await send(200, fields: fields, bytes: answer.bytes)
     }
 
-    private func send(_ status: Int, _ fields: HTTPFields, _ bytes: [UInt8]) async throws {
+    private func send(_ status: Int, fields: HTTPFields, bytes: [UInt8]) async throws {
         let head = ResponseHead(
             status: status,
             fields: fields,

@@ -11,20 +11,20 @@ struct MediaExchange: Sendable {
     let target: TargetURI
     let writer: ResponseWriter
     let conditions: PlayerConditions
-    /// What a browser that asks does with the answer.
+    /// The use that a requesting browser announces.
     let destination: BrowserDestination
-    /// What stands in front of `SCHEME/AUTHORITY/PATH` in proxied URLs.
+    /// The prefix of `SCHEME/AUTHORITY/PATH` in proxied URLs.
     let prefix: String
-    /// What playlists have said about other URLs.
+    /// The URLs that playlists have named.
     let playlists: PlaylistRegistry
     let sessions: PlayingSessions
     let answered: AnsweredItems
-    /// Whether the client has been told anything.
+    /// Whether the response has begun.
     let start = AnswerStart()
 
     init(
-        _ request: ServerRequest,
-        _ target: TargetURI,
+        request: ServerRequest,
+        target: TargetURI,
         cache: MediaCache,
         settings: ProxySettings,
         prefix: String,
@@ -46,7 +46,7 @@ struct MediaExchange: Sendable {
         destination = BrowserDestination(request)
     }
 
-    /// Answers; returns without having finished where the connection is to be dropped.
+    /// Sends the response; returns without finishing it where the connection must be dropped.
     func run() async throws {
         guard destination != .code else { return try await refuseBrowser() }
         var source = MediaSource(
@@ -65,68 +65,70 @@ struct MediaExchange: Sendable {
         }
         switch opened {
         case .response(let response):
-            try await answer(response, source)
+            try await answer(with: response, from: source)
         case .unsatisfiable(let length):
-            try await answerBeyondEnd(length, source)
+            try await answerBeyondEnd(length: length, source: source)
         case .failed(let status):
             try await send(status)
         case .lengthUnknown, .cut:
-            // A known file that cannot be had now: an error would be taken for its bytes.
+            // The player has bytes of this file and would take an error response for more of them.
             return
         }
     }
 
-    /// What is asked of the cache first.
+    /// The range requested from the cache first.
     ///
-    /// HEAD wants a head, which the first byte brings; so the body of a cold file is not fetched.
+    /// HEAD needs only the head, which comes with the first byte: the body is not fetched.
     private var firstRange: ByteRangeSpec? { request.isHead ? .bounded(0..<1) : conditions.range }
 
-    /// Whether it asks for something else than the beginning, with which a new play begins.
+    /// Whether the range starts after the first byte; playback starts with a request for that one.
     private var goesOn: Bool { conditions.range?.goesOn ?? false }
 
     // MARK: Answers
 
-    private func answer(_ response: CacheResponse, _ source: MediaSource) async throws {
+    private func answer(with response: CacheResponse, from source: MediaSource) async throws {
         guard destination.mayTake(response.fields[.contentType]) else {
             return try await refuseBrowser()
         }
         guard response.status.code == 200 else { return try await relay(response) }
         if mayBePlaylist(response), try await answerPlaylist(source) { return }
-        switch outcome(of: response, source) {
+        switch outcome(of: response, from: source) {
         case .notModified:
-            try await send(304, source.fields(of: response), .none)
+            try await send(304, fields: source.fields(of: response), framing: .none)
         case .failed:
-            try await send(412, source.fields(of: response), .length(0))
+            try await send(412, fields: source.fields(of: response), framing: .length(0))
         case .answerWhole where conditions.range != nil:
             guard case .response(let whole) = try await source.open(nil) else { return }
             guard whole.status.code == 200 else { return try await relay(whole) }
             if !request.isHead { source.didAnswer() }
-            try await deliver(whole, isPartial: false, source)
+            try await deliver(whole, isPartial: false, from: source)
         case .answer, .answerWhole:
             let isPartial = conditions.range != nil
             if !request.isHead { source.didAnswer() }
             guard !response.hasValidator, !request.isHead else {
-                return try await deliver(response, isPartial: isPartial, source)
+                return try await deliver(response, isPartial: isPartial, from: source)
             }
             try await sessions.play(.init(source.base)) {
-                try await deliver(response, isPartial: isPartial, source)
+                try await deliver(response, isPartial: isPartial, from: source)
             }
         }
     }
 
-    /// The conditions come before the range (RFC 9110 §13.2.2): of a file that has become shorter
-    /// since the player saw it, it is to have the new bytes, or to hear that there are some.
-    private func answerBeyondEnd(_ length: Int64, _ source: MediaSource) async throws {
+    /// Answers a range beyond the end.
+    ///
+    /// Conditions precede the range (RFC 9110 §13.2.2): if the file has become shorter since the
+    /// player saw it, the player gets the new representation or learns that there is one.
+    private func answerBeyondEnd(length: Int64, source: MediaSource) async throws {
         guard conditions.hasConditions,
             case .response(let response) = try await source.open(.bounded(0..<1)),
-            response.status.code == 200, outcome(of: response, source) != .answer
+            response.status.code == 200, outcome(of: response, from: source) != .answer
         else { return try await refuseRange(length) }
-        try await answer(response, source)
+        try await answer(with: response, from: source)
     }
 
     private func outcome(
         of response: CacheResponse,
-        _ source: MediaSource
+        from source: MediaSource
     ) -> PlayerConditions.Outcome {
         conditions.outcome(
             tag: source.tag(of: response),
@@ -138,16 +140,18 @@ struct MediaExchange: Sendable {
     private func deliver(
         _ response: CacheResponse,
         isPartial: Bool,
-        _ source: MediaSource
+        from source: MediaSource
     ) async throws {
         var fields = source.fields(of: response)
         guard let length = response.completeLength else {
-            // A part would need a concrete total; from the first byte on, everything is an answer.
+            // A 206 needs a complete length; a body from its first byte on can be sent as a 200.
             let framing: ResponseHead.Framing = request.isHead ? .none : .unknown
             try await writer.start(ResponseHead(status: 200, fields: fields, framing: framing))
             guard !request.isHead else { return try await finishHead(response) }
             start.begin()
-            try await MediaPump(source, writer, tag: source.tag(of: response)).run(response)
+            try await MediaPump(source: source, writer: writer, tag: source.tag(of: response)).run(
+                response
+            )
             return try await writer.finish()
         }
         if request.isHead {
@@ -167,18 +171,20 @@ struct MediaExchange: Sendable {
         )
         try await writer.start(head)
         start.begin()
-        try await MediaPump(source, writer, tag: source.tag(of: response)).run(response)
+        try await MediaPump(source: source, writer: writer, tag: source.tag(of: response)).run(
+            response
+        )
         try await writer.finish()
     }
 
-    /// Ends the answer to a HEAD, and takes the first block in, so that what was told lasts.
+    /// Ends the response to a HEAD, and stores the first block, so that the fields sent stay valid.
     private func finishHead(_ response: CacheResponse) async throws {
         try await writer.finish()
         var body = response.body.makeAsyncIterator()
         _ = try await body.next()
     }
 
-    /// A final status other than 200, with its body.
+    /// Sends a final status other than 200, with its body.
     private func relay(_ response: CacheResponse) async throws {
         var fields = PlayerFields.of(
             response.fields,
@@ -186,7 +192,7 @@ struct MediaExchange: Sendable {
             acceptsRanges: false,
             status: response.cacheStatus
         )
-        // A browser would send what its user types to every origin behind this address.
+        // A browser would send the user's password to every origin behind this URL.
         if !request.isFromBrowser {
             fields[.wwwAuthenticate] = response.fields[.wwwAuthenticate]
         }
@@ -200,8 +206,7 @@ struct MediaExchange: Sendable {
         try await writer.send(WholeAnswer(head: head, body: ByteBuffer(copying: bytes)))
     }
 
-    /// Nothing that could be active is shown in a tab or a frame, or run, at the proxy's own
-    /// address.
+    /// Refuses content that could run scripts with the proxy's own origin.
     func refuseBrowser() async throws {
         var answer = WholeAnswer.text(403)
         answer.head.fields.append(contentsOf: PlayerFields.inert)
@@ -212,17 +217,17 @@ struct MediaExchange: Sendable {
         var fields = HTTPFields()
         fields[.contentRange] = ContentRange.unsatisfied(completeLength: length).fieldValue
         fields[.acceptRanges] = "bytes"
-        try await send(416, fields, .length(0))
+        try await send(416, fields: fields, framing: .length(0))
     }
 
     private func send(_ status: Int) async throws {
-        try await send(status, [:], .length(0))
+        try await send(status, fields: [:], framing: .length(0))
     }
 
     func send(
         _ status: Int,
-        _ fields: HTTPFields,
-        _ framing: ResponseHead.Framing
+        fields: HTTPFields,
+        framing: ResponseHead.Framing
     ) async throws {
         let head = ResponseHead(status: status, fields: fields, framing: framing)
         try await writer.send(WholeAnswer(head: head, body: ByteBuffer()))
@@ -230,7 +235,7 @@ struct MediaExchange: Sendable {
 }
 
 extension ByteRangeSpec {
-    /// Whether it is not from the first byte on, with which a play begins.
+    /// Whether the range does not start at the first byte, with which playback starts.
     var goesOn: Bool {
         switch self {
         case .bounded(let range): range.lowerBound > 0
@@ -241,6 +246,6 @@ extension ByteRangeSpec {
 }
 
 extension CacheResponse {
-    /// Whether the origin can be asked if it is current.
+    /// Whether the response can be revalidated.
     fileprivate var hasValidator: Bool { fields[.eTag] != nil || fields[.lastModified] != nil }
 }

@@ -4,26 +4,26 @@ import HTTPTypes
 import NIOCore
 import TieredCache
 
-/// Moves a body from the cache to a player, and goes on where the origin failed.
+/// Sends a body from the cache to a player, and resumes after failures of the origin.
 ///
-/// The bytes are of one generation: where the cache no longer has the rest of it, the answer is cut
-/// (invariant 3).
+/// All bytes belong to one generation: if the rest of it is no longer available, the response is
+/// cut off (invariant 3).
 struct MediaPump: Sendable {
     private let source: MediaSource
     private let writer: ResponseWriter
     private let tag: EntityTag?
 
-    init(_ source: MediaSource, _ writer: ResponseWriter, tag: EntityTag?) {
+    init(source: MediaSource, writer: ResponseWriter, tag: EntityTag?) {
         self.source = source
         self.writer = writer
         self.tag = tag
     }
 
-    /// Sends what `response` brings, to its end.
+    /// Sends the body of `response` to its end.
     ///
-    /// Without a byte for the time of a stall it gives up.
+    /// Gives up after ``ProxySettings/stallTimeout`` without a byte.
     ///
-    /// - Throws: what makes it impossible; the connection is to be dropped then.
+    /// - Throws: the reason why the body is incomplete; the connection must be dropped then.
     func run(_ response: CacheResponse) async throws {
         var response = response
         var position = response.range.lowerBound
@@ -32,7 +32,7 @@ struct MediaPump: Sendable {
         while true {
             let start = position
             do throws(PumpFailure) {
-                try await send(response, &position)
+                try await send(response, position: &position)
                 return
             } catch {
                 guard case .cache(let failure) = error, failure.isWorthAnotherTry else {
@@ -53,7 +53,7 @@ struct MediaPump: Sendable {
 
     private func send(
         _ response: CacheResponse,
-        _ position: inout Int64
+        position: inout Int64
     ) async throws(PumpFailure) {
         var body = response.body.makeAsyncIterator()
         do {
@@ -67,7 +67,7 @@ struct MediaPump: Sendable {
         }
     }
 
-    /// The rest of the same generation.
+    /// Requests the rest of the same generation.
     private func reopened(_ rest: ByteRangeSpec) async throws -> CacheResponse {
         guard case .response(let response) = try await source.open(rest),
             response.status.code == 200, let tag, source.tag(of: response) == tag,
@@ -79,16 +79,16 @@ struct MediaPump: Sendable {
 
 /// Why a body could not be sent to its end.
 enum PumpFailure: Error {
-    /// The cache, or the origin behind it.
+    /// The cache or the origin failed.
     case cache(CacheError)
     /// The client has left.
     case client
-    /// The generation is no longer to be had.
+    /// The generation is no longer available.
     case gone
 }
 
 extension CacheError {
-    /// Whether the rest may still be had; of a status, asking for the rest tells.
+    /// Whether a retry may bring the rest; for a status, the retry itself shows that.
     fileprivate var isWorthAnotherTry: Bool { isWithoutAnswer || code == .httpStatus }
 }
 

@@ -2,21 +2,21 @@ import HTTPCaching
 import HTTPTypes
 import TieredCache
 
-/// Gets a representation for players, whatever the origin does.
+/// Gets a representation for players, with retries.
 ///
-/// Before an answer has begun, failures become 502 or 504 in the end; for a file that has been
-/// answered before they become a dropped connection, because players take an error for its bytes.
+/// Failures become 502 or 504 if the player has no bytes of the file yet. Otherwise they become a
+/// dropped connection, because players take an error response for bytes of the file.
 struct MediaSource: Sendable {
-    /// What opening has led to.
+    /// The result of opening.
     enum Opened: Sendable {
         case response(CacheResponse)
-        /// The range does not exist in that many bytes.
+        /// The range lies beyond the given complete length.
         case unsatisfiable(Int64)
-        /// The range can only be given when the length is known.
+        /// The range cannot be sent before the length is known.
         case lengthUnknown
         /// The status to answer with.
         case failed(Int)
-        /// The connection is to be dropped.
+        /// The connection must be dropped.
         case cut
     }
 
@@ -40,11 +40,13 @@ struct MediaSource: Sendable {
         base = Self.request(for: target, from: request)
     }
 
-    /// Our request for a player's: only what selects a representation is taken over, since
-    /// requests that differ share nothing.
+    /// The request to the cache for a player's request.
     ///
-    /// The cookies of a browser are those of other servers on this machine, since none are set from
-    /// here and ports do not tell cookies apart; no origin is to have them.
+    /// Only fields that select a representation are copied, because requests that differ do not
+    /// share a stored response.
+    ///
+    /// A browser's cookies belong to other servers on this machine, because this proxy sets none
+    /// and cookies ignore ports; they are not forwarded to origins.
     static func request(
         for target: TargetURI,
         from request: ServerRequest
@@ -60,16 +62,16 @@ struct MediaSource: Sendable {
         return result
     }
 
-    /// Uses what is stored, of whatever age.
+    /// Accepts stored responses of any age.
     mutating func usePending() { base.policy = .cacheElseLoad }
 
     // MARK: Opening
 
-    /// Asks the cache, again and again while there is time.
+    /// Asks the cache repeatedly until the time limit.
     ///
-    /// - Parameter range: the bytes wanted; nil for all.
-    /// - Returns: what came of it.
-    /// - Throws: `CancellationError` when nobody waits any more.
+    /// - Parameter range: the requested bytes; nil for all.
+    /// - Returns: the result.
+    /// - Throws: `CancellationError` if the task was cancelled.
     func open(_ range: ByteRangeSpec?) async throws -> Opened {
         var request = base
         request.range = range
@@ -80,7 +82,7 @@ struct MediaSource: Sendable {
             switch try await attempt(request, within: retry.timeLeft(isKnown: isKnown)) {
             case .success(let opened):
                 guard case .response(let response) = opened, response.status.code >= 400,
-                    let isPassing = Self.isPassing(response.status.code, range),
+                    let isPassing = Self.isPassing(response.status.code, range: range),
                     await self.isKnown()
                 else { return opened }
                 guard isPassing else { return .cut }
@@ -96,18 +98,18 @@ struct MediaSource: Sendable {
         }
     }
 
-    /// Whether an error is worth another try where a player has bytes of the file already.
+    /// Whether to retry after an error status, given that a player has bytes of the file.
     ///
-    /// - Returns: nil for an error that it is told all the same: what it may do something about,
-    ///   and any with which a play would begin.
-    private static func isPassing(_ status: Int, _ range: ByteRangeSpec?) -> Bool? {
+    /// - Returns: nil for an error that is sent nevertheless: the player can react to it, or
+    ///   playback starts with this request.
+    private static func isPassing(_ status: Int, range: ByteRangeSpec?) -> Bool? {
         guard status != 401, status != 407, status >= 500 || range?.goesOn == true else {
             return nil
         }
         return StatusCode.mayPass(status)
     }
 
-    /// Notes that a player is given bytes of it.
+    /// Records that a player receives bytes of the file.
     func didAnswer() { answered.insert(.init(base)) }
 
     private func attempt(
@@ -115,12 +117,12 @@ struct MediaSource: Sendable {
         within time: Duration
     ) async throws -> Result<Opened, OpenRetry.Failure> {
         do {
-            let response = try await Deadline.run(within: time, settings.timeSource) {
+            let response = try await Deadline.run(within: time, time: settings.timeSource) {
                 [cache, settings] in
                 try await cache.streamedResponse(for: request, deadline: settings.stallTimeout)
             }
             guard let response else { return .failure(.timedOut) }
-            return .success(try opened(response, request))
+            return .success(try opened(response, for: request))
         } catch let error as CacheError {
             try Task.checkCancellation()
             switch error.code {
@@ -132,18 +134,18 @@ struct MediaSource: Sendable {
         }
     }
 
-    /// A part of a body whose length nobody knows yet, except from its first byte on.
-    private func opened(_ response: CacheResponse, _ request: CacheRequest) throws -> Opened {
+    /// Rejects a part of a body of unknown length, unless it starts at the first byte.
+    private func opened(_ response: CacheResponse, for request: CacheRequest) throws -> Opened {
         guard response.status.code == 200, response.completeLength == nil,
             request.range != nil, response.range.lowerBound > 0
         else { return .response(response) }
         return .lengthUnknown
     }
 
-    /// A range that the cache says does not exist, or that it cannot place.
+    /// The result for a range that the cache reports as unsatisfiable, or cannot locate.
     private func unsatisfiable(_ request: CacheRequest) async -> Opened {
         if request.range == .bounded(0..<1) {
-            // Not even the first byte: the file is empty.
+            // The first byte does not exist: the file is empty.
             return await whole()
         }
         guard let length = await length() else { return .lengthUnknown }
@@ -162,12 +164,12 @@ struct MediaSource: Sendable {
         do {
             return try await cache.entry(for: base)?.length
         } catch {
-            // A disk that cannot be asked knows no length; the origin is asked instead.
+            // Without a working disk the length is unknown; the origin is asked instead.
             return nil
         }
     }
 
-    /// Whether a player may have been given something of the file: then, or before a restart.
+    /// Whether a player may have received bytes of the file, now or before a restart.
     private func isKnown() async -> Bool {
         if answered.contains(.init(base)) { return true }
         do {
@@ -177,14 +179,14 @@ struct MediaSource: Sendable {
         }
     }
 
-    /// Reads a body of unknown length to its end, so that its parts can be given.
+    /// Reads a body of unknown length to its end, so that ranges of it can be sent.
     func findLength() async throws {
         guard case .response(let response) = try await open(nil), response.status.code == 200
         else { return }
         for try await _ in response.body {}
     }
 
-    // MARK: What a response means here
+    // MARK: Fields of a response
 
     func tag(of response: CacheResponse) -> EntityTag? {
         let final = response.finalTarget.string

@@ -1,12 +1,12 @@
 import TieredCache
 
-/// How long and how often a file is asked for before its answer begins.
+/// The retry schedule for opening a file, before its response begins.
 struct OpenRetry {
     /// Why an attempt failed.
     enum Failure: Error, Hashable {
         case unavailable, timedOut
 
-        /// The status that says so.
+        /// The status code for the client.
         var status: Int { self == .timedOut ? 504 : 502 }
     }
 
@@ -23,10 +23,10 @@ struct OpenRetry {
         start.duration(to: settings.timeSource.monotonicTime())
     }
 
-    /// How long the next attempt may take.
+    /// The time limit of the next attempt, at least 1 ms.
     ///
-    /// - Parameter isKnown: whether the file has been answered before.
-    /// - Returns: what is left of the time for all of them.
+    /// - Parameter isKnown: whether a player has bytes of the file.
+    /// - Returns: the time left for all attempts.
     func timeLeft(isKnown: Bool = false) -> Duration {
         max(.milliseconds(1), limit(isKnown) - elapsed)
     }
@@ -35,21 +35,22 @@ struct OpenRetry {
         isKnown ? max(settings.originTimeout, settings.stallTimeout) : settings.originTimeout
     }
 
-    /// How long to wait before the next attempt; nil to give up.
+    /// The pause before the next attempt; nil to give up.
     ///
     /// - Parameters:
-    ///   - failure: what happened.
-    ///   - isKnown: whether the file has been answered before; then there is more time.
-    ///   - jitter: from 0 to 1; how much of the upper half of the pause is waited for, so that
-    ///     players that failed together do not come back together.
-    /// - Returns: the pause: of 0.25 s at first, doubled up to 4 s.
+    ///   - failure: how the last attempt failed.
+    ///   - isKnown: whether a player has bytes of the file; the time limit is longer then.
+    ///   - jitter: from 0 to 1; the random part of the upper half of the pause, so that players
+    ///     that failed together do not retry together.
+    /// - Returns: the pause: 0.25 s at first, doubled up to 4 s, reduced by jitter to no less than
+    ///   half.
     mutating func delay(
         after failure: Failure,
         isKnown: Bool,
         jitter: Double = .random(in: 0...1)
     ) -> Duration? {
         let left = limit(isKnown) - elapsed
-        // What is known is asked for to the last moment: its player has no other way.
+        // A known file is retried to the last moment: its player has no alternative.
         guard left > (isKnown ? .zero : pause) else { return nil }
         defer { pause = min(pause * 2, .seconds(4)) }
         return min(pause / 2 + pause / 2 * jitter, left)

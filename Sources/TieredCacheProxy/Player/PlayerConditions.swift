@@ -1,34 +1,34 @@
 import HTTPCaching
 import HTTPTypes
 
-/// The conditions and the range of a player's request, against what the proxy would answer.
+/// The conditions and the range of a player's request, evaluated against the proxy's response.
 ///
-/// The tag is the proxy's own (RFC 9110 §13.1). Evaluated in the order of RFC 9110 §13.2.2.
+/// Compares with the proxy's own tag (RFC 9110 §13.1), in the order of RFC 9110 §13.2.2.
 struct PlayerConditions: Sendable {
-    /// What comes of them.
+    /// The result of the evaluation.
     enum Outcome: Hashable, Sendable {
-        /// The answer is sent: the range if there is one, else everything.
+        /// Send the response: the range if there is one, else the whole representation.
         case answer
-        /// The answer is sent, but the range does not apply to this representation.
+        /// Send the whole representation: the range does not apply to it.
         case answerWhole
-        /// 304.
+        /// Send 304.
         case notModified
-        /// 412.
+        /// Send 412.
         case failed
     }
 
-    /// The single range asked for; several are answered with everything.
+    /// The requested range; nil also for several ranges, which get the whole representation.
     let range: ByteRangeSpec?
 
     private let fields: HTTPFields
-    /// Whether there is any condition.
+    /// Whether the request has any condition.
     let hasConditions: Bool
 
     /// Reads a request.
     ///
     /// - Parameters:
     ///   - fields: its fields.
-    ///   - isHead: whether it is a HEAD, for which `Range` means nothing (RFC 9110 §14.2).
+    ///   - isHead: whether the method is HEAD, for which `Range` is ignored (RFC 9110 §14.2).
     init(_ fields: HTTPFields, isHead: Bool) {
         self.fields = fields
         let asked = isHead ? nil : fields[.range].flatMap { RangeRequest($0) }
@@ -43,19 +43,21 @@ struct PlayerConditions: Sendable {
     /// - Parameters:
     ///   - tag: the proxy's tag of the representation, or nil.
     ///   - lastModified: its `Last-Modified`, or nil.
-    ///   - now: the present, for dates with two digits of a year.
-    /// - Returns: what is to be done.
+    ///   - now: the present, to interpret years of two digits.
+    /// - Returns: the result.
     func outcome(tag: EntityTag?, lastModified: String?, now: WallTime) -> Outcome {
         guard hasConditions else { return .answer }
         let modified = lastModified.flatMap { HTTPDate.parse($0, now: now) }
         if let condition = fields[.ifMatch] {
             guard EntityTagList(condition).stronglyMatches(tag) else { return .failed }
-        } else if let since = date(.ifUnmodifiedSince, now), let modified, modified > since {
+        } else if let since = date(of: .ifUnmodifiedSince, now: now), let modified, modified > since
+        {
             return .failed
         }
         if let condition = fields[.ifNoneMatch] {
             if EntityTagList(condition).weaklyMatches(tag) { return .notModified }
-        } else if let since = date(.ifModifiedSince, now), let modified, modified <= since {
+        } else if let since = date(of: .ifModifiedSince, now: now), let modified, modified <= since
+        {
             return .notModified
         }
         return rangeApplies(tag: tag, lastModified: lastModified) ? .answer : .answerWhole
@@ -66,12 +68,11 @@ struct PlayerConditions: Sendable {
         if let asked = EntityTag(condition) {
             return tag.map { $0.stronglyMatches(asked) } ?? false
         }
-        // A date is a validator here as well: the tag of a generation is strong, so is the date
-        // that goes with it.
+        // A date is a valid condition too: it belongs to a generation, as the strong tag does.
         return lastModified.map { $0.utf8.elementsEqual(condition.utf8) } ?? false
     }
 
-    private func date(_ name: HTTPField.Name, _ now: WallTime) -> WallTime? {
+    private func date(of name: HTTPField.Name, now: WallTime) -> WallTime? {
         fields[name].flatMap { HTTPDate.parse($0, now: now) }
     }
 }

@@ -2,13 +2,13 @@ import HTTPCaching
 import HTTPTypes
 import TieredCache
 
-/// The fields of an answer to a player.
+/// The fields of a response to a player.
 enum PlayerFields {
-    /// The fields that come through: what a player, or a page that plays, may need to know.
+    /// The fields that are passed on because a player, or a page with a player, may need them.
     ///
-    /// Everything else says something about the origin's connection, its other addresses, its user
-    /// agent's state or its own pages, none of which hold for the proxy's address, where it might
-    /// make a browser do something, or tell the token.
+    /// All others concern the origin's connection, its other URLs, its state in the user agent or
+    /// its pages. They are wrong for the proxy's URL, where they might trigger actions of a browser
+    /// or reveal the token.
     private static let relayed: Set<String> = [
         "access-control-allow-credentials", "access-control-allow-origin",
         "access-control-expose-headers", "age", "cache-control", "cache-status",
@@ -16,14 +16,14 @@ enum PlayerFields {
         "date", "expires", "last-modified", "pragma", "retry-after", "timing-allow-origin",
         "transfermode.dlna.org", "x-content-duration",
     ]
-    /// Internet radio says so what is played.
+    /// Internet radio describes its programme in these fields.
     private static let radioPrefix = "icy-"
 
-    /// What makes an answer inert in a browser, whatever its bytes are.
+    /// The fields that make a response inert in a browser, whatever its bytes are.
     ///
-    /// As a document it is in a sandbox, an origin of its own without scripts, forms and plug-ins,
-    /// and loads nothing but itself as a film or a picture; its type is what it says; and links out
-    /// of it do not tell where it was.
+    /// A document runs in a sandbox: an opaque origin without scripts, forms and plug-ins, which
+    /// loads only itself as media or image. Browsers do not guess its type, and links in it do not
+    /// reveal its URL.
     static let inert: HTTPFields = {
         let values: KeyValuePairs = [
             "Content-Security-Policy":
@@ -45,9 +45,9 @@ enum PlayerFields {
     /// - Parameters:
     ///   - response: the response's fields.
     ///   - tag: the proxy's tag.
-    ///   - acceptsRanges: whether parts can be asked for: the length is known.
-    ///   - status: what the cache did.
-    /// - Returns: the fields, without length and range.
+    ///   - acceptsRanges: whether ranges can be requested, which needs a known length.
+    ///   - status: how the cache handled the request.
+    /// - Returns: the fields, without `Content-Length` and `Content-Range`.
     static func of(
         _ response: HTTPFields,
         tag: EntityTag?,

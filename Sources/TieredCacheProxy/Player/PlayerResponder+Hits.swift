@@ -3,9 +3,9 @@ import HTTPTypes
 import NIOCore
 import TieredCache
 
-// The hit path: a plain GET for what is stored is answered on the event loop, without a task.
+// The hit path: a plain GET for a stored response is answered on the event loop, without a task.
 extension PlayerResponder {
-    /// Fields with which a request selects something, or asks for less than everything.
+    /// Fields with which a request selects a representation or a part of it.
     private static let notPlain: Set<String> = [
         "authorization", "cookie", "if-match", "if-modified-since", "if-none-match", "if-range",
         "if-unmodified-since", "service-worker",
@@ -18,29 +18,39 @@ extension PlayerResponder {
             BrowserDestination(plain.destination) == .data
         else { return nil }
         let known = hits.page(of: request.target)
-        guard let page = known ?? newPage(request, host, address),
+        guard let page = known ?? newPage(for: request, host: host, address: address),
             let hit = cache.immediateHit(page.request, range: plain.range), hit.status == 200,
-            !mayBeKey(hit, page.request.target)
+            !mayBeKey(hit, at: page.request.target)
         else { return nil }
         let now = settings.timeSource.wallTime()
         guard
-            let lines = page.lines(of: hit, now: now, { fields(of: hit, page.request.target, now) })
+            let lines = page.lines(
+                of: hit,
+                now: now,
+                { fields(of: hit, at: page.request.target, now: now) }
+            )
         else {
             return nil
         }
         if known == nil { hits.keep(page, of: request.target) }
-        return answer(hit, plain, lines, request, page.request.target)
+        return answer(
+            with: hit,
+            to: plain,
+            lines: lines,
+            request: request,
+            target: page.request.target
+        )
     }
 
-    /// Whether the answer has to be current because a playlist has named it as a key.
-    private func mayBeKey(_ hit: ImmediateHit, _ target: TargetURI) -> Bool {
+    /// Whether the response must be revalidated because a playlist has named its URL as a key.
+    private func mayBeKey(_ hit: ImmediateHit, at target: TargetURI) -> Bool {
         hit.completeLength <= PlaylistRegistry.maximumKeySize && playlists.isKey(target)
     }
 
     private func newPage(
-        _ request: ServerRequest,
-        _ host: String,
-        _ address: ProxyAddress
+        for request: ServerRequest,
+        host: String,
+        address: ProxyAddress
     ) -> ResponseHeadCache.Page? {
         let route = PlayerRoute(method: .get, target: request.target, host: host, address: address)
         guard case .media(let target) = route,
@@ -51,8 +61,9 @@ extension PlayerResponder {
         )
     }
 
-    /// As ``MediaExchange`` answers; nil for what may be a playlist, which is rewritten.
-    private func fields(of hit: ImmediateHit, _ target: TargetURI, _ now: WallTime) -> HTTPFields? {
+    /// The fields that ``MediaExchange`` would send; nil for a response that may be a playlist,
+    /// which must be rewritten.
+    private func fields(of hit: ImmediateHit, at target: TargetURI, now: WallTime) -> HTTPFields? {
         let stored = hit.fields(now: now)
         guard PlaylistKind.expected(contentType: stored[.contentType], path: target.path) == nil
         else { return nil }
@@ -66,11 +77,11 @@ extension PlayerResponder {
     }
 
     private func answer(
-        _ hit: ImmediateHit,
-        _ plain: PlainRequest,
-        _ lines: ByteBuffer,
-        _ request: ServerRequest,
-        _ target: TargetURI
+        with hit: ImmediateHit,
+        to plain: PlainRequest,
+        lines: ByteBuffer,
+        request: ServerRequest,
+        target: TargetURI
     ) -> PendingResponse {
         let count = hit.range.upperBound - hit.range.lowerBound
         var head = ResponseHead(
@@ -91,18 +102,22 @@ extension PlayerResponder {
                 target: target,
                 answered: answered
             )
-            await finish(source, offset..<hit.range.upperBound, of: generation, writer)
+            let rest = offset..<hit.range.upperBound
+            await send(rest, from: source, generation: generation, to: writer)
         }
     }
 
-    /// Sends what is stored of the rest of a hit, which has been counted as a whole.
+    /// Sends the stored bytes of the rest of a hit.
     ///
-    /// - Returns: the first byte that is not stored any more; the end of `rest` if all of it is.
+    /// The hit has been counted as a whole.
+    ///
+    /// - Returns: the position of the first byte that is no longer stored; the end of `rest` if all
+    ///   bytes were sent.
     private func sendPending(
         _ rest: Range<Int64>,
         of target: TargetURI,
-        _ generation: UInt64,
-        _ writer: ResponseWriter
+        generation: UInt64,
+        to writer: ResponseWriter
     ) async throws -> Int64 {
         var position = rest.lowerBound
         guard let stored = try await cache.storedBytes(rest, of: target, generation: generation)
@@ -111,24 +126,29 @@ extension PlayerResponder {
         do {
             while let count = try await writer.writeNext(of: &body) { position += count }
         } catch let error as CacheError {
-            // A block was given up, or is damaged: the origin has it.
+            // A block was evicted or is damaged; the origin has it.
             guard error.code == .notCached else { throw error }
         }
         return position
     }
 
-    /// Sends the rest of an answer that the event loop has begun.
-    private func finish(
-        _ source: MediaSource,
+    /// Sends the rest of a response that the event loop has begun.
+    private func send(
         _ rest: Range<Int64>,
-        of generation: UInt64?,
-        _ writer: ResponseWriter
+        from source: MediaSource,
+        generation: UInt64?,
+        to writer: ResponseWriter
     ) async {
         let start = AnswerStart()
         start.begin()
-        await lingering(start) {
+        await lingering(start: start) {
             guard let generation else { return }
-            let sent = try await sendPending(rest, of: source.target, generation, writer)
+            let sent = try await sendPending(
+                rest,
+                of: source.target,
+                generation: generation,
+                to: writer
+            )
             guard sent < rest.upperBound else { return try await writer.finish() }
             let missing = sent..<rest.upperBound
             guard case .response(let response) = try await source.open(.bounded(missing)),
@@ -136,7 +156,9 @@ extension PlayerResponder {
                 response.range == (missing.lowerBound, missing.upperBound),
                 response.generation == generation
             else { return }
-            try await MediaPump(source, writer, tag: source.tag(of: response)).run(response)
+            try await MediaPump(source: source, writer: writer, tag: source.tag(of: response)).run(
+                response
+            )
             try await writer.finish()
         }
     }

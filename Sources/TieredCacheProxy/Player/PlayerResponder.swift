@@ -5,7 +5,7 @@ import NIOCore
 import NIOHTTP1
 import TieredCache
 
-/// Answers everything that is asked of a player proxy.
+/// Answers all requests to a player proxy.
 struct PlayerResponder: Responder {
     let cache: MediaCache
     let settings: ProxySettings
@@ -15,7 +15,7 @@ struct PlayerResponder: Responder {
     let playlists = PlaylistRegistry()
     let sessions: PlayingSessions
     let answered = AnsweredItems()
-    /// Set as soon as the server listens; nobody can connect before.
+    /// Set as soon as the server listens; no client can connect before.
     let address = SetOnce<ProxyAddress>()
 
     init(cache: MediaCache, settings: ProxySettings, token: String) {
@@ -31,9 +31,9 @@ struct PlayerResponder: Responder {
         body: RequestBody,
         with writer: ResponseWriter
     ) async {
-        // A client may be that quick.
+        // A client may connect before the address is set.
         guard let address = address.value else { return }
-        // A redirect, or a name for this machine, has led back.
+        // A redirect, or a name of this machine, has led back to this proxy.
         let isLoop = settings.pseudonym.isNamed(in: request.value("via"))
         let route = PlayerRoute(
             method: request.method ?? .trace,
@@ -46,7 +46,7 @@ struct PlayerResponder: Responder {
             case .media where isLoop:
                 try await writer.send(.text(PlayerRoute.Refusal.loop.rawValue))
             case .media(let target):
-                await answer(request, target, writer)
+                await answer(to: request, at: target, with: writer)
             case .refused(let refusal):
                 try await writer.send(.text(refusal.rawValue))
             case .redirectToBase:
@@ -59,38 +59,41 @@ struct PlayerResponder: Responder {
                 try await writer.send(await page.metrics())
             case .form(let action):
                 let form = try await PageForm.read(body)
-                try await writer.send(try await page.perform(action, form, base: address.base))
+                try await writer.send(
+                    try await page.perform(action, with: form, base: address.base)
+                )
             }
         } catch let error as CacheError {
             settings.logger.warning("page failed", metadata: ["error": "\(error)"])
             await fail(writer)
         } catch {
-            // The client has left before it had the answer; there is nobody to tell.
+            // The client has disconnected before the response.
             settings.logger.debug("client left", metadata: ["error": "\(error)"])
         }
     }
 
-    /// Tells that the disk could not be asked.
+    /// Responds that the disk is not usable.
     private func fail(_ writer: ResponseWriter) async {
         do {
             try await writer.send(.text(500))
         } catch {
-            // The client has left; the log has it.
+            // The client has disconnected; the error has been logged.
         }
     }
 
-    /// Answers with a representation; goes on for a moment when the client leaves.
+    /// Sends a representation; keeps working for ``ProxySettings/lingerTime`` after the client
+    /// disconnects.
     ///
-    /// Players drop a connection to open the next one at the following byte: what runs for them is
-    /// kept that long.
+    /// Players drop a connection to open the next one at the following byte, which can then join
+    /// the transfer.
     private func answer(
-        _ request: ServerRequest,
-        _ target: TargetURI,
-        _ writer: ResponseWriter
+        to request: ServerRequest,
+        at target: TargetURI,
+        with writer: ResponseWriter
     ) async {
         let exchange = MediaExchange(
-            request,
-            target,
+            request: request,
+            target: target,
             cache: cache,
             settings: settings,
             prefix: "/\(token)/",
@@ -99,16 +102,16 @@ struct PlayerResponder: Responder {
             answered: answered,
             writer: writer
         )
-        await lingering(exchange.start) { try await exchange.run() }
+        await lingering(start: exchange.start) { try await exchange.run() }
     }
 
-    /// Does the work of an answer, and goes on with it for a moment when the client leaves.
+    /// Runs the work of a response, and keeps it running for a moment after the client disconnects.
     ///
-    /// Only before its first byte: what brings the bytes of an answer that has begun lingers by
-    /// itself (``CacheReader``), and both together would be longer than anybody waits.
+    /// Lingers only before the first byte: a response that has begun lingers in its
+    /// ``CacheReader``, and the two delays would add up.
     func lingering(
-        _ start: AnswerStart,
-        _ body: @escaping @Sendable () async throws -> Void
+        start: AnswerStart,
+        work body: @escaping @Sendable () async throws -> Void
     ) async {
         let settings = settings
         let work = Task {
@@ -126,7 +129,7 @@ struct PlayerResponder: Responder {
                     do {
                         try await settings.timeSource.sleep(for: settings.lingerTime)
                     } catch {
-                        // Cancelled only where the server stops: then at once.
+                        // Cancelled only when the server stops; the work ends at once then.
                     }
                 }
                 work.cancel()
@@ -136,7 +139,7 @@ struct PlayerResponder: Responder {
 }
 
 extension WholeAnswer {
-    /// A status with its phrase as a text.
+    /// A text response with the status code and its reason phrase.
     static func text(_ status: Int) -> WholeAnswer {
         let text = "\(status) \(HTTPResponseStatus(statusCode: status).reasonPhrase)\n"
         return WholeAnswer(

@@ -1,43 +1,43 @@
 import HTTPCaching
 import HTTPTypes
 
-/// What a request to the player proxy is for: decided by its head alone.
+/// The purpose of a request to the player proxy, decided by its head.
 enum PlayerRoute: Hashable, Sendable {
     /// A representation of an origin.
     case media(TargetURI)
-    /// The page at the base.
+    /// The status page.
     case statusPage
-    /// Figures for Prometheus.
+    /// The metrics for Prometheus.
     case metrics
-    /// A form of the page was sent.
+    /// A form of the status page.
     case form(PageAction)
-    /// The base without its last slash.
+    /// The base URL without its trailing slash.
     case redirectToBase
-    /// Nothing that there is.
+    /// No such resource.
     case refused(Refusal)
 
-    /// What a person can do on the page.
+    /// The actions of the status page.
     enum PageAction: String, Hashable, Sendable {
         case remove, pin, unpin
     }
 
-    /// Why a request is refused, with the status that says so.
+    /// Why a request is refused, as the status code of the response.
     enum Refusal: Int, Hashable, Sendable {
         case badRequest = 400
         case notFound = 404
         case methodNotAllowed = 405
         case misdirected = 421
-        /// It leads to this proxy itself.
+        /// The target is this proxy itself.
         case loop = 508
     }
 
-    /// Decides about a request.
+    /// Routes a request.
     ///
     /// - Parameters:
     ///   - method: its method.
     ///   - target: its request target, as it stands in the request line.
     ///   - host: its `Host` field.
-    ///   - address: the proxy's own.
+    ///   - address: the address of this proxy.
     init(method: HTTPRequest.Method, target: String, host: String?, address: ProxyAddress) {
         guard let host, !host.isEmpty else {
             self = .refused(.badRequest)
@@ -47,7 +47,8 @@ enum PlayerRoute: Hashable, Sendable {
             self = .refused(.misdirected)
             return
         }
-        // Absolute form would name another host than `Host` (RFC 9112 §3.2.2), CONNECT a tunnel.
+        // Absolute form may name another host than `Host` (RFC 9112 §3.2.2), and CONNECT asks for a
+        // tunnel.
         guard target.utf8.first == UInt8(ascii: "/"), method != .connect else {
             self = .refused(method == .connect ? .methodNotAllowed : .badRequest)
             return
@@ -65,7 +66,7 @@ enum PlayerRoute: Hashable, Sendable {
         }
     }
 
-    /// Decides about what follows the token.
+    /// Routes by the part of the target after the token.
     private static func inside(method: HTTPRequest.Method, rest: Substring) -> PlayerRoute {
         let isReading = method == .get || method == .head
         switch String(rest.utf8.prefix { $0 != UInt8(ascii: "?") }) ?? "" {
@@ -83,12 +84,12 @@ enum PlayerRoute: Hashable, Sendable {
         return isReading ? .media(target) : .refused(.methodNotAllowed)
     }
 
-    /// Whether a path is of the form `SCHEME/…` with a scheme that is spoken here.
+    /// Whether a path has the form `SCHEME/…` with a supported scheme.
     private static func isOfOrigin(_ path: Substring) -> Bool {
         path.hasPrefix("http/") || path.hasPrefix("https/")
     }
 
-    /// `SCHEME/AUTHORITY/PATH?QUERY` as the URL that it stands for.
+    /// The URL of `SCHEME/AUTHORITY/PATH?QUERY`.
     private static func target(_ path: Substring) -> TargetURI? {
         guard isOfOrigin(path), let slash = path.utf8.firstIndex(of: UInt8(ascii: "/")) else {
             return nil
@@ -98,7 +99,7 @@ enum PlayerRoute: Hashable, Sendable {
         do {
             return try TargetURI("\(path[..<slash])://\(rest)")
         } catch {
-            // The route says so in HTTP's words.
+            // The route becomes a refusal with a status code.
             return nil
         }
     }

@@ -2,14 +2,14 @@ import HTTPCaching
 import HTTPTypes
 import TieredCache
 
-/// Who plays something of which nobody can tell whether it is current.
+/// The playback sessions of bodies that cannot be revalidated.
 ///
-/// A body without any validator that may not be used without asking would be fetched anew for each
-/// range that a player asks for, and never twice the same. So what a player has been given goes on
-/// to be used while it plays: until some seconds after the last answer has ended, and not for a
-/// request from the first byte on, with which another play begins.
+/// A body without a validator that must be revalidated would be fetched anew for each range of a
+/// player, possibly with other bytes each time. So its stored form is used during playback: until
+/// ten seconds after the last response has ended, and not for a request from the first byte on,
+/// with which playback starts.
 final class PlayingSessions: Sendable {
-    /// What is played, and with which of the fields that select it.
+    /// A key, and the request fields that select the representation.
     struct Item: Hashable {
         let key: CacheKey
         let fields: HTTPFields
@@ -25,7 +25,7 @@ final class PlayingSessions: Sendable {
         var lastEnd: MonotonicTime
     }
 
-    /// How long a player may take from one answer to the next.
+    /// How long a session lasts without a response.
     static let patience = Duration.seconds(10)
     private static let capacity = 512
 
@@ -36,14 +36,15 @@ final class PlayingSessions: Sendable {
         self.time = time
     }
 
-    /// Whether somebody is playing it.
+    /// Whether the item has a session.
     func isPlayed(_ item: Item) -> Bool {
         let now = time.monotonicTime()
         return sessions.withLock { $0[item]?.goesOn(at: now) ?? false }
     }
 
-    /// Notes that a player is given some of it, while `body` runs.
-    func play<Result>(_ item: Item, _ body: () async throws -> Result) async rethrows -> Result {
+    /// Keeps a session of the item open while `body` runs, and for ``patience`` after it.
+    func play<Result>(_ item: Item, during body: () async throws -> Result) async rethrows -> Result
+    {
         begin(item)
         defer { end(item) }
         return try await body()

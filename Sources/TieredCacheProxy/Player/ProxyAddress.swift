@@ -1,10 +1,10 @@
 import HTTPCaching
 
-/// Where a player proxy is to be found, and who may find it.
+/// The address of a player proxy: its port and its secret token.
 struct ProxyAddress: Hashable, Sendable {
     /// The port on 127.0.0.1.
     let port: Int
-    /// What a URL must begin with.
+    /// The secret that the path of each URL begins with.
     let token: String
 
     init(port: Int, token: String) {
@@ -13,10 +13,10 @@ struct ProxyAddress: Hashable, Sendable {
         host = "127.0.0.1:\(port)"
     }
 
-    /// The usual `Host`.
+    /// The `Host` that clients send.
     private let host: String
 
-    /// The URL of the status page; a proxied URL is this, the scheme, `/` and the rest.
+    /// The URL of the status page; a proxied URL consists of it, the scheme, `/` and the rest.
     var base: String { "http://127.0.0.1:\(port)/\(token)/" }
 
     /// The proxied URL of a target.
@@ -24,8 +24,9 @@ struct ProxyAddress: Hashable, Sendable {
         "\(base)\(target.scheme.rawValue)/\(target.authority)\(target.originForm)"
     }
 
-    /// Whether a `Host` field names this proxy; nobody else's page may reach it by another name
-    /// (DNS rebinding).
+    /// Whether a `Host` field names this proxy.
+    ///
+    /// Other names are refused against DNS rebinding.
     func isNamed(by host: String) -> Bool {
         if host == self.host { return true }
         let host = host.lowercased()
@@ -33,7 +34,7 @@ struct ProxyAddress: Hashable, Sendable {
         return names.contains { host == "\($0):\(port)" || (port == 80 && host == $0) }
     }
 
-    /// Compares a token in a time that does not tell how much of it is right.
+    /// Compares a token in a time that does not depend on the number of equal characters.
     func hasToken(_ other: some StringProtocol) -> Bool {
         let (left, right) = (Array(token.utf8), Array(other.utf8))
         var difference = left.count ^ right.count
@@ -43,10 +44,11 @@ struct ProxyAddress: Hashable, Sendable {
         return difference == 0 && !left.isEmpty
     }
 
-    /// The fewest characters of a token: it is all that keeps other processes and pages out.
+    /// The fewest characters of a token, which is the only protection against other processes and
+    /// pages.
     static let minimumTokenLength = 16
 
-    /// Whether a text can be a token: visible in a path, and too long to be tried out.
+    /// Whether a text can be a token: unreserved characters, and too long to be guessed.
     static func isToken(_ text: String) -> Bool {
         (minimumTokenLength...256).contains(text.utf8.count)
             && text.utf8.allSatisfy { byte in

@@ -1,39 +1,40 @@
 public import Logging
 public import TieredCache
 
-/// How a proxy behaves beside what its cache is configured to do.
+/// The settings of a proxy, in addition to the configuration of its cache.
 public struct ProxySettings: Sendable {
-    /// The port on 127.0.0.1; nil for the one that was used before, or a free one.
+    /// The port on 127.0.0.1; nil for the port of the last run, or a free one.
     public var port: Int?
-    /// What a proxied URL must begin with; nil for the one that was used before, or a random one.
+    /// The secret in the path of proxied URLs; nil for the token of the last run, or a random one.
     public var token: String?
-    /// How long the first byte of an answer may take before it is 502 or 504, by default 30 s.
+    /// The time limit for the first byte of a response, by default 30 s; then 502 or 504 is sent.
     public var originTimeout: Duration = .seconds(30)
-    /// How long an answer that has begun may wait for its next byte before it is cut.
+    /// The time limit for the next byte of a response that has begun; then it is cut off.
     ///
-    /// By default 30 s; the origin is asked again and again meanwhile.
+    /// By default 30 s. Requests to the origin are retried meanwhile.
     public var stallTimeout: Duration = .seconds(30)
-    /// How long a request goes on whose client has left before its answer began, by default 1.5 s.
+    /// How long a request continues after its client has disconnected before the response began, by
+    /// default 1.5 s.
     ///
-    /// A transfer whose bytes were on their way already goes on for two seconds and at most 1 MiB.
+    /// A transfer that has already delivered bytes continues for two seconds and at most 1 MiB.
     public var lingerTime: Duration = .milliseconds(1500)
-    /// How long an origin may take to ask for the body of a client that waits for that, by default
-    /// 1 s.
+    /// How long an origin may take to request the body of an `Expect: 100-continue` request, by
+    /// default 1 s.
     ///
-    /// Then the body is sent unasked (`Expect: 100-continue`, RFC 9110 §10.1.1).
+    /// Then the body is sent without a 100 response (RFC 9110 §10.1.1).
     public var continueTimeout: Duration = .seconds(1)
-    /// Further names by which a reverse proxy may be asked, beside loopback's, its origin's, and
-    /// those that nobody can register; `*` allows all.
+    /// Further values of `Host` that a reverse proxy accepts, beside loopback names, its origin,
+    /// and reserved names that cannot be registered; `*` allows all.
     public var hosts: [String] = []
-    /// How much and how long a client may ask.
+    /// The limits for requests and connections of clients.
     public var limits = ServerLimits()
-    /// How many clients may be connected; nil for as many as there are descriptors.
+    /// The most connections of clients; nil for as many as there are descriptors.
     package var maximumConnections: Int?
-    /// Where log messages go; nowhere by default.
+    /// The logger; by default messages are dropped.
     public var logger = Logger(label: "tieredcache.proxy") { _ in SwiftLogNoOpLogHandler() }
-    /// By which the proxy knows requests that its own have led to.
+    /// The name in `Via` by which the proxy detects requests that it has sent itself.
     package var pseudonym = Intermediary.Pseudonym()
-    /// Where time comes from.
+    /// The clock.
     public var timeSource: any TimeSource = SystemTimeSource()
 
     /// Creates settings with the defaults.

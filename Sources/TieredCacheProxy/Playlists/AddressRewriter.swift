@@ -1,26 +1,26 @@
 package import HTTPCaching
 
-/// Turns the addresses of a playlist into ones that lead through the proxy.
+/// Rewrites the URLs of a playlist to URLs of the proxy.
 ///
-/// An address that is absolute, or starts with a slash, would leave the proxy; a relative one stays
-/// with it and is kept. Where the playlist was redirected, relative addresses mean the place that
-/// answered, which the player does not know, so they are made absolute first. The text behind the
-/// authority is never touched: templates, escapes and fragments survive.
+/// An absolute URL, or a reference that starts with a slash, would bypass the proxy; other relative
+/// references are kept. If the playlist was redirected, relative references are relative to the
+/// final URL, which the player does not know, so they are made absolute first. The text after the
+/// authority is never changed: templates, escapes and fragments survive.
 package struct AddressRewriter: Sendable {
     private let prefix: String
     private var final: TargetURI
-    /// How many folders deep it is, which each relative address is compared with.
+    /// The number of folders in the path of the playlist, to detect references above the root.
     private var depth: Int
     private let isRedirected: Bool
-    /// Whether another URL answered than the player knows.
+    /// Whether the final URL differs from the one that the player requested.
     let isElsewhere: Bool
 
     /// Creates a rewriter.
     ///
     /// - Parameters:
-    ///   - prefix: what stands in front of `SCHEME/AUTHORITY/PATH`, such as `/TOKEN/`, or the
-    ///     same behind `http://127.0.0.1:PORT`.
-    ///   - requested: the playlist's own URL, as the player knows it.
+    ///   - prefix: the prefix of `SCHEME/AUTHORITY/PATH`, such as `/TOKEN/` or
+    ///     `http://127.0.0.1:PORT/TOKEN/`.
+    ///   - requested: the URL of the playlist that the player requested.
     ///   - final: the URL that answered after redirects.
     package init(prefix: String, requested: TargetURI, final: TargetURI) {
         self.prefix = prefix
@@ -34,8 +34,8 @@ package struct AddressRewriter: Sendable {
     /// The URL that answered.
     var location: TargetURI { final }
 
-    /// The same for addresses that mean another place, as below a base URL of a manifest.
-    func at(_ base: TargetURI, _ budget: inout PlaylistBudget) -> AddressRewriter {
+    /// A rewriter for references relative to another base, for example a base URL of a manifest.
+    func at(_ base: TargetURI, budget: inout PlaylistBudget) -> AddressRewriter {
         budget.spend(work: base.path.utf8.count)
         var copy = self
         copy.final = base
@@ -43,20 +43,20 @@ package struct AddressRewriter: Sendable {
         return copy
     }
 
-    /// The address that the player is to see; nil where it can stay, or would cost too much.
+    /// The rewritten URL; nil if it can stay as it is, or if the budget is exceeded.
     func rewritten(
         _ address: some Collection<UInt8>,
-        _ budget: inout PlaylistBudget
+        budget: inout PlaylistBudget
     ) -> [UInt8]? {
         guard !budget.isExceeded else { return nil }
-        let result = rewrittenAnyway(address, &budget)
+        let result = rewrittenAnyway(address, budget: &budget)
         budget.spend(output: result?.count ?? 0)
         return budget.isExceeded ? nil : result
     }
 
     private func rewrittenAnyway(
         _ address: some Collection<UInt8>,
-        _ budget: inout PlaylistBudget
+        budget: inout PlaylistBudget
     ) -> [UInt8]? {
         if let (scheme, rest) = Self.splitScheme(address) {
             guard scheme == "http" || scheme == "https", rest.starts(with: "//".utf8) else {
@@ -73,15 +73,16 @@ package struct AddressRewriter: Sendable {
         guard !address.isEmpty, address.first != UInt8(ascii: "#"),
             isRedirected || climbsTooHigh(address)
         else { return nil }
-        return resolved(address, &budget)
+        return resolved(address, budget: &budget)
     }
 
-    /// Whether a relative address leads above the root of its host.
+    /// Whether a relative reference leads above the root of its host.
     ///
-    /// Nothing is above that (RFC 3986 §5.2.4), but behind the proxy there would be: the host.
+    /// There is nothing above the root (RFC 3986 §5.2.4), but in a proxied URL the host precedes
+    /// it.
     private func climbsTooHigh(_ address: some Collection<UInt8>) -> Bool {
         var depth = depth
-        // A segment of dots alone is as long as it has dots.
+        // A segment consists of dots only if its length equals its number of dots.
         var (length, dots) = (0, 0)
         for byte in address {
             switch byte {
@@ -103,8 +104,7 @@ package struct AddressRewriter: Sendable {
         return length == 2 && dots == 2 && depth == 0
     }
 
-    /// The folder of the place that answered, as the player is to see it; nil where its own is the
-    /// same.
+    /// The proxied folder of the final URL; nil if it is the folder that the player knows.
     var redirectedFolder: [UInt8]? {
         guard isRedirected else { return nil }
         return Array((prefix + final.proxiedOrigin + final.path.folder).utf8)
@@ -112,9 +112,9 @@ package struct AddressRewriter: Sendable {
 
     private func resolved(
         _ address: some Collection<UInt8>,
-        _ budget: inout PlaylistBudget
+        budget: inout PlaylistBudget
     ) -> [UInt8]? {
-        // However short the address is, and what it becomes.
+        // Resolving costs as much as the base path, even for a short reference.
         budget.spend(work: final.path.utf8.count + address.count)
         let text = String(decoding: address, as: UTF8.self)
         do throws(TargetURIError) {
@@ -123,7 +123,7 @@ package struct AddressRewriter: Sendable {
             let proxied = prefix + target.proxiedOrigin + target.originForm
             return Array(proxied.utf8) + Array(fragment)
         } catch {
-            // No address that anybody could follow; what it is stays the player's to find out.
+            // The reference is invalid: it stays as it is, and the player reports it.
             return nil
         }
     }
@@ -146,15 +146,15 @@ package struct AddressRewriter: Sendable {
 private let slash = UInt8(ascii: "/")
 
 extension TargetURI {
-    /// `SCHEME/AUTHORITY`, as proxied URLs have it.
+    /// `SCHEME/AUTHORITY` as in proxied URLs.
     fileprivate var proxiedOrigin: String { "\(scheme.rawValue)/\(authority)" }
 }
 
 extension String {
-    /// How many folders a path is below the root of its host.
+    /// The number of folders between the path and the root of its host.
     fileprivate var folderDepth: Int { utf8.count { $0 == slash } - 1 }
 
-    /// A path up to its last slash.
+    /// The path up to its last slash.
     fileprivate var folder: String {
         let name = utf8.reversed().prefix { $0 != slash }
         return String(decoding: utf8.dropLast(name.count), as: UTF8.self)

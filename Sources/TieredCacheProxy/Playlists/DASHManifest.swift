@@ -1,42 +1,43 @@
-/// What a DASH manifest refers to, as far as fetching all of it needs to know (ISO/IEC 23009-1).
+/// The resources that a DASH manifest refers to, for prefetching (ISO/IEC 23009-1).
 ///
-/// Foreign input: what makes no sense is left out. Of a running presentation only the segments of
-/// timelines and lists are named: how many there are by a clock is the player's to know.
+/// The input is not trusted: invalid parts are ignored. For a live presentation only the segments
+/// of timelines and lists are named, not those whose number depends on the clock.
 package struct DASHManifest: Sendable {
     /// One of several forms of the same content.
     package struct Representation: Hashable, Sendable {
         package let id: String
-        /// Bits per second; 0 where it is not said.
+        /// Bits per second; 0 if not given.
         package let bandwidth: Int
         /// Base URLs from the outermost to the innermost, each relative to the one before.
         package let bases: [String]
         let segments: DASHSegments
-        /// How long its period is; nil where that is not known.
+        /// The duration of its period in seconds; nil if unknown.
         let seconds: Double?
 
-        /// Relative to the last base; an empty one is the base itself.
+        /// The addresses of the segments, relative to the last base; an empty one is the base
+        /// itself.
         ///
-        /// Made each time anew: of a hostile manifest there may be gigabytes.
+        /// Computed at each call, because a hostile manifest may describe gigabytes of addresses.
         ///
-        /// - Parameter limit: how many there may be.
-        /// - Returns: the addresses, in all at most 16 MiB and one more.
+        /// - Parameter limit: the most addresses.
+        /// - Returns: the addresses; at most 16 MiB and one more address.
         package func addresses(atMost limit: Int) -> [String] {
             let values = DASHTemplate.Values(representation: id, bandwidth: bandwidth)
             return segments.addresses(values, seconds: seconds, atMost: limit)
         }
     }
 
-    /// The representations by adaptation set.
+    /// The representations of each adaptation set.
     package private(set) var sets: [[Representation]] = []
 
-    /// What an element hands down to those inside it.
+    /// The values that an element passes on to its children.
     private struct Level {
         let element: String
         var base: String?
         var segments: DASHSegments
         var id = ""
         var bandwidth = 0
-        /// Whether its list is its own, and not that of the levels outside.
+        /// Whether the list is its own, and not inherited.
         var hasList = false
     }
 
@@ -46,10 +47,10 @@ package struct DASHManifest: Sendable {
     private var periods: [DASHPeriods.Period]
     private var presentation: Double?
     private var awaitsBase = false
-    /// How many elements are open that are too deep to mean anything.
+    /// The number of open elements that are nested too deep and are ignored.
     private var ignored = 0
     private static let maximumDepth = 64
-    /// Of the representations, more than a day of short periods has.
+    /// The most representations: more than a day of short periods has.
     private static let maximumCount = 20_000
     private var count = 0
 
@@ -61,21 +62,21 @@ package struct DASHManifest: Sendable {
             switch piece {
             case .start(let name, let attributes, let isEmpty, _):
                 let element = String(decoding: name.local, as: UTF8.self)
-                begin(element, XMLValues(bytes, attributes))
+                begin(element, values: XMLValues(bytes, attributes: attributes))
                 if isEmpty { end() }
             case .end:
                 end()
             case .text(let range):
                 guard awaitsBase, levels.count >= 2 else { continue }
                 let text = XMLValues.decoded(bytes[range]).trimmed
-                // Of several the first is meant, the others are for when it fails.
+                // Of several base URLs the first is used; the others are alternatives.
                 let outer = levels.count - 2
                 if levels[outer].base == nil, !text.isEmpty { levels[outer].base = text }
             }
         }
     }
 
-    private mutating func begin(_ element: String, _ values: XMLValues) {
+    private mutating func begin(_ element: String, values: XMLValues) {
         awaitsBase = element == "BaseURL"
         guard levels.count < Self.maximumDepth else {
             ignored += 1
@@ -83,7 +84,7 @@ package struct DASHManifest: Sendable {
             return
         }
         var level = Level(element: element, segments: DASHSegments())
-        // The others hand nothing down. A second owner of a list would have it copied for each
+        // Other elements do not inherit. A second reference to a list would copy it for each
         // element.
         if Self.heirs.contains(element), let outer = levels.last {
             level.segments = outer.segments
@@ -101,7 +102,7 @@ package struct DASHManifest: Sendable {
             level.id = values["id"] ?? ""
             level.bandwidth = values.integer("bandwidth").map { Int(clamping: $0) } ?? 0
         case "SegmentTemplate", "SegmentList", "SegmentBase":
-            take(element, values, &level)
+            take(element, values: values, into: &level)
         case "Initialization":
             setOuter { $0.segments.initialization = values["sourceURL"] ?? "" }
         case "SegmentURL":
@@ -120,7 +121,7 @@ package struct DASHManifest: Sendable {
                 duration: values.integer("d") ?? 0,
                 repeats: values.integer("r") ?? 0
             )
-            // The timeline is inside of the template or the list.
+            // The timeline is a child of the template or the list.
             guard levels.count >= 2,
                 levels[levels.count - 2].segments.timeline.count < DASHSegments.maximumCount
             else { break }
@@ -131,7 +132,7 @@ package struct DASHManifest: Sendable {
         levels.append(level)
     }
 
-    /// The elements that take over what those around them say of segments.
+    /// The elements that inherit segment information.
     private static let heirs: Set<String> = [
         "AdaptationSet", "Period", "Representation", "SegmentBase", "SegmentList",
         "SegmentTemplate", "SegmentTimeline",
@@ -142,7 +143,7 @@ package struct DASHManifest: Sendable {
         change(&levels[levels.count - 1])
     }
 
-    private func take(_ element: String, _ values: XMLValues, _ level: inout Level) {
+    private func take(_ element: String, values: XMLValues, into level: inout Level) {
         level.hasList = false
         level.segments.isCut = element != "SegmentBase"
         if let media = values["media"] { level.segments.media = media }
@@ -189,7 +190,7 @@ package struct DASHManifest: Sendable {
 }
 
 extension VariantChoice {
-    /// The representations of what is chosen: from each adaptation set as from a playlist.
+    /// The chosen representations: one choice for each adaptation set.
     package func representations(in manifest: DASHManifest) -> [DASHManifest.Representation] {
         manifest.sets.flatMap { set -> [DASHManifest.Representation] in
             let sorted = set.sorted { $0.bandwidth < $1.bandwidth }

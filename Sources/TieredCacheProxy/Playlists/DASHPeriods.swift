@@ -1,18 +1,18 @@
-/// How long the periods of a manifest are: one may end where the next begins.
+/// The durations of the periods of a manifest; a period may end where the next begins.
 struct DASHPeriods {
     struct Period {
         var start: Double?
-        /// Nil where it is not known.
+        /// The duration in seconds; nil if unknown.
         var seconds: Double?
     }
 
     private(set) var periods: [Period] = []
-    /// How long all of it is; nil where it is not said.
+    /// The duration of the presentation in seconds; nil if not given.
     private(set) var duration: Double?
 
     init(_ bytes: [UInt8]) {
         for case .start(let name, let attributes, _, _) in XMLScanner(bytes) {
-            let values = XMLValues(bytes, attributes)
+            let values = XMLValues(bytes, attributes: attributes)
             if name.local.elementsEqual("MPD".utf8) {
                 duration = values["mediaPresentationDuration"].flatMap(Self.seconds)
             } else if name.local.elementsEqual("Period".utf8) {
@@ -35,7 +35,8 @@ struct DASHPeriods {
         }
     }
 
-    /// A duration as `P1DT2H3M4.5S` (ISO 8601); nil for anything else, months and years included.
+    /// Parses a duration such as `P1DT2H3M4.5S` (ISO 8601); nil for anything else, also for months
+    /// and years.
     static func seconds(_ text: String) -> Double? {
         guard text.hasPrefix("P") else { return nil }
         var isTime = false

@@ -1,8 +1,8 @@
 import HTTPCaching
 
-/// Makes the addresses of a DASH manifest lead through the proxy; every other byte stays.
+/// Rewrites the URLs of a DASH manifest to URLs of the proxy; every other byte stays.
 package enum DASHRewriter {
-    /// The attributes that are addresses, by element.
+    /// The attributes that are URLs, by element.
     private static let addresses: [(element: String, attributes: [String])] = [
         ("SegmentTemplate", ["media", "initialization", "index", "bitstreamSwitching"]),
         ("SegmentURL", ["media", "index"]),
@@ -13,27 +13,26 @@ package enum DASHRewriter {
         ("AdaptationSet", ["href"]),
         ("EventStream", ["href"]),
     ]
-    /// The elements whose text is an address.
+    /// The elements with a URL as their text.
     private static let texts = ["BaseURL", "Location", "PatchLocation"]
 
     private struct Walk {
         var depth = 0
-        /// Whether the text that follows is an address, and whether relative ones count too.
+        /// Whether the next text is a URL.
         var awaitsAddress = false
         var isBase = false
         var isAtRoot = false
         var hasRootBase = false
-        /// Where an element for the base of all addresses belongs.
+        /// The position for an element with the base of all URLs.
         var insertion: Int?
         var edits: [(range: Range<Int>, replacement: [UInt8])] = []
-        /// What decides below the base URLs that hold here, each from the depth at which it was
-        /// found on.
+        /// The rewriters for the current base URLs, each for elements from its depth on.
         var bases: [(depth: Int, rewriter: AddressRewriter)] = []
         var budget: PlaylistBudget
 
         init(_ budget: PlaylistBudget) { self.budget = budget }
 
-        /// What decides at a depth; nil for the manifest's own place.
+        /// The rewriter at a depth; nil for that of the manifest itself.
         func base(at depth: Int) -> AddressRewriter? {
             bases.last { $0.depth <= depth }?.rewriter
         }
@@ -43,22 +42,22 @@ package enum DASHRewriter {
     ///
     /// - Parameters:
     ///   - bytes: the manifest.
-    ///   - rewriter: decides about each address.
-    ///   - budget: what is left of it says what this has cost.
-    /// - Returns: the manifest for the player; nil for one that exceeds its budget.
+    ///   - rewriter: rewrites the URLs.
+    ///   - budget: the budget; reduced by the cost.
+    /// - Returns: the manifest for the player; nil if it exceeds its budget.
     static func rewrite(
         _ bytes: [UInt8],
-        _ rewriter: AddressRewriter,
-        _ budget: inout PlaylistBudget
+        with rewriter: AddressRewriter,
+        budget: inout PlaylistBudget
     ) -> [UInt8]? {
         var walk = Walk(budget)
         defer { budget = walk.budget }
         for piece in XMLScanner(bytes) {
-            take(piece, bytes, rewriter, &walk)
+            take(piece, of: bytes, rewriter: rewriter, walk: &walk)
             guard !walk.budget.isExceeded else { return nil }
         }
         if let folder = rewriter.redirectedFolder, !walk.hasRootBase, let place = walk.insertion {
-            // The player knows only where it has asked; relative addresses mean who answered.
+            // Relative references are relative to the final URL, which the player does not know.
             let base = Array("<BaseURL>".utf8) + escaped(folder) + Array("</BaseURL>".utf8)
             walk.budget.spend(output: base.count)
             walk.edits.append((place..<place, base))
@@ -76,9 +75,9 @@ package enum DASHRewriter {
 
     private static func take(
         _ piece: XMLScanner.Piece,
-        _ bytes: [UInt8],
-        _ rewriter: AddressRewriter,
-        _ walk: inout Walk
+        of bytes: [UInt8],
+        rewriter: AddressRewriter,
+        walk: inout Walk
     ) {
         switch piece {
         case .start(let name, let attributes, let isEmpty, let place):
@@ -91,7 +90,7 @@ package enum DASHRewriter {
             if walk.awaitsAddress, walk.isAtRoot, local == "BaseURL" { walk.hasRootBase = true }
             walk.isBase = local == "BaseURL"
             let below = walk.base(at: walk.depth) ?? rewriter
-            rewriteAttributes(of: local, bytes, attributes, below, &walk)
+            rewriteAttributes(of: local, in: bytes, range: attributes, rewriter: below, walk: &walk)
             if !isEmpty { walk.depth += 1 }
         case .end:
             walk.depth -= 1
@@ -102,18 +101,18 @@ package enum DASHRewriter {
             let text = bytes[range].trimmed
             guard !text.isEmpty else { return }
             walk.awaitsAddress = false
-            // A base is relative to those outside of the element that it is for.
+            // A base is relative to the bases outside its parent element.
             let place = walk.base(at: walk.depth - 2) ?? rewriter
-            replace(text, place, includesRelative: walk.isAtRoot, &walk)
-            if walk.isBase { takeBase(text, at: place, &walk) }
+            replace(text, with: place, includesRelative: walk.isAtRoot, walk: &walk)
+            if walk.isBase { takeBase(text, at: place, walk: &walk) }
         }
     }
 
-    /// Remembers what addresses in the element around mean; of several bases the first counts.
+    /// Records a base URL for the references in its parent element; of several the first counts.
     private static func takeBase(
         _ text: ArraySlice<UInt8>,
         at outer: AddressRewriter,
-        _ walk: inout Walk
+        walk: inout Walk
     ) {
         let depth = walk.depth - 1
         guard walk.bases.last.map({ $0.depth < depth }) ?? true, depth < maximumDepth,
@@ -122,43 +121,46 @@ package enum DASHRewriter {
         do throws(TargetURIError) {
             walk.budget.spend(work: outer.location.path.utf8.count)
             let base = try outer.location.resolving(reference: XMLValues.decoded(text))
-            // Each level may add to the path of the one before.
+            // Each level may lengthen the path of the previous one.
             guard base.path.utf8.count <= maximumBase else { return }
-            walk.bases.append((depth, outer.at(base, &walk.budget)))
+            walk.bases.append((depth, outer.at(base, budget: &walk.budget)))
         } catch {
-            // No URL of ours, so there is nothing below it that could lead through the proxy.
+            // It is no http URL: no reference below it leads through the proxy.
         }
     }
 
-    /// Of the elements whose bases count.
+    /// The greatest depth of an element with a base URL.
     private static let maximumDepth = 64
-    /// Of a base, in bytes.
+    /// The longest base URL, in bytes.
     private static let maximumBase = 8192
 
     private static func rewriteAttributes(
         of element: String,
-        _ bytes: [UInt8],
-        _ range: Range<Int>,
-        _ rewriter: AddressRewriter,
-        _ walk: inout Walk
+        in bytes: [UInt8],
+        range: Range<Int>,
+        rewriter: AddressRewriter,
+        walk: inout Walk
     ) {
         guard let known = addresses.first(where: { $0.element == element }) else { return }
         for attribute in XMLAttributes(bytes[range])
         where known.attributes.contains(where: { attribute.name.local.elementsEqual($0.utf8) }) {
-            replace(bytes[attribute.value], rewriter, includesRelative: false, &walk)
+            replace(bytes[attribute.value], with: rewriter, includesRelative: false, walk: &walk)
         }
     }
 
-    /// Relative addresses below the root follow the base that was rewritten there.
+    /// Rewrites a URL.
+    ///
+    /// Relative references below the root need no edit: they follow the base that was rewritten
+    /// there.
     private static func replace(
         _ text: ArraySlice<UInt8>,
-        _ rewriter: AddressRewriter,
+        with rewriter: AddressRewriter,
         includesRelative: Bool,
-        _ walk: inout Walk
+        walk: inout Walk
     ) {
         let isRelative = text.first != UInt8(ascii: "/") && !text.hasScheme
         guard includesRelative || !isRelative,
-            let replacement = rewriter.rewritten(text, &walk.budget)
+            let replacement = rewriter.rewritten(text, budget: &walk.budget)
         else { return }
         let whole = isRelative ? escaped(replacement) : replacement
         walk.budget.spend(output: whole.count - replacement.count)

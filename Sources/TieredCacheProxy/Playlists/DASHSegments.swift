@@ -1,4 +1,4 @@
-/// How a representation is cut into segments; levels below take over what they do not say.
+/// The segmentation of a representation; inner levels inherit values that they do not give.
 struct DASHSegments: Hashable, Sendable {
     /// An `S` of a timeline.
     struct Span: Hashable, Sendable {
@@ -8,7 +8,7 @@ struct DASHSegments: Hashable, Sendable {
     }
 
     static let maximumCount = 100_000
-    /// Of what a template makes, or what is read of it to make nothing, in bytes.
+    /// The most bytes that a template may produce, or that are read without producing any.
     private static let maximumSize = 16 << 20
 
     var media: String?
@@ -21,23 +21,23 @@ struct DASHSegments: Hashable, Sendable {
     var timeline: [Span] = []
     /// The addresses of a list.
     var list: [String] = []
-    /// Whether there is a template or a list, so that the base is no segment itself.
+    /// Whether there is a template or a list; otherwise the base itself is the only segment.
     var isCut = false
 
     /// The addresses of all segments, relative to the representation's base.
     ///
     /// - Parameters:
-    ///   - values: what templates put in.
-    ///   - seconds: how long the period is; nil where that is not known.
-    ///   - limit: how many there may be.
-    /// - Returns: the addresses in order, that of the initialization first.
+    ///   - values: the values for templates.
+    ///   - seconds: the duration of the period; nil if unknown.
+    ///   - limit: the most addresses.
+    /// - Returns: the addresses in order, the initialization segment first.
     func addresses(
         _ values: DASHTemplate.Values,
         seconds: Double?,
         atMost limit: Int
     ) -> [String] {
         guard limit > 0 else { return [] }
-        // One file, of which the index tells the parts.
+        // A single file; its index describes the parts.
         guard isCut else { return [""] }
         var result: [String] = []
         if let initialization, let address = DASHTemplate(initialization).address(values) {
@@ -49,7 +49,9 @@ struct DASHSegments: Hashable, Sendable {
         var values = values
         var size = 0
         let most = min(limit, Self.maximumCount)
-        for (number, time) in timeline.isEmpty ? evenly(seconds, most) : spans(seconds, most) {
+        for (number, time) in timeline.isEmpty
+            ? evenly(seconds: seconds, atMost: most) : spans(seconds: seconds, atMost: most)
+        {
             (values.number, values.time) = (number, time)
             guard result.count < limit, size < Self.maximumSize,
                 let address = DASHTemplate(media).address(values)
@@ -60,8 +62,8 @@ struct DASHSegments: Hashable, Sendable {
         return result
     }
 
-    /// Segments of one duration, as many as fill the period, and at most `limit`.
-    private func evenly(_ seconds: Double?, _ limit: Int) -> [(Int64, Int64)] {
+    /// Segments of equal duration that fill the period, at most `limit`, as number and time.
+    private func evenly(seconds: Double?, atMost limit: Int) -> [(Int64, Int64)] {
         guard let duration, duration > 0, timescale > 0 else { return [] }
         var count = Int64(Self.maximumCount)
         if let endNumber {
@@ -69,7 +71,7 @@ struct DASHSegments: Hashable, Sendable {
             count = overflow || last >= count ? count : last + 1
         } else if let seconds {
             let exact = seconds * Double(timescale) / Double(duration)
-            // A hair more than a whole number is a rounding of the manifest's.
+            // A tiny excess over a whole number is a rounding error of the manifest.
             count = Int64(min(Double(Self.maximumCount), max(0, (exact - 1e-6).rounded(.up))))
         } else {
             return []
@@ -81,8 +83,8 @@ struct DASHSegments: Hashable, Sendable {
         }
     }
 
-    /// Segments as a timeline names them, at most `limit`.
-    private func spans(_ seconds: Double?, _ limit: Int) -> [(Int64, Int64)] {
+    /// The segments of the timeline, at most `limit`, as number and time.
+    private func spans(seconds: Double?, atMost limit: Int) -> [(Int64, Int64)] {
         var result: [(Int64, Int64)] = []
         var (number, time) = (startNumber, timeline.first?.time ?? 0)
         for (index, span) in timeline.enumerated() where span.duration > 0 {

@@ -3,7 +3,7 @@
 /// `$RepresentationID$`, `$Bandwidth$`, `$Number$`, `$Time$`, each but the first with an optional
 /// width as `$Number%05d$`; `$$` is a dollar sign.
 struct DASHTemplate {
-    /// What is put in.
+    /// The values of the identifiers.
     struct Values {
         var representation = ""
         var bandwidth = 0
@@ -17,7 +17,7 @@ struct DASHTemplate {
         self.text = text
     }
 
-    /// The address; nil for a template that is none.
+    /// The address; nil for an invalid template.
     func address(_ values: Values) -> String? {
         let parts = text.split(separator: "$", omittingEmptySubsequences: false)
         // Dollar signs come in pairs.
@@ -28,13 +28,13 @@ struct DASHTemplate {
                 result += part
                 continue
             }
-            guard let value = Self.value(part, values) else { return nil }
+            guard let value = Self.value(of: part, in: values) else { return nil }
             result += value
         }
         return result
     }
 
-    private static func value(_ name: Substring, _ values: Values) -> String? {
+    private static func value(of name: Substring, in values: Values) -> String? {
         let parts = name.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
         let width: Int
         if parts.count == 2 {
@@ -49,14 +49,14 @@ struct DASHTemplate {
         switch parts[0] {
         case "": return parts.count == 1 ? "$" : nil
         case "RepresentationID": return parts.count == 1 ? values.representation : nil
-        case "Bandwidth": return padded(Int64(values.bandwidth), width)
-        case "Number": return padded(values.number, width)
-        case "Time": return padded(values.time, width)
+        case "Bandwidth": return padded(Int64(values.bandwidth), to: width)
+        case "Number": return padded(values.number, to: width)
+        case "Time": return padded(values.time, to: width)
         default: return nil
         }
     }
 
-    private static func padded(_ number: Int64, _ width: Int) -> String {
+    private static func padded(_ number: Int64, to width: Int) -> String {
         let digits = String(number)
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
     }

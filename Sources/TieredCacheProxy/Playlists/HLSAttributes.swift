@@ -1,11 +1,11 @@
 /// The attribute list of an HLS tag (RFC 8216 §4.2), as ranges of its bytes.
 ///
-/// Foreign input: whatever cannot be read ends the list, and nothing of it is trusted further.
+/// The input is not trusted: a syntax error ends the list.
 struct HLSAttributes<Text: RandomAccessCollection<UInt8>>: Sequence, IteratorProtocol
 where Text.SubSequence == Text {
     struct Attribute {
         let name: Text
-        /// The value, without its quotes.
+        /// The value without its quotes.
         let value: Text
         let isQuoted: Bool
     }

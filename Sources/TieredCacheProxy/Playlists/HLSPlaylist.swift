@@ -1,44 +1,44 @@
 package import HTTPCaching
 
-/// What an HLS playlist refers to, as far as fetching all of it needs to know (RFC 8216).
+/// The resources that an HLS playlist refers to, for prefetching (RFC 8216).
 package struct HLSPlaylist: Hashable, Sendable {
     /// One rendition of the whole presentation.
     package struct Variant: Hashable, Sendable {
         package let address: String
-        /// Bits per second; 0 where it is not said.
+        /// Bits per second; 0 if not given.
         package let bandwidth: Int
-        /// The groups of alternative renditions that go with it.
+        /// The groups of alternative renditions that belong to it.
         package let groups: Set<String>
     }
 
-    /// Audio, subtitles or video that goes with variants.
+    /// Audio, subtitles or video that belongs to variants.
     package struct Rendition: Hashable, Sendable {
         package let address: String
         package let group: String
     }
 
-    /// Empty for a media playlist.
+    /// The variants; empty for a media playlist.
     package private(set) var variants: [Variant] = []
     package private(set) var renditions: [Rendition] = []
-    /// Playlists of single pictures, for a player that winds.
+    /// I-frame playlists, for fast forward and rewind.
     package private(set) var pictureLists: [String] = []
-    /// What belongs to the playlist whatever is chosen: segments, keys, initialisation sections.
+    /// The resources that belong to every choice: segments, keys, initialisation sections.
     package private(set) var resources: [String] = []
-    /// Those of the resources that are keys.
+    /// The resources that are keys.
     package private(set) var keys: [String] = []
-    /// Whether there is more than is named here.
+    /// Whether the playlist names more than the limit allows.
     package private(set) var isCutShort = false
     private var seen: Set<String> = []
     private var budget: PlaylistBudget
     private let limit: Int
 
-    /// Reads a playlist; lines that make no sense are left out.
+    /// Reads a playlist; invalid lines are ignored.
     ///
     /// - Parameters:
     ///   - bytes: the playlist.
-    ///   - location: the URL that it came from; nil where its variables play no role.
+    ///   - location: the final URL of the playlist; nil to ignore its variables.
     ///   - imported: the variables of the master playlist.
-    ///   - limit: how many addresses of each kind are named.
+    ///   - limit: the most addresses of each kind.
     package init(
         _ bytes: [UInt8],
         at location: TargetURI? = nil,
@@ -55,7 +55,7 @@ package struct HLSPlaylist: Hashable, Sendable {
                 let address = String(decoding: text, as: UTF8.self)
                     .trimmingSpaces
                 guard !address.isEmpty else { continue }
-                take(applied(variables, address), pending)
+                take(applied(variables, to: address), attributes: pending)
                 pending = nil
                 continue
             }
@@ -64,31 +64,33 @@ package struct HLSPlaylist: Hashable, Sendable {
             let attributes = HLSAttributes(text[(colon + 1)...])
             switch String(decoding: text[..<colon], as: UTF8.self) {
             case "#EXT-X-STREAM-INF": pending = attributes
-            case "#EXT-X-MEDIA": takeRendition(attributes, variables)
+            case "#EXT-X-MEDIA": takeRendition(attributes, variables: variables)
             case "#EXT-X-I-FRAME-STREAM-INF":
                 guard let address = attributes.value("URI") else { break }
-                add(applied(variables, address), to: \.pictureLists)
+                add(applied(variables, to: address), to: \.pictureLists)
             case "#EXT-X-KEY", "#EXT-X-SESSION-KEY":
                 guard let address = attributes.value("URI") else { break }
-                let key = applied(variables, address)
+                let key = applied(variables, to: address)
                 add(key)
                 add(key, to: \.keys)
             case "#EXT-X-MAP", "#EXT-X-SESSION-DATA", "#EXT-X-PART":
-                if let address = attributes.value("URI") { add(applied(variables, address)) }
+                if let address = attributes.value("URI") { add(applied(variables, to: address)) }
             default: break
             }
         }
         if budget.isExceeded { isCutShort = true }
     }
 
-    /// The address with the variables put in, which counts.
-    private mutating func applied(_ variables: HLSVariables, _ address: String) -> String {
-        guard let whole = variables.substituted(address.utf8, &budget) else { return address }
+    /// Substitutes the variables in an address, at the expense of the budget.
+    private mutating func applied(_ variables: HLSVariables, to address: String) -> String {
+        guard let whole = variables.substituted(address.utf8, budget: &budget) else {
+            return address
+        }
         budget.spend(output: whole.count)
         return String(decoding: whole, as: UTF8.self)
     }
 
-    /// Adds to a list, unless that is full.
+    /// Appends to a list, unless that is full.
     private mutating func add<Element>(
         _ element: Element,
         to list: WritableKeyPath<HLSPlaylist, [Element]>
@@ -102,7 +104,7 @@ package struct HLSPlaylist: Hashable, Sendable {
 
     private mutating func take(
         _ address: String,
-        _ attributes: HLSAttributes<ArraySlice<UInt8>>?
+        attributes: HLSAttributes<ArraySlice<UInt8>>?
     ) {
         guard let attributes else { return add(address) }
         let groups = ["AUDIO", "VIDEO", "SUBTITLES"].compactMap { name in
@@ -120,29 +122,29 @@ package struct HLSPlaylist: Hashable, Sendable {
 
     private mutating func takeRendition(
         _ attributes: HLSAttributes<ArraySlice<UInt8>>,
-        _ variables: HLSVariables
+        variables: HLSVariables
     ) {
         guard let address = attributes.value("URI"), let type = attributes.value("TYPE"),
             let group = attributes.value("GROUP-ID")
         else { return }
-        let whole = applied(variables, address)
+        let whole = applied(variables, to: address)
         add(Rendition(address: whole, group: "\(type):\(group)"), to: \.renditions)
     }
 
     private mutating func add(_ address: String) {
-        // Byte ranges of one file are one resource.
+        // Byte ranges of one file count as one resource.
         guard !seen.contains(address) else { return }
         if seen.count < limit { seen.insert(address) }
         add(address, to: \.resources)
     }
 }
 
-/// Which of a master playlist's variants to fetch.
+/// The variants of a master playlist to fetch.
 package enum VariantChoice: Hashable, Sendable {
     case all
     case highest
     case lowest
-    /// The best one of at most so many bits per second; the lowest if there is none.
+    /// The best variant of at most so many bits per second; the lowest if there is none.
     case upTo(Int)
 
     /// Reads `all`, `highest`, `lowest`, or a number of bits per second.
@@ -157,7 +159,7 @@ package enum VariantChoice: Hashable, Sendable {
         }
     }
 
-    /// The addresses of the media playlists of what is chosen.
+    /// The addresses of the chosen media playlists.
     package func addresses(in playlist: HLSPlaylist) -> [String] {
         let sorted = playlist.variants.sorted { $0.bandwidth < $1.bandwidth }
         let chosen: [HLSPlaylist.Variant]

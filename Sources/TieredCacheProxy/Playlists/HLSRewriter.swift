@@ -1,8 +1,8 @@
 import HTTPCaching
 
-/// Makes the addresses of an HLS playlist lead through the proxy; every other byte stays.
+/// Rewrites the URLs of an HLS playlist to URLs of the proxy; every other byte stays.
 package enum HLSRewriter {
-    /// The attributes that are addresses, by tag.
+    /// The attributes that are URLs, by tag.
     private static let addresses: [(tag: String, attributes: [String])] = [
         ("#EXT-X-KEY:", ["URI"]),
         ("#EXT-X-MAP:", ["URI"]),
@@ -16,22 +16,22 @@ package enum HLSRewriter {
         ("#EXT-X-CONTENT-STEERING:", ["SERVER-URI"]),
         ("#EXT-X-DATERANGE:", ["X-ASSET-URI", "X-ASSET-LIST"]),
     ]
-    /// A variable may hold the beginning of addresses that are the player's to put together.
+    /// The tag of a variable, which may contain the beginning of URLs that the player composes.
     private static let definition = "#EXT-X-DEFINE:"
 
     /// Rewrites a master or media playlist.
     ///
     /// - Parameters:
     ///   - bytes: the playlist.
-    ///   - rewriter: decides about each address.
+    ///   - rewriter: rewrites the URLs.
     ///   - imported: the variables of the master playlist.
-    ///   - budget: what is left of it says what this has cost.
-    /// - Returns: the playlist for the player; nil for one that exceeds its budget.
+    ///   - budget: the budget; reduced by the cost.
+    /// - Returns: the playlist for the player; nil if it exceeds its budget.
     static func rewrite(
         _ bytes: [UInt8],
-        _ rewriter: AddressRewriter,
+        with rewriter: AddressRewriter,
         importing imported: HLSVariables = HLSVariables(),
-        _ budget: inout PlaylistBudget
+        budget: inout PlaylistBudget
     ) -> [UInt8]? {
         var variables = HLSVariables()
         var result: [UInt8] = []
@@ -44,8 +44,10 @@ package enum HLSRewriter {
                 importing: imported
             )
             let edits =
-                defined.flatMap { told(bytes[line], $0, rewriter, &budget) }
-                ?? edits(of: bytes[line], rewriter, variables, &budget)
+                defined.flatMap {
+                    parameterEdits(in: bytes[line], value: $0, with: rewriter, budget: &budget)
+                }
+                ?? edits(of: bytes[line], with: rewriter, variables: variables, budget: &budget)
             for edit in edits {
                 result += bytes[copied..<edit.range.lowerBound]
                 result += edit.replacement
@@ -61,65 +63,74 @@ package enum HLSRewriter {
         let replacement: [UInt8]
     }
 
-    /// The address that the player is to see, its variables put in; nil where it can stay.
+    /// The rewritten URL, its variables substituted; nil if it can stay as it is.
     private static func rewritten(
         _ address: ArraySlice<UInt8>,
-        _ rewriter: AddressRewriter,
-        _ variables: HLSVariables,
-        _ budget: inout PlaylistBudget
+        with rewriter: AddressRewriter,
+        variables: HLSVariables,
+        budget: inout PlaylistBudget
     ) -> [UInt8]? {
-        guard let whole = variables.substituted(address, &budget) else {
-            return rewriter.rewritten(address, &budget)
+        guard let whole = variables.substituted(address, budget: &budget) else {
+            return rewriter.rewritten(address, budget: &budget)
         }
-        if let result = rewriter.rewritten(whole, &budget) { return result }
+        if let result = rewriter.rewritten(whole, budget: &budget) { return result }
         budget.spend(output: whole.count)
         return whole
     }
 
     private static func edits(
         of line: ArraySlice<UInt8>,
-        _ rewriter: AddressRewriter,
-        _ variables: HLSVariables,
-        _ budget: inout PlaylistBudget
+        with rewriter: AddressRewriter,
+        variables: HLSVariables,
+        budget: inout PlaylistBudget
     ) -> [Edit] {
         guard line.first == UInt8(ascii: "#") else {
-            return address(line, rewriter, variables, &budget)
+            return addressEdits(in: line, with: rewriter, variables: variables, budget: &budget)
         }
         guard line.starts(with: "#EXT-X-".utf8) else { return [] }
-        if line.starts(with: definition.utf8) { return definition(line, rewriter, &budget) }
+        if line.starts(with: definition.utf8) {
+            return definitionEdits(in: line, with: rewriter, budget: &budget)
+        }
         guard let known = addresses.first(where: { line.starts(with: $0.tag.utf8) }) else {
             return []
         }
         return HLSAttributes(line.dropFirst(known.tag.utf8.count)).compactMap { attribute in
             guard attribute.isQuoted,
                 known.attributes.contains(where: { attribute.name.elementsEqual($0.utf8) }),
-                let replacement = rewritten(attribute.value, rewriter, variables, &budget)
+                let replacement = rewritten(
+                    attribute.value,
+                    with: rewriter,
+                    variables: variables,
+                    budget: &budget
+                )
             else { return nil }
             return Edit(range: attribute.value.indices, replacement: replacement)
         }
     }
 
-    private static func address(
-        _ line: ArraySlice<UInt8>,
-        _ rewriter: AddressRewriter,
-        _ variables: HLSVariables,
-        _ budget: inout PlaylistBudget
+    private static func addressEdits(
+        in line: ArraySlice<UInt8>,
+        with rewriter: AddressRewriter,
+        variables: HLSVariables,
+        budget: inout PlaylistBudget
     ) -> [Edit] {
         let start = line.drop { $0 == 0x20 || $0 == 0x09 }
         let text = start.dropLast(start.reversed().prefix { $0 == 0x20 || $0 == 0x09 }.count)
         guard !text.isEmpty, !text.starts(with: [0xEF, 0xBB, 0xBF]),
-            let replacement = rewritten(text, rewriter, variables, &budget)
+            let replacement = rewritten(text, with: rewriter, variables: variables, budget: &budget)
         else { return [] }
         return [Edit(range: text.indices, replacement: replacement)]
     }
 
-    /// A parameter that only the URL behind a redirect has is told to the player, which does not
-    /// know that URL; nil where the definition is of another kind.
-    private static func told(
-        _ line: ArraySlice<UInt8>,
-        _ value: [UInt8],
-        _ rewriter: AddressRewriter,
-        _ budget: inout PlaylistBudget
+    /// Replaces a `QUERYPARAM` definition by its value, if the playlist was redirected.
+    ///
+    /// The player does not know the final URL, which has the parameter. Returns nil for other
+    /// definitions.
+    private static func parameterEdits(
+        in line: ArraySlice<UInt8>,
+        value: [UInt8],
+        with rewriter: AddressRewriter,
+        budget: inout PlaylistBudget
     ) -> [Edit]? {
         let list = line.dropFirst(definition.utf8.count)
         let attributes = HLSAttributes(list)
@@ -131,20 +142,20 @@ package enum HLSRewriter {
         return [Edit(range: list.indices, replacement: Array(text.utf8))]
     }
 
-    /// What has to change in a definition.
+    /// The edits of a definition.
     ///
-    /// A value that is an absolute address by itself leads through the proxy, for a playlist that
-    /// imports it before this proxy knows where it came from.
-    private static func definition(
-        _ line: ArraySlice<UInt8>,
-        _ rewriter: AddressRewriter,
-        _ budget: inout PlaylistBudget
+    /// A value that is an absolute URL is rewritten, for playlists that import it before this proxy
+    /// knows their master playlist.
+    private static func definitionEdits(
+        in line: ArraySlice<UInt8>,
+        with rewriter: AddressRewriter,
+        budget: inout PlaylistBudget
     ) -> [Edit] {
         HLSAttributes(line.dropFirst(definition.utf8.count)).compactMap { attribute in
             let value = String(decoding: attribute.value.prefix(8), as: UTF8.self).lowercased()
             guard attribute.isQuoted, attribute.name.elementsEqual("VALUE".utf8),
                 value.hasPrefix("http://") || value.hasPrefix("https://"),
-                let replacement = rewriter.rewritten(attribute.value, &budget)
+                let replacement = rewriter.rewritten(attribute.value, budget: &budget)
             else { return nil }
             return Edit(range: attribute.value.indices, replacement: replacement)
         }

@@ -1,6 +1,6 @@
 package import HTTPCaching
 
-/// The variables that a playlist defines, to be put where `{$NAME}` stands (RFC 8216bis §4.3).
+/// The variables that a playlist defines, to be substituted for `{$NAME}` (RFC 8216bis §4.3).
 ///
 /// | `EXT-X-DEFINE` with | value |
 /// | --- | --- |
@@ -8,44 +8,45 @@ package import HTTPCaching
 /// | `IMPORT` | that of the master playlist which led here |
 /// | `QUERYPARAM` | that parameter of the playlist's URL, escapes decoded |
 ///
-/// Of all of them 256 definitions count, and 64 KiB of names and values.
+/// At most 256 definitions count, and 64 KiB of names and values.
 ///
-/// Foreign input: a name that was not defined before its use, or a value that is no part of any
-/// address, leaves the text as it is, for the player to judge.
+/// The input is not trusted: a name that is not defined before its use, or a value with characters
+/// that no URL has, leaves the text unchanged.
 package struct HLSVariables: Hashable, Sendable {
-    /// Longer addresses than this are nobody's, and many variables in one could make it huge.
+    /// The longest substituted address, in bytes; many variables could make one huge.
     private static let maximumLength = 16 << 10
-    /// Of the definitions that are looked at; of names and values together, in bytes.
+    /// The most definitions that are read; then the most bytes of names and values together.
     private static let maximumCount = 256
     private static let maximumSize = 64 << 10
     private static let definition = "#EXT-X-DEFINE:"
 
     private var values: [String: [UInt8]] = [:]
     private var definitions = 0
-    /// What names and values take, in bytes.
+    /// The bytes of names and values.
     private(set) var size = 0
 
     /// No variables.
     package init() {}
 
-    /// The variables that a playlist has at its end, as for its children to import.
+    /// The variables of a whole playlist, which its children may import.
     ///
     /// - Parameters:
     ///   - bytes: the playlist.
-    ///   - location: the URL that it came from.
-    ///   - imported: those of the master playlist; empty where there is none.
+    ///   - location: the final URL of the playlist.
+    ///   - imported: the variables of the master playlist; empty without one.
     package init(_ bytes: [UInt8], at location: TargetURI, importing imported: HLSVariables) {
         for line in PlaylistLines(bytes) {
             define(bytes[line], at: location, importing: imported)
         }
     }
 
-    /// Whether there is none.
+    /// Whether no variable is defined.
     package var isEmpty: Bool { values.isEmpty }
 
-    /// Takes in a line, if it is a definition; of several of one name the first counts.
+    /// Adds the variable of a line, if the line is a definition; of several with one name the first
+    /// counts.
     ///
-    /// - Returns: the value, where the line has defined something.
+    /// - Returns: the value, if the line has defined a variable.
     @discardableResult
     mutating func define(
         _ line: ArraySlice<UInt8>,
@@ -79,15 +80,15 @@ package struct HLSVariables: Hashable, Sendable {
         return value
     }
 
-    /// The text with the values in place of the names; each byte is looked at a few times at most.
+    /// The text with values substituted for names, in time linear in the length.
     ///
     /// - Parameters:
-    ///   - text: an address, as it stands in the playlist.
-    ///   - budget: of the playlist.
-    /// - Returns: nil where there is nothing to replace, or not all of it is known.
+    ///   - text: an address of the playlist.
+    ///   - budget: the budget of the playlist; reduced by the cost.
+    /// - Returns: the text; nil if it contains no variable, or an undefined one.
     func substituted(
         _ text: some Collection<UInt8>,
-        _ budget: inout PlaylistBudget
+        budget: inout PlaylistBudget
     ) -> [UInt8]? {
         guard !values.isEmpty else { return nil }
         var result: [UInt8] = []
@@ -101,7 +102,7 @@ package struct HLSVariables: Hashable, Sendable {
                 rest = rest.dropFirst()
                 continue
             }
-            // Without an end here there is none further on either.
+            // Without a closing brace from here on, no later variable has one.
             guard let end = rest.firstIndex(of: UInt8(ascii: "}")) else { break }
             let name = String(decoding: rest[..<end].dropFirst(2), as: UTF8.self)
             guard let value = values[name], !budget.isExceeded else { return nil }
@@ -116,14 +117,14 @@ package struct HLSVariables: Hashable, Sendable {
 }
 
 extension [UInt8] {
-    /// Whether it could stand in a line or between quotes without ending them.
+    /// Whether the value may be part of a line or a quoted string without ending it.
     fileprivate var isPartOfAddress: Bool {
         count <= 4096 && allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\"") }
     }
 }
 
 extension TargetURI {
-    /// The decoded value of the first parameter of that name in the query; nil where there is none.
+    /// The decoded value of the first parameter of that name in the query; nil if there is none.
     fileprivate func queryParameter(_ name: String) -> [UInt8]? {
         guard let query else { return nil }
         for part in Array(query.utf8).split(separator: UInt8(ascii: "&")) {
@@ -138,7 +139,7 @@ extension TargetURI {
 }
 
 extension ArraySlice<UInt8> {
-    /// The bytes with `%XX` decoded; what is no escape stays.
+    /// The bytes with `%XX` decoded; other bytes stay.
     fileprivate var decodingEscapes: [UInt8] {
         var result: [UInt8] = []
         var rest = self

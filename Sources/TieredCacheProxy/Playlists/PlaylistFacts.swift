@@ -1,11 +1,11 @@
 import HTTPCaching
 package import HTTPTypes
 
-/// What decides how long a playlist may be used (RFC 8216 §6.3.4; DASH `@type`).
+/// The facts that determine how long a playlist may be used (RFC 8216 §6.3.4; DASH `@type`).
 package struct PlaylistFacts: Hashable, Sendable {
-    /// Whether the playlist will not change any more, by its own words.
+    /// Whether the playlist declares that it will not change any more.
     package let isEnded: Bool
-    /// How often a player is to look for a new one; nil where it does not say.
+    /// The interval at which players reload the playlist; nil if not given.
     package let refreshInterval: Duration?
 
     /// Reads the facts from the bytes.
@@ -30,7 +30,7 @@ package struct PlaylistFacts: Hashable, Sendable {
             }
         }
         self.isEnded = isMaster || isEnded
-        // Parts of a segment come several times in a second.
+        // Partial segments appear several times a second.
         refreshInterval = isEnded ? nil : hasParts ? .zero : interval
     }
 
@@ -48,13 +48,14 @@ package struct PlaylistFacts: Hashable, Sendable {
         refreshInterval = nil
     }
 
-    /// The most seconds for which a stored playlist may be used without asking; nil for as long as
-    /// HTTP allows.
+    /// The most seconds for which a stored playlist may be used without validation; nil for as long
+    /// as HTTP allows.
     ///
-    /// One without explicit freshness is asked for each time: no guess may freeze it. A running
-    /// one is used for half its refresh interval at most, whatever its origin says.
+    /// A playlist without explicit freshness is validated at each use, because a heuristic lifetime
+    /// would freeze it. A live one is used for at most half its refresh interval, whatever its
+    /// origin allows.
     ///
-    /// - Parameter response: the fields that it is held with.
+    /// - Parameter response: the stored fields.
     /// - Returns: seconds.
     package func maximumAge(_ response: HTTPFields) -> Int? {
         guard Self.hasExplicitFreshness(response) else { return 0 }
@@ -62,7 +63,7 @@ package struct PlaylistFacts: Hashable, Sendable {
         return refreshInterval.map { Int($0.components.seconds / 2) } ?? 0
     }
 
-    /// Whether the origin has said how long a response may be used, so that nothing is guessed.
+    /// Whether the response has an explicit lifetime.
     static func hasExplicitFreshness(_ response: HTTPFields) -> Bool {
         ResponseCacheControl(in: response).maxAge != nil || response.contains(.expires)
     }

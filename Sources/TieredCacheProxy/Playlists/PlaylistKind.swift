@@ -1,19 +1,19 @@
-/// The manifests whose addresses have to lead through the proxy.
+/// The kinds of playlists with URLs to rewrite.
 package enum PlaylistKind: Hashable, Sendable {
     /// HTTP Live Streaming, master or media playlist (RFC 8216).
     case hls
     /// A DASH media presentation description (ISO/IEC 23009-1).
     case dash
 
-    /// The largest body that is taken for a playlist, in bytes.
+    /// The largest body of a playlist, in bytes.
     package static let maximumSize: Int64 = 16 << 20
 
-    /// What a response may be by its head; its bytes decide.
+    /// The kind that the head of a response suggests; its bytes decide.
     ///
     /// - Parameters:
     ///   - contentType: the `Content-Type` field.
-    ///   - path: the path of the URL that was asked for.
-    /// - Returns: nil for what is certainly no playlist.
+    ///   - path: the path of the requested URL.
+    /// - Returns: the kind; nil if the response is certainly no playlist.
     package static func expected(contentType: String?, path: String) -> PlaylistKind? {
         let type = (contentType ?? "").prefix { $0 != ";" }.lowercased()
             .filter { $0 != " " && $0 != "\t" }
@@ -25,7 +25,7 @@ package enum PlaylistKind: Hashable, Sendable {
         return nil
     }
 
-    /// Whether the bytes are what the head lets expect.
+    /// Whether the bytes begin like a playlist of this kind.
     package func isBeginning(of bytes: some Sequence<UInt8>) -> Bool {
         let start = Array(bytes.prefix(4096))
         switch self {

@@ -1,23 +1,23 @@
 import HTTPCaching
 package import TieredCache
 
-/// Fetches all that a playlist refers to, so that it can be played without the network.
+/// Fetches all resources that a playlist refers to, so that it can be played without a network.
 package struct PlaylistPrefetch: Sendable {
-    /// How much was fetched, and what failed.
+    /// The number and bytes of fetched resources, and the failures.
     package struct Outcome: Sendable {
-        /// Playlists, segments, keys: everything that was asked for.
+        /// The number of requested resources: playlists, segments, keys.
         package var resources = 0
         package var bytesFromCache: Int64 = 0
         package var bytesFromOrigin: Int64 = 0
         package var failures: [(url: String, error: CacheError)] = []
 
-        /// Nothing was asked for.
+        /// Creates an empty outcome.
         package init() {}
     }
 
-    /// More than this in one presentation is taken for a mistake.
+    /// The most resources of one playlist; more are taken for an error.
     private static let maximumResources = 100_000
-    /// Requests made at the same time; the queue of downloads has its own limit.
+    /// The number of concurrent requests; the queue of downloads has its own limit.
     private static let width = 6
 
     private let cache: MediaCache
@@ -26,52 +26,52 @@ package struct PlaylistPrefetch: Sendable {
     /// Creates a prefetch.
     ///
     /// - Parameters:
-    ///   - cache: where all of it goes.
-    ///   - choice: which variants of a master playlist are wanted.
+    ///   - cache: the cache that stores the resources.
+    ///   - choice: the variants of a master playlist to fetch.
     package init(_ cache: MediaCache, choice: VariantChoice) {
         self.cache = cache
         self.choice = choice
     }
 
-    /// Fetches what the playlist of `request`, which is stored, refers to, and what that refers to.
+    /// Fetches the resources of a stored playlist, and those of the media playlists that it refers
+    /// to.
     ///
-    /// - Parameter request: the playlist.
-    /// - Returns: what was done; a resource that failed does not keep the others from being
-    ///   fetched.
+    /// - Parameter request: the request of the playlist.
+    /// - Returns: the outcome; a failed resource does not prevent the others from being fetched.
     package func run(_ request: CacheRequest) async -> Outcome {
         var outcome = Outcome()
         var seen: Set<String> = [request.target.string]
         var playlists = [(request, HLSVariables())]
-        // A master playlist, its media playlists, and no deeper.
+        // Two levels: a master playlist and its media playlists.
         for _ in 0..<2 where !playlists.isEmpty {
             var further: [(CacheRequest, HLSVariables)] = []
             for (playlist, imported) in playlists {
-                let found = await references(of: playlist, importing: imported, &outcome)
+                let found = await references(of: playlist, importing: imported, outcome: &outcome)
                 let resources = found.resources.filter { seen.insert($0.target.string).inserted }
-                await fetch(resources, &outcome)
+                await fetch(resources, outcome: &outcome)
                 further += found.playlists.filter { seen.insert($0.target.string).inserted }
                     .map { ($0, found.variables) }
             }
-            await fetch(further.map { $0.0 }, &outcome)
+            await fetch(further.map { $0.0 }, outcome: &outcome)
             playlists = further
         }
         return outcome
     }
 
-    /// What a playlist refers to, resolved.
+    /// The resolved references of a playlist.
     private struct References {
         var resources: [CacheRequest] = []
         var playlists: [CacheRequest] = []
-        /// What the playlists may import.
+        /// The variables that the playlists may import.
         var variables = HLSVariables()
-        /// Whether there is more than is fetched.
+        /// Whether there are more references than are fetched.
         var isCutShort = false
     }
 
     private func references(
         of request: CacheRequest,
         importing imported: HLSVariables,
-        _ outcome: inout Outcome
+        outcome: inout Outcome
     ) async -> References {
         do throws(CacheError) {
             let response = try await cache.response(for: request)
@@ -81,10 +81,10 @@ package struct PlaylistPrefetch: Sendable {
             let location = response.finalTarget
             let found = await PlaylistRelay.threads.run { () -> References in
                 if PlaylistKind.hls.isBeginning(of: bytes) {
-                    return references(ofHLS: bytes, request, location, importing: imported)
+                    return references(ofHLS: bytes, for: request, at: location, importing: imported)
                 }
                 guard PlaylistKind.dash.isBeginning(of: bytes) else { return References() }
-                return references(ofDASH: DASHManifest(bytes), request, location)
+                return references(ofDASH: DASHManifest(bytes), for: request, at: location)
             }
             if found.isCutShort {
                 outcome.failures.append((request.target.redacted, Self.tooMany))
@@ -98,13 +98,13 @@ package struct PlaylistPrefetch: Sendable {
 
     private static let tooMany = CacheError(
         .invalidArgument,
-        "it names more than \(maximumResources) resources; only the first of them are fetched"
+        "the playlist names more than \(maximumResources) resources; only the first are fetched"
     )
 
     private func references(
         ofHLS bytes: [UInt8],
-        _ request: CacheRequest,
-        _ location: TargetURI,
+        for request: CacheRequest,
+        at location: TargetURI,
         importing imported: HLSVariables
     ) -> References {
         let playlist = HLSPlaylist(
@@ -115,9 +115,9 @@ package struct PlaylistPrefetch: Sendable {
         )
         return References(
             resources: playlist.resources
-                .compactMap { self.request($0, location, like: request) },
+                .compactMap { self.request(for: $0, relativeTo: location, like: request) },
             playlists: choice.addresses(in: playlist)
-                .compactMap { self.request($0, location, like: request) },
+                .compactMap { self.request(for: $0, relativeTo: location, like: request) },
             variables: HLSVariables(bytes, at: location, importing: imported),
             isCutShort: playlist.isCutShort
         )
@@ -125,11 +125,11 @@ package struct PlaylistPrefetch: Sendable {
 
     private func references(
         ofDASH manifest: DASHManifest,
-        _ request: CacheRequest,
-        _ location: TargetURI
+        for request: CacheRequest,
+        at location: TargetURI
     ) -> References {
         var result = References()
-        // In bytes: addresses may be as long as the manifest, and so may what they are relative to.
+        // A limit in bytes, because addresses and bases may be as long as the manifest.
         var room = 64 << 20
         for representation in choice.representations(in: manifest) where room > 0 {
             var base = location
@@ -139,14 +139,14 @@ package struct PlaylistPrefetch: Sendable {
                     base = try base.resolving(reference: part)
                 }
             } catch {
-                // A base that is no URL of ours has no segments of ours either.
+                // Segments below a base that is no http URL cannot be fetched.
                 continue
             }
             let rest = Self.maximumResources - result.resources.count
             let addresses = representation.addresses(atMost: room > 0 ? rest : 0)
             for address in addresses where room > 0 {
                 room -= base.path.utf8.count + address.utf8.count
-                if let found = self.request(address, base, like: request) {
+                if let found = self.request(for: address, relativeTo: base, like: request) {
                     result.resources.append(found)
                 }
             }
@@ -155,10 +155,10 @@ package struct PlaylistPrefetch: Sendable {
         return result
     }
 
-    /// A request like that for the playlist; nil for an address that is no URL of ours.
+    /// A request like that of the playlist; nil for an address that is no http URL.
     private func request(
-        _ address: String,
-        _ base: TargetURI,
+        for address: String,
+        relativeTo base: TargetURI,
         like playlist: CacheRequest
     ) -> CacheRequest? {
         do {
@@ -168,12 +168,12 @@ package struct PlaylistPrefetch: Sendable {
             request.options.set(.pinned, to: playlist.isPinned)
             return request
         } catch {
-            // Keys of rights management and inline data have other schemes.
+            // Keys of DRM systems and inline data have other schemes.
             return nil
         }
     }
 
-    private func fetch(_ requests: [CacheRequest], _ outcome: inout Outcome) async {
+    private func fetch(_ requests: [CacheRequest], outcome: inout Outcome) async {
         let cache = cache
         outcome.resources += requests.count
         await withTaskGroup(of: (String, Result<PrefetchResult, CacheError>).self) { group in

@@ -2,46 +2,46 @@ import DequeModule
 package import HTTPCaching
 import TieredCache
 
-/// What playlists that came through have said about other URLs.
+/// The facts that proxied playlists state about other URLs.
 ///
-/// A media playlist may use variables of the master playlist that led to it, and a key does not
-/// show that it is one. Kept in memory alone, for the newest few thousand URLs, and at most a few
-/// megabytes: a player that starts reads the playlists first, and so tells it again. All that one
-/// master playlist leads to share its variables.
+/// A media playlist may use variables of its master playlist, and a key is not recognisable by its
+/// own response. Kept in memory only, for the newest few thousand URLs and at most a few megabytes:
+/// players read the playlists first when they start. All media playlists of one master playlist
+/// share its variables.
 package final class PlaylistRegistry: Sendable {
-    /// The variables of one playlist, and how many URLs may import them.
+    /// The variables of one playlist, and the number of URLs that may import them.
     fileprivate struct Shared {
         let variables: HLSVariables
         var users = 0
     }
 
     fileprivate struct State {
-        /// By URL, under which number its variables are.
+        /// The number of the variables in ``shared``, by URL.
         var numbers: [String: Int] = [:]
         var shared: [Int: Shared] = [:]
         var lastNumber = 0
         var keys: Set<String> = []
-        /// Every URL, once for each of the two.
+        /// All URLs in order of insertion, once for variables and once for a key.
         var order = Deque<String>()
-        /// What all of it takes, in bytes.
+        /// The bytes of all URLs and variables.
         var size = 0
     }
 
-    /// How many URLs are known.
+    /// The most URLs.
     static let maximumCount = 4096
-    /// What is known takes at most so many bytes.
+    /// The most bytes of URLs and variables.
     static let maximumSize = 4 << 20
-    /// What a URL takes beside its own bytes, which two collections share.
+    /// The bytes of a URL's slots in two collections, beside its text.
     fileprivate static let overhead = 128
-    /// What is larger is no key, whatever a playlist says.
+    /// The largest response, in bytes, that is treated as a key.
     static let maximumKeySize: Int64 = 4096
 
     private let state = Guarded(State())
 
-    /// Creates an empty memory.
+    /// Creates an empty registry.
     package init() {}
 
-    /// What is known, in bytes.
+    /// The bytes of all URLs and variables.
     var size: Int { state.withLock { $0.size } }
 
     /// The variables that a playlist may import.
@@ -52,21 +52,21 @@ package final class PlaylistRegistry: Sendable {
         }
     }
 
-    /// Whether a playlist has named the URL as that of a key.
+    /// Whether a playlist has named the URL as a key.
     package func isKey(_ target: TargetURI) -> Bool {
-        // Most that is asked for has never been near a playlist.
+        // Avoids computing the URL's text where no playlist has named a key.
         guard state.withLock({ !$0.keys.isEmpty }) else { return false }
         let url = target.string
         return state.withLock { $0.keys.contains(url) }
     }
 
-    /// Takes in what an HLS playlist refers to.
+    /// Records the references of an HLS playlist.
     ///
     /// - Parameters:
     ///   - playlist: the playlist, read with the variables that it may import.
-    ///   - variables: those that its children may import.
-    ///   - location: the URL that it came from.
-    func remember(_ playlist: HLSPlaylist, _ variables: HLSVariables, at location: TargetURI) {
+    ///   - variables: the variables that its children may import.
+    ///   - location: the final URL of the playlist.
+    func remember(_ playlist: HLSPlaylist, variables: HLSVariables, at location: TargetURI) {
         let children =
             playlist.variants.map(\.address) + playlist.renditions.map(\.address)
             + playlist.pictureLists
@@ -87,13 +87,13 @@ package final class PlaylistRegistry: Sendable {
     private static func resolved(_ addresses: [String], at location: TargetURI) -> [String] {
         var room = maximumSize
         return addresses.prefix(maximumCount).compactMap { address in
-            // However short the address is, the place that it is resolved against is read.
+            // Resolving costs as much as the base path, even for a short reference.
             room -= location.path.utf8.count + address.utf8.count
             guard room > 0 else { return nil }
             do throws(TargetURIError) {
                 return try location.resolving(reference: address).string
             } catch {
-                // Keys of rights management have schemes of their own, and never come through here.
+                // Keys of DRM systems have other schemes and are not proxied.
                 return nil
             }
         }
@@ -106,7 +106,7 @@ extension PlaylistRegistry.State {
         size += url.utf8.count + PlaylistRegistry.overhead
     }
 
-    /// Lets all of `urls` import the same variables.
+    /// Allows all of `urls` to import the same variables.
     fileprivate mutating func share(_ variables: HLSVariables, among urls: [String]) {
         for url in urls {
             let old = numbers[url]
@@ -130,9 +130,9 @@ extension PlaylistRegistry.State {
         size -= old.variables.size
     }
 
-    /// Forgets a URL as what imports variables, or as a key.
+    /// Removes the oldest record of a URL: as an importer of variables, or as a key.
     ///
-    /// One that is both was added twice, and is forgotten as the first thing first.
+    /// A URL that is both was added twice; its record as an importer is removed first.
     fileprivate mutating func forget(_ url: String) {
         size -= url.utf8.count + PlaylistRegistry.overhead
         if let number = numbers.removeValue(forKey: url) {

@@ -2,19 +2,20 @@ import HTTPCaching
 import HTTPTypes
 package import TieredCache
 
-/// Gets a playlist as fresh as it must be, and makes it lead through the proxy.
+/// Gets a playlist, revalidated as needed, and rewrites its URLs to the proxy.
 package struct PlaylistRelay: Sendable {
-    /// A response, and its bytes for the player.
+    /// A response, and the bytes for the player.
     package struct Answer: Sendable {
         package let response: CacheResponse
         package let bytes: [UInt8]
-        /// Nil where the bytes turned out to be no playlist, and are as they came.
+        /// The kind; nil if the bytes are no playlist and unchanged.
         package let kind: PlaylistKind?
-        /// Whether it is a playlist that exceeds its ``PlaylistBudget``; it has no bytes then.
+        /// Whether the playlist exceeds its ``PlaylistBudget``; ``bytes`` is empty then.
         package var isRefused = false
     }
 
-    /// Where playlists are read and rewritten: what takes long is not for the threads of tasks.
+    /// The threads that read and rewrite playlists, because long work must not block the
+    /// cooperative pool.
     static let threads = IOExecutor(threads: 2, name: "tc-list")
 
     private let cache: MediaCache
@@ -25,10 +26,10 @@ package struct PlaylistRelay: Sendable {
     /// Creates a relay.
     ///
     /// - Parameters:
-    ///   - cache: where playlists come from.
-    ///   - prefix: what stands in front of `SCHEME/AUTHORITY/PATH` in a proxied URL.
-    ///   - memory: what other playlists have said, and what these say.
-    ///   - time: what measures how long an answer takes.
+    ///   - cache: the cache.
+    ///   - prefix: the prefix of `SCHEME/AUTHORITY/PATH` in proxied URLs.
+    ///   - memory: the registry of facts from playlists; read and updated.
+    ///   - time: the clock for time limits.
     package init(
         _ cache: MediaCache,
         prefix: String,
@@ -41,18 +42,18 @@ package struct PlaylistRelay: Sendable {
         self.time = time
     }
 
-    /// Answers a request whose path or whose response head lets expect a playlist, or for a key.
+    /// Answers a request for a presumed playlist or key.
     ///
-    /// Playlists are asked for again as ``PlaylistFacts`` says, and so are keys, which may change
-    /// behind one URL as well; one whose origin cannot be reached is used as it is held, for play
-    /// without the network.
+    /// Playlists are revalidated as ``PlaylistFacts`` requires, and so are keys, which may change
+    /// under one URL. If the origin cannot be reached, the stored response is used, so that
+    /// playback works without a network.
     ///
     /// - Parameters:
-    ///   - request: for the whole of the playlist.
-    ///   - limit: how long it may take.
-    /// - Returns: the answer; of a status of 400 or more the origin's own body.
-    /// - Throws: what ``MediaCache/response(for:)`` throws; `.invalidArgument` for a body that is
-    ///   too long for a playlist; `.timedOut`.
+    ///   - request: the request for the whole playlist.
+    ///   - limit: the time limit.
+    /// - Returns: the answer; for a status of 400 or more with the unchanged body of the origin.
+    /// - Throws: the errors of ``MediaCache/response(for:)``; `.invalidArgument` if the body is too
+    ///   long for a playlist; `.timedOut`.
     package func answer(
         _ request: CacheRequest,
         within limit: Duration = .seconds(30)
@@ -62,27 +63,29 @@ package struct PlaylistRelay: Sendable {
         do throws(CacheError) {
             stored = try await get(request, within: limit)
         } catch {
-            guard let old = try await offline(request, error) else { throw error }
-            return await answer(old, request)
+            guard let old = try await offline(for: request, after: error) else { throw error }
+            return await answer(with: old, to: request)
         }
         guard stored.response.cacheStatus.isHit, request.policy == .protocolDefault,
-            let age = await maximumAge(stored, request), stored.response.age >= age
-        else { return await answer(stored, request) }
+            let age = await maximumAge(of: stored, for: request), stored.response.age >= age
+        else { return await answer(with: stored, to: request) }
         var again = request
         again.fields[.cacheControl] = "no-cache"
         do throws(CacheError) {
             let left = limit - start.duration(to: time.monotonicTime())
             let current = try await get(again, within: max(.milliseconds(1), left))
-            guard current.response.status.code < 500 else { return await answer(stored, request) }
-            return await answer(current, request)
+            guard current.response.status.code < 500 else {
+                return await answer(with: stored, to: request)
+            }
+            return await answer(with: current, to: request)
         } catch {
             guard error.isWithoutAnswer else { throw error }
-            return await answer(stored, request)
+            return await answer(with: stored, to: request)
         }
     }
 
-    /// The most seconds for which what is stored may be used; nil for as long as HTTP allows.
-    private func maximumAge(_ stored: Got, _ request: CacheRequest) async -> Int? {
+    /// The most seconds for which the stored response may be used; nil for as long as HTTP allows.
+    private func maximumAge(of stored: Got, for request: CacheRequest) async -> Int? {
         if let kind = stored.kind {
             let facts = await Self.threads.run { PlaylistFacts(stored.original, kind: kind) }
             return facts.maximumAge(stored.response.fields)
@@ -91,10 +94,10 @@ package struct PlaylistRelay: Sendable {
         return PlaylistFacts.hasExplicitFreshness(stored.response.fields) ? nil : 0
     }
 
-    /// What is stored, of any age, where the origin cannot be reached.
+    /// The stored response of any age, if the origin cannot be reached.
     private func offline(
-        _ request: CacheRequest,
-        _ error: CacheError
+        for request: CacheRequest,
+        after error: CacheError
     ) async throws(CacheError) -> Got? {
         guard error.isWithoutAnswer else { return nil }
         var request = request
@@ -102,7 +105,7 @@ package struct PlaylistRelay: Sendable {
         do throws(CacheError) {
             return try await get(request)
         } catch {
-            // Nothing is stored either: why the origin failed says more.
+            // Nothing is stored: the error of the origin is more informative.
             return nil
         }
     }
@@ -113,11 +116,11 @@ package struct PlaylistRelay: Sendable {
     ) async throws(CacheError) -> Got {
         let got: Got?
         do {
-            got = try await Deadline.run(within: limit, time) { try await get(request) }
+            got = try await Deadline.run(within: limit, time: time) { try await get(request) }
         } catch let error as CacheError {
             throw error
         } catch {
-            throw CacheError(.cancelled, "nobody waits for \(request.target.redacted)")
+            throw CacheError(.cancelled, "the request for \(request.target.redacted) was cancelled")
         }
         guard let got else {
             throw CacheError(.timedOut, "\(request.target.redacted) took longer than \(limit)")
@@ -146,11 +149,11 @@ package struct PlaylistRelay: Sendable {
         )
     }
 
-    private func answer(_ got: Got, _ request: CacheRequest) async -> Answer {
+    private func answer(with got: Got, to request: CacheRequest) async -> Answer {
         guard let kind = got.kind else {
             return Answer(response: got.response, bytes: got.original, kind: nil)
         }
-        let bytes = await Self.threads.run { rewritten(got, kind, request) }
+        let bytes = await Self.threads.run { rewritten(got, kind: kind, for: request) }
         return Answer(
             response: got.response,
             bytes: bytes ?? [],
@@ -159,8 +162,8 @@ package struct PlaylistRelay: Sendable {
         )
     }
 
-    /// The playlist for the player, and what it says about others is remembered.
-    private func rewritten(_ got: Got, _ kind: PlaylistKind, _ request: CacheRequest) -> [UInt8]? {
+    /// Rewrites the playlist for the player, and records its references.
+    private func rewritten(_ got: Got, kind: PlaylistKind, for request: CacheRequest) -> [UInt8]? {
         let location = got.response.finalTarget
         let imported = memory.variables(for: request.target)
         if kind == .hls {
@@ -171,7 +174,7 @@ package struct PlaylistRelay: Sendable {
                 importing: imported,
                 atMost: PlaylistRegistry.maximumCount
             )
-            memory.remember(playlist, own, at: location)
+            memory.remember(playlist, variables: own, at: location)
         }
         let rewriter = PlaylistRewriter(
             kind,
@@ -185,6 +188,6 @@ package struct PlaylistRelay: Sendable {
 }
 
 extension CacheResponse {
-    /// Seconds since the origin has said so; 0 for what has just come from there.
+    /// The value of `Age` in seconds; 0 for a response that has just arrived from the origin.
     fileprivate var age: Int { fields[.age].flatMap { Int($0) } ?? 0 }
 }

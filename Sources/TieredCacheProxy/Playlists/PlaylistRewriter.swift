@@ -1,6 +1,6 @@
 package import HTTPCaching
 
-/// Makes a playlist lead through the proxy.
+/// Rewrites the URLs of a playlist to URLs of the proxy.
 package struct PlaylistRewriter: Sendable {
     package let kind: PlaylistKind
     private let addresses: AddressRewriter
@@ -9,10 +9,10 @@ package struct PlaylistRewriter: Sendable {
     /// Creates a rewriter.
     ///
     /// - Parameters:
-    ///   - kind: what the playlist is.
-    ///   - prefix: what stands in front of `SCHEME/AUTHORITY/PATH` in a proxied URL.
-    ///   - requested: the playlist's own URL.
-    ///   - final: the URL that answered after redirects.
+    ///   - kind: the kind of the playlist.
+    ///   - prefix: the prefix of `SCHEME/AUTHORITY/PATH` in proxied URLs.
+    ///   - requested: the URL of the playlist that the player requested.
+    ///   - final: the final URL, after redirects.
     ///   - imported: the variables of the master playlist.
     package init(
         _ kind: PlaylistKind,
@@ -26,19 +26,19 @@ package struct PlaylistRewriter: Sendable {
         addresses = AddressRewriter(prefix: prefix, requested: requested, final: final)
     }
 
-    /// Rewrites the bytes; what does not begin as a playlist stays as it is.
+    /// Rewrites the bytes; those that do not begin like a playlist stay as they are.
     ///
-    /// - Returns: nil for a playlist that exceeds its budget.
+    /// - Returns: the bytes; nil if the playlist exceeds its budget.
     package func rewrite(_ bytes: [UInt8]) -> [UInt8]? {
         var budget = PlaylistBudget(forLength: bytes.count)
-        return rewrite(bytes, &budget)
+        return rewrite(bytes, budget: &budget)
     }
 
-    func rewrite(_ bytes: [UInt8], _ budget: inout PlaylistBudget) -> [UInt8]? {
+    func rewrite(_ bytes: [UInt8], budget: inout PlaylistBudget) -> [UInt8]? {
         guard kind.isBeginning(of: bytes) else { return bytes }
         return switch kind {
-        case .hls: HLSRewriter.rewrite(bytes, addresses, importing: imported, &budget)
-        case .dash: DASHRewriter.rewrite(bytes, addresses, &budget)
+        case .hls: HLSRewriter.rewrite(bytes, with: addresses, importing: imported, budget: &budget)
+        case .dash: DASHRewriter.rewrite(bytes, with: addresses, budget: &budget)
         }
     }
 }

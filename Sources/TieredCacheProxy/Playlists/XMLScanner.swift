@@ -1,4 +1,4 @@
-/// The name of an element as it stands in a document, with the part behind its prefix.
+/// The local part of the name of an element.
 struct ElementName {
     let local: ArraySlice<UInt8>
 
@@ -11,16 +11,17 @@ struct ElementName {
     }
 }
 
-/// Walks over the tags and texts of an XML document without building anything.
+/// Iterates over the tags and texts of an XML document without building a tree.
 ///
-/// Knows comments, CDATA sections, declarations and processing instructions well enough to step
-/// over them. Foreign input: what is not well-formed ends the walk.
+/// Skips comments, declarations and processing instructions. The input is not trusted: a syntax
+/// error ends the iteration.
 struct XMLScanner: Sequence, IteratorProtocol {
     enum Piece {
-        /// A start tag: its name, the bytes of its attributes, and whether it is its own end.
+        /// A start tag: its name, the range of its attributes, whether it is an empty-element tag,
+        /// and its position.
         case start(ElementName, attributes: Range<Int>, isEmpty: Bool, at: Int)
         case end
-        /// Character data, or the inside of a CDATA section.
+        /// Character data, or the content of a CDATA section.
         case text(Range<Int>)
     }
 
@@ -61,7 +62,7 @@ struct XMLScanner: Sequence, IteratorProtocol {
         return .text(start..<position)
     }
 
-    /// Steps over one tag; nil where it is nothing to look at.
+    /// Reads one tag; nil for a declaration, and at a syntax error.
     private mutating func tag() -> Piece? {
         let start = position
         guard let close = endOfTag(from: start + 1) else {
@@ -82,7 +83,7 @@ struct XMLScanner: Sequence, IteratorProtocol {
         )
     }
 
-    /// The `>` that ends a tag: none within quotes.
+    /// The position of the `>` that ends a tag, ignoring quoted ones.
     private func endOfTag(from start: Int) -> Int? {
         var quote: UInt8?
         for index in start..<Swift.max(start, bytes.count) {
@@ -109,7 +110,7 @@ struct XMLScanner: Sequence, IteratorProtocol {
     }
 }
 
-/// The attributes of a start tag, as ranges of the document.
+/// Iterates over the attributes of a start tag, as ranges of the document.
 struct XMLAttributes: Sequence, IteratorProtocol {
     struct Attribute {
         let name: ElementName

@@ -2,7 +2,7 @@
 struct XMLValues {
     private var values: [String: String] = [:]
 
-    init(_ bytes: [UInt8], _ attributes: Range<Int>) {
+    init(_ bytes: [UInt8], attributes: Range<Int>) {
         for attribute in XMLAttributes(bytes[attributes]) {
             let name = String(decoding: attribute.name.local, as: UTF8.self)
             if values[name] == nil { values[name] = Self.decoded(bytes[attribute.value]) }
@@ -11,10 +11,10 @@ struct XMLValues {
 
     subscript(name: String) -> String? { values[name] }
 
-    /// A whole number; nil where there is none.
+    /// The value as an integer; nil if it is none.
     func integer(_ name: String) -> Int64? { values[name].flatMap { Int64($0) } }
 
-    /// The text with the references that XML itself knows, and characters by number, decoded.
+    /// The text with predefined entities and numeric character references decoded.
     static func decoded(_ text: ArraySlice<UInt8>) -> String {
         let text = String(decoding: text, as: UTF8.self)
         guard text.utf8.contains(UInt8(ascii: "&")) else { return text }

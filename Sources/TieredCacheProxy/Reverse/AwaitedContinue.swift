@@ -1,8 +1,9 @@
 import TieredCache
 
-/// Holds a body back until the origin asks for it (`Expect: 100-continue`, RFC 9110 §10.1.1).
+/// Delays a body until the origin requests it (`Expect: 100-continue`, RFC 9110 §10.1.1).
 ///
-/// An origin that knows nothing of the expectation says nothing; then the body goes after a while.
+/// An origin that does not support the expectation sends nothing; then the body is sent after a
+/// timeout.
 final class AwaitedContinue: Sendable {
     private let opened: AsyncStream<Never>
     private let opening: AsyncStream<Never>.Continuation
@@ -13,10 +14,10 @@ final class AwaitedContinue: Sendable {
         (opened, opening) = AsyncStream.makeStream(of: Never.self)
     }
 
-    /// The origin wants the body.
+    /// Called when the origin requests the body.
     func open() { opening.finish() }
 
-    /// Waits until the origin wants the body, or has had time enough to say that it does not.
+    /// Waits until the origin requests the body, or until the timeout.
     func wait() async throws {
         let timer = Task { [opening, patience] in
             try await Task.sleep(for: patience)

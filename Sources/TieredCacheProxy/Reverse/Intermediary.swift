@@ -1,14 +1,14 @@
 import HTTPTypes
 
-/// What an intermediary does to the fields that it passes on (RFC 9110 §7.6).
+/// The changes that an intermediary makes to forwarded fields (RFC 9110 §7.6).
 package enum Intermediary {
     /// Adds this proxy to `Via`.
     ///
     /// - Parameters:
-    ///   - fields: those of a request or a response.
-    ///   - isHTTP10: whether the message came as HTTP/1.0.
-    ///   - name: what the proxy calls itself.
-    /// - Returns: the fields with the protocol and the pseudonym added at the end.
+    ///   - fields: the fields of a request or a response.
+    ///   - isHTTP10: whether the message was received as HTTP/1.0.
+    ///   - name: the pseudonym of the proxy.
+    /// - Returns: the fields with protocol and pseudonym appended.
     static func addingVia(
         _ fields: HTTPFields,
         isHTTP10: Bool = false,
@@ -21,9 +21,9 @@ package enum Intermediary {
         return fields
     }
 
-    /// The name of one running proxy, by which it knows its own requests (RFC 9110 §7.6.3).
+    /// The name of one running proxy, by which it detects its own requests (RFC 9110 §7.6.3).
     ///
-    /// Two of this kind behind each other are no loop, so it is another one for each start.
+    /// Random for each start, because two chained proxies of this kind are no loop.
     package struct Pseudonym: Hashable, Sendable {
         package let name =
             "tieredcache-" + ProxyAddress.hexadecimal(UInt64.random(in: .min ... .max))
@@ -33,24 +33,24 @@ package enum Intermediary {
             Intermediary.addingVia(fields, isHTTP10: isHTTP10, as: name)
         }
 
-        /// Whether a request has been here before.
+        /// Whether a request has passed through this proxy before.
         ///
-        /// - Parameter via: its field `Via`; nil where it has none.
-        /// - Returns: whether this proxy stands in it.
+        /// - Parameter via: the `Via` field; nil if there is none.
+        /// - Returns: whether the field names this proxy.
         func isNamed(in via: String?) -> Bool {
             guard let via else { return false }
-            // It is long enough to be nothing else wherever it stands.
+            // The name is long enough not to occur by accident.
             return via.firstRange(of: name) != nil
         }
     }
 
-    /// Whether a request ends here, because it may be forwarded no more (RFC 9110 §7.6.2).
+    /// Whether a request must not be forwarded, because `Max-Forwards` is 0 (RFC 9110 §7.6.2).
     ///
     /// - Parameters:
-    ///   - method: only TRACE and OPTIONS have the field.
-    ///   - fields: the request's fields; `Max-Forwards` is counted down.
-    /// - Returns: whether the next recipient is this one.
-    static func endsHere(_ method: HTTPRequest.Method, _ fields: inout HTTPFields) -> Bool {
+    ///   - method: the method; the field applies to TRACE and OPTIONS only.
+    ///   - fields: the fields of the request; `Max-Forwards` is decremented.
+    /// - Returns: whether this proxy is the final recipient.
+    static func endsHere(method: HTTPRequest.Method, fields: inout HTTPFields) -> Bool {
         guard method == .options || method == .trace,
             let name = HTTPField.Name("Max-Forwards"),
             let count = fields[name].flatMap({ UInt32($0) })

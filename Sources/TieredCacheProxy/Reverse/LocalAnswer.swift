@@ -4,29 +4,29 @@ import NIOCore
 import NIOHTTP1
 import TieredCache
 
-/// What the reverse proxy answers without asking the origin.
+/// Responses of the reverse proxy without the origin.
 enum LocalAnswer {
-    /// The answer to a request that ends here, whatever is stored; nil if there is an origin to
-    /// ask.
+    /// The response to a request that is neither forwarded nor answered from the cache; nil for
+    /// other requests.
     ///
     /// - Parameters:
     ///   - request: the request.
-    ///   - fields: its fields; `Max-Forwards` is counted down.
-    /// - Returns: the answer.
-    static func to(_ request: ServerRequest, _ fields: inout HTTPFields) -> WholeAnswer? {
+    ///   - fields: its fields; `Max-Forwards` is decremented.
+    /// - Returns: the response, or nil.
+    static func to(_ request: ServerRequest, fields: inout HTTPFields) -> WholeAnswer? {
         guard let method = request.method else { return .text(400) }
-        // A tunnel has no business here.
+        // Tunnels are not supported.
         guard method != .connect else { return notAllowed() }
-        // The server as a whole, not something at the origin (RFC 9110 §9.3.7).
+        // Concerns the server as a whole, not a resource of the origin (RFC 9110 §9.3.7).
         if method == .options, request.target == "*" { return options() }
         if let expectation = request.value("expect"), expectation.lowercased() != "100-continue" {
             return .text(417)
         }
-        guard Intermediary.endsHere(method, &fields) else { return nil }
+        guard Intermediary.endsHere(method: method, fields: &fields) else { return nil }
         return method == .trace ? trace(of: request) : options()
     }
 
-    /// The answer where the origin has given none, with what the cache did (RFC 9211).
+    /// The response when the origin has failed, with `Cache-Status` (RFC 9211).
     static func to(_ error: CacheError) -> WholeAnswer {
         var answer = WholeAnswer.text(error.isTimeout ? 504 : 502)
         var status = error.cacheStatus ?? .forwarded(.request)
@@ -47,7 +47,7 @@ enum LocalAnswer {
         WholeAnswer(head: ResponseHead(status: 200, framing: .length(0)))
     }
 
-    /// What arrived, without what must not be shown (RFC 9110 §9.3.8).
+    /// The request as it arrived, without secret fields (RFC 9110 §9.3.8).
     private static func trace(of request: ServerRequest) -> WholeAnswer {
         var text = "TRACE \(request.target) HTTP/1.\(request.head.version.minor)\r\n"
         for field in request.fields where !isSecret(field.name) {
@@ -70,7 +70,7 @@ enum LocalAnswer {
 }
 
 extension CacheError {
-    /// Whether the origin was too slow, to accept a connection or to answer.
+    /// Whether the origin was too slow to accept a connection or to respond.
     fileprivate var isTimeout: Bool {
         code == .timedOut || (cause as? TransportError)?.isTimeout == true
     }

@@ -4,10 +4,10 @@ import Logging
 import NIOCore
 import TieredCache
 
-// The hit path: a plain GET for what is stored and fresh is answered on the event loop, without a
+// The hit path: a plain GET for a fresh stored response is answered on the event loop, without a
 // task.
 extension ReverseResponder {
-    /// Fields that have a say in how a cache answers, beside those that `Vary` names.
+    /// Fields that affect how a cache answers, beside those that `Vary` names.
     private static let notPlain: Set<String> = [
         "authorization", "cache-control", "expect", "if-match", "if-modified-since",
         "if-none-match", "if-range", "if-unmodified-since", "pragma", "te", "upgrade",
@@ -22,7 +22,7 @@ extension ReverseResponder {
             let hit = cache.immediateHit(page.request, range: nil), hit.status == 200
         else { return nil }
         let now = SystemTimeSource().wallTime()
-        guard let lines = page.lines(of: hit, now: now, { fields(of: hit, now) }) else {
+        guard let lines = page.lines(of: hit, now: now, { fields(of: hit, now: now) }) else {
             return nil
         }
         if known == nil { hits.keep(page, of: request.target) }
@@ -31,7 +31,7 @@ extension ReverseResponder {
         let generation = hit.head.generation
         return PendingResponse(head: head, bytes: hit.bytes, range: hit.range) { offset, writer in
             let rest = offset..<hit.range.upperBound
-            await finish(page.request.target, rest, of: generation, writer)
+            await send(rest, of: page.request.target, generation: generation, to: writer)
         }
     }
 
@@ -41,8 +41,8 @@ extension ReverseResponder {
         }
     }
 
-    /// As a relayed response has them.
-    private func fields(of hit: ImmediateHit, _ now: WallTime) -> HTTPFields? {
+    /// The fields as in a relayed response.
+    private func fields(of hit: ImmediateHit, now: WallTime) -> HTTPFields? {
         var fields = hit.fields(now: now)
         fields[.contentLength] = nil
         if let name = HTTPField.Name("Cache-Status") {
@@ -51,12 +51,12 @@ extension ReverseResponder {
         return Intermediary.addingVia(StoredFields.endToEnd(fields))
     }
 
-    /// Sends the rest of an answer that the event loop has begun, if it is still there.
-    private func finish(
-        _ target: TargetURI,
+    /// Sends the rest of a response that the event loop has begun, if it is still stored.
+    private func send(
         _ rest: Range<Int64>,
-        of generation: UInt64?,
-        _ writer: ResponseWriter
+        of target: TargetURI,
+        generation: UInt64?,
+        to writer: ResponseWriter
     ) async {
         do {
             guard let generation,

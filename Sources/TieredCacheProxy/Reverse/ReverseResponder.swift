@@ -6,7 +6,7 @@ import NIOCore
 import NIOHTTP1
 import TieredCache
 
-/// Passes requests on to one origin, and answers from the cache where RFC 9111 allows it.
+/// Forwards requests to one origin, and answers from the cache where RFC 9111 allows it.
 struct ReverseResponder: Responder {
     let cache: MediaCache
     let target: ReverseTarget
@@ -29,7 +29,7 @@ struct ReverseResponder: Responder {
                 return try await writer.send(.text(508))
             }
             var fields = request.fields
-            if let answer = LocalAnswer.to(request, &fields) {
+            if let answer = LocalAnswer.to(request, fields: &fields) {
                 return try await writer.send(answer)
             }
             guard let target = target.target(for: request.target), let method = request.method
@@ -41,19 +41,21 @@ struct ReverseResponder: Responder {
                 method: method,
                 target: target,
                 fields: pseudonym.addingVia(fields, isHTTP10: isHTTP10),
-                body: request.hasBody ? Self.upload(request, body, awaited) : nil
+                body: request.hasBody
+                    ? Self.upload(for: request, body: body, awaited: awaited) : nil
             )
-            try await relay(order, request, awaited, writer)
+            try await relay(order, for: request, awaited: awaited, to: writer)
         } catch {
-            // The client has left, or the origin has failed in the middle: the answer is cut.
+            // The client has disconnected, or the origin failed during the body: the response is
+            // cut off.
             logger.debug("answer cut", metadata: ["error": "\(error)"])
         }
     }
 
     private static func upload(
-        _ request: ServerRequest,
-        _ body: RequestBody,
-        _ awaited: AwaitedContinue?
+        for request: ServerRequest,
+        body: RequestBody,
+        awaited: AwaitedContinue?
     ) -> UploadBody {
         UploadBody(length: request.contentLength) {
             try await awaited?.wait()
@@ -63,13 +65,13 @@ struct ReverseResponder: Responder {
 
     private func relay(
         _ order: RelayRequest,
-        _ request: ServerRequest,
-        _ awaited: AwaitedContinue?,
-        _ writer: ResponseWriter
+        for request: ServerRequest,
+        awaited: AwaitedContinue?,
+        to writer: ResponseWriter
     ) async throws {
         let response: RelayResponse
         do {
-            response = try await answer(order, awaited, writer)
+            response = try await answer(to: order, awaited: awaited, to: writer)
         } catch {
             guard error.code != .cancelled, error.code != .shutDown else { return }
             logger.info("origin failed", metadata: ["error": "\(error)"])
@@ -83,14 +85,15 @@ struct ReverseResponder: Responder {
 
     private static let maximumWaitingInterims = 8
 
-    /// Asks, and passes the origin's interim responses on before the answer comes.
+    /// Relays a request, and forwards interim responses of the origin until the final response
+    /// arrives.
     private func answer(
-        _ order: RelayRequest,
-        _ awaited: AwaitedContinue?,
-        _ writer: ResponseWriter
+        to order: RelayRequest,
+        awaited: AwaitedContinue?,
+        to writer: ResponseWriter
     ) async throws(CacheError) -> RelayResponse {
         var order = order
-        // A client that does not read gets the first ones: they are not kept without bound.
+        // Bounded: a client that does not read gets only the first ones.
         let (interim, incoming) = AsyncStream.makeStream(
             of: HTTPResponse.self,
             bufferingPolicy: .bufferingOldest(Self.maximumWaitingInterims)
@@ -100,7 +103,7 @@ struct ReverseResponder: Responder {
                 incoming.yield(response)
                 return
             }
-            // The client is told when its body is read.
+            // The client gets its own 100 when its body is read.
             awaited.open()
         }
         let sender = Task {
@@ -121,7 +124,7 @@ struct ReverseResponder: Responder {
             result = .failure(error)
         }
         incoming.finish()
-        // A client that has left is noticed when the answer is written.
+        // A disconnected client is noticed when the response is written.
         _ = await sender.result
         return try result.get()
     }

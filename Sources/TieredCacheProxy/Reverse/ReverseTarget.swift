@@ -1,13 +1,13 @@
 import HTTPCaching
 
-/// Where the requests to a reverse proxy go.
+/// The URL prefix that a reverse proxy maps requests to.
 struct ReverseTarget: Hashable, Sendable {
     private let prefix: String
 
-    /// Reads the URL that the proxy stands for.
+    /// Reads the URL of the origin.
     ///
-    /// - Parameter url: an `http` or `https` URL; its path goes in front of every request's, nil
-    ///   comes of one with a query.
+    /// - Parameter url: an `http` or `https` URL; its path is prepended to that of every request.
+    ///   The result is nil if it has a query.
     /// - Throws: `TargetURIError`.
     init?(url: String) throws(TargetURIError) {
         let target = try TargetURI(url)
@@ -17,26 +17,26 @@ struct ReverseTarget: Hashable, Sendable {
         prefix = "\(target.origin)\(path)"
     }
 
-    /// The URL that `/` stands for.
+    /// The URL that `/` maps to.
     var root: TargetURI? { target(for: "/") }
 
-    /// Whether the origin is what listens on 127.0.0.1 at this port.
+    /// Whether the origin is the server at this port of 127.0.0.1.
     func leads(to port: Int) -> Bool {
         guard let origin = root?.origin else { return false }
         return origin.port == port && ["127.0.0.1", "localhost"].contains(origin.host)
     }
 
-    /// The URL at the origin for a request target; nil for one that has none.
+    /// The URL at the origin for a request target; nil for an invalid one.
     ///
     /// - Parameter requestTarget: in origin form, or in absolute form, which every server must
-    ///   understand (RFC 9112 §3.2.2) and whose authority plays no role here.
+    ///   accept (RFC 9112 §3.2.2); its authority is ignored.
     /// - Returns: the URL.
     func target(for requestTarget: String) -> TargetURI? {
         guard let path = Self.originForm(requestTarget) else { return nil }
         do {
             return try TargetURI(prefix + path)
         } catch {
-            // Nothing that a URL can hold: the client gets 400.
+            // It is no valid URL: the client gets 400.
             return nil
         }
     }

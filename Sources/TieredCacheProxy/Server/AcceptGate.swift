@@ -2,36 +2,37 @@ import CLinuxCalls
 import NIOCore
 import TieredCache
 
-/// Lets the listener accept while there are descriptors for it, and looks again a little later
-/// where there are none.
+/// Lets the listener accept connections while descriptors are available; checks again after
+/// ``pause``.
 ///
-/// What is not accepted waits in the kernel. Without that the last descriptor goes to a client, and
-/// files, connections to origins and the runtime itself get none; and a listener whose `accept`
-/// fails is ready again at once, which keeps a processor busy with nothing.
+/// Other clients wait in the kernel. Without this gate the last descriptor goes to a client, so
+/// that files, connections to origins and the runtime get none; and a listener that fails to accept
+/// is ready again at once, which keeps a processor busy.
 final class AcceptGate: ChannelDuplexHandler {
     typealias InboundIn = any Channel
     typealias InboundOut = any Channel
     typealias OutboundIn = Never
 
-    /// How long it waits before it looks again.
+    /// The time until the next check.
     static let pause = TimeAmount.milliseconds(50)
 
     private let hasRoom: (ChannelHandlerContext) -> Bool
     private let makeRoom: () -> Void
-    /// Whether a look is due, before which nothing is accepted.
+    /// Whether a check is scheduled; no connection is accepted before it.
     private var isPausing = false
 
     /// Creates the gate of one listener.
     ///
     /// - Parameters:
-    ///   - hasRoom: whether one more may be accepted.
-    ///   - makeRoom: asks those that are there to leave, because others wait.
+    ///   - hasRoom: returns whether one more connection may be accepted.
+    ///   - makeRoom: asks open connections to end, because clients wait.
     init(hasRoom: @escaping (ChannelHandlerContext) -> Bool, makeRoom: @escaping () -> Void) {
         self.hasRoom = hasRoom
         self.makeRoom = makeRoom
     }
 
-    /// A gate that lets so many connections be open, and leaves the runtime its descriptors.
+    /// Creates a gate that allows `maximum` open connections and reserves descriptors for the
+    /// runtime.
     convenience init(_ connections: ConnectionRegistry, maximum: Int) {
         self.init(
             hasRoom: {
@@ -48,8 +49,8 @@ final class AcceptGate: ChannelDuplexHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // The table of the process or of the machine is full, or memory is short: `accept` failed,
-        // and the listener stays as it is.
+        // `accept` failed: the descriptor table of the process or the machine is full, or memory is
+        // short. The listener stays open.
         guard error is IOError else { return context.fireErrorCaught(error) }
         if !isPausing { pause(context) }
     }
@@ -66,7 +67,7 @@ final class AcceptGate: ChannelDuplexHandler {
         }
     }
 
-    /// The number that the next client's connection would get.
+    /// The descriptor number that the next connection would get.
     private static func lowestFreeDescriptor(_ context: ChannelHandlerContext) -> CInt {
         do {
             let number = try context.channel.pipeline.syncOperations

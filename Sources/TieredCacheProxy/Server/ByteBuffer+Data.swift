@@ -2,7 +2,7 @@ import FoundationEssentials
 import NIOCore
 
 extension ByteBuffer {
-    /// A buffer with the same bytes; NIO writes from no storage but its own.
+    /// Copies the bytes into a buffer, because NIO writes only from its own storage.
     init(copying data: Data) {
         self.init()
         data.withUnsafeBytes { bytes in

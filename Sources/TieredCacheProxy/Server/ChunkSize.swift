@@ -1,7 +1,9 @@
 /// The line in front of a chunk (RFC 9112 §7.1).
 enum ChunkSize {
-    /// Reads a size in hexadecimal digits and skips what follows them: the parser refuses all but
-    /// extensions, such as in `0x10` or `10 ` (RequestGuardTests).
+    /// Reads a size in hexadecimal digits and ignores the rest of the line.
+    ///
+    /// The parser refuses everything but extensions there, such as in `0x10` or `10 `
+    /// (RequestGuardTests).
     ///
     /// - Parameter line: the line without its end.
     /// - Returns: the size; 0 for the last chunk.

@@ -2,28 +2,28 @@ import CLinuxCalls
 import NIOCore
 import TieredCache
 
-// Answers from what is stored, without a task: one piece after the other, each when the one before
-// has gone to the socket.
+// Responses from stored bytes, without a task: piece by piece, each when the previous one has been
+// written to the socket.
 extension ConnectionHandler {
-    /// Writes an answer; the first piece goes out with the head.
+    /// Writes a response; the first piece is sent with the head.
     func writePending(_ answer: PendingResponse) {
         guard let context, let head = beginAnswer(answer.head), let number = currentNumber else {
             return
         }
-        // The answer to a HEAD ends with its head.
+        // The response to a HEAD has no body.
         let isEmpty =
             exchange?.answer?.framing == ResponseHead.Framing.none || answer.range.isEmpty
         let start = answer.range.lowerBound
-        let piece = isEmpty ? nil : answer.piece(at: start, context.channel.allocator)
-        let sent = sendAtOnce(head, piece)
+        let piece = isEmpty ? nil : answer.piece(at: start, allocator: context.channel.allocator)
+        let sent = sendAtOnce(head, piece: piece)
         if sent < head.readableBytes {
             let rest = head.getSlice(
                 at: head.readerIndex + sent,
                 length: head.readableBytes - sent
             )
-            // A body that follows says for both when they have gone.
+            // If a body follows, its promise covers the head too.
             if isEmpty {
-                enqueue(rest ?? head, context)
+                enqueue(rest ?? head, in: context)
             } else {
                 context.write(wrapOutboundOut(.byteBuffer(rest ?? head)), promise: nil)
             }
@@ -33,20 +33,25 @@ extension ConnectionHandler {
             _ = finishAnswer()
             return
         }
-        write(piece, of: answer, at: start, number, sent: max(0, sent - head.readableBytes))
+        write(piece, of: answer, at: start, number: number, sent: max(0, sent - head.readableBytes))
     }
 
-    private func writePiece(of answer: PendingResponse, at offset: Int64, _ number: UInt64) {
+    private func writePiece(of answer: PendingResponse, at offset: Int64, number: UInt64) {
         guard let context, currentNumber == number, !isEnding else { return }
-        write(answer.piece(at: offset, context.channel.allocator), of: answer, at: offset, number)
+        write(
+            answer.piece(at: offset, allocator: context.channel.allocator),
+            of: answer,
+            at: offset,
+            number: number
+        )
     }
 
-    /// Writes a piece of which some bytes may have been sent, and then the next one.
+    /// Writes a piece, of which `sent` bytes have been sent already, and then the next one.
     private func write(
         _ piece: PendingResponse.Piece?,
         of answer: PendingResponse,
         at offset: Int64,
-        _ number: UInt64,
+        number: UInt64,
         sent: Int = 0
     ) {
         guard let context else { return }
@@ -70,16 +75,17 @@ extension ConnectionHandler {
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         let loop = context.eventLoop
         written.whenSuccess {
-            // Later, so that a client that takes everything at once does not keep the others
-            // waiting.
-            loop.execute { bound.value.writePiece(of: answer, at: end, number) }
+            // In a later tick, so that a fast client does not block other connections of the loop.
+            loop.execute { bound.value.writePiece(of: answer, at: end, number: number) }
         }
     }
 
-    /// Sends the head and a piece past the channel, which has nothing else to write now.
+    /// Sends the head and a piece directly to the socket; the channel has nothing else to write
+    /// now.
     ///
-    /// - Returns: how many bytes of both the socket has taken; the rest is written as usual.
-    private func sendAtOnce(_ head: ByteBuffer, _ piece: PendingResponse.Piece?) -> Int {
+    /// - Returns: how many bytes of both the socket has taken; the rest is written through the
+    ///   channel.
+    private func sendAtOnce(_ head: ByteBuffer, piece: PendingResponse.Piece?) -> Int {
         guard let piece, let context, context.channel.isActive,
             let socket = socket(of: context)
         else { return 0 }
@@ -112,7 +118,7 @@ extension ConnectionHandler {
         }
     }
 
-    /// The descriptor of the socket, which is found out once; nil if the channel has none.
+    /// The descriptor of the socket, looked up once; nil if the channel has none.
     private func socket(of context: ChannelHandlerContext) -> CInt? {
         if let descriptor { return descriptor }
         do {
@@ -120,20 +126,19 @@ extension ConnectionHandler {
                 of: NIOBSDSocket.Handle.self
             ) { $0 }
         } catch {
-            // A channel that is closed has none any more: it is written to as usual, and that
-            // fails.
+            // A closed channel has no descriptor; the write through the channel will fail.
             descriptor = nil
         }
         return descriptor
     }
 
-    /// Writes what has not been sent of a piece that was copied.
+    /// Writes the bytes of a copied piece that have not been sent.
     private func writeCopy(_ bytes: ByteBuffer, sent: Int) -> EventLoopFuture<Void> {
         guard let context, let answer = exchange?.answer else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
         guard sent > 0 else { return writeBody(bytes) }
-        guard beginPiece(Int64(sent), context) else {
+        guard beginPiece(length: Int64(sent), in: context) else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
         didWrite()
@@ -144,24 +149,25 @@ extension ConnectionHandler {
         )
     }
 
-    /// Writes a piece of the body from a file; done when it has gone to the socket.
+    /// Writes a piece of the body from a file; the future completes when it is written to the
+    /// socket.
     func writeLeased(_ bytes: LeasedBytes) -> EventLoopFuture<Void> {
-        // The answer to a HEAD, a 304 or a 204 has no body.
+        // The response to a HEAD, a 304 and a 204 have no body.
         if let answer = exchange?.answer, answer.framing == .none { return answer.lastWrite }
         return writeFile(bytes, sent: 0)
     }
 
-    /// Has the kernel send bytes from a file; done when they have gone to the socket.
+    /// Lets the kernel send bytes from a file.
     ///
     /// - Parameters:
-    ///   - bytes: which ones.
-    ///   - sent: how many of them have been sent.
-    /// - Returns: when they are all sent.
+    ///   - bytes: the leased bytes.
+    ///   - sent: how many of them have already been sent.
+    /// - Returns: completes when all bytes are written to the socket.
     private func writeFile(_ bytes: LeasedBytes, sent: Int) -> EventLoopFuture<Void> {
         guard let context, let answer = exchange?.answer else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
-        guard beginPiece(bytes.count, context) else {
+        guard beginPiece(length: bytes.count, in: context) else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
         guard sent < bytes.count else {
@@ -185,16 +191,15 @@ extension ConnectionHandler {
         }
         context.write(wrapOutboundOut(.fileRegion(region)), promise: done)
         endPiece(context)
-        // Mostly all of it has gone by now.
+        // Usually all bytes are written by now.
         if leased != nil { watch(context) }
         exchange?.answer?.lastWrite = done.futureResult
         return done.futureResult
     }
 
-    /// Looks now and then whether there still is something to be sent.
+    /// Checks periodically that the file still has the bytes to be sent.
     ///
-    /// A file of the cache that was truncated leaves the kernel with nothing to send, again and
-    /// again.
+    /// When a file of the cache is truncated, `sendfile` returns zero bytes forever.
     private func watch(_ context: ChannelHandlerContext) {
         if fileTimer == nil {
             fileTimer = ConnectionTimer(eventLoop: context.eventLoop) { [unowned self] in
@@ -208,12 +213,12 @@ extension ConnectionHandler {
 
     private static let watchInterval = Duration.seconds(2)
 
-    /// Ends the handle's life and not the descriptor's, which is the cache's.
+    /// Releases the handle without closing the descriptor, which belongs to the cache.
     private static func letGo(_ handle: NIOFileHandle) {
         do {
             _ = try handle.takeDescriptorOwnership()
         } catch {
-            assertionFailure("a handle that nobody else has is in use: \(error)")
+            assertionFailure("a handle without another owner is in use: \(error)")
         }
     }
 }

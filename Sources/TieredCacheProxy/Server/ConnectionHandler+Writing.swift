@@ -8,9 +8,9 @@ import Glibc
 import Darwin
 #endif
 
-// What goes to the client.
+// Writing to the client.
 extension ConnectionHandler {
-    /// How a head is written for the present exchange.
+    /// The connection parameters for the head of the current exchange.
     private func connection(persists: Bool) -> ResponseHead.Connection {
         ResponseHead.Connection(
             isHTTP10: exchange?.request.head.version == .http1_0,
@@ -19,10 +19,10 @@ extension ConnectionHandler {
         )
     }
 
-    /// Whether the connection can be used after an answer with this framing.
-    private func persists(_ framing: ResponseHead.Framing, _ request: ServerRequest) -> Bool {
+    /// Whether the connection persists after a response with this framing.
+    private func persists(framing: ResponseHead.Framing, request: ServerRequest) -> Bool {
         guard !isLast, request.keepsAlive, exchange?.isRequestComplete == true else { return false }
-        // Without chunks only the end of the connection ends the body.
+        // Without chunks only the end of the connection delimits the body.
         return framing != .unknown || request.head.version == .http1_1 || request.isHead
     }
 
@@ -34,11 +34,11 @@ extension ConnectionHandler {
             return context.eventLoop.makeSucceededVoidFuture()
         }
         var buffer = context.channel.allocator.buffer(capacity: 256)
-        head.encode(into: &buffer, connection(persists: true))
+        head.encode(into: &buffer, connection: connection(persists: true))
         return context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)))
     }
 
-    /// Writes the head and sends it off.
+    /// Writes and flushes the head.
     func writeHead(_ head: ResponseHead) -> EventLoopFuture<Void> {
         let result = enqueueHead(head)
         context?.flush()
@@ -50,25 +50,25 @@ extension ConnectionHandler {
         guard let context, let bytes = beginAnswer(head) else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
-        enqueue(bytes, context)
+        enqueue(bytes, in: context)
         return context.eventLoop.makeSucceededVoidFuture()
     }
 
-    /// Writes bytes of a head, which are all of the answer if nothing follows.
-    func enqueue(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) {
+    /// Writes bytes of a head; they are the whole response if nothing follows.
+    func enqueue(_ bytes: ByteBuffer, in context: ChannelHandlerContext) {
         let done = context.eventLoop.makePromise(of: Void.self)
         context.write(wrapOutboundOut(.byteBuffer(bytes)), promise: done)
         exchange?.answer?.lastWrite = done.futureResult
     }
 
-    /// Notes that the answer has begun.
+    /// Records that the response has begun.
     ///
-    /// - Returns: the head's bytes, to be written; nil if there is nothing to be answered.
+    /// - Returns: the bytes of the head, to be written; nil if there is no exchange to respond to.
     func beginAnswer(_ head: ResponseHead) -> ByteBuffer? {
         guard let context, let exchange, exchange.answer == nil else { return nil }
-        let persists = persists(head.framing, exchange.request)
+        let persists = persists(framing: head.framing, request: exchange.request)
         var buffer = context.channel.allocator.buffer(capacity: 768)
-        head.encode(into: &buffer, connection(persists: persists))
+        head.encode(into: &buffer, connection: connection(persists: persists))
         var answer = Answer(
             framing: exchange.request.isHead ? .none : head.framing,
             persists: persists,
@@ -80,15 +80,15 @@ extension ConnectionHandler {
         return buffer
     }
 
-    /// Writes a piece of the body; done when it has gone to the socket.
+    /// Writes a piece of the body; the future completes when it is written to the socket.
     func writeBody(_ bytes: ByteBuffer) -> EventLoopFuture<Void> {
         guard let context, let answer = exchange?.answer else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
         let count = Int64(bytes.readableBytes)
-        // The answer to a HEAD, a 304 or a 204 has no body.
+        // The response to a HEAD, a 304 and a 204 have no body.
         guard answer.framing != .none, count > 0 else { return answer.lastWrite }
-        guard beginPiece(count, context) else {
+        guard beginPiece(length: count, in: context) else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
         let done = context.eventLoop.makePromise(of: Void.self)
@@ -100,15 +100,15 @@ extension ConnectionHandler {
         return done.futureResult
     }
 
-    /// Whether each piece of the present answer says how long it is.
+    /// Whether the current response is sent in chunks.
     private var isChunked: Bool {
         exchange?.answer?.framing == .unknown && exchange?.request.head.version == .http1_1
     }
 
-    /// Counts a piece of the body, and writes what goes before it.
+    /// Counts a piece of the body, and writes its chunk header if there is one.
     ///
-    /// - Returns: false if the answer was not to be that long; it is cut then.
-    func beginPiece(_ count: Int64, _ context: ChannelHandlerContext) -> Bool {
+    /// - Returns: false if the response becomes longer than announced; it is cut off then.
+    func beginPiece(length count: Int64, in context: ChannelHandlerContext) -> Bool {
         guard let missing = exchange?.answer?.missing else {
             if isChunked {
                 let size = ByteBuffer(string: String(count, radix: 16) + "\r\n")
@@ -124,7 +124,7 @@ extension ConnectionHandler {
         return true
     }
 
-    /// Writes what goes behind a piece of the body, and sends everything off.
+    /// Writes the end of a chunk if there is one, and flushes.
     func endPiece(_ context: ChannelHandlerContext) {
         if isChunked {
             context.write(wrapOutboundOut(.byteBuffer(ByteBuffer(string: "\r\n"))), promise: nil)
@@ -132,7 +132,7 @@ extension ConnectionHandler {
         context.flush()
     }
 
-    /// Ends the body; done when all of it has gone to the socket.
+    /// Ends the body; the future completes when all of it is written to the socket.
     func finishAnswer() -> EventLoopFuture<Void> {
         guard let context, let answer = exchange?.answer else {
             return server.failedFuture(ConnectionFailure.misuse)
@@ -151,8 +151,8 @@ extension ConnectionHandler {
         guard answer.persists else { return endConnection(after: lastWrite) }
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         let number = exchange?.number
-        // Not before: a client that does not read must not make us queue answers, and what goes
-        // past the queue (`sendAtOnce`) must not overtake what waits in it.
+        // Only then: responses to a client that does not read must not pile up, and bytes that
+        // bypass the queue (`sendAtOnce`) must not overtake bytes in it.
         return lastWrite.map {
             let connection = bound.value
             guard connection.currentNumber == number else { return }
@@ -182,7 +182,7 @@ extension ConnectionHandler {
 
     // MARK: Ends
 
-    /// Refuses a request that was not understood, and closes.
+    /// Refuses a malformed request, and closes the connection.
     func refuse(_ refusal: RequestRefusal) {
         guard let context, !isEnding else { return }
         guard exchange?.answer == nil else { return cut() }
@@ -194,13 +194,14 @@ extension ConnectionHandler {
             fields: [.contentType: "text/plain"],
             framing: .length(Int64(body.utf8.count))
         )
-        head.encode(into: &buffer, connection(persists: false))
+        head.encode(into: &buffer, connection: connection(persists: false))
         buffer.writeString(body)
         let written = context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)))
         _ = endConnection(after: written)
     }
 
-    /// Drops the connection in the middle of an answer, so that the client sees that it is cut.
+    /// Drops the connection in the middle of a response, so that the client sees that it is
+    /// incomplete.
     func cut() {
         guard let context, !isEnding else { return }
         isEnding = true
@@ -212,8 +213,8 @@ extension ConnectionHandler {
         context.channel.closeWithReset()
     }
 
-    /// Ends the connection in order: what was written arrives, what the client still sends is
-    /// dropped, since unread bytes would turn the end into a reset that eats the answer.
+    /// Closes the connection gracefully: written bytes arrive, further input is read and dropped,
+    /// because unread bytes would turn the close into a reset that discards the response.
     private func endConnection(after written: EventLoopFuture<Void>) -> EventLoopFuture<Void> {
         guard let context, !isEnding else { return written }
         isEnding = true
@@ -237,7 +238,7 @@ extension ConnectionHandler {
 }
 
 extension Channel {
-    /// Closes so that the peer sees a reset.
+    /// Closes with a reset.
     fileprivate func closeWithReset() {
         let channel = self
         guard let options = channel as? any SocketOptionProvider else {

@@ -5,22 +5,22 @@ import NIOCore
 import NIOHTTP1
 import TieredCache
 
-/// Answers the requests of one connection, one after the other.
+/// Answers the requests of one connection sequentially.
 ///
-/// Lives on the connection's event loop; tasks reach it through ``ConnectionReference``.
+/// Confined to the connection's event loop; tasks use it through ``ConnectionReference``.
 ///
-/// States of an exchange: no answer → head sent → finished, and the next request is let through;
-/// or, from any of them, cut: the connection is closed.
+/// States of an exchange: no response → head sent → finished, and the next request is passed on;
+/// or, from any of them, cut off: the connection is closed.
 final class ConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = IOData
 
-    /// A request and what has been said in answer to it.
+    /// A request and the state of its response.
     struct Exchange {
         let request: ServerRequest
         let number: UInt64
         var isRequestComplete = false
-        /// Pieces of the request's body that nobody has asked for yet.
+        /// Received pieces of the request's body that have not been pulled yet.
         var parts = Deque<ByteBuffer>()
         var partWaiter: EventLoopPromise<ByteBuffer?>?
         var hasToContinue: Bool
@@ -34,11 +34,11 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    /// An answer under way.
+    /// A response in progress.
     struct Answer {
         let framing: ResponseHead.Framing
         let persists: Bool
-        /// Bytes that the framing still wants; nil where it wants no certain number.
+        /// The bytes missing to the announced length; nil without one.
         var missing: Int64?
         var lastWrite: EventLoopFuture<Void>
     }
@@ -47,18 +47,18 @@ final class ConnectionHandler: ChannelInboundHandler {
     let gate: RequestGate
     var exchange: Exchange?
     var context: ChannelHandlerContext?
-    /// Whether the connection is to end with the present exchange.
+    /// Whether the connection ends after the current exchange.
     var isLast = false
     var isEnding = false
-    /// What the kernel is sending.
+    /// The bytes that the kernel is sending from a file.
     var leased: LeasedBytes?
     var fileTimer: ConnectionTimer?
-    /// The socket, once it was needed.
+    /// The socket's descriptor, once it was needed.
     var descriptor: CInt?
     private var lastNumber: UInt64 = 0
     private var bodyTimer: ConnectionTimer?
     private var absenceTimer: ConnectionTimer?
-    /// What the socket had not taken when the timer looked last.
+    /// The unsent bytes at the last check of the absence timer.
     private var unsentBefore = Int.max
 
     init(server: ServerContext, gate: RequestGate) {
@@ -66,7 +66,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         self.gate = gate
     }
 
-    /// The number of the exchange under way, or nil.
+    /// The number of the current exchange, or nil.
     var currentNumber: UInt64? { exchange?.number }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -92,7 +92,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         case .body(let bytes):
             deliver(bytes)
         case .end:
-            // Trailers are dropped: nothing here has a use for them (RFC 9110 §6.5.1).
+            // Trailers are dropped, since none is used (RFC 9110 §6.5.1).
             exchange?.isRequestComplete = true
             exchange?.partWaiter?.succeed(nil)
             exchange?.partWaiter = nil
@@ -102,7 +102,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        // Only framing came, no bytes.
+        // Only framing arrived, no bytes.
         if exchange?.partWaiter != nil { context.read() }
         context.fireChannelReadComplete()
     }
@@ -136,7 +136,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     private func begin(_ request: ServerRequest) {
         lastNumber += 1
         exchange = Exchange(request, number: lastNumber)
-        // The parser takes what follows for another protocol, although nobody agreed to one.
+        // The parser takes further bytes for another protocol, although no upgrade was accepted.
         if request.head.headers.contains(name: "upgrade") || request.head.method == .CONNECT {
             isLast = true
         }
@@ -158,7 +158,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    /// Has the exchange answered by a task; when that ends without having finished, it is cut.
+    /// Lets a task answer the exchange; a response that is not finished when the task ends is cut
+    /// off.
     func startTask(_ work: @escaping @Sendable (ConnectionReference) async -> Void) {
         guard let exchange, let context else { return }
         let reference = ConnectionReference(
@@ -231,10 +232,11 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     // MARK: Ends
 
-    /// The client sends no more: it has left, or it only shut its side and still listens.
+    /// Called when the client sends no more: it has disconnected, or it has closed its side and
+    /// still reads.
     ///
-    /// Which of the two shows when something is sent to it. Where its socket takes nothing for a
-    /// second it counts as gone, so that what it wanted is not fetched for nobody.
+    /// A client whose socket takes no byte for a second counts as disconnected, so that its fetch
+    /// is cancelled.
     private func didLoseInput() {
         guard let context else { return }
         isLast = true
@@ -254,17 +256,17 @@ final class ConnectionHandler: ChannelInboundHandler {
         timer.start(.seconds(1))
     }
 
-    /// What the channel was given and its socket has not taken, in bytes.
+    /// The bytes given to the channel that its socket has not taken.
     private static func unsent(of channel: any Channel) -> Int {
         do {
             return try channel.syncOptions?.getOption(.bufferedWritableBytes) ?? 0
         } catch {
-            return 0  // It is closed.
+            return 0  // The channel is closed.
         }
     }
 
-    /// Others wait for a connection: an idle one ends, one whose answer has not begun ends after
-    /// it.
+    /// Called when clients wait for a connection: an idle connection is closed, one whose response
+    /// has not begun is closed after it.
     private func makeRoom() {
         guard let exchange else {
             if gate.isIdle(for: MakeRoomEvent.patience) { context?.close(promise: nil) }
@@ -273,13 +275,13 @@ final class ConnectionHandler: ChannelInboundHandler {
         if exchange.answer == nil { isLast = true }
     }
 
-    /// Something has reached the client's machine.
+    /// Called when the client's machine has acknowledged bytes.
     func didWrite() {
         unsentBefore = .max
         absenceTimer?.start(.seconds(1))
     }
 
-    /// Ends the exchange without an answer: its task is cancelled, who waits is told.
+    /// Ends the exchange without a response: cancels its task and fails a pending read of the body.
     func abandon(_ failure: ConnectionFailure) {
         exchange?.task?.cancel()
         exchange?.partWaiter?.fail(failure)

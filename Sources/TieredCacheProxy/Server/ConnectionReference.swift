@@ -1,15 +1,15 @@
 import NIOCore
 
-/// One exchange of a connection, from outside its event loop.
+/// One exchange of a connection, for use from outside its event loop.
 ///
-/// What it does once the exchange is over fails, and touches no later exchange.
+/// Calls after the end of the exchange fail and do not affect later exchanges.
 struct ConnectionReference: Sendable {
     let handler: NIOLoopBound<ConnectionHandler>
     let eventLoop: any EventLoop
-    /// Which of the connection's exchanges is meant.
+    /// The number of the exchange.
     let number: UInt64
 
-    /// Runs `body` on the event loop and waits for what it returns.
+    /// Runs `body` on the event loop and waits for its future.
     func perform<Value: Sendable>(
         _ body: @escaping @Sendable (ConnectionHandler) -> EventLoopFuture<Value>
     ) async throws -> Value {
@@ -27,10 +27,11 @@ struct ConnectionReference: Sendable {
 
 /// Why a client cannot be read from or written to.
 enum ConnectionFailure: Error {
-    /// It has left, or the answer has been cut.
+    /// The client has disconnected, or the response was cut off.
     case closed
-    /// It did not send what it had announced in time.
+    /// The client did not send the announced body in time.
     case tooSlow
-    /// The answer was not begun, was begun twice, or is longer than announced: our own mistake.
+    /// The response was not begun, was begun twice, or is longer than announced: a programming
+    /// error.
     case misuse
 }

@@ -1,22 +1,22 @@
 import NIOCore
 import TieredCache
 
-/// The connections that are open.
+/// The open connections of a server.
 final class ConnectionRegistry: Sendable {
     private struct State {
         var channels: [ObjectIdentifier: any Channel] = [:]
         var isStopping = false
-        /// When those that are there were asked to leave, the last time.
+        /// When connections were last asked to end.
         var madeRoomAt: NIODeadline?
     }
 
     private let state = Guarded(State())
 
-    /// How many there are.
+    /// The number of open connections.
     var count: Int { state.withLock { $0.channels.count } }
 
-    /// Bytes that each was given to send and that its socket has not taken: in memory, and at most
-    /// how many in a file.
+    /// The bytes that each connection has to send and its socket has not taken: in memory, and at
+    /// most how many in a file.
     func unsent() async -> [(inMemory: Int, inFile: Int)] {
         var counts: [(Int, Int)] = []
         for channel in state.withLock({ Array($0.channels.values) }) {
@@ -28,13 +28,13 @@ final class ConnectionRegistry: Sendable {
                 }.get()
                 counts.append((max(0, pending - Int(leased)), min(pending, Int(leased))))
             } catch {
-                // It has closed meanwhile.
+                // The connection has been closed meanwhile.
             }
         }
         return counts
     }
 
-    /// Takes in a connection until it closes.
+    /// Registers a connection until it is closed.
     func enter(_ channel: any Channel) {
         let id = ObjectIdentifier(channel)
         let isStopping = state.withLock { state in
@@ -47,9 +47,10 @@ final class ConnectionRegistry: Sendable {
         if isStopping { channel.close(promise: nil) }
     }
 
-    /// Asks connections to end, because clients wait that cannot be accepted.
+    /// Asks connections to end, because waiting clients cannot be accepted.
     ///
-    /// Idle ones end now, the others with their next answer. That happens once a second at most.
+    /// Idle ones end now, the others after their next response. Does nothing within a second of the
+    /// last call.
     func makeRoom(now: NIODeadline = .now()) {
         let channels = state.withLock { state -> [any Channel] in
             if let last = state.madeRoomAt, now < last + .seconds(1) { return [] }
@@ -61,7 +62,7 @@ final class ConnectionRegistry: Sendable {
         }
     }
 
-    /// Closes those without a request at once, the others after their answer, or after `time`.
+    /// Closes idle connections at once, the others after their response, or after `time`.
     func stop(within time: Duration) async {
         let channels = state.withLock { state in
             state.isStopping = true
@@ -75,7 +76,7 @@ final class ConnectionRegistry: Sendable {
             do {
                 try await channel.closeFuture.get()
             } catch {
-                // However it ended, it has.
+                // It is closed, whatever the error.
             }
         }
     }

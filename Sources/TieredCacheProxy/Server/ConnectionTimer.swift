@@ -1,8 +1,9 @@
 import NIOCore
 
-/// One deadline at a time, moved without the cost of scheduling anew.
+/// A deadline that can be moved without the cost of scheduling a new task.
 ///
-/// For the event loop of one connection. The task that watches it looks again when it fires.
+/// Confined to the event loop of one connection. The scheduled task checks the deadline when it
+/// fires.
 final class ConnectionTimer {
     private enum Deadline {
         case none
@@ -43,12 +44,12 @@ final class ConnectionTimer {
         watch(time)
     }
 
-    /// Takes the deadline back.
+    /// Removes the deadline.
     func stop() {
         deadline = .none
     }
 
-    /// Takes the deadline back for good.
+    /// Removes the deadline and cancels the scheduled task.
     func cancel() {
         deadline = .none
         task?.cancel()

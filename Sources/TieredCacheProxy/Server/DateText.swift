@@ -1,7 +1,7 @@
 import HTTPCaching
 import TieredCache
 
-/// The `Date` of now, written once a second.
+/// The value of `Date`, formatted once a second.
 final class DateText: Sendable {
     private struct Written {
         var second: Int64 = .min

@@ -1,17 +1,17 @@
-/// One field line of a request's head, cut as the parser cuts it (RFC 9112 §5).
+/// One field line of a request's head, split as the parser splits it (RFC 9112 §5).
 struct FieldLine {
     let name: UnsafeRawBufferPointer
-    /// Without the white space around it.
+    /// The value without leading and trailing whitespace.
     let value: UnsafeRawBufferPointer
-    /// Whether a tab stands behind the value.
+    /// Whether the value ends with a tab.
     let endsInTab: Bool
 
-    /// Cuts a line.
+    /// Splits a line.
     ///
-    /// Folded lines, names that are no tokens and control characters are not looked for: the parser
-    /// refuses them (RequestGuardTests).
+    /// Does not check for folded lines, invalid names and control characters: the parser refuses
+    /// them (RequestGuardTests).
     ///
-    /// - Parameter line: without its end, not empty.
+    /// - Parameter line: the line without its end, not empty.
     /// - Throws: ``RequestRefusal`` for a value that is not UTF-8, which the parser would replace.
     init(_ line: UnsafeRawBufferPointer) throws(RequestRefusal) {
         let colon = line.firstIndex(of: UInt8(ascii: ":")) ?? line.endIndex
@@ -24,12 +24,12 @@ struct FieldLine {
         self.value = UnsafeRawBufferPointer(rebasing: value)
     }
 
-    /// Whether the name is `lowercase`, whatever its case.
+    /// Whether the name equals `lowercase`, ignoring case.
     func isNamed(_ lowercase: StaticString) -> Bool { name.equalsIgnoringCase(lowercase) }
 }
 
 extension UnsafeRawBufferPointer {
-    /// Compares with a text in lower case, whatever the case of ASCII letters here.
+    /// Compares with a text in lower case, ignoring the case of ASCII letters.
     func equalsIgnoringCase(_ lowercase: StaticString) -> Bool {
         guard count == lowercase.utf8CodeUnitCount else { return false }
         return lowercase.withUTF8Buffer { other in
@@ -43,14 +43,14 @@ extension UnsafeRawBufferPointer {
     }
 }
 
-/// Bytes that can be handled as text without being changed.
+/// Checks that bytes can be converted to text and back without change.
 enum UTF8Text {
     static func isValid(_ bytes: Slice<UnsafeRawBufferPointer>) -> Bool {
         bytes.allSatisfy { $0 < 0x80 } || String(validating: bytes, as: UTF8.self) != nil
     }
 }
 
-/// The characters of a token (RFC 9110 §5.6.2) as two words of bits.
+/// The characters of a token (RFC 9110 §5.6.2) as a bitmap of two words.
 enum TokenCharacters {
     private static let low: UInt64 = bits(0)
     private static let high: UInt64 = bits(64)

@@ -16,11 +16,10 @@ final class HTTPServer: Sendable {
     let connections: ConnectionRegistry
     private let limits: ServerLimits
 
-    /// The port that it listens on.
+    /// The port of the listener.
     let port: Int
 
-    private init(_ listener: any Channel, _ connections: ConnectionRegistry, _ limits: ServerLimits)
-    {
+    private init(listener: any Channel, connections: ConnectionRegistry, limits: ServerLimits) {
         self.listener = listener
         self.connections = connections
         self.limits = limits
@@ -30,15 +29,15 @@ final class HTTPServer: Sendable {
     /// Starts to listen on loopback.
     ///
     /// - Parameters:
-    ///   - port: 0 for one that the system chooses.
-    ///   - responder: what answers.
-    ///   - limits: how much and how long a client may ask.
-    ///   - maximumConnections: how many clients may be connected, others wait; nil for as many as
-    ///     there are descriptors beside six downloads.
-    ///   - logger: where failures go.
-    ///   - group: whose threads it runs on.
+    ///   - port: the port; 0 lets the system choose.
+    ///   - responder: answers the requests.
+    ///   - limits: the limits for requests and connections.
+    ///   - maximumConnections: the most connections, further clients wait; nil for as many as there
+    ///     are descriptors in addition to six downloads.
+    ///   - logger: the logger for failures.
+    ///   - group: the event loops of the server.
     /// - Returns: the server.
-    /// - Throws: what the system says, such as that the port is taken.
+    /// - Throws: the error of the system, for example when the port is in use.
     static func start(
         port: Int,
         responder: any Responder,
@@ -86,43 +85,44 @@ final class HTTPServer: Sendable {
                             value: .init(unsentMark)
                         )
                     } catch {
-                        // A kernel without it does the same more slowly.
+                        // Without the option responses are only slower.
                     }
                     connections.enter(channel)
                     try channel.pipeline.syncOperations.addRequestHandlers(server)
                 }
             }
         let listener = try await bootstrap.bind(host: "127.0.0.1", port: port).get()
-        return HTTPServer(listener, connections, limits)
+        return HTTPServer(listener: listener, connections: connections, limits: limits)
     }
 
-    /// Bytes beyond what the client has room for, above which its socket takes no more.
+    /// The most unsent bytes in a socket, beyond the client's receive window (`TCP_NOTSENT_LOWAT`).
     ///
-    /// Without it the kernel takes megabytes, and sends them when an acknowledgement comes, on the
-    /// core of a client on the same machine, which is the one that is busy. A hit of 1 MiB took 1.0
-    /// to 1.1 of nginx's time then, 0.94 with 128 KiB, 0.7 with 64 KiB, and 0.5 with 4, 16 and 32
-    /// KiB; what is shorter takes as long as before. A player that pauses leaves nothing in the
-    /// kernel but what it has room for itself.
+    /// Without it the kernel buffers megabytes and sends them when an acknowledgement arrives, on
+    /// the busy core of a client on the same machine. A hit of 1 MiB took 1.0 to 1.1 of nginx's
+    /// time then, 0.94 with 128 KiB, 0.7 with 64 KiB, and 0.5 with 4, 16 and 32 KiB; shorter
+    /// responses take as long as before. A paused player leaves no more in the kernel than its own
+    /// receive window.
     private static let unsentMark = 16 << 10
 
-    /// Stops: listens no more, gives the answers under way a little time, closes everything.
+    /// Stops listening, gives responses in progress ``ServerLimits/stopTimeout``, closes all
+    /// connections.
     func stop() async {
         do {
             try await listener.close().get()
         } catch {
-            // It has been closed before, which is what is wanted.
+            // The listener is already closed.
         }
         await connections.stop(within: limits.stopTimeout)
     }
 }
 
 extension NIOBSDSocket.Option {
-    /// `TCP_NOTSENT_LOWAT`, for which SwiftNIO has no name.
+    /// `TCP_NOTSENT_LOWAT`, which SwiftNIO does not name.
     fileprivate static let unsentMark = NIOBSDSocket.Option(rawValue: TCP_NOTSENT_LOWAT)
 }
 
 extension ChannelPipeline.SynchronousOperations {
-    /// Guard, parser and connection, in this order.
+    /// Adds the gate, the parser and the connection handler, in this order.
     fileprivate func addRequestHandlers(_ server: ServerContext) throws {
         let gate = RequestGate(limits: server.limits)
         try addHandler(gate)

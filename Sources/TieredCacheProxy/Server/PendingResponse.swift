@@ -1,33 +1,33 @@
 import NIOCore
 import TieredCache
 
-/// An answer whose bytes are stored: it is sent from the event loop, piece by piece, as the client
-/// takes them.
+/// A response of stored bytes that the event loop sends piece by piece, as the client takes them.
 ///
-/// Nothing of it is in memory but the piece that is being written.
+/// Only the piece that is being written is in memory.
 struct PendingResponse: Sendable {
     var head: ResponseHead
     let bytes: StoredBytes
-    /// Which of the bytes.
+    /// The range of ``bytes`` to send.
     let range: Range<Int64>
-    /// Goes on from an offset where the loop would have to wait for the disk; ends the answer.
+    /// Continues from an offset where the loop would have to wait for the disk, and ends the
+    /// response.
     let goOn: @Sendable (_ offset: Int64, ResponseWriter) async -> Void
 
-    /// Bytes to be written next.
+    /// The next bytes to write.
     enum Piece {
         case copied(ByteBuffer)
         case leased(LeasedBytes)
     }
 
-    /// Shorter pieces are copied: two system calls would cost more than that.
+    /// Shorter pieces are copied, which costs less than two system calls.
     static let minimumLeased: Int64 = 32 << 10
-    /// The most that is copied at once; a client that does not read keeps so much in memory.
+    /// The most bytes copied at once: the memory that a client which does not read occupies.
     static let maximumCopied: Int64 = 64 << 10
-    /// The most that is given to the kernel at once.
+    /// The most bytes given to the kernel at once.
     static let maximumLeased: Int64 = 1 << 20
 
-    /// The piece at an offset; nil where the disk would have to be waited for.
-    func piece(at offset: Int64, _ allocator: ByteBufferAllocator) -> Piece? {
+    /// The piece at an offset; nil where reading would block on the disk.
+    func piece(at offset: Int64, allocator: ByteBufferAllocator) -> Piece? {
         let count = range.upperBound - offset
         if count >= Self.minimumLeased,
             let leased = bytes.lease(offset..<offset + min(count, Self.maximumLeased))

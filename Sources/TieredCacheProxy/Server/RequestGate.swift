@@ -1,9 +1,9 @@
 import NIOCore
 
-/// Lets one request at a time through to the parser, checked by ``RequestGuard``.
+/// Passes one request at a time, checked by ``RequestGuard``, on to the parser.
 ///
-/// What a client sends beyond that (pipelining) waits here or in the socket. Reading is pulled:
-/// heads by this handler, bodies by whoever answers.
+/// Further input of the client (pipelining) waits here or in the socket. Heads are read by this
+/// handler; bodies are pulled by the responder.
 final class RequestGate: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -12,13 +12,13 @@ final class RequestGate: ChannelInboundHandler {
     private var subject: RequestGuard
     private var pending: ByteBuffer?
     private var context: ChannelHandlerContext?
-    /// Whether a request has been passed on completely and not been answered.
+    /// Whether a request was passed on completely and has not been answered yet.
     private var isHolding = false
     private var isPumping = false
     private var isStopped = false
     private var unknownMethod: String?
     private var timer: ConnectionTimer?
-    /// When the connection was opened, or the last answer was complete.
+    /// When the connection was opened, or the last response was complete.
     private var idleSince = NIODeadline.distantFuture
 
     init(limits: ServerLimits) {
@@ -65,11 +65,11 @@ final class RequestGate: ChannelInboundHandler {
         readHead()
     }
 
-    /// Lets the next request through: the one before has been answered.
+    /// Passes the next request on; called when the previous one has been answered.
     func openForNext() {
         isHolding = false
-        // From here on and not from the last byte: empty lines before a request do not keep a
-        // connection open (RFC 9112 §2.2).
+        // The idle time starts here and not at the last byte, so that empty lines before a request
+        // do not keep a connection open (RFC 9112 §2.2).
         if !isStopped {
             idleSince = context?.eventLoop.now ?? .distantFuture
             timer?.start(limits.idleTimeout)
@@ -79,21 +79,20 @@ final class RequestGate: ChannelInboundHandler {
         readHead()
     }
 
-    /// Drops what waits and all that comes from now on: no further request is answered.
+    /// Drops pending and all further input: no further request is answered.
     func stop() {
         isStopped = true
         pending = nil
         timer?.stop()
     }
 
-    /// Whether the connection has been without a request, and without the beginning of one, for so
-    /// long.
+    /// Whether the connection has had no request, nor the beginning of one, for `time`.
     func isIdle(for time: TimeAmount) -> Bool {
         guard let context, !isHolding, pending == nil, subject.state == .head else { return false }
         return context.eventLoop.now - idleSince >= time
     }
 
-    /// The method of the head that has been passed on last, if the parser does not know it.
+    /// The method of the head that was passed on last, if the parser does not know it.
     func takeUnknownMethod() -> String? {
         defer { unknownMethod = nil }
         return unknownMethod

@@ -1,19 +1,18 @@
-/// Follows the framing of the requests on one connection and refuses every shape that two parsers
-/// might read in two ways: request smuggling lives there (RFC 9112 §11.2).
+/// Follows the framing of the requests on one connection and refuses everything that two parsers
+/// might read differently, which would allow request smuggling (RFC 9112 §11.2).
 ///
-/// Stands in front of the real parser and lets one request at a time through. It checks what
-/// decides where a request ends, and what the parser takes in more than one form: odd hosts,
-/// codings and ends of lines. What the parser refuses is left to it; RequestLaws holds the two
-/// together. Performs no I/O and keeps no bytes; the caller gives it the same bytes again, and
-/// more, until they are passed on.
+/// Precedes the actual parser. It checks everything that determines where a request ends, and
+/// everything that the parser accepts in more than one form: hosts, codings and ends of lines.
+/// Other errors are left to the parser; RequestLaws tests that both agree. Performs no I/O and
+/// keeps no bytes: the caller passes the same bytes again, and more, until they are passed on.
 struct RequestGuard {
-    /// What becomes of the bytes at the front.
+    /// What to do with the first bytes.
     enum Decision: Hashable {
-        /// Nothing can be said yet.
+        /// More bytes are needed.
         case incomplete
-        /// So many bytes are good; they may end the request.
+        /// Pass on so many bytes; they may end the request.
         case pass(Int, endsRequest: Bool)
-        /// So many bytes, empty lines before a request, are to be dropped.
+        /// Drop so many bytes: empty lines before a request.
         case drop(Int)
     }
 
@@ -28,11 +27,11 @@ struct RequestGuard {
 
     let limits: ServerLimits
     private(set) var state: State = .head
-    /// What the lines of the current head have told so far.
+    /// The facts from the lines of the current head so far.
     var head = RequestHeadFacts()
-    /// Bytes at the front that belong to lines which were checked.
+    /// The number of first bytes that belong to checked lines.
     private var checked = 0
-    /// Bytes of an unfinished line that are known to hold no line feed.
+    /// The number of bytes of an unfinished line that contain no line feed.
     private var scanned = 0
     private var fieldCount = 0
     private var bodySize: Int64 = 0
@@ -41,7 +40,7 @@ struct RequestGuard {
         self.limits = limits
     }
 
-    /// ``inspect(_:)`` as a value, for closures whose errors have no type.
+    /// The result of ``inspect(_:)`` as a value, for closures without typed throws.
     mutating func inspection(
         of bytes: UnsafeRawBufferPointer
     ) -> Result<Decision, RequestRefusal> {
@@ -52,11 +51,11 @@ struct RequestGuard {
         }
     }
 
-    /// Looks at the bytes that have arrived and were not passed on yet.
+    /// Inspects the bytes that have arrived and were not passed on yet.
     ///
     /// - Parameter bytes: all of them.
-    /// - Returns: what becomes of those at the front.
-    /// - Throws: ``RequestRefusal``; no byte after that means anything.
+    /// - Returns: what to do with the first of them.
+    /// - Throws: ``RequestRefusal``; all further bytes must be dropped.
     mutating func inspect(
         _ bytes: UnsafeRawBufferPointer
     ) throws(RequestRefusal) -> Decision {
@@ -90,7 +89,7 @@ struct RequestGuard {
 
     // MARK: Lines
 
-    /// The next line without its end, or nil if it is not complete.
+    /// The next line without its end; nil if it is not complete.
     private mutating func nextLine(
         _ bytes: UnsafeRawBufferPointer,
         limit: Int
@@ -149,7 +148,7 @@ struct RequestGuard {
         do throws(RequestRefusal) {
             return try nextLine(bytes, limit: limits.maximumHeadSize - checked)
         } catch {
-            // A request line that long is all target.
+            // Most of a request line that long is its target.
             throw isRequestLine && error == .headTooLarge ? .targetTooLong : error
         }
     }

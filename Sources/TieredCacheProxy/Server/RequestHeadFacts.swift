@@ -1,4 +1,4 @@
-/// What the lines of a request's head have told about its framing and its host.
+/// The facts about framing and host from the lines of a request's head.
 struct RequestHeadFacts {
     private(set) var hasRequestLine = false
     private(set) var contentLength: Int64?
@@ -42,7 +42,7 @@ struct RequestHeadFacts {
         isVersion10 = version[7] == UInt8(ascii: "0")
     }
 
-    /// Reads a field line and keeps what is about framing.
+    /// Reads a field line and keeps facts about framing and host.
     mutating func readFieldLine(_ line: UnsafeRawBufferPointer) throws(RequestRefusal) {
         let field = try FieldLine(line)
         switch field.name.count {
@@ -53,14 +53,14 @@ struct RequestHeadFacts {
         }
     }
 
-    /// Checks what only the whole head can tell.
+    /// Checks conditions on the whole head.
     func requireComplete() throws(RequestRefusal) {
         guard hasRequestLine else { throw .malformed("there is no request line") }
         guard hasHost || isVersion10 else { throw .malformed("there is no Host") }
         guard !isChunked || contentLength == nil else {
             throw .malformed("there is a length beside the chunked coding")
         }
-        // The parser takes what follows for the tunnel (RFC 9110 §9.3.6).
+        // The parser takes further bytes for the content of the tunnel (RFC 9110 §9.3.6).
         guard !isConnect || !isChunked && contentLength == nil else {
             throw .malformed("CONNECT has no content")
         }
@@ -80,7 +80,7 @@ struct RequestHeadFacts {
     private mutating func readContentLength(
         _ value: UnsafeRawBufferPointer
     ) throws(RequestRefusal) {
-        // The same length twice would be harmless; nobody who means well sends it.
+        // Repeating the same length would be harmless, but no sound client does.
         guard contentLength == nil else { throw .malformed("there are two lengths") }
         guard (1...18).contains(value.count), value.allSatisfy(isDigit) else {
             throw .malformed("the length is no number")
@@ -89,7 +89,7 @@ struct RequestHeadFacts {
     }
 
     private mutating func readTransferEncoding(_ field: FieldLine) throws(RequestRefusal) {
-        // The parser refuses a tab behind the coding, but only after it has told of the head.
+        // The parser refuses a tab after the coding, but only after it has reported the head.
         guard !isChunked, !field.endsInTab, field.value.equalsIgnoringCase("chunked") else {
             throw .malformed("only the transfer coding chunked is understood, and once")
         }
@@ -101,7 +101,7 @@ private func isDigit(_ byte: UInt8) -> Bool {
     (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
 }
 
-/// The visible characters that can stand in a host and its port, as two words of bits.
+/// The visible characters of a host and its port, as a bitmap of two words.
 private enum HostCharacters {
     private static let low = bits(0)
     private static let high = bits(64)

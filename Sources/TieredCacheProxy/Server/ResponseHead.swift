@@ -2,27 +2,27 @@ import HTTPTypes
 import NIOCore
 import NIOHTTP1
 
-/// The head of an answer, and how its body is framed.
+/// The head of a response, and the framing of its body.
 struct ResponseHead: Sendable {
     /// How a client finds the end of the body.
     enum Framing: Hashable, Sendable {
-        /// `Content-Length`, also of a body that is left out because the request was a HEAD.
+        /// `Content-Length`, also for a body that is omitted because the request was a HEAD.
         case length(Int64)
-        /// Chunks, or the end of the connection for HTTP/1.0.
+        /// Chunks; for HTTP/1.0 the end of the connection.
         case unknown
-        /// The status has no body and no length: 1xx, 204, 304.
+        /// No body and no length: 1xx, 204, 304.
         case none
     }
 
     var status: Int
-    /// Without those that are about the connection or the framing.
+    /// The fields, without those about the connection or the framing.
     var fields: HTTPFields
     var framing: Framing
 
-    /// The reason phrase; nil for the usual one.
+    /// The reason phrase; nil for the standard one.
     var reason: String?
 
-    /// Further field lines as they go on the wire, `Date` among them; nil for none.
+    /// Further encoded field lines, which include `Date`; nil for none.
     var lines: ByteBuffer?
 
     init(status: Int, reason: String? = nil, fields: HTTPFields = [:], framing: Framing) {
@@ -32,7 +32,7 @@ struct ResponseHead: Sendable {
         self.framing = framing
     }
 
-    /// What an encoding depends on beside the head.
+    /// The properties of the connection that an encoding depends on.
     struct Connection {
         var isHTTP10 = false
         var persists = true
@@ -41,7 +41,7 @@ struct ResponseHead: Sendable {
 
     private func writeStatus(into buffer: inout ByteBuffer) {
         switch (status, reason) {
-        // What hits are answered with.
+        // The statuses of hits.
         case (200, nil):
             buffer.writeStaticString("200 OK\r\n")
         case (206, nil):
@@ -63,8 +63,8 @@ struct ResponseHead: Sendable {
         }
     }
 
-    /// Writes the head as it goes on the wire, with its empty line.
-    func encode(into buffer: inout ByteBuffer, _ connection: Connection) {
+    /// Encodes the head with its empty line.
+    func encode(into buffer: inout ByteBuffer, connection: Connection) {
         buffer.writeStaticString("HTTP/1.1 ")
         writeStatus(into: &buffer)
         Self.write(fields, into: &buffer)

@@ -3,17 +3,17 @@ import HTTPTypes
 import NIOCore
 import TieredCache
 
-/// What a server has found out about targets that are asked for again and again.
+/// A cache of routes and encoded field lines for targets that are requested repeatedly.
 ///
-/// Bounded: of two halves, each for so many targets, the older one is forgotten when the younger
-/// one is full; who is asked for again moves to the younger one.
+/// Bounded: it has two halves of `capacity` targets each. The older half is dropped when the
+/// younger one is full; a target that is requested again moves to the younger half.
 final class ResponseHeadCache: Sendable {
     private struct Halves {
         var younger: [String: Page] = [:]
         var older: [String: Page] = [:]
     }
 
-    /// What is known of one target.
+    /// The cached facts of one target.
     final class Page: Sendable {
         let request: RepeatedRequest
         fileprivate let written = Guarded<Lines?>(nil)
@@ -23,12 +23,13 @@ final class ResponseHeadCache: Sendable {
         }
     }
 
-    /// The field lines of an answer, good for a second: `Age`, `Date` and the rest of a lifetime.
+    /// The field lines of a response, valid for a second, because of `Age`, `Date` and the
+    /// remaining lifetime.
     struct Lines: Sendable {
         var head: HitHead
         var tier: MediaCache.Event.Tier
         var second: Int64
-        /// Nil: this head is not for hits.
+        /// nil if responses with this head must not be sent from the hit path.
         var text: ByteBuffer?
     }
 
@@ -49,7 +50,7 @@ final class ResponseHeadCache: Sendable {
         }
     }
 
-    /// Keeps a page; what is forgotten for it is found out again.
+    /// Adds a page; a page that is dropped for it is computed again when needed.
     func keep(_ page: Page, of target: String) {
         let forgotten = halves.withLock { halves -> [String: Page] in
             halves.younger[target] = page
@@ -59,17 +60,18 @@ final class ResponseHeadCache: Sendable {
             halves.younger = [:]
             return forgotten
         }
-        withExtendedLifetime(forgotten) {}  // Many objects: their release is not for the lock.
+        withExtendedLifetime(forgotten) {}  // Releases many objects outside the lock.
     }
 }
 
 extension ResponseHeadCache.Page {
-    /// The field lines of a hit's answer, written at most once a second.
+    /// The field lines of the response to a hit, encoded at most once a second.
     ///
     /// - Parameters:
-    ///   - hit: what is answered with.
+    ///   - hit: the hit.
     ///   - now: the present.
-    ///   - fields: makes the fields, `Date` among them; nil if this head is not for hits.
+    ///   - fields: makes the fields, which include `Date`; nil if the head must not be sent from
+    ///     the hit path.
     /// - Returns: the lines, or nil.
     func lines(
         of hit: ImmediateHit,

@@ -2,7 +2,7 @@ import HTTPCaching
 import Logging
 import NIOCore
 
-/// What all connections of a server share.
+/// The state that all connections of a server share.
 struct ServerContext: Sendable {
     let responder: any Responder
     let limits: ServerLimits
@@ -19,18 +19,18 @@ struct ServerContext: Sendable {
         anyLoop = group.any()
     }
 
-    /// A future for a connection that has no event loop any more.
+    /// A failed future, for a connection that no longer has an event loop.
     func failedFuture<Value: Sendable>(_ failure: ConnectionFailure) -> EventLoopFuture<Value> {
         anyLoop.makeFailedFuture(failure)
     }
 }
 
-/// Tells a connection that there are too many.
+/// Tells a connection that there are too many connections.
 struct MakeRoomEvent: Sendable {
-    /// How long a connection may be idle all the same: a client that has just come, or has its
-    /// answer, may be about to ask.
+    /// How long a connection may be idle nevertheless: a client that has just connected or received
+    /// a response may be about to send a request.
     static let patience = TimeAmount.seconds(1)
 }
 
-/// Tells a connection that the server is about to stop.
+/// Tells a connection that the server is stopping.
 struct ServerStopEvent: Sendable {}

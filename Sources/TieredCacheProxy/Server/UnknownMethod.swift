@@ -1,19 +1,19 @@
 import NIOCore
 
-/// Takes methods past a parser that knows a fixed list of them (RFC 9110 §9.1 has no such list).
+/// Replaces methods that the parser does not know; RFC 9110 §9.1 has no fixed list of methods.
 ///
-/// How a request is framed does not depend on its method, so the parser may see another one.
+/// The framing of a request does not depend on its method, so the parser may see a substitute.
 enum UnknownMethod {
     private static let known: Set<String> = [
         "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT",
     ]
 
-    /// Puts a method that every parser knows in place of an unusual one.
+    /// Replaces an unusual method by one that every parser knows.
     ///
     /// - Parameter head: a checked head, from its first byte on.
-    /// - Returns: the method that stood there; nil if it is a usual one, which stays.
+    /// - Returns: the replaced method; nil if it is a usual one, which stays.
     static func replace(in head: inout ByteBuffer) -> String? {
-        // The one that nearly all requests have costs no string.
+        // The most frequent method is checked without creating a string.
         guard !head.readableBytesView.starts(with: "GET ".utf8),
             let end = head.readableBytesView.firstIndex(of: UInt8(ascii: " ")),
             let method = head.getString(

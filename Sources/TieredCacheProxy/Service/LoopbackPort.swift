@@ -2,9 +2,9 @@ import Logging
 import NIOCore
 import TieredCache
 
-/// Which port a proxy gets.
+/// Selects the port of a proxy and listens on it.
 enum LoopbackPort {
-    /// Listens on the port asked for; else on the preferred one if it is free, else on any.
+    /// Listens on the requested port; without one on the preferred port if it is free, else on any.
     ///
     /// - Throws: `.localStorage`, naming the port.
     static func listen(
@@ -17,11 +17,11 @@ enum LoopbackPort {
             guard (0...65_535).contains(port) else {
                 throw CacheError(.invalidArgument, "there is no port \(port)")
             }
-            return try await start(port, responder, settings)
+            return try await start(on: port, responder: responder, settings: settings)
         }
         if let preferred {
             do throws(CacheError) {
-                return try await start(preferred, responder, settings)
+                return try await start(on: preferred, responder: responder, settings: settings)
             } catch {
                 settings.logger.warning(
                     "the port used before is taken",
@@ -29,13 +29,13 @@ enum LoopbackPort {
                 )
             }
         }
-        return try await start(0, responder, settings)
+        return try await start(on: 0, responder: responder, settings: settings)
     }
 
     private static func start(
-        _ port: Int,
-        _ responder: any Responder,
-        _ settings: ProxySettings
+        on port: Int,
+        responder: any Responder,
+        settings: ProxySettings
     ) async throws(CacheError) -> HTTPServer {
         do {
             return try await HTTPServer.start(

@@ -4,7 +4,7 @@ import Logging
 import SystemPackage
 public import TieredCache
 
-/// A server on 127.0.0.1 through which any player plays from the cache.
+/// A server on 127.0.0.1 through which any media player plays from the cache.
 ///
 /// ```swift
 /// let cache = try MediaCache(configuration)
@@ -12,13 +12,13 @@ public import TieredCache
 /// player.open(try proxy.url(for: "https://example.com/film.mp4"))
 /// ```
 ///
-/// Listens on loopback only. A URL without the token is not found, a request for another host is
-/// refused. Port and token are kept with the cache directory.
+/// Listens on loopback only. A URL without the token gets 404, a request for another host is
+/// refused. Port and token are stored in the cache directory, so that URLs stay valid.
 public final class PlayerProxy: Sendable {
     let server: HTTPServer
     private let address: ProxyAddress
 
-    private init(_ server: HTTPServer, _ address: ProxyAddress) {
+    private init(server: HTTPServer, address: ProxyAddress) {
         self.server = server
         self.address = address
     }
@@ -26,11 +26,12 @@ public final class PlayerProxy: Sendable {
     /// Starts to listen.
     ///
     /// - Parameters:
-    ///   - cache: what answers; it stays the caller's to shut down, after the proxy.
-    ///   - directory: where port and token are kept, nil for nowhere.
-    ///   - settings: port, token and limits.
+    ///   - cache: the cache; the caller shuts it down, after the proxy.
+    ///   - directory: the directory in which port and token are stored; nil to store them nowhere.
+    ///   - settings: the port, the token, time limits.
     /// - Returns: the proxy, ready for requests.
-    /// - Throws: `.localStorage` if the port is taken, `.invalidArgument`.
+    /// - Throws: `.localStorage` if the port is in use; `.invalidArgument` for an invalid port or
+    ///   token.
     public static func start(
         cache: MediaCache,
         directory: URL? = nil,
@@ -55,17 +56,18 @@ public final class PlayerProxy: Sendable {
         )
         let address = ProxyAddress(port: server.port, token: token)
         responder.address.set(address)
-        keep(address, kept, directory, cache, settings)
-        return PlayerProxy(server, address)
+        keep(address, replacing: kept, in: directory, cache: cache, settings: settings)
+        return PlayerProxy(server: server, address: address)
     }
 
-    /// Writes down what is new; a guest leaves the file to the owner.
+    /// Stores a new port or token; a process without the lock of the directory leaves the file to
+    /// the owner.
     private static func keep(
         _ address: ProxyAddress,
-        _ kept: ProxyIdentity,
-        _ directory: FilePath?,
-        _ cache: MediaCache,
-        _ settings: ProxySettings
+        replacing kept: ProxyIdentity,
+        in directory: FilePath?,
+        cache: MediaCache,
+        settings: ProxySettings
     ) {
         var identity = kept
         if settings.port == nil { identity.port = address.port }
@@ -84,14 +86,16 @@ public final class PlayerProxy: Sendable {
     /// The port.
     public var port: Int { address.port }
 
-    /// `http://127.0.0.1:PORT/TOKEN/`: the page that shows the cache; a secret.
+    /// The URL of the status page, `http://127.0.0.1:PORT/TOKEN/`.
+    ///
+    /// It contains the token: keep it secret.
     public var base: String { address.base }
 
     /// The proxied URL of an absolute `http` or `https` URL.
     ///
-    /// - Parameter url: what is to be played.
+    /// - Parameter url: the URL to play.
     /// - Returns: the URL for the player.
-    /// - Throws: `.invalidURL`.
+    /// - Throws: `.invalidURL` if it is no such URL.
     public func url(for url: String) throws(CacheError) -> String {
         do {
             return address.url(of: try TargetURI(url))
@@ -100,6 +104,7 @@ public final class PlayerProxy: Sendable {
         }
     }
 
-    /// Listens no more and closes all connections; the answers under way have a little time.
+    /// Stops listening and closes all connections; responses in progress have
+    /// ``ServerLimits/stopTimeout`` to end.
     public func stop() async { await server.stop() }
 }

@@ -6,13 +6,13 @@ import Glibc
 import Darwin
 #endif
 
-/// The port and the token of a proxy, kept with the cache directory, so that a player's URLs stay
-/// good when the program restarts.
+/// The port and the token of a proxy, stored in the cache directory, so that the URLs of players
+/// stay valid when the program restarts.
 struct ProxyIdentity: Hashable, Sendable {
     var port: Int?
     var token: String?
 
-    /// The name of the file below the cache directory; only the owner may read it.
+    /// The name of the file in the cache directory; only its owner may read it.
     static let fileName = "PROXY"
 
     private static let firstLine = "tieredcache-proxy 1"
@@ -22,7 +22,7 @@ struct ProxyIdentity: Hashable, Sendable {
         self.token = token
     }
 
-    /// Reads the text of a file; what cannot be read is as if it were not there.
+    /// Parses the text of a file; unreadable lines are ignored.
     init(text: String) {
         let lines = text.split(separator: "\n")
         guard lines.first.map(String.init) == Self.firstLine else { return }
@@ -51,13 +51,13 @@ struct ProxyIdentity: Hashable, Sendable {
 
     // MARK: Files
 
-    /// Reads what is kept with a directory.
+    /// Reads the identity stored in a directory.
     ///
-    /// A file that others have made or may write to says nothing: they would know the token. One
-    /// that they could read until now is closed to them.
+    /// A file that another user owns or may write to is ignored, because that user would know the
+    /// token. The permissions of a file that others can read are corrected.
     static func read(from directory: FilePath) -> ProxyIdentity {
         do {
-            // What is no file must not be waited for.
+            // Without blocking, since the name may be a pipe.
             let file = try FileDescriptor.open(
                 directory.appending(fileName),
                 .readOnly,
@@ -70,16 +70,16 @@ struct ProxyIdentity: Hashable, Sendable {
                 return ProxyIdentity(text: String(decoding: bytes[..<count], as: UTF8.self))
             }
         } catch {
-            // There is none yet, or it cannot be read: the proxy gets a new one.
+            // There is no readable file: the proxy gets a new identity.
             return ProxyIdentity()
         }
     }
 
-    /// Keeps the identity with a directory.
+    /// Stores the identity in a directory.
     ///
     /// - Parameter directory: the cache directory.
-    /// - Throws: what the system says; the proxy works all the same, under another address the
-    ///   next time.
+    /// - Throws: the error of the system. The proxy works nevertheless, but gets another address
+    ///   the next time.
     func write(to directory: FilePath) throws {
         let file = try FileDescriptor.open(
             directory.appending(Self.fileName),
@@ -94,9 +94,9 @@ struct ProxyIdentity: Hashable, Sendable {
         }
     }
 
-    /// Takes a file from all but its owner.
+    /// Removes the permissions of all users but the owner.
     ///
-    /// - Returns: false where it is no file of this user, or others could write to it.
+    /// - Returns: false if the file is not a regular one of this user, or others could write to it.
     private static func claim(_ file: FileDescriptor) throws -> Bool {
         var status = stat()
         guard fstat(file.rawValue, &status) == 0 else { throw Errno(rawValue: errno) }

@@ -1,12 +1,12 @@
 public import ServiceLifecycle
 
-/// A running proxy as a service: stops when it is told to shut down gracefully.
+/// A running proxy as a service, which stops at a graceful shutdown.
 public struct ProxyService: Service {
     private let stop: @Sendable () async -> Void
 
     /// Wraps a proxy.
     ///
-    /// - Parameter stop: what stops it.
+    /// - Parameter stop: stops the proxy.
     public init(stop: @escaping @Sendable () async -> Void) {
         self.stop = stop
     }
@@ -16,7 +16,7 @@ public struct ProxyService: Service {
         do {
             try await gracefulShutdown()
         } catch {
-            // Cancelled instead: the same end.
+            // The task was cancelled: the proxy is stopped as well.
         }
         await stop()
     }

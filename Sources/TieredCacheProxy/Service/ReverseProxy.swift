@@ -3,8 +3,8 @@ public import TieredCache
 
 /// A caching reverse proxy of one origin on 127.0.0.1 (RFC 9110 §3.7, RFC 9111).
 ///
-/// Forwards every method, path, query and end-to-end field. Private or shared is what the cache's
-/// configuration says.
+/// Forwards every method, path, query and end-to-end field. The configuration of the cache decides
+/// whether it is private or shared.
 public final class ReverseProxy: Sendable {
     private let server: HTTPServer
 
@@ -15,11 +15,12 @@ public final class ReverseProxy: Sendable {
     /// Starts to listen.
     ///
     /// - Parameters:
-    ///   - cache: what answers; it stays the caller's to shut down, after the proxy.
-    ///   - origin: the URL that `/` stands for.
-    ///   - settings: port and limits.
+    ///   - cache: the cache; the caller shuts it down, after the proxy.
+    ///   - origin: the URL that `/` maps to.
+    ///   - settings: the port, time limits, further hosts.
     /// - Returns: the proxy, ready for requests.
-    /// - Throws: `.invalidURL`, or `.localStorage` if the port is taken.
+    /// - Throws: `.invalidURL` for an unusable origin, `.invalidArgument` if the origin is this
+    ///   proxy, `.localStorage` if the port is in use.
     public static func start(
         cache: MediaCache,
         origin: String,
@@ -60,9 +61,10 @@ public final class ReverseProxy: Sendable {
     /// The port.
     public var port: Int { server.port }
 
-    /// `http://127.0.0.1:PORT/`, which stands for the origin.
+    /// The URL of the proxy, `http://127.0.0.1:PORT/`, which maps to the origin.
     public var base: String { "http://127.0.0.1:\(port)/" }
 
-    /// Listens no more and closes all connections; the answers under way have a little time.
+    /// Stops listening and closes all connections; responses in progress have
+    /// ``ServerLimits/stopTimeout`` to end.
     public func stop() async { await server.stop() }
 }

@@ -1,6 +1,6 @@
 import TieredCache
 
-/// A value that is known only after what needs it was made: the address of a server.
+/// A value that becomes known only after its users were created, such as the address of a server.
 final class SetOnce<Value: Sendable>: Sendable {
     private let stored = Guarded<Value?>(nil)
 

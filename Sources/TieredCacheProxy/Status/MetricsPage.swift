@@ -2,16 +2,16 @@ import HTTPTypes
 import NIOCore
 import TieredCache
 
-/// What the cache has done, in the text format of Prometheus.
+/// The metrics of the cache in the text format of Prometheus.
 enum MetricsPage {
-    /// The answer to a scrape.
+    /// The response to a scrape.
     ///
     /// - Parameters:
-    ///   - statistics: what has happened.
-    ///   - usage: what is on disk; nil where it cannot be asked.
-    /// - Returns: the page.
-    static func answer(_ statistics: MediaCache.Statistics, _ usage: DiskUsage?) -> WholeAnswer {
-        let text = text(statistics, usage)
+    ///   - statistics: the statistics of the cache.
+    ///   - usage: the usage of the disk tier; nil if the disk is not usable.
+    /// - Returns: the response.
+    static func answer(_ statistics: MediaCache.Statistics, usage: DiskUsage?) -> WholeAnswer {
+        let text = text(statistics, usage: usage)
         return WholeAnswer(
             head: ResponseHead(
                 status: 200,
@@ -25,8 +25,8 @@ enum MetricsPage {
         )
     }
 
-    /// The text itself.
-    static func text(_ statistics: MediaCache.Statistics, _ usage: DiskUsage?) -> String {
+    /// The text of the page.
+    static func text(_ statistics: MediaCache.Statistics, usage: DiskUsage?) -> String {
         var text = ""
         for (name, help, value) in counters(statistics) {
             text += "# HELP tieredcache_\(name) \(help)\n# TYPE tieredcache_\(name) counter\n"

@@ -1,10 +1,10 @@
 import NIOCore
 
-/// What a form of the status page has sent: `application/x-www-form-urlencoded`.
+/// The values of a submitted form of the status page: `application/x-www-form-urlencoded`.
 struct PageForm: Hashable, Sendable {
     private let pairs: [String: String]
 
-    /// Reads the text of a body; what is malformed is left out.
+    /// Parses the text of a body; malformed pairs are ignored.
     init(_ text: String) {
         var pairs: [String: String] = [:]
         for pair in text.split(separator: "&") {
@@ -20,7 +20,7 @@ struct PageForm: Hashable, Sendable {
     /// The value of a field, or nil.
     subscript(name: String) -> String? { pairs[name] }
 
-    /// Reads a body of at most 64 KiB; a longer one is as if it were empty.
+    /// Reads a body of at most 64 KiB; a longer one counts as empty.
     static func read(_ body: RequestBody) async throws -> PageForm {
         var bytes = ByteBuffer()
         while var part = try await body.next() {

@@ -1,6 +1,6 @@
 import TieredCache
 
-/// How fast entries grow, from one look at the page to the next.
+/// The growth rates of entries between two views of the status page.
 final class ProgressRates: Sendable {
     private struct Look {
         var time: MonotonicTime
@@ -15,10 +15,10 @@ final class ProgressRates: Sendable {
         last = Guarded(Look(time: time.monotonicTime()))
     }
 
-    /// Takes in what is stored now.
+    /// Updates the stored sizes.
     ///
-    /// - Parameter entries: keys and bytes stored.
-    /// - Returns: bytes per second since the last look, for entries that have grown.
+    /// - Parameter entries: the keys and stored bytes of all entries.
+    /// - Returns: bytes per second since the last update, by key, for entries that have grown.
     func update(_ entries: [(key: String, stored: Int64)]) -> [String: Int64] {
         let now = time.monotonicTime()
         let stored = Dictionary(entries.map { ($0.key, $0.stored) }) { max($0, $1) }

@@ -1,6 +1,6 @@
 import TieredCache
 
-/// One entry on the page.
+/// One row of the status page.
 struct StatusRow: Hashable, Sendable {
     let url: String
     let status: Int
@@ -8,15 +8,15 @@ struct StatusRow: Hashable, Sendable {
     let stored: Int64
     let isComplete: Bool
     let isPinned: Bool
-    /// Bytes per second since the last look.
+    /// Bytes per second since the last view of the page.
     let rate: Int64
-    /// Whether its URL alone names it, so that a form can.
+    /// Whether the URL alone identifies the entry, so that forms can refer to it.
     let hasForms: Bool
 
 }
 
 extension StatusRow {
-    /// The row of an entry, and how fast it grows.
+    /// Creates the row of an entry with a growth rate in bytes per second.
     init(_ entry: EntrySummary, rate: Int64) {
         self.init(
             url: entry.url.isEmpty ? entry.key.string : entry.url,
@@ -31,7 +31,7 @@ extension StatusRow {
     }
 }
 
-/// Writes the status page; everything that comes from outside is escaped.
+/// Renders the status page; all external text is escaped.
 enum StatusHTML {
     private static let style = """
         :root{color-scheme:light dark}
@@ -44,44 +44,43 @@ enum StatusHTML {
         @media(max-width:40em){thead{display:none}tr,td{display:block}progress{width:100%}}
         """
 
-    /// The whole page; it loads itself anew every two seconds.
+    /// The whole page; it reloads itself every two seconds.
     ///
     /// - Parameters:
-    ///   - rows: the entries that are shown.
-    ///   - more: how many there are besides.
-    ///   - usage: what is on disk; nil where it cannot be asked.
-    ///   - statistics: what has happened.
-    ///   - problem: why the disk cannot be asked.
-    /// - Returns: the text.
+    ///   - rows: the entries to show.
+    ///   - more: the number of entries that are not shown.
+    ///   - usage: the usage of the disk tier; nil if the disk is not usable.
+    ///   - statistics: the statistics of the cache.
+    ///   - problem: why the disk is not usable; nil if it is.
+    /// - Returns: the HTML.
     static func page(
         _ rows: [StatusRow],
         more: Int = 0,
-        _ usage: DiskUsage?,
-        _ statistics: MediaCache.Statistics,
+        usage: DiskUsage?,
+        statistics: MediaCache.Statistics,
         problem: String? = nil
     ) -> String {
         """
         <!doctype html><html lang="en"><head><meta charset="utf-8"><title>TieredCache</title>
         <meta name="viewport" content="width=device-width,initial-scale=1">
         <meta http-equiv="refresh" content="2"><style>\(style)</style></head><body>
-        <h1>TieredCache</h1><dl>\(figures(usage, statistics))</dl>
+        <h1>TieredCache</h1><dl>\(figures(usage: usage, statistics: statistics))</dl>
         <table><thead><tr><th>URL<th>Status<th>Stored<th>Rate<th></tr></thead><tbody>
         \(rows.map(row).joined(separator: "\n"))
-        </tbody></table>\(remark(isEmpty: rows.isEmpty, more, problem))
+        </tbody></table>\(remark(isEmpty: rows.isEmpty, more: more, problem: problem))
         <p><a href="metrics">Metrics</a></p></body></html>
 
         """
     }
 
-    /// What there is to say about the table.
-    private static func remark(isEmpty: Bool, _ more: Int, _ problem: String?) -> String {
+    /// The text below the table.
+    private static func remark(isEmpty: Bool, more: Int, problem: String?) -> String {
         if let problem { return "<p>The disk cannot be used: \(escaped(problem))</p>" }
         if isEmpty { return "<p>Nothing is cached yet.</p>" }
         return more > 0 ? "<p>And \(more) more, used less recently.</p>" : ""
     }
 
-    private static func figures(_ usage: DiskUsage?, _ statistics: MediaCache.Statistics) -> String
-    {
+    private static func figures(usage: DiskUsage?, statistics: MediaCache.Statistics) -> String {
         let figures = [
             ("On disk", usage.map { "\(size($0.bytes)) of \(size($0.limit))" } ?? "–"),
             ("Entries", usage.map { "\($0.entries)" } ?? "–"),
@@ -98,7 +97,7 @@ enum StatusHTML {
     private static func row(_ row: StatusRow) -> String {
         let all = row.length.map(size) ?? "?"
         let amount = row.isComplete ? all : "\(size(row.stored)) of \(all)"
-        // Of an unknown length there is no part to show.
+        // Without a length the bar is indeterminate.
         let part = row.length.map { length in
             " max=\"\(max(1, length))\" value=\"\(length > 0 ? row.stored : 1)\""
         }
@@ -106,13 +105,17 @@ enum StatusHTML {
         let rate = row.rate > 0 ? "\(size(row.rate))/s" : ""
         let url = escaped(row.url)
         let mark = row.isPinned ? "pinned " : ""
-        let pin = row.isPinned ? form("unpin", url, "Unpin") : form("pin", url, "Pin")
-        let forms = row.hasForms ? pin + " " + form("remove", url, "Remove") : ""
+        let pin =
+            row.isPinned
+            ? form(action: "unpin", url: url, label: "Unpin")
+            : form(action: "pin", url: url, label: "Pin")
+        let forms =
+            row.hasForms ? pin + " " + form(action: "remove", url: url, label: "Remove") : ""
         return "<tr><td class=\"url\">\(url)<td>\(row.status)<td>\(bar) \(amount)"
             + "<td>\(rate)<td>\(mark)\(forms)</tr>"
     }
 
-    private static func form(_ action: String, _ url: String, _ label: String) -> String {
+    private static func form(action: String, url: String, label: String) -> String {
         "<form method=\"post\" action=\"\(action)\">"
             + "<input type=\"hidden\" name=\"url\" value=\"\(url)\"><button>\(label)</button></form>"
     }
@@ -123,9 +126,9 @@ enum StatusHTML {
 
     private static func size(_ bytes: Int64) -> String { ByteCountFormat.format(bytes) }
 
-    /// Text that is nothing but text in an element or a quoted attribute.
+    /// Escapes a text for an element or a quoted attribute.
     static func escaped(_ text: String) -> String {
-        // By scalars: a combining mark would hide the character before it.
+        // By scalars, because a combining mark would hide the character before it.
         text.unicodeScalars.reduce(into: "") { result, scalar in
             switch scalar {
             case "&": result += "&amp;"

@@ -3,9 +3,9 @@ import HTTPTypes
 import NIOCore
 import TieredCache
 
-/// The page at the base: what is cached and what is on its way, for people.
+/// The status page: stored entries and downloads in progress.
 struct StatusPage: Sendable {
-    /// More is a long page, loaded every two seconds.
+    /// The most rows, because the page reloads every two seconds.
     static let maximumRows = 500
 
     private let cache: MediaCache
@@ -16,27 +16,34 @@ struct StatusPage: Sendable {
         rates = ProgressRates(time: time)
     }
 
-    /// The page as it is now.
+    /// The page for the present state.
     ///
     /// - Parameter base: the proxy's own URL.
-    /// - Returns: the page; it may not be kept, framed, or load anything from elsewhere.
+    /// - Returns: the page; it must not be stored or framed, and loads nothing from elsewhere.
     func answer(base: String) async -> WholeAnswer {
         do throws(CacheError) {
             let entries = try await cache.entries()
             let usage = try await cache.usage()
             let speeds = rates.update(entries.map { ($0.key.string, $0.storedBytes) })
-            let rows = Self.first(entries, speeds)
+            let rows = Self.rows(of: entries, speeds: speeds)
             let more = entries.count - rows.count
-            return Self.html(StatusHTML.page(rows, more: more, usage, cache.statistics))
+            return Self.html(
+                StatusHTML.page(rows, more: more, usage: usage, statistics: cache.statistics)
+            )
         } catch {
-            // What the cache does without a disk is to be seen all the same.
-            let page = StatusHTML.page([], nil, cache.statistics, problem: error.message)
+            // The statistics of a cache without a disk are shown nevertheless.
+            let page = StatusHTML.page(
+                [],
+                usage: nil,
+                statistics: cache.statistics,
+                problem: error.message
+            )
             return Self.html(page)
         }
     }
 
-    /// What is on its way, and then what was used last; no more than anybody looks through.
-    private static func first(_ entries: [EntrySummary], _ speeds: [String: Int64]) -> [StatusRow] {
+    /// The rows: growing entries first, then the most recently used; at most ``maximumRows``.
+    private static func rows(of entries: [EntrySummary], speeds: [String: Int64]) -> [StatusRow] {
         let rows = entries.map { ($0, speeds[$0.key.string] ?? 0) }
             .sorted { one, other in
                 let (isFirst, isSecond) = (one.1 > 0, other.1 > 0)
@@ -47,26 +54,26 @@ struct StatusPage: Sendable {
         return rows.prefix(maximumRows).map { StatusRow($0.0, rate: $0.1) }
     }
 
-    /// The figures for Prometheus; without those of a disk that cannot be asked.
+    /// The metrics for Prometheus; without those of the disk tier if it is not usable.
     func metrics() async -> WholeAnswer {
         do throws(CacheError) {
-            return MetricsPage.answer(cache.statistics, try await cache.usage())
+            return MetricsPage.answer(cache.statistics, usage: try await cache.usage())
         } catch {
-            return MetricsPage.answer(cache.statistics, nil)
+            return MetricsPage.answer(cache.statistics, usage: nil)
         }
     }
 
-    /// Does what a form asks for, and leads back to the page.
+    /// Performs the action of a form, and redirects to the page.
     ///
     /// - Parameters:
-    ///   - action: which button.
-    ///   - form: what was sent with it.
+    ///   - action: the action.
+    ///   - form: the submitted values.
     ///   - base: the proxy's own URL.
     /// - Returns: the redirect.
-    /// - Throws: what the cache says.
+    /// - Throws: the error of the cache.
     func perform(
         _ action: PlayerRoute.PageAction,
-        _ form: PageForm,
+        with form: PageForm,
         base: String
     ) async throws -> WholeAnswer {
         guard let url = form["url"], let request = Self.request(url) else { return .text(400) }
@@ -99,7 +106,7 @@ struct StatusPage: Sendable {
                 + "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
             .xContentTypeOptions: "nosniff",
         ]
-        // The token is in the address: no link may carry it elsewhere.
+        // The URL contains the token: no link may reveal it.
         if let name = HTTPField.Name("Referrer-Policy") { fields[name] = "no-referrer" }
         return WholeAnswer(
             head: ResponseHead(

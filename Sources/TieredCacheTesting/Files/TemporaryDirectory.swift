@@ -6,7 +6,7 @@ import Glibc
 import Darwin
 #endif
 
-/// A directory of its own under `/tmp`, removed with everything in it when released.
+/// A new directory under `/tmp`, removed with its content when the object is released.
 package final class TemporaryDirectory: Sendable {
     package let path: FilePath
 
@@ -30,7 +30,7 @@ package final class TemporaryDirectory: Sendable {
         guard mkdir(appending(name).string, 0o755) == 0 else { throw Errno(rawValue: errno) }
     }
 
-    /// The names in the directory, sorted, without those of its subdirectories.
+    /// The names in the directory, sorted; not recursive.
     package var names: [String] { Self.names(in: path).sorted() }
 
     package func write(_ bytes: [UInt8], to name: String) throws {
@@ -43,7 +43,7 @@ package final class TemporaryDirectory: Sendable {
         try descriptor.closeAfter { _ = try descriptor.writeAll(text.utf8) }
     }
 
-    /// Writes a generated body piece by piece.
+    /// Writes a generated body in pieces of 1 MiB.
     package func write(_ content: GeneratedBody, to name: String) throws {
         let descriptor = try create(name)
         try descriptor.closeAfter {
@@ -66,7 +66,7 @@ package final class TemporaryDirectory: Sendable {
         return bytes
     }
 
-    /// Whether a file holds exactly the bytes of `content`.
+    /// Whether a file consists of exactly the bytes of `content`.
     package func file(_ name: String, equals content: GeneratedBody) throws -> Bool {
         var offset: Int64 = 0
         var isEqual = true
@@ -103,7 +103,9 @@ package final class TemporaryDirectory: Sendable {
         remove(path.string)
     }
 
-    /// Empty for what is not a directory; a symbolic link is not followed.
+    /// The names in a directory; empty for anything else.
+    ///
+    /// Symbolic links are not followed.
     private static func names(in path: FilePath) -> [String] {
         let descriptor = open(path.string, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0, let stream = fdopendir(descriptor) else { return [] }

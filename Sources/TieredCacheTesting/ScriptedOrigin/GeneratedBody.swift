@@ -6,10 +6,10 @@ import Darwin
 
 /// Bytes that are computed from their offset, so that a body of many GiB needs no memory.
 ///
-/// Every page of 4 KiB starts with a stamp of its own and continues with noise from a place that
-/// depends on its number; bytes that end up at the wrong offset, or come from another seed, differ.
+/// Every page of 4 KiB starts with a unique stamp and continues with noise from a position that
+/// depends on its number, so that bytes at a wrong offset or from another seed differ.
 public struct GeneratedBody: Hashable, Sendable {
-    /// What the bytes are computed from.
+    /// The seed of the bytes.
     public let seed: UInt64
     /// The number of bytes.
     public let length: Int64
@@ -18,14 +18,14 @@ public struct GeneratedBody: Hashable, Sendable {
     private static let noiseSize = 64 * 1024
     private static let stampSize = 8
 
-    /// One page longer than the places where a page may start.
+    /// One page longer than the number of positions at which a page may start.
     private let noise: [UInt8]
 
     /// Creates a body.
     ///
     /// - Parameters:
-    ///   - seed: what the bytes are computed from.
-    ///   - length: the number of bytes, not negative.
+    ///   - seed: the seed of the bytes.
+    ///   - length: the number of bytes; not negative.
     public init(seed: UInt64, length: Int64) {
         precondition(length >= 0)
         self.seed = seed
@@ -86,12 +86,12 @@ public struct GeneratedBody: Hashable, Sendable {
         bytes.withUnsafeBytes { matches($0, at: offset) }
     }
 
-    /// Compares seed and length, from which the bytes follow.
+    /// Compares seed and length, which determine the bytes.
     public static func == (left: GeneratedBody, right: GeneratedBody) -> Bool {
         left.seed == right.seed && left.length == right.length
     }
 
-    /// Feeds seed and length.
+    /// Hashes seed and length.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(seed)
         hasher.combine(length)

@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 
 extension OriginAnswer {
-    /// The answer to `request`: the rules of RFC 9110, and then what the script does to them.
+    /// The answer to `request` by RFC 9110, with the deviations of the script.
     static func plan(
         _ request: OriginRequest,
         resource: OriginResource,
@@ -20,22 +20,26 @@ extension OriginAnswer {
             answer.steps += [.raw(bytes), .cut(.finish)]
         case .status(let status, let body):
             let draft = OriginDraft(status: status, source: .bytes(body), fields: [:])
-            answer.add(draft, request, behaviour)
+            answer.add(draft, for: request, behaviour: behaviour)
         case .resource:
-            answer.add(.of(resource, request, behaviour), request, behaviour)
+            answer.add(
+                .of(resource, for: request, behaviour: behaviour),
+                for: request,
+                behaviour: behaviour
+            )
         }
         return answer
     }
 
-    /// The answer to a target that nothing is registered for.
+    /// The answer to an unknown target.
     static func notFound(_ request: OriginRequest, now: WallTime) -> OriginAnswer {
         plan(request, resource: .text(""), behaviour: .status(404), now: now)
     }
 
     private mutating func add(
         _ draft: OriginDraft,
-        _ request: OriginRequest,
-        _ behaviour: OriginBehaviour
+        for request: OriginRequest,
+        behaviour: OriginBehaviour
     ) {
         var draft = draft
         if draft.framing == .chunked, !request.isVersion11 { draft.framing = .close }
@@ -50,15 +54,15 @@ extension OriginAnswer {
         }
         steps.append(.head(draft.head(behaviour, closes: closesConnection, date: date)))
         guard request.method != "HEAD", draft.mayHaveBody else { return }
-        addBody(draft.range, behaviour)
+        addBody(draft.range, behaviour: behaviour)
     }
 
-    private mutating func addBody(_ range: Range<Int64>, _ behaviour: OriginBehaviour) {
+    private mutating func addBody(_ range: Range<Int64>, behaviour: OriginBehaviour) {
         var position = range.lowerBound
         for (offset, interruption) in behaviour.interruptions.sorted(by: { $0.offset < $1.offset })
         {
             let next = min(range.upperBound, range.lowerBound + max(0, offset))
-            // Where the body is shorter than the offset, the interruption does not happen.
+            // If the body is shorter than the offset, the interruption does not happen.
             guard offset <= Int64(range.count) else { break }
             if next > position { steps.append(.body(position..<next)) }
             position = next

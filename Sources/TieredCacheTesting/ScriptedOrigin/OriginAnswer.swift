@@ -1,23 +1,23 @@
 import HTTPTypes
 
-/// Everything about one answer, decided before its first byte is written.
+/// The plan of one answer, made before its first byte is written.
 struct OriginAnswer: Sendable {
-    /// What is written, in this order.
+    /// The steps of an answer.
     enum Step: Sendable {
         case sleep(Duration)
         case wait(OriginGate)
         case stall
         case changeVersion
-        /// The final head; counts as the answer's status from here on.
+        /// The final head; the log shows its status from this step on.
         case head([UInt8])
-        /// Bytes outside any accounting: interim heads, garbage, the end of a chunked body.
+        /// Bytes that are not counted: interim heads, garbage, the end of a chunked body.
         case raw([UInt8])
         /// Bytes of the source, throttled and counted.
         case body(Range<Int64>)
         case cut(OriginBehaviour.Cut)
     }
 
-    /// What goes into `Date`, unless the resource has its own.
+    /// The value of `Date`, unless the resource has its own.
     var date: String
     var status: Int?
     var steps: [Step] = []
@@ -27,7 +27,7 @@ struct OriginAnswer: Sendable {
     var closesConnection = false
 }
 
-/// Where the bytes of one answer come from; keeps one version whatever the resource becomes.
+/// The body of one answer; unaffected by later changes of the resource.
 enum OriginBodySource: Sendable {
     case generated(GeneratedBody)
     case bytes([UInt8])
@@ -51,17 +51,17 @@ enum OriginBodySource: Sendable {
         case .padded(let head, let zeros, let tail):
             let range = offset..<offset + Int64(buffer.count)
             buffer.initializeMemory(as: UInt8.self, repeating: 0)
-            Self.copy(head, at: 0, to: buffer, range)
-            Self.copy(tail, at: Int64(head.count) + zeros, to: buffer, range)
+            Self.copy(head, at: 0, to: buffer, in: range)
+            Self.copy(tail, at: Int64(head.count) + zeros, to: buffer, in: range)
         }
     }
 
-    /// Copies what of bytes that stand at an offset lies in a range.
+    /// Copies the part of `bytes`, which begin at `offset`, that lies in `range`.
     private static func copy(
         _ bytes: [UInt8],
         at offset: Int64,
         to buffer: UnsafeMutableRawBufferPointer,
-        _ range: Range<Int64>
+        in range: Range<Int64>
     ) {
         let common = range.clamped(to: offset..<offset + Int64(bytes.count))
         guard !common.isEmpty else { return }

@@ -1,15 +1,15 @@
 public import HTTPTypes
 
-/// How one answer of a ``ScriptedOrigin`` deviates from a faithful one.
+/// The deviations of one answer of a ``ScriptedOrigin`` from a correct one.
 ///
-/// The parts combine: a delayed answer can be throttled, lie about its length and be cut. Offsets
-/// count the body bytes of the one response, not of the representation.
+/// Deviations combine: a delayed answer can be throttled, have a wrong length and be cut off.
+/// Offsets count the body bytes of the response, not of the representation.
 public struct OriginBehaviour: Sendable {
-    /// How a connection ends before its time.
+    /// How a connection ends prematurely.
     public enum Cut: Hashable, Sendable {
         /// A regular close (FIN).
         case finish
-        /// A reset (RST), sent once the peer's kernel has taken what was written before.
+        /// A reset (RST), sent when the peer's kernel has received all previous bytes.
         case reset
     }
 
@@ -17,7 +17,7 @@ public struct OriginBehaviour: Sendable {
     public enum Answer: Hashable, Sendable {
         /// The resource, by the rules of RFC 9110.
         case resource
-        /// A status with a small body; the resource's own fields are left out.
+        /// A status with a small body, without the fields of the resource.
         case status(Int, body: [UInt8])
         /// These bytes instead of HTTP; then the connection is closed.
         case raw([UInt8])
@@ -25,51 +25,51 @@ public struct OriginBehaviour: Sendable {
         case none(Cut)
     }
 
-    /// What happens when the body has reached a certain byte.
+    /// An event at an offset of the body.
     public enum Interruption: Sendable {
-        /// The body goes on after this time.
+        /// The body continues after this time.
         case pause(Duration)
-        /// The body goes on when the gate opens.
+        /// The body continues when the gate opens.
         case wait(OriginGate)
-        /// The body never goes on; the connection stays open.
+        /// The body never continues; the connection stays open.
         case stall
         /// The connection ends.
         case cut(Cut)
-        /// The resource gets its next version; this response goes on with the bytes it began with.
+        /// The resource gets its next version; this response continues with its own bytes.
         case changeVersion
     }
 
     /// What the answer is.
     public var answer: Answer
-    /// Time between the request and the head.
+    /// The time between the request and the head.
     public var delay: Duration
-    /// What must open before the head is written.
+    /// The gate that must open before the head is written.
     public var gate: OriginGate?
-    /// At most this many body bytes per second, nil for no limit.
+    /// The most body bytes per second; nil for no limit.
     public var bytesPerSecond: Int?
-    /// Interruptions by the number of body bytes written before.
+    /// The interruptions, by the number of body bytes written before.
     public var interruptions: [(offset: Int64, interruption: Interruption)]
-    /// Answers as if there had been no `Range` field.
+    /// Whether `Range` is ignored.
     public var ignoresRange: Bool
-    /// Answers as if there had been no conditional field.
+    /// Whether conditional fields are ignored.
     public var ignoresConditions: Bool
-    /// The body is gzip-coded and says so, whatever the request accepts; at most 16 MiB.
+    /// Whether the body is gzip-coded, whatever the request accepts; for at most 16 MiB.
     public var isGzipCoded: Bool
-    /// Statuses of interim responses (1xx) before the final head.
+    /// The statuses of interim responses (1xx) before the final head.
     public var interimStatuses: [Int]
-    /// Fields that replace or join those of the answer.
+    /// Fields that replace or extend those of the answer.
     ///
-    /// This is how the origin lies about `Content-Length`, `Content-Range`, `ETag`; the body's
-    /// bytes stay what they are.
+    /// For wrong values of `Content-Length`, `Content-Range` or `ETag`; the bytes of the body do
+    /// not change.
     public var overrides: HTTPFields
-    /// Fields that are left out.
+    /// Fields that are omitted.
     public var omissions: Set<HTTPField.Name>
-    /// Lines put into the head as they are, control characters included.
+    /// Lines added to the head unchanged, including control characters.
     public var rawFieldLines: [String]
-    /// Closes the connection after the answer, and says so.
+    /// Whether the connection is closed after the answer, with `Connection: close`.
     public var closesConnection: Bool
 
-    /// A faithful answer.
+    /// Creates the behaviour of a correct answer.
     public init() {
         answer = .resource
         delay = .zero
@@ -99,7 +99,7 @@ extension OriginBehaviour {
     public static let faithful = OriginBehaviour()
     /// Ranges are ignored for this answer.
     public static let ignoringRange = faithful.with { $0.ignoresRange = true }
-    /// A gzip-coded body that nobody asked for.
+    /// An unsolicited gzip-coded body.
     public static let gzipCoded = faithful.with { $0.isGzipCoded = true }
 
     /// A status with an optional `Retry-After`.
@@ -128,32 +128,32 @@ extension OriginBehaviour {
         }
     }
 
-    /// Ends the connection when so many body bytes of the response are out.
+    /// Ends the connection when `bytes` of the body are written.
     public static func cut(after bytes: Int64, _ cut: Cut = .reset) -> OriginBehaviour {
         faithful.with { $0.interruptions = [(bytes, .cut(cut))] }
     }
 
-    /// Goes silent, the connection open, when so many body bytes of the response are out.
+    /// Stalls, with the connection open, when `bytes` of the body are written.
     public static func stall(after bytes: Int64) -> OriginBehaviour {
         faithful.with { $0.interruptions = [(bytes, .stall)] }
     }
 
-    /// Waits for `gate` when so many body bytes of the response are out.
+    /// Waits for `gate` when `bytes` of the body are written.
     public static func wait(for gate: OriginGate, after bytes: Int64) -> OriginBehaviour {
         faithful.with { $0.interruptions = [(bytes, .wait(gate))] }
     }
 
-    /// Makes the next version when so many body bytes of the response are out.
+    /// Changes the resource to its next version when `bytes` of the body are written.
     public static func changeVersion(after bytes: Int64) -> OriginBehaviour {
         faithful.with { $0.interruptions = [(bytes, .changeVersion)] }
     }
 
-    /// Writes at most so many body bytes per second.
+    /// Limits the rate of the body.
     public static func throttled(bytesPerSecond: Int) -> OriginBehaviour {
         faithful.with { $0.bytesPerSecond = bytesPerSecond }
     }
 
-    /// Replaces fields of a faithful answer.
+    /// Replaces fields of a correct answer.
     public static func lying(_ fields: HTTPFields) -> OriginBehaviour {
         faithful.with { $0.overrides = fields }
     }

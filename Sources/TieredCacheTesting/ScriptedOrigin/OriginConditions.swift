@@ -1,10 +1,10 @@
 import HTTPTypes
 
-/// The conditional rules of RFC 9110 §13 and §14 as a faithful origin applies them.
+/// The rules of RFC 9110 §13 and §14 for conditions and ranges, as a correct origin applies them.
 ///
-/// Written apart from the engine's rules on purpose: two readings of the RFC that must agree.
+/// Written independently of the engine's rules on purpose: the two implementations must agree.
 enum OriginConditions {
-    /// What a `Range` field asks of a representation.
+    /// The part of a representation that a `Range` field selects.
     enum Selection: Equatable {
         /// The whole representation: no field, another unit, several ranges, or bad grammar.
         case whole
@@ -17,7 +17,7 @@ enum OriginConditions {
     /// Whether the client's copy is current (304, RFC 9110 §13.2.2).
     ///
     /// A date counts only if it is the very `Last-Modified`, as in nginx's default.
-    static func isNotModified(_ request: OriginRequest, _ resource: OriginResource) -> Bool {
+    static func isNotModified(request: OriginRequest, resource: OriginResource) -> Bool {
         if let candidates = request.fields[.ifNoneMatch] {
             guard candidates.trimmed != "*" else { return true }
             guard let tag = resource.entityTagValue else { return false }
@@ -28,7 +28,7 @@ enum OriginConditions {
     }
 
     /// Whether `If-Match` or `If-Unmodified-Since` is false (412, RFC 9110 §13.2.2).
-    static func failsPrecondition(_ request: OriginRequest, _ resource: OriginResource) -> Bool {
+    static func failsPrecondition(request: OriginRequest, resource: OriginResource) -> Bool {
         if let candidates = request.fields[.ifMatch] {
             guard candidates.trimmed != "*" else { return false }
             guard let tag = resource.entityTagValue, !tag.hasPrefix("W/") else { return true }
@@ -39,7 +39,7 @@ enum OriginConditions {
     }
 
     /// Whether `If-Range` allows a part: strong comparison, or the very date (§13.1.5).
-    static func allowsPart(_ request: OriginRequest, _ resource: OriginResource) -> Bool {
+    static func allowsPart(request: OriginRequest, resource: OriginResource) -> Bool {
         guard let validator = request.fields[.ifRange]?.trimmed else { return true }
         guard validator.hasPrefix("\"") else { return validator == resource.lastModified }
         return validator == resource.entityTagValue
@@ -67,7 +67,7 @@ enum OriginConditions {
         }
     }
 
-    /// Digits only; what exceeds the type is as good as its maximum.
+    /// Parses digits; a number that exceeds the type becomes its maximum.
     private static func number(_ text: Substring) -> Int64? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (48...57).contains($0) }) else { return nil }
         return min(Int64(text) ?? .max, .max - 1)

@@ -8,9 +8,9 @@ import Glibc
 import Darwin
 #endif
 
-/// Carries out the answers on one accepted connection, one after the other.
+/// Writes the answers on one accepted connection sequentially.
 struct OriginConnection: Sendable {
-    /// What ended the connection before the client did.
+    /// Thrown when the script ends the connection.
     enum Ending: Error {
         case cut(OriginBehaviour.Cut)
     }
@@ -30,19 +30,19 @@ struct OriginConnection: Sendable {
             let (answer, key) = origin.answer(to: request)
             do {
                 try await perform(answer, exchange: number, key: key)
-                origin.end(number, .complete)
+                origin.end(number, with: .complete)
             } catch Ending.cut(let cut) {
-                origin.end(number, .cut)
+                origin.end(number, with: .cut)
                 return await close(cut)
             } catch {
-                // The peer has gone or the origin stops: there is nobody to tell.
-                return origin.end(number, .disconnected)
+                // The peer has disconnected, or the origin stops.
+                return origin.end(number, with: .disconnected)
             }
             guard !answer.closesConnection else { return }
         }
     }
 
-    /// Reads a whole request; nil at the end of the connection or at bytes that are not HTTP.
+    /// Reads a whole request; nil at the end of the connection, or if the input is not HTTP.
     private func nextRequest(
         _ parts: inout NIOAsyncChannelInboundStream<HTTPServerRequestPart>.AsyncIterator
     ) async -> (OriginRequest, Int)? {
@@ -67,9 +67,9 @@ struct OriginConnection: Sendable {
                 }
             }
         } catch {
-            // Not HTTP, or a broken connection; either way the connection is done for.
+            // The input is not HTTP, or the connection is broken; it cannot be used further.
         }
-        if let (_, number) = request { origin.end(number, .disconnected) }
+        if let (_, number) = request { origin.end(number, with: .disconnected) }
         return nil
     }
 
@@ -104,7 +104,7 @@ struct OriginConnection: Sendable {
         try await channel.writeAndFlush(ByteBuffer(bytes: bytes)).get()
     }
 
-    /// Writes piece by piece, each only when the kernel has taken the one before.
+    /// Writes a range in pieces, each when the kernel has taken the previous one.
     private func write(_ range: Range<Int64>, of answer: OriginAnswer, exchange: Int) async throws {
         // Twenty pieces a second look smooth enough to a client that measures a rate.
         let limit = answer.bytesPerSecond.map { max(1, min($0 / 20, Self.pieceSize)) }
@@ -120,7 +120,8 @@ struct OriginConnection: Sendable {
         }
     }
 
-    /// Counts the bytes before they go out: a client that has them all finds them all in the log.
+    /// Counts the bytes before they are written, so that the log contains all bytes that a client
+    /// has.
     private func write(
         piece range: Range<Int64>,
         of answer: OriginAnswer,
@@ -157,12 +158,12 @@ struct OriginConnection: Sendable {
             try await options.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
             try await channel.close().get()
         } catch {
-            // Already closed by the peer, which is what this was for.
+            // Already closed by the peer.
         }
     }
 
-    /// A reset discards what the kernel has not sent; waits, at most half a minute, until it has:
-    /// on a busy machine the client may take long to read what came before.
+    /// Waits until the kernel has sent everything, at most half a minute, because a reset discards
+    /// unsent bytes, and on a busy machine the client may read slowly.
     private func drain(_ options: any SocketOptionProvider) async {
         #if os(Linux)
         for _ in 0..<6000 {
@@ -170,7 +171,7 @@ struct OriginConnection: Sendable {
                 guard try await options.getTCPInfo().get().tcpi_unacked > 0 else { return }
                 try await Task.sleep(for: .milliseconds(5))
             } catch {
-                // The socket is gone, or the test is over: nothing to wait for.
+                // The socket is closed, or the test is over.
                 return
             }
         }

@@ -1,7 +1,7 @@
 import HTTPTypes
 import NIOHTTP1
 
-/// A faithful answer's status, fields and bytes, before the script changes its head.
+/// The status, fields and bytes of a correct answer, before the script changes its head.
 struct OriginDraft {
     var status: Int
     var source: OriginBodySource
@@ -23,30 +23,31 @@ struct OriginDraft {
         self.framing = framing
     }
 
-    /// 304 and 204 never have a body (RFC 9110 §15).
+    /// Whether the status allows a body: 304 and 204 do not (RFC 9110 §15).
     var mayHaveBody: Bool { status != 304 && status != 204 }
 
-    /// What a faithful origin answers for `resource`, after conditions and range.
+    /// The answer of a correct origin for `resource`, after conditions and range.
     static func of(
         _ resource: OriginResource,
-        _ request: OriginRequest,
-        _ behaviour: OriginBehaviour
+        for request: OriginRequest,
+        behaviour: OriginBehaviour
     ) -> OriginDraft {
         let empty = OriginBodySource.bytes([])
         if !behaviour.ignoresConditions {
-            if OriginConditions.failsPrecondition(request, resource) {
+            if OriginConditions.failsPrecondition(request: request, resource: resource) {
                 return OriginDraft(status: 412, source: empty, fields: [:])
             }
-            if OriginConditions.isNotModified(request, resource) {
+            if OriginConditions.isNotModified(request: request, resource: resource) {
                 return OriginDraft(status: 304, source: empty, fields: validators(of: resource))
             }
         }
         if behaviour.isGzipCoded { return gzipCoded(resource) }
-        let selection = selection(of: resource, request, behaviour)
+        let selection = selection(of: resource, for: request, behaviour: behaviour)
         return selected(selection, of: resource)
     }
 
-    /// The head as bytes: status line, fields, the script's overrides, omissions and raw lines.
+    /// The encoded head: status line and fields, with the script's overrides, omissions and raw
+    /// lines.
     func head(_ behaviour: OriginBehaviour, closes: Bool, date: String) -> [UInt8] {
         var fields = fields
         fields[.date] = fields[.date] ?? date
@@ -69,12 +70,12 @@ struct OriginDraft {
 
     private static func selection(
         of resource: OriginResource,
-        _ request: OriginRequest,
-        _ behaviour: OriginBehaviour
+        for request: OriginRequest,
+        behaviour: OriginBehaviour
     ) -> OriginConditions.Selection {
-        // A range means something to GET only (RFC 9110 §14.2).
+        // `Range` applies to GET only (RFC 9110 §14.2).
         guard resource.acceptsRanges, !behaviour.ignoresRange, request.method == "GET",
-            OriginConditions.allowsPart(request, resource)
+            OriginConditions.allowsPart(request: request, resource: resource)
         else { return .whole }
         return OriginConditions.selection(request.fields[.range], length: resource.length)
     }
@@ -113,7 +114,7 @@ struct OriginDraft {
 
     private static func gzipCoded(_ resource: OriginResource) -> OriginDraft {
         let source = source(of: resource)
-        precondition(source.length <= 16 << 20, "a gzip-coded body is held whole")
+        precondition(source.length <= 16 << 20, "a gzip-coded body must fit into memory")
         let plain = [UInt8](unsafeUninitializedCapacity: Int(source.length)) { buffer, count in
             count = Int(source.length)
             source.fill(

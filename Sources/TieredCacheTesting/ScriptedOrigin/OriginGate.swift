@@ -1,6 +1,6 @@
 import TieredCache
 
-/// Holds answers of a ``ScriptedOrigin`` until a test lets them go; no test needs to sleep.
+/// Delays answers of a ``ScriptedOrigin`` until a test opens it, so that no test needs to sleep.
 public final class OriginGate: Sendable {
     private struct State {
         var isOpen = false
@@ -13,7 +13,7 @@ public final class OriginGate: Sendable {
     /// Creates a closed gate.
     public init() {}
 
-    /// Lets everything pass from now on; may be called from any thread, any number of times.
+    /// Opens the gate permanently; may be called repeatedly, from any thread.
     public func open() {
         let waiters = state.withLock { state in
             state.isOpen = true
@@ -37,7 +37,7 @@ public final class OriginGate: Sendable {
     }
 
     private func add(_ continuation: CheckedContinuation<Void, Never>, as waiter: Int) {
-        // A cancellation that came before this line found no continuation to resume.
+        // A cancellation before this line has found no continuation to resume.
         let passes = state.withLock { state in
             guard !state.isOpen, !Task.isCancelled else { return true }
             state.waiters[waiter] = continuation

@@ -1,23 +1,23 @@
 public import HTTPTypes
 public import TieredCache
 
-/// One request to a ``ScriptedOrigin`` and what became of it.
+/// One request to a ``ScriptedOrigin`` and its outcome.
 public struct OriginExchange: Sendable {
     /// How far the answer has come.
     public enum Outcome: Hashable, Sendable {
         /// The answer is still being written, or stalls.
         case open
-        /// Written to its last byte.
+        /// The answer is written completely.
         case complete
-        /// Ended early by the script.
+        /// The script ended the answer early.
         case cut
-        /// The client went away, or the origin was stopped.
+        /// The client disconnected, or the origin was stopped.
         case disconnected
     }
 
     /// The order of arrival, from 0, over all paths.
     public let number: Int
-    /// Which accepted connection it came on, from 0: equal numbers mean that it was kept alive.
+    /// The number of the accepted connection, from 0; equal numbers show a persistent connection.
     public let connection: Int
     /// The method as sent.
     public let method: String
@@ -25,27 +25,27 @@ public struct OriginExchange: Sendable {
     public let target: String
     /// The request's fields, `Host` included.
     public let fields: HTTPFields
-    /// The request's body; what exceeds 64 KiB is dropped.
+    /// The first 64 KiB of the request's body.
     public internal(set) var body: [UInt8]
-    /// The final status, nil until the head is about to be written or if none is.
+    /// The final status; nil until the head is about to be written, and if none is.
     public internal(set) var status: Int?
-    /// The body bytes that were handed to the kernel or are about to be, without chunk framing.
+    /// The body bytes that were passed to the kernel or are about to be, without chunk framing.
     ///
-    /// All that the client can have is counted, and at most one piece of 256 KiB more. A piece
-    /// whose write fails is not.
+    /// Includes all bytes that the client can have, and at most one piece of 256 KiB more. A piece
+    /// that cannot be written is not counted.
     public internal(set) var bodyBytesWritten: Int64
     /// When the request's head was read.
     public let started: MonotonicTime
-    /// When the answer ended, nil while it is open.
+    /// When the answer ended; nil while it is open.
     public internal(set) var ended: MonotonicTime?
     /// How far the answer has come.
     public internal(set) var outcome: Outcome
 
-    /// The target up to its query.
+    /// The target without its query.
     public var path: String { OriginLog.path(of: target) }
 }
 
-/// Everything a ``ScriptedOrigin`` was asked and has answered, at one moment.
+/// The requests to a ``ScriptedOrigin`` and their answers, at one moment.
 public struct OriginLog: Sendable {
     /// The requests in the order of arrival.
     public internal(set) var exchanges: [OriginExchange] = []
@@ -99,7 +99,7 @@ public struct OriginLog: Sendable {
         return number
     }
 
-    mutating func end(_ number: Int, _ outcome: OriginExchange.Outcome, at now: MonotonicTime) {
+    mutating func end(_ number: Int, with outcome: OriginExchange.Outcome, at now: MonotonicTime) {
         guard exchanges.indices.contains(number), exchanges[number].outcome == .open else { return }
         exchanges[number].outcome = outcome
         exchanges[number].ended = now

@@ -1,14 +1,14 @@
 import HTTPTypes
 import NIOHTTP1
 
-/// A request as the origin's rules see it.
+/// The parts of a request that the origin's rules need.
 struct OriginRequest: Sendable {
     var method: String
     var target: String
     var fields: HTTPFields
     /// Whether the client allows another request on the connection.
     var keepsAlive: Bool
-    /// HTTP/1.0 knows no chunked coding.
+    /// Whether the version is HTTP/1.1: HTTP/1.0 has no chunked coding.
     var isVersion11: Bool
 
     init(

@@ -1,4 +1,4 @@
-/// Which behaviour meets which request to one path, by the order of arrival.
+/// The behaviours of a ``ScriptedOrigin`` for the requests to one path, in order of arrival.
 ///
 /// `OriginScript.first(2, .status(503)).then(.faithful)` fails twice and recovers.
 public struct OriginScript: Sendable {
@@ -10,7 +10,7 @@ public struct OriginScript: Sendable {
     private var steps: [Step] = []
     private var last: OriginBehaviour
 
-    /// The same behaviour at every request.
+    /// The same behaviour for every request.
     public init(_ behaviour: OriginBehaviour = .faithful) {
         last = behaviour
     }
@@ -35,7 +35,7 @@ public struct OriginScript: Sendable {
         return copy
     }
 
-    /// The behaviour that the request with this index, from 0, meets.
+    /// The behaviour for the request with this index, from 0.
     public func behaviour(forRequest index: Int) -> OriginBehaviour {
         var remaining = index
         for step in steps {

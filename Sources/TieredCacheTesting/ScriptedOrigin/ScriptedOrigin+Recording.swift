@@ -1,11 +1,11 @@
 import NIOCore
 import TieredCache
 
-/// What connections ask of the origin and tell it.
+/// The interface for connections.
 extension ScriptedOrigin {
-    /// Decides the answer to `request`, counting it for the script.
+    /// Plans the answer to `request`, and counts the request for the script.
     ///
-    /// - Returns: the answer, and the path under which the resource was found.
+    /// - Returns: the answer, and the key under which the resource was found.
     func answer(to request: OriginRequest) -> (OriginAnswer, key: String) {
         let now = timeSource.wallTime()
         let path = OriginLog.path(of: request.target)
@@ -40,19 +40,19 @@ extension ScriptedOrigin {
         }
     }
 
-    /// The head is about to be written; nil takes that back.
+    /// Records the status of a head that is about to be written; nil removes it.
     func willWriteHead(_ exchange: Int, status: Int?) {
         record { $0.exchanges[exchange].status = status }
     }
 
-    /// So many bytes are about to be written; a negative number takes that back.
+    /// Counts body bytes that are about to be written; a negative number removes them.
     func willWriteBody(_ exchange: Int, count: Int64) {
         record { $0.exchanges[exchange].bodyBytesWritten += count }
     }
 
-    func end(_ exchange: Int, _ outcome: OriginExchange.Outcome) {
+    func end(_ exchange: Int, with outcome: OriginExchange.Outcome) {
         let now = timeSource.monotonicTime()
-        record { $0.end(exchange, outcome, at: now) }
+        record { $0.end(exchange, with: outcome, at: now) }
     }
 
     func didAccept() -> Int {
@@ -67,7 +67,7 @@ extension ScriptedOrigin {
         record { $0.openConnections -= 1 }
     }
 
-    /// Changes the log and lets those go who have waited for the change.
+    /// Changes the log, and resumes the waiters that the change satisfies.
     private func record<Result: Sendable>(_ change: (inout OriginLog) -> Result) -> Result {
         let (result, ready) = state.withLock { state in
             let result = change(&state.log)

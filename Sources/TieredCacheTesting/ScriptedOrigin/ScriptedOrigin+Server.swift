@@ -4,14 +4,14 @@ import NIOPosix
 import TieredCache
 
 extension ScriptedOrigin {
-    /// Answers are written to the channel itself: a writer would have to be finished also where a
-    /// connection was accepted and the origin stopped before anybody served it.
+    /// Answers are written to the channel itself, because an outbound writer would have to be
+    /// finished even if the origin stops before it serves an accepted connection.
     private typealias Connection = NIOAsyncChannel<HTTPServerRequestPart, Never>
     private typealias Listener = NIOAsyncChannel<Connection, Never>
 
-    /// Listens on loopback: on a free port, or after a stop on the port it had.
+    /// Listens on loopback: on a free port, or after a stop on the previous port.
     ///
-    /// - Throws: what the system says when the socket cannot be had.
+    /// - Throws: the error of the system if the socket cannot be bound.
     public func start() async throws {
         let listener = try await listen(on: port)
         let port = listener.channel.localAddress?.port ?? 0
@@ -30,13 +30,13 @@ extension ScriptedOrigin {
         }
         server?.cancel()
         await server?.value
-        // Accepted, and then nobody came to serve them.
+        // Connections that were accepted but not served.
         for channel in state.withLock({ Array($0.channels.values) }) {
             channel.close(promise: nil)
             do {
                 try await channel.closeFuture.get()
             } catch {
-                // It is closed, however that went.
+                // The channel is closed, whatever the error.
             }
         }
     }
@@ -73,7 +73,7 @@ extension ScriptedOrigin {
                 }
             }
         } catch {
-            // Cancelled by stop(), or the listening socket failed: requests will show it.
+            // Cancelled by stop(), or the listening socket failed, which requests will show.
         }
     }
 
@@ -86,7 +86,7 @@ extension ScriptedOrigin {
                     await self.serve(inbound, on: channel, number: number)
                 }
             } catch {
-                // Closing failed because the peer was faster.
+                // The peer has closed the connection already.
             }
         } onCancel: {
             channel.close(promise: nil)
@@ -94,8 +94,8 @@ extension ScriptedOrigin {
         didClose()
     }
 
-    /// Serves until done, and no longer than the socket lives: an answer that stalls or waits
-    /// ends with its client.
+    /// Serves a connection until its socket is closed: an answer that stalls or waits ends with its
+    /// client.
     private func serve(
         _ inbound: NIOAsyncChannelInboundStream<HTTPServerRequestPart>,
         on channel: any Channel,

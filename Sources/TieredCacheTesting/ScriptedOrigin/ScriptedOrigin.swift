@@ -1,7 +1,7 @@
 import NIOCore
 public import TieredCache
 
-/// An HTTP/1.1 origin on loopback that serves and misbehaves by script, over real sockets.
+/// An HTTP/1.1 origin on loopback with scripted misbehaviour, over real sockets.
 ///
 /// ```swift
 /// let origin = try await ScriptedOrigin.start()
@@ -10,8 +10,8 @@ public import TieredCache
 /// await origin.stop()
 /// ```
 ///
-/// All methods may be called from any thread. Bodies are generated piece by piece and written only
-/// as fast as the peer takes them.
+/// All methods may be called from any thread. Bodies are generated in pieces and written only as
+/// fast as the peer reads them.
 public final class ScriptedOrigin: Sendable {
     struct Served: Sendable {
         var resource: OriginResource
@@ -31,7 +31,7 @@ public final class ScriptedOrigin: Sendable {
         var waiters: [Int: Waiter] = [:]
         var port = 0
         var server: Task<Void, Never>?
-        /// The connections that are open, also those that nobody serves yet.
+        /// The open connections, including those that are not served yet.
         var channels: [ObjectIdentifier: any Channel] = [:]
     }
 
@@ -40,16 +40,16 @@ public final class ScriptedOrigin: Sendable {
 
     /// Creates an origin that does not listen yet.
     ///
-    /// - Parameter timeSource: what delays and throttles sleep on, and what stamps the log.
+    /// - Parameter timeSource: the clock of delays, throttling and the log.
     public init(timeSource: any TimeSource = SystemTimeSource()) {
         self.timeSource = timeSource
     }
 
     /// Creates an origin and starts it on a free port.
     ///
-    /// - Parameter timeSource: what delays and throttles sleep on, and what stamps the log.
+    /// - Parameter timeSource: the clock of delays, throttling and the log.
     /// - Returns: the origin, listening.
-    /// - Throws: what the system says when no socket can be had.
+    /// - Throws: the error of the system if no socket can be bound.
     public static func start(
         timeSource: any TimeSource = SystemTimeSource()
     ) async throws -> ScriptedOrigin {
@@ -69,7 +69,7 @@ public final class ScriptedOrigin: Sendable {
     /// - Parameters:
     ///   - path: with its leading slash. A request matches with its query first, then without.
     ///   - resource: what is served.
-    ///   - script: how the answers deviate, request by request.
+    ///   - script: the deviations of the answers.
     public func serve(
         _ path: String,
         _ resource: OriginResource,
@@ -78,13 +78,13 @@ public final class ScriptedOrigin: Sendable {
         state.withLock { $0.served[path] = Served(resource: resource, script: script) }
     }
 
-    /// Answers every request to `path` by `script`, without a resource: redirects, statuses.
+    /// Answers every request to `path` by `script`, without a resource; for redirects and statuses.
     public func serve(_ path: String, _ script: OriginScript) {
         serve(path, .text(""), script)
     }
 
-    /// Changes what is served under `path`; answers under way go on with what they began with.
-    public func update(_ path: String, _ change: @Sendable (inout OriginResource) -> Void) {
+    /// Changes the resource at `path`; answers in progress are not affected.
+    public func update(_ path: String, with change: @Sendable (inout OriginResource) -> Void) {
         state.withLock { state in
             guard var served = state.served[path] else { return }
             change(&served.resource)
@@ -92,23 +92,23 @@ public final class ScriptedOrigin: Sendable {
         }
     }
 
-    /// The resource under `path` as it is now.
+    /// The present resource at `path`.
     public func resource(_ path: String) -> OriginResource? {
         state.withLock { $0.served[path]?.resource }
     }
 
-    /// Stops serving `path`: 404 from now on.
+    /// Removes the resource at `path`: requests get 404 from now on.
     public func remove(_ path: String) {
         state.withLock { _ = $0.served.removeValue(forKey: path) }
     }
 
-    /// What the origin was asked and has answered, up to now.
+    /// The requests and answers so far.
     public var log: OriginLog { state.withLock { $0.log } }
 
     /// Returns when `condition` holds for the log, or when the task is cancelled.
     ///
-    /// Called at every change of the log, under the origin's lock: keep it short and do not call
-    /// the origin from it.
+    /// `condition` is called at every change of the log, under the origin's lock: keep it short and
+    /// do not use the origin in it.
     public func waitUntil(_ condition: @escaping @Sendable (OriginLog) -> Bool) async {
         let number = state.withLock { state in
             state.nextWaiter += 1

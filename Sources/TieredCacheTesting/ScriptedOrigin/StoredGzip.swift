@@ -1,8 +1,8 @@
-/// A gzip coding (RFC 1952) in stored blocks: valid for every decoder, without a compressor.
+/// A gzip encoder (RFC 1952) that writes stored blocks, without compression.
 public enum StoredGzip {
-    /// The gzip-coded form of `plain`, a little longer than it.
+    /// The gzip-coded form of `plain`, which is slightly longer.
     public static func encode(_ plain: [UInt8]) -> [UInt8] {
-        // Magic, deflate, no flags, no time, no extra flags, unknown system.
+        // The header: magic, deflate, no flags, no time, no extra flags, unknown system.
         var coded: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF]
         coded.reserveCapacity(plain.count + plain.count / 0xFFFF * 5 + 32)
         var start = 0

@@ -1,6 +1,6 @@
 import TieredCache
 
-/// Plays the steps of a scripted body, one pull at a time.
+/// Performs the steps of a scripted body, one for each pull.
 final class ScriptedBody: TransportBody {
     private let steps: Guarded<ArraySlice<ScriptedResponse.Step>>
     private let time: any TimeSource
@@ -49,7 +49,7 @@ final class ScriptedBody: TransportBody {
     }
 }
 
-/// Something to wait for that only cancellation brings.
+/// A latch that only cancellation opens.
 final class CancellationLatch: Sendable {
     private struct State {
         var isCancelled = false

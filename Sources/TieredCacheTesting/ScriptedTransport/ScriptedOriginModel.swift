@@ -2,31 +2,31 @@ import HTTPCaching
 import HTTPTypes
 public import TieredCache
 
-/// A model of an origin with one representation, which answers by RFC 9110 or lies in one way.
+/// A model of an origin with one representation, which answers by RFC 9110 or breaks one rule.
 public struct ScriptedOriginModel: Sendable {
-    /// One way to break the rules; named for what the answer to a range request does.
+    /// A way to break the rules, or to use one of their options, in the answer to a range request.
     public enum Lie: String, CaseIterable, Sendable {
-        /// None: the rules are kept.
+        /// All rules are kept.
         case none
-        /// Answers 200 with everything, as it may.
+        /// Answers 200 with the whole representation, as allowed.
         case ignoresRanges
         /// Answers a request without `Range` with a 206.
         case unsolicitedPart
-        /// Sends less of the range than was asked for, as it may.
+        /// Sends less than the requested range, as allowed.
         case subset
-        /// Does not say the complete length, as it may.
+        /// Does not give the complete length, as allowed.
         case starLength
-        /// Starts somewhere else, and says so.
+        /// Starts at another offset, with the matching `Content-Range`.
         case shiftedRange
-        /// Names another complete length.
+        /// Gives another complete length.
         case otherLength
-        /// Names another entity tag.
+        /// Gives another entity tag.
         case otherTag
-        /// Names no entity tag in a 206.
+        /// Gives no entity tag in a 206.
         case noTag
         /// Sends a 206 without `Content-Range`.
         case noContentRange
-        /// Sends a `Content-Length` that disagrees with the range.
+        /// Sends a `Content-Length` that contradicts the range.
         case otherPartLength
         /// Sends a multipart body for one range.
         case multipart
@@ -34,28 +34,28 @@ public struct ScriptedOriginModel: Sendable {
         case codedPart
         /// Answers 416 for bytes that exist.
         case unsatisfied
-        /// Sends more bytes than the range has, in a body without length.
+        /// Sends more bytes than the range has, in a chunked body.
         case extraBytes
     }
 
-    /// Which representation is current; bytes and validators follow from it.
+    /// The version of the representation, which determines bytes and validators.
     public var version: UInt8
-    /// Its length.
+    /// The length of the representation in bytes.
     public var length: Int
-    /// Whether entity tags are strong, weak or missing.
+    /// The prefix of entity tags: empty for strong, `W/` for weak ones; nil for none.
     public var tagPrefix: String?
-    /// The present lie.
+    /// The rule that is broken.
     public var lie: Lie
     /// The body bytes sent per chunk.
     public var chunkSize: Int
-    /// The body is cut after so many bytes.
+    /// The number of bytes after which the body fails; nil for never.
     public var cutAfter: Int?
 
     /// Creates an origin that keeps the rules.
     ///
     /// - Parameters:
-    ///   - length: The length of its representation.
-    ///   - version: Which representation it begins with.
+    ///   - length: The length of the representation in bytes.
+    ///   - version: The version of the representation.
     public init(length: Int, version: UInt8 = 1) {
         self.version = version
         self.length = length
@@ -64,12 +64,12 @@ public struct ScriptedOriginModel: Sendable {
         chunkSize = 1000
     }
 
-    /// The bytes of a representation: every offset and version has its own pattern.
+    /// The bytes of a representation, by a pattern that depends on offset and version.
     public static func bytes(version: UInt8, range: Range<Int>) -> [UInt8] {
         range.map { UInt8(truncatingIfNeeded: ($0 &* 31) ^ ($0 >> 8) &+ Int(version) &* 101) }
     }
 
-    /// The entity tag as it is sent, or nil.
+    /// The value of `ETag`; nil for none.
     public var entityTag: String? { tagPrefix.map { "\($0)\"v\(version)-\(length)\"" } }
 
     /// Answers a request.

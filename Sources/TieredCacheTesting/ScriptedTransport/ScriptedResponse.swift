@@ -1,30 +1,30 @@
 public import HTTPTypes
 public import TieredCache
 
-/// What a scripted exchange does: a head and the steps of its body, or a failure.
+/// A scripted exchange: a head and the steps of its body, or a failure.
 public struct ScriptedResponse: Sendable {
-    /// One thing that happens while the body is pulled.
+    /// A step while the body is pulled.
     public enum Step: Sendable {
         /// These bytes arrive as one chunk.
         case bytes([UInt8])
-        /// Nothing happens for so long, by the transport's time source.
+        /// Nothing happens for a duration, by the transport's time source.
         case delay(Duration)
-        /// Nothing happens any more until the exchange is cancelled.
+        /// Nothing happens until the exchange is cancelled.
         case stall
         /// The exchange fails.
         case fail(TransportError)
     }
 
-    /// The head, or the failure that comes instead.
+    /// The head, or the failure instead of one.
     public var head: Result<HTTPResponse, TransportError>
-    /// How long the head takes.
+    /// The delay of the head.
     public var headDelay: Duration
-    /// Whether no head ever comes.
+    /// Whether the head never arrives.
     public var stallsBeforeHead: Bool
-    /// The body; after the last step it ends as its framing promised.
+    /// The steps of the body; after the last one the body ends regularly.
     public var steps: [Step]
 
-    /// A response.
+    /// Creates a response.
     ///
     /// - Parameters:
     ///   - status: The status code.
@@ -37,7 +37,7 @@ public struct ScriptedResponse: Sendable {
         self.steps = steps
     }
 
-    /// A failure in place of a response.
+    /// Creates a failure.
     public init(failure: TransportError.Kind) {
         head = .failure(TransportError(failure, "scripted"))
         headDelay = .zero
@@ -45,7 +45,7 @@ public struct ScriptedResponse: Sendable {
         steps = []
     }
 
-    /// A response that never comes.
+    /// A response that never arrives.
     public static var silence: ScriptedResponse {
         var response = ScriptedResponse(status: 200)
         response.stallsBeforeHead = true

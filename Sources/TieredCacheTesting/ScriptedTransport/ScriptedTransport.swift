@@ -1,8 +1,8 @@
 public import TieredCache
 
-/// A transport without a network: each request is answered by a script, and remembered.
+/// A transport without a network: a script answers each request, and all requests are recorded.
 public final class ScriptedTransport: Transport {
-    /// Answers a request; the number counts requests from 0.
+    /// Answers a request; the number is its index from 0.
     public typealias Script = @Sendable (TransportRequest, Int) -> ScriptedResponse
 
     private struct State {
@@ -21,18 +21,18 @@ public final class ScriptedTransport: Transport {
     /// Creates a transport.
     ///
     /// - Parameters:
-    ///   - time: What delays are measured by.
-    ///   - script: What answers.
+    ///   - time: The clock of delays.
+    ///   - script: Answers the requests.
     public init(time: any TimeSource = ManualTimeSource(), script: @escaping Script) {
         self.time = time
         self.script = script
     }
 
-    /// Creates a transport that answers one request after the other and fails any further one.
+    /// Creates a transport that gives the responses in order and fails any further request.
     ///
     /// - Parameters:
-    ///   - responses: The answers in their order.
-    ///   - time: What delays are measured by.
+    ///   - responses: The responses in order.
+    ///   - time: The clock of delays.
     public convenience init(
         _ responses: [ScriptedResponse],
         time: any TimeSource = ManualTimeSource()
@@ -42,13 +42,13 @@ public final class ScriptedTransport: Transport {
         }
     }
 
-    /// The requests so far, in the order in which they came.
+    /// The requests so far, in order of arrival.
     public var requests: [TransportRequest] { state.withLock { $0.requests } }
 
     /// The streamed request bodies so far, each read to its end before its request is answered.
     public var uploads: [[UInt8]] { state.withLock { $0.uploads } }
 
-    /// Returns when so many requests have come.
+    /// Returns when `count` requests have arrived.
     public func waitForRequests(_ count: Int) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
@@ -60,10 +60,10 @@ public final class ScriptedTransport: Transport {
         }
     }
 
-    /// Body bytes that were pulled so far, of all exchanges.
+    /// The body bytes pulled so far, of all exchanges.
     public var bytesPulled: Int { state.withLock { $0.bytesPulled } }
 
-    /// Returns when so many body bytes were pulled.
+    /// Returns when `count` body bytes were pulled.
     public func waitForBytesPulled(_ count: Int) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in

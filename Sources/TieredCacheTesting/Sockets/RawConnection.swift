@@ -4,12 +4,12 @@ import Glibc
 import Darwin
 #endif
 
-/// A blocking TCP connection to a loopback port, for tests that care about every byte.
+/// A blocking TCP connection to a loopback port, for tests that control every byte.
 ///
-/// Not for the cooperative pool: run it on threads that may block. Every read gives up after five
-/// minutes, so that a server which never answers fails a test instead of hanging it.
+/// Blocks its thread: do not use it on the cooperative pool. Every read times out after five
+/// minutes, so that a silent server fails a test instead of hanging it.
 package final class RawConnection {
-    /// Which system call failed, and how.
+    /// A failed system call.
     package struct Failure: Error, Hashable, CustomStringConvertible {
         package let call: String
         package let errno: Int32
@@ -34,7 +34,7 @@ package final class RawConnection {
         }
     }
 
-    /// Takes over a connection that was accepted.
+    /// Takes ownership of an accepted connection.
     init(descriptor: Int32) {
         self.descriptor = descriptor
         Self.setTimeouts(descriptor)
@@ -53,19 +53,19 @@ package final class RawConnection {
     package func send(_ bytes: [UInt8]) throws(Failure) {
         var bytes = bytes[...]
         while !bytes.isEmpty {
-            let count = bytes.withUnsafeBytes { sendBytes(descriptor, $0) }
+            let count = bytes.withUnsafeBytes { sendBytes(to: descriptor, bytes: $0) }
             guard count > 0 else { throw Failure(call: "send", errno: lastError()) }
             bytes = bytes.dropFirst(count)
         }
     }
 
-    /// Sends `bytes` until they are out or the peer has taken none of them for so long.
+    /// Sends `bytes` until all are sent or the peer has taken none for `timeout`.
     ///
     /// - Parameters:
-    ///   - bytes: what to send.
-    ///   - timeout: in milliseconds.
-    /// - Returns: how many went out.
-    /// - Throws: where the connection is gone.
+    ///   - bytes: the bytes to send.
+    ///   - timeout: the time limit in milliseconds.
+    /// - Returns: the number of sent bytes.
+    /// - Throws: ``Failure`` if the connection is closed.
     package func send(
         _ bytes: [UInt8],
         whileTakenWithin timeout: Int32
@@ -74,7 +74,7 @@ package final class RawConnection {
         while sent < bytes.count {
             var watched = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
             guard poll(&watched, 1, timeout) > 0 else { return sent }
-            let count = bytes[sent...].withUnsafeBytes { sendSomeBytes(descriptor, $0) }
+            let count = bytes[sent...].withUnsafeBytes { sendSomeBytes(to: descriptor, bytes: $0) }
             guard count > 0 else { throw Failure(call: "send", errno: lastError()) }
             sent += count
         }
@@ -83,10 +83,10 @@ package final class RawConnection {
 
     /// Ends the connection with a reset, as a crashed peer's kernel does.
     package func reset() {
-        // Connecting to nowhere dissolves a connection; the descriptor stays until `deinit`.
+        // Connecting to AF_UNSPEC resets the connection; the descriptor stays open until `deinit`.
         var address = sockaddr()
         address.sa_family = sa_family_t(AF_UNSPEC)
-        _ = connectSocket(descriptor, &address, socklen_t(MemoryLayout<sockaddr>.size))
+        _ = connectSocket(descriptor, to: &address, size: socklen_t(MemoryLayout<sockaddr>.size))
     }
 
     /// Sends no more; the peer sees the end of the stream.
@@ -94,10 +94,10 @@ package final class RawConnection {
         shutdown(descriptor, Int32(SHUT_WR))
     }
 
-    /// Waits for some bytes; empty at the end of the stream.
+    /// Waits for bytes; returns none at the end of the stream.
     package func receive(atMost limit: Int = 65536) throws(Failure) -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: limit)
-        let count = buffer.withUnsafeMutableBytes { receiveBytes(descriptor, $0) }
+        let count = buffer.withUnsafeMutableBytes { receiveBytes(from: descriptor, into: $0) }
         guard count >= 0 else { throw Failure(call: "recv", errno: lastError()) }
         return Array(buffer[..<count])
     }
@@ -113,12 +113,12 @@ package final class RawConnection {
         return bytes
     }
 
-    /// Everything up to the end of the stream.
+    /// Receives everything up to the end of the stream.
     package func receiveAll() throws(Failure) -> [UInt8] {
         try receive(exactly: .max)
     }
 
-    /// A head, up to and with its empty line.
+    /// Receives a head, including its empty line.
     package func receiveHead() throws(Failure) -> String {
         var bytes: [UInt8] = []
         while !bytes.ends(with: [13, 10, 13, 10]) {
@@ -129,9 +129,9 @@ package final class RawConnection {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Begins to connect, and waits for nothing.
+    /// Begins to connect, without waiting.
     ///
-    /// - Returns: the descriptor, which is the caller's to close.
+    /// - Returns: the descriptor, which the caller must close.
     package static func beginConnecting(port: Int) -> Int32 {
         let descriptor = socket(AF_INET, Int32(streamType), 0)
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
@@ -153,7 +153,8 @@ package final class RawConnection {
         address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
         return withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connectSocket(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+                connectSocket(descriptor, to: $0, size: socklen_t(MemoryLayout<sockaddr_in>.size))
+                    == 0
             }
         }
     }
@@ -176,21 +177,22 @@ private func lastError() -> Int32 { errno }
 
 private func connectSocket(
     _ descriptor: Int32,
-    _ address: UnsafePointer<sockaddr>,
-    _ size: socklen_t
+    to address: UnsafePointer<sockaddr>,
+    size: socklen_t
 ) -> Int32 {
     connect(descriptor, address, size)
 }
 
-private func sendBytes(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+private func sendBytes(to descriptor: Int32, bytes: UnsafeRawBufferPointer) -> Int {
     send(descriptor, bytes.baseAddress, bytes.count, noSignal)
 }
 
-private func sendSomeBytes(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+private func sendSomeBytes(to descriptor: Int32, bytes: UnsafeRawBufferPointer) -> Int {
     send(descriptor, bytes.baseAddress, bytes.count, noSignal | doNotWait)
 }
 
-private func receiveBytes(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer) -> Int {
+private func receiveBytes(from descriptor: Int32, into bytes: UnsafeMutableRawBufferPointer) -> Int
+{
     recv(descriptor, bytes.baseAddress, bytes.count, 0)
 }
 

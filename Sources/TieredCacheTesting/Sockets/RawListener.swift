@@ -4,23 +4,22 @@ import Glibc
 import Darwin
 #endif
 
-/// A blocking listener on a loopback port of the system's choice, for tests that play an origin
-/// byte by byte.
+/// A blocking listener on a free loopback port, for tests that act as an origin byte by byte.
 package final class RawListener: Sendable {
     private let descriptor: Int32
 
-    /// The port that it listens on.
+    /// The port of the listener.
     package let port: Int
 
     /// Starts to listen.
     ///
-    /// - Parameter backlog: how many connections may wait to be accepted; nil to keep the port and
-    ///   refuse all.
-    /// - Throws: what the system says.
+    /// - Parameter backlog: the most connections waiting to be accepted; nil to reserve the port
+    ///   and refuse all connections.
+    /// - Throws: the error of the system.
     package init(backlog: Int32? = 128) throws(RawConnection.Failure) {
         descriptor = socket(AF_INET, Int32(streamSocket), 0)
         guard descriptor >= 0 else { throw .init(call: "socket", errno: errno) }
-        guard let port = Self.bindAndListen(descriptor, backlog) else {
+        guard let port = Self.bindAndListen(descriptor, backlog: backlog) else {
             let failure = RawConnection.Failure(call: "bind", errno: errno)
             _ = Self.closeDescriptor(descriptor)
             throw failure
@@ -32,18 +31,18 @@ package final class RawListener: Sendable {
         _ = Self.closeDescriptor(descriptor)
     }
 
-    /// Waits for a client; nil once ``stop()`` was called.
+    /// Waits for a client; returns nil once ``stop()`` was called.
     package func accept() -> RawConnection? {
         let client = acceptClient(descriptor)
         return client >= 0 ? RawConnection(descriptor: client) : nil
     }
 
-    /// Ends ``accept()``, now and later.
+    /// Ends present and later calls of ``accept()``.
     package func stop() {
         shutdown(descriptor, Int32(SHUT_RDWR))
     }
 
-    private static func bindAndListen(_ descriptor: Int32, _ backlog: Int32?) -> Int? {
+    private static func bindAndListen(_ descriptor: Int32, backlog: Int32?) -> Int? {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian

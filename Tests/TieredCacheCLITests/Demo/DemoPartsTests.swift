@@ -10,9 +10,9 @@ struct DemoPartsTests {
         var report = DemoReport { lines.append($0) }
         report.heading("1. A step.")
         report.say("Words.")
-        report.claim("water is wet", true)
+        report.claim("water is wet", holds: true)
         #expect(report.summary == "All 1 claims hold.")
-        report.claim("fire is cold", false)
+        report.claim("fire is cold", holds: false)
         #expect(report.failedClaims == ["fire is cold"])
         #expect(report.summary == "1 of 2 claims failed: fire is cold")
         #expect(

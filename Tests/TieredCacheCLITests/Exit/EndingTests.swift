@@ -20,7 +20,7 @@ struct EndingTests {
 
     @Test("Messages are one line")
     func oneLine() {
-        let ending = Ending(CommandFailure(.localFailed, "a\r\n\nb\u{1B}[2Kc\t"))
+        let ending = Ending(CommandFailure(.localFailed, message: "a\r\n\nb\u{1B}[2Kc\t"))
         #expect(ending == Ending(status: .localFailed, output: "a b [2Kc"))
         #expect(Ending(CancellationError()).status == .interrupted)
     }

@@ -9,8 +9,8 @@ struct InterruptionTests {
     @Test("Without a signal the result is the body's")
     func undisturbed() async throws {
         #expect(try await Interruption.guarding { 7 } == 7)
-        await #expect(throws: CommandFailure(.originFailed, "x")) {
-            try await Interruption.guarding { throw CommandFailure(.originFailed, "x") }
+        await #expect(throws: CommandFailure(.originFailed, message: "x")) {
+            try await Interruption.guarding { throw CommandFailure(.originFailed, message: "x") }
         }
     }
 

@@ -14,18 +14,21 @@ struct FailureLineTests {
         ]
     )
     func once(url: String, message: String) {
-        #expect(FailureLine(url, message).text == "\(url): the origin is away")
+        #expect(FailureLine(url: url, message: message).text == "\(url): the origin is away")
     }
 
     @Test("A status reads on after the URL")
     func status() {
-        let line = FailureLine("http://a/b?c", "http://a/b?... answered with status 404")
+        let line = FailureLine(
+            url: "http://a/b?c",
+            message: "http://a/b?... answered with status 404"
+        )
         #expect(line.text == "http://a/b?c: answered with status 404")
     }
 
     @Test("What only begins with the URL is another")
     func another() {
-        let line = FailureLine("http://a/b", "http://a/bc: gone")
+        let line = FailureLine(url: "http://a/b", message: "http://a/bc: gone")
         #expect(line.text == "http://a/b: http://a/bc: gone")
     }
 }

@@ -63,13 +63,15 @@ struct PlayerHitsTests {
 
     private func text(_ answer: PendingResponse?) throws -> String {
         var buffer = ByteBuffer()
-        try #require(answer).head.encode(into: &buffer, .init(date: "unused"))
+        try #require(answer).head.encode(into: &buffer, connection: .init(date: "unused"))
         return String(buffer: buffer)
     }
 
     private func body(_ answer: PendingResponse?) throws -> [UInt8] {
         let answer = try #require(answer)
-        guard case .copied(let bytes) = answer.piece(at: answer.range.lowerBound, .init()) else {
+        guard
+            case .copied(let bytes) = answer.piece(at: answer.range.lowerBound, allocator: .init())
+        else {
             return []
         }
         return Array(bytes.readableBytesView)

@@ -15,7 +15,7 @@ struct HLSVariablesTests {
 
     private func put(_ variables: HLSVariables, into text: String) -> String? {
         var budget = PlaylistBudget(forLength: text.utf8.count)
-        return variables.substituted(text.utf8, &budget).map {
+        return variables.substituted(text.utf8, budget: &budget).map {
             String(decoding: $0, as: UTF8.self)
         }
     }

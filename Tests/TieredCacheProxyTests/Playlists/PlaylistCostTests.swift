@@ -100,7 +100,7 @@ struct PlaylistCostTests {
         for count in [100, 1000, 4000] {
             let text = CountedBytes(Array(String(repeating: piece, count: count).utf8))
             var budget = PlaylistBudget(forLength: count)
-            _ = variables.substituted(text, &budget)
+            _ = variables.substituted(text, budget: &budget)
             #expect(
                 text.reads.count <= 8 * text.count + 100,
                 "\(text.reads.count) of \(text.count)"

@@ -24,7 +24,7 @@ struct PlaylistRegistryTests {
         let bytes = Array(text.utf8)
         let location = try TargetURI("http://h/\(name).m3u8")
         let variables = HLSVariables(bytes, at: location, importing: HLSVariables())
-        memory.remember(HLSPlaylist(bytes, at: location), variables, at: location)
+        memory.remember(HLSPlaylist(bytes, at: location), variables: variables, at: location)
     }
 
     private func child(_ name: String, _ index: Int = 0) throws -> TargetURI {
@@ -74,7 +74,7 @@ struct PlaylistRegistryTests {
             let bytes = Array(("#EXTM3U\n" + lines.joined()).utf8)
             let found = HLSVariables(bytes, at: try TargetURI("http://h/"), importing: .init())
             var budget = PlaylistBudget(forLength: 0)
-            return found.substituted("{$\(name)}".utf8, &budget)
+            return found.substituted("{$\(name)}".utf8, budget: &budget)
                 .map { String(decoding: $0.prefix(3), as: UTF8.self) }
         }
         let short = (0..<300).map { "#EXT-X-DEFINE:NAME=\"n\($0)\",VALUE=\"yes\"\n" }

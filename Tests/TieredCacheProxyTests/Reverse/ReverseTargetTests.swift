@@ -36,12 +36,12 @@ struct ReverseTargetTests {
     @Test func maxForwardsIsCountedDown() throws {
         let name = try #require(HTTPField.Name("Max-Forwards"))
         var fields: HTTPFields = [name: "2"]
-        #expect(!Intermediary.endsHere(.options, &fields))
+        #expect(!Intermediary.endsHere(method: .options, fields: &fields))
         #expect(fields[name] == "1")
         fields[name] = "0"
-        #expect(Intermediary.endsHere(.options, &fields))
-        #expect(!Intermediary.endsHere(.get, &fields))
+        #expect(Intermediary.endsHere(method: .options, fields: &fields))
+        #expect(!Intermediary.endsHere(method: .get, fields: &fields))
         fields[name] = "x"
-        #expect(!Intermediary.endsHere(.options, &fields))
+        #expect(!Intermediary.endsHere(method: .options, fields: &fields))
     }
 }

@@ -50,7 +50,10 @@ struct StatusHTMLTests {
     @Test func metricsNameEverything() {
         var statistics = MediaCache.Statistics()
         statistics.memoryHits = 7
-        let text = MetricsPage.text(statistics, DiskUsage(entries: 3, bytes: 4096, limit: 1 << 20))
+        let text = MetricsPage.text(
+            statistics,
+            usage: DiskUsage(entries: 3, bytes: 4096, limit: 1 << 20)
+        )
         #expect(text.contains("\ntieredcache_memory_hits_total 7\n"))
         #expect(text.contains("\ntieredcache_entries 3\n"))
         #expect(text.contains("# TYPE tieredcache_disk_bytes gauge\n"))
@@ -62,7 +65,7 @@ struct StatusHTMLTests {
     @Test func aBarWithoutALengthHasNoPart() {
         func page(_ length: Int64?, stored: Int64) -> String {
             let row = self.row(length: length, stored: stored)
-            return StatusHTML.page([row], nil, MediaCache.Statistics())
+            return StatusHTML.page([row], usage: nil, statistics: MediaCache.Statistics())
         }
         #expect(page(nil, stored: 65_536).contains("<progress></progress> 64 KiB of ?"))
         #expect(page(100, stored: 50).contains("<progress max=\"100\" value=\"50\"></progress>"))
@@ -72,10 +75,20 @@ struct StatusHTMLTests {
     @Test func remarksAreOnlyText() {
         let row = self.row(length: 1, stored: 1)
         #expect(
-            StatusHTML.page([row], more: 3, nil, MediaCache.Statistics()).contains("<p>And 3 more")
+            StatusHTML.page([row], more: 3, usage: nil, statistics: MediaCache.Statistics())
+                .contains("<p>And 3 more")
         )
-        #expect(StatusHTML.page([], nil, MediaCache.Statistics()).contains("Nothing is cached yet"))
-        let problem = StatusHTML.page([], nil, MediaCache.Statistics(), problem: "<b>")
+        #expect(
+            StatusHTML.page([], usage: nil, statistics: MediaCache.Statistics()).contains(
+                "Nothing is cached yet"
+            )
+        )
+        let problem = StatusHTML.page(
+            [],
+            usage: nil,
+            statistics: MediaCache.Statistics(),
+            problem: "<b>"
+        )
         #expect(problem.contains("&lt;b&gt;") && !problem.contains("Nothing is cached"))
     }
 

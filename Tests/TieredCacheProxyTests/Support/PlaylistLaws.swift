@@ -50,7 +50,7 @@ enum PlaylistLaws {
         for kind in [PlaylistKind.hls, .dash] {
             var budget = PlaylistBudget(forLength: bytes.count)
             let rewriter = PlaylistRewriter(kind, prefix: "/T/", requested: requested, final: final)
-            let result = rewriter.rewrite(bytes, &budget)
+            let result = rewriter.rewrite(bytes, budget: &budget)
             cost.output += budget.output
             cost.work += budget.work
             cost.isRefused = cost.isRefused || result == nil

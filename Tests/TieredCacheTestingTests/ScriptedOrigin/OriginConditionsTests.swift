@@ -54,7 +54,12 @@ struct OriginConditionsTests {
         ] as [(HTTPFields, Bool)]
     )
     func notModified(fields: HTTPFields, expected: Bool) {
-        #expect(OriginConditions.isNotModified(OriginRequest(fields: fields), resource) == expected)
+        #expect(
+            OriginConditions.isNotModified(
+                request: OriginRequest(fields: fields),
+                resource: resource
+            ) == expected
+        )
     }
 
     @Test(
@@ -68,7 +73,9 @@ struct OriginConditionsTests {
     )
     func preconditions(fields: HTTPFields, expected: Bool) {
         let request = OriginRequest(fields: fields)
-        #expect(OriginConditions.failsPrecondition(request, resource) == expected)
+        #expect(
+            OriginConditions.failsPrecondition(request: request, resource: resource) == expected
+        )
     }
 
     @Test(
@@ -81,7 +88,10 @@ struct OriginConditionsTests {
         ] as [(HTTPFields, Bool)]
     )
     func ifRange(fields: HTTPFields, expected: Bool) {
-        #expect(OriginConditions.allowsPart(OriginRequest(fields: fields), resource) == expected)
+        #expect(
+            OriginConditions.allowsPart(request: OriginRequest(fields: fields), resource: resource)
+                == expected
+        )
     }
 }
 

@@ -38,7 +38,7 @@ struct DiskCrashTests {
             let (disks, _) = point.afterCrashes(atMost: Self.outcomes, seed: seed)
             for (outcome, disk) in disks.enumerated() {
                 let context = "\(crash.name), call \(number), outcome \(outcome), seed \(seed)"
-                try CrashDisk(disk).check(crash, context)
+                try CrashDisk(disk).check(crash, call: context)
             }
             states += disks.count
         }
@@ -133,12 +133,12 @@ struct DiskSyncFailureTests {
         try store.store(Self.old, for: key("a"), metadata: [1])
         // The new record is written, and then its name is not synced.
         memory.fail(.sync, with: .ioError, skipping: 1)
-        #expect(throws: CacheError.self) { try store.setPinned(true, key("a")) }
-        #expect(try store.setPinned(true, key("a")))
+        #expect(throws: CacheError.self) { try store.setPinned(true, of: key("a")) }
+        #expect(try store.setPinned(true, of: key("a")))
         try Self.expectPinned(memory, [[1]: Self.old], "pinned again")
         // From then on it costs nothing.
         let calls = memory.calls.count { $0.call == .sync }
-        #expect(try store.setPinned(true, key("a")))
+        #expect(try store.setPinned(true, of: key("a")))
         #expect(memory.calls.count { $0.call == .sync } == calls)
     }
 }
@@ -162,7 +162,7 @@ struct CrashDisk {
         return try DiskStore(options, fileSystem: memory, timeSource: time)
     }
 
-    func check(_ crash: CrashCase, _ context: String) throws {
+    func check(_ crash: CrashCase, call context: String) throws {
         let store = try open()
         // Before the index is there, if what is claimed allows it.
         if crash.hasClaim { try store.store([8], for: key("early"), metadata: [0]) }

@@ -109,7 +109,7 @@ struct DiskEvictionRaceTests {
     func pinReplaceAndEvict() throws {
         let disk = TestDisk(.memory)
         let store = try evict(disk, size: 300_000) { store in
-            #expect(try store.setPinned(true, key("film")))
+            #expect(try store.setPinned(true, of: key("film")))
             store.closeIdle()
             _ = try store.makeEntry(for: key("film"), metadata: [], completeLength: 500_000)
         }
@@ -159,7 +159,7 @@ struct DiskEvictionRaceTests {
         intruder.arm(at: .open, of: ".record") { [store] in
             let worker = Worker()
             worker.start {
-                let wasThere = try store.setPinned(true, key("film"))
+                let wasThere = try store.setPinned(true, of: key("film"))
                 isPinned.withLock { $0 = wasThere }
             }
             worker.join()

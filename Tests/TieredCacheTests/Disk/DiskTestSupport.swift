@@ -220,7 +220,7 @@ final class TestDisk: Sendable {
 
     func write(_ content: [UInt8], _ path: String) throws {
         if kind == .memory {
-            if !memory.tamper("\(root)/\(path)", { $0 = content }) {
+            if !memory.tamper("\(root)/\(path)", with: { $0 = content }) {
                 memory.put(content, at: "\(root)/\(path)")
             }
         } else {

@@ -85,10 +85,10 @@ struct DownloaderNetworkTests {
         let (far, near) = (try plan().target, try TargetURI("http://127.0.0.1/"))
         let watchdog = DownloadWatchdog(timeout: .seconds(30), time: time)
         watchdog.didLearn(localAddress: "192.0.2.1")
-        watchdog.didLoseAddress("192.0.2.2", far)
-        watchdog.didLoseAddress("192.0.2.1", near)
+        watchdog.didLoseAddress("192.0.2.2", target: far)
+        watchdog.didLoseAddress("192.0.2.1", target: near)
         #expect(watchdog.decision == nil)
-        watchdog.didLoseAddress("192.0.2.1", far)
+        watchdog.didLoseAddress("192.0.2.1", target: far)
         #expect(watchdog.decision == .addressLost)
     }
 

@@ -56,7 +56,7 @@ struct RowFixture {
                     var part = request
                     part.range = .bounded(0..<Self.stored)
                     _ = try await cache.data(for: part)
-                    fixture.origin.update("/film", change)
+                    fixture.origin.update("/film", with: change)
                 }
                 return try await Self.outcome(of: request, cache, fixture.origin)
             }

@@ -24,7 +24,7 @@ struct DiskDamageMetTests {
     private static func change(
         _ change: @escaping @Sendable (inout [UInt8]) -> Void
     ) -> @Sendable (InMemoryFileSystem, String) -> Void {
-        { disk, path in disk.tamper(path, change) }
+        { disk, path in disk.tamper(path, with: change) }
     }
 
     private static let damages = [

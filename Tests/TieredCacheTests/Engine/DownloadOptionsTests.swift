@@ -100,10 +100,10 @@ struct DownloadOptionsTests {
         let time = InstantTime(longest: .seconds(100_000))
         let limits = BandwidthLimits(total: 1000, byPriority: [.background: 100])
         let limiter = BandwidthLimiter(limits, time: time)
-        for _ in 0..<10 { try await limiter.take(1000, .playing) }
+        for _ in 0..<10 { try await limiter.take(1000, priority: .playing) }
         let fast = time.monotonicTime().nanoseconds
         #expect(fast >= 9_700_000_000 && fast <= 10_000_000_000)
-        for _ in 0..<10 { try await limiter.take(100, .background) }
+        for _ in 0..<10 { try await limiter.take(100, priority: .background) }
         #expect(time.monotonicTime().nanoseconds - fast >= 9_700_000_000)
     }
 

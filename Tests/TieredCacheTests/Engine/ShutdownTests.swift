@@ -11,14 +11,14 @@ struct ShutdownTests {
     @Test("work that ends in time is waited for")
     func inTime() async {
         let time = ManualTimeSource()
-        #expect(await finishing(within: .seconds(1), time) { await Task.yield() })
+        #expect(await finishing(within: .seconds(1), time: time) { await Task.yield() })
     }
 
     @Test("work that hangs is left behind when its time is over")
     func late() async {
         let time = ManualTimeSource()
         let gate = Latch<Void>()
-        async let hasEnded = finishing(within: .seconds(1), time) { _ = await gate.wait() }
+        async let hasEnded = finishing(within: .seconds(1), time: time) { _ = await gate.wait() }
         await time.waitForSleepers(1)
         time.advance(by: .seconds(1))
         #expect(await hasEnded == false)

@@ -18,7 +18,7 @@ struct JobRecordTests {
         request.options.insert(.pinned)
         request.priority = .high
         request.expectedDigests = [
-            try #require(ContentDigest(.md5, Array(repeating: 7, count: 16)))
+            try #require(ContentDigest(.md5, bytes: Array(repeating: 7, count: 16)))
         ]
         var record = JobRecord(
             id: DownloadID(number: 77),

@@ -93,7 +93,7 @@ struct JobSegmentsTests {
             fixture.origin.serve("/film", film, script)
             var request = try fixture.request("/film")
             request.expectedDigests = [
-                try #require(ContentDigest(.sha256, Array(repeating: 7, count: 32)))
+                try #require(ContentDigest(.sha256, bytes: Array(repeating: 7, count: 32)))
             ]
             try await fixture.withCache {
                 $0.maximumSegments = 2

@@ -62,6 +62,6 @@ struct HostLineTests {
             line.insert(transfer, host: "h", at: .init(rank: turn % 5, sequence: 1))
         }
         #expect(line.first()?.position.rank == 9_999 % 5)
-        #expect(line.stored < 100)
+        #expect(line.heapCount < 100)
     }
 }

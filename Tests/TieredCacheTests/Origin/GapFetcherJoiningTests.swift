@@ -19,7 +19,7 @@ struct GapFetcherJoiningTests {
                 let response = try await cache.response(for: request)
                 let body = try #require(response.body.source.fetching)
                 let fetcher = body.fetcher
-                let sole = fetcher.join(body.entry, at: 1 << 19, limit: 1 << 20, isAlone: true)
+                let sole = fetcher.join(body.entry, at: 1 << 19, limit: 1 << 20, isExclusive: true)
                 #expect(sole.isFirst)
                 try await waitForHead(of: sole, fetcher.shared)
                 // Ahead of both, so that neither has passed it.

@@ -7,8 +7,8 @@ import Synchronization
 /// Readers of a closed store's entries go on through open descriptors, as a guest does, so the next
 /// process that opens the directory owns it at once.
 ///
-/// A lock is lost when its file is not the directory's LOCK any more: it keeps no process out then,
-/// so nothing begins to write either. It is closed like any other.
+/// A lock is lost when its file is not the directory's LOCK any more: it excludes no process then,
+/// so no write begins. It is closed like any other.
 final class DirectoryLock: Sendable {
     private struct State {
         var file: OpenFile?
@@ -30,10 +30,10 @@ final class DirectoryLock: Sendable {
         state = Guarded(State(file: file))
     }
 
-    /// Whether the lock keeps other processes out no longer.
+    /// Whether the lock no longer excludes other processes.
     var isLost: Bool { lost.load(ordering: .relaxed) }
 
-    /// Notes that the lock keeps other processes out no longer.
+    /// Notes that the lock no longer excludes other processes.
     func lose() { lost.store(true, ordering: .relaxed) }
 
     /// Whether nothing is being written, and nothing will be.

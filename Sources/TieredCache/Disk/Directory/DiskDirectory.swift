@@ -16,29 +16,29 @@ struct DiskDirectory {
     private(set) var entries: OpenFile?
     private(set) var staging: OpenFile?
     private(set) var lockFile: OpenFile?
-    /// By what an owner knows that all this is still there.
+    /// Identities by which an owner checks that the directory is still there.
     private(set) var ownNames = OwnNames()
     private(set) var minimumFree: Int64 = 0
     /// The limit, after a look at the volume.
     private(set) var limit: Int64
-    /// What everything here is allocated at most, if the owner before has said so.
+    /// The claim of the previous owner, if there is one.
     private(set) var claim: Int64?
-    /// What FORMAT, LOCK and the records of jobs are allocated.
+    /// The bytes allocated for FORMAT, LOCK and the records of jobs.
     private(set) var fixedBytes: Int64 = 0
-    /// What is set aside is allocated, which is part of ``fixedBytes``.
+    /// The bytes allocated for quarantined files, a part of ``fixedBytes``.
     private(set) var quarantinedBytes: Int64 = 0
 
     private let path: FilePath
 
     /// Opens a directory, making it where it does not exist.
-    init(_ options: DiskStoreOptions, _ fileSystem: any FileSystem) throws(CacheError) {
+    init(_ options: DiskStoreOptions, fileSystem: any FileSystem) throws(CacheError) {
         self.fileSystem = fileSystem
         path = options.root
         limit = options.limit
         do throws(FileSystemError) {
             root = try fileSystem.openRoot(options.root, creating: true)
         } catch {
-            throw CacheError(error, options.root)
+            throw CacheError(error, path: options.root)
         }
         do throws(CacheError) {
             try open(options)
@@ -58,11 +58,13 @@ struct DiskDirectory {
                 sweepStaging()
             }
             entries = try ifPresent { () throws(FileSystemError) in
-                try fileSystem.open("entries", in: root, .directory)
+                try fileSystem.open("entries", in: root, mode: .directory)
             }
             if access.canWrite {
-                if let lockFile { try ownNames.add("LOCK", lockFile, fileSystem) }
-                if let entries { try ownNames.add("entries", entries, fileSystem) }
+                if let lockFile { try ownNames.add("LOCK", file: lockFile, fileSystem: fileSystem) }
+                if let entries {
+                    try ownNames.add("entries", file: entries, fileSystem: fileSystem)
+                }
                 sweepQuarantine()
                 sweepHistory()
             }
@@ -79,7 +81,7 @@ struct DiskDirectory {
                 limit = max(DiskStoreOptions.minimumLimit, min(limit, part))
             }
         } catch {
-            throw CacheError(error, path)
+            throw CacheError(error, path: path)
         }
     }
 
@@ -97,7 +99,7 @@ struct DiskDirectory {
         do throws(FileSystemError) {
             text = try readSmall("FORMAT")
         } catch {
-            throw CacheError(error, path.appending("FORMAT"))
+            throw CacheError(error, path: path.appending("FORMAT"))
         }
         guard let text else { return nil }
         let words = text.split(whereSeparator: \.isWhitespace)
@@ -117,7 +119,7 @@ struct DiskDirectory {
     /// and a program of that version must not take ours for damaged ones.
     private func writeFormat(replacing: Bool) throws(FileSystemError) {
         guard let staging else { return }
-        let file = try fileSystem.open("FORMAT", in: staging, .openOrCreate)
+        let file = try fileSystem.open("FORMAT", in: staging, mode: .openOrCreate)
         defer { fileSystem.close(file) }
         try fileSystem.truncate(file, to: 0)
         try fileSystem.write(
@@ -135,7 +137,7 @@ struct DiskDirectory {
 
     private mutating func takeLock() throws(CacheError) {
         do throws(FileSystemError) {
-            let file = try fileSystem.openFile("LOCK", in: root, .openOrCreate)
+            let file = try fileSystem.openFile("LOCK", in: root, mode: .openOrCreate)
             lockFile = file
             guard try fileSystem.lock(file) else {
                 access = .guest(owner: try readLock()?.owner)
@@ -147,19 +149,19 @@ struct DiskDirectory {
             switch error.errno {
             case .readOnlyFileSystem, .permissionDenied, .notPermitted, .noSpace,
                 .diskQuotaExceeded:
-                access = .readOnly(CacheError(error, path.appending("LOCK")))
+                access = .readOnly(CacheError(error, path: path.appending("LOCK")))
             default:
-                throw CacheError(error, path.appending("LOCK"))
+                throw CacheError(error, path: path.appending("LOCK"))
             }
         }
     }
 
-    /// Leaves the lock to whoever wants to write.
+    /// Leaves the lock to a process that writes.
     private mutating func lookForOwner() {
         let error = CacheError(.notOwner, "the cache directory \(path) was opened for reading")
         access = .readOnly(error)
         do throws(FileSystemError) {
-            let file = try fileSystem.openFile("LOCK", in: root, .read)
+            let file = try fileSystem.openFile("LOCK", in: root, mode: .read)
             defer { fileSystem.close(file) }
             guard try fileSystem.isLocked(file) else { return }
             access = .guest(owner: try readLock()?.owner)
@@ -172,7 +174,7 @@ struct DiskDirectory {
         try readSmall("LOCK").map { LockFile($0) }
     }
 
-    /// What cannot be read claims nothing: then all is read before the first write.
+    /// A LOCK that cannot be read has no claim: all is read before the first write then.
     private func readClaim() -> Int64? {
         do throws(FileSystemError) {
             return try readLock()?.claim
@@ -181,10 +183,10 @@ struct DiskDirectory {
         }
     }
 
-    /// Writes down who owns the directory: for messages only, so a disk that takes nothing does not
-    /// matter; what comes next will meet it.
+    /// Writes the owner's process number into LOCK, for messages only: a full or read-only
+    /// volume is ignored, because the next write will meet it.
     ///
-    /// A claim stays what it is: it is never gone between two owners.
+    /// The claim stays unchanged: it never disappears between two owners.
     private func signLock(_ file: OpenFile) throws(FileSystemError) {
         do throws(FileSystemError) {
             if claim == nil { try fileSystem.truncate(file, to: 0) }
@@ -207,10 +209,11 @@ struct DiskDirectory {
                 continue
             }
         }
-        staging = try fileSystem.open("staging", in: root, .directory)
+        staging = try fileSystem.open("staging", in: root, mode: .directory)
     }
 
-    /// Removes what a crash left; what cannot be removed is tried again at the next start.
+    /// Removes the leftovers of a crash; those that cannot be removed are tried again at the next
+    /// start.
     private func sweepStaging() {
         guard let staging else { return }
         do throws(FileSystemError) {
@@ -224,7 +227,7 @@ struct DiskDirectory {
         }
     }
 
-    /// Whether the root holds it for us, under this name and of this kind.
+    /// Whether a name and kind in the root belong to the cache.
     ///
     /// `jobs` and `PROXY` belong to the downloads and to the proxy, STATS and EVENTS to the
     /// history; the disk tier never touches them.
@@ -241,10 +244,10 @@ struct DiskDirectory {
         ["FORMAT", "LOCK", IndexSnapshot.name, "PROXY"] + HistoryFile.names
     )
 
-    /// Where bodies lie that were not what they should be.
+    /// The directory of quarantined files.
     static let quarantine = "quarantine"
 
-    /// Whether a name in `staging` is one that we give.
+    /// Whether a name in `staging` is one that the cache gives.
     static func isOurs(_ staged: String) -> Bool {
         staged == "FORMAT" || staged == IndexSnapshot.name || staged == HistoryFile.statistics
             || EntryFileName(staged) != nil
@@ -254,7 +257,7 @@ struct DiskDirectory {
         status(name)?.denseBytes(atMost: Int64(LockFile.length)) ?? 0
     }
 
-    /// The status of a file of ours; nil for anything else that has its name.
+    /// The status of a regular file; nil for anything else of its name.
     private func status(_ name: String) -> FileStatus? {
         do throws(FileSystemError) {
             let status = try fileSystem.status(of: name, in: root)
@@ -265,7 +268,7 @@ struct DiskDirectory {
         }
     }
 
-    /// What STATS and the events are allocated; a file with two names is one.
+    /// The bytes allocated for STATS and the events; a file with two names counts once.
     private func allocatedByHistory() -> Int64 {
         let (events, older) = (status(HistoryFile.events), status(HistoryFile.olderEvents))
         let isOneFile = older?.identity == events?.identity
@@ -286,7 +289,7 @@ struct DiskDirectory {
         }
     }
 
-    /// What files of ours in a directory are allocated; nothing where there is no such directory.
+    /// The bytes allocated for the cache's files in a directory; 0 if there is no such directory.
     private func allocated(in name: String, where isOurs: (DirectoryItem) -> Bool) -> Int64 {
         do throws(FileSystemError) {
             return try fileSystem.list(name, in: root).filter(isOurs)
@@ -296,11 +299,12 @@ struct DiskDirectory {
         }
     }
 
-    /// A crash may leave what was being set aside under both names: then it still is the entry's.
+    /// A crash may leave a file under its own and its quarantined name: then it still belongs to
+    /// the entry.
     private func sweepQuarantine() {
         guard let entries else { return }
         do throws(FileSystemError) {
-            let directory = try fileSystem.open(Self.quarantine, in: root, .directory)
+            let directory = try fileSystem.open(Self.quarantine, in: root, mode: .directory)
             defer { fileSystem.close(directory) }
             for item in try fileSystem.list(directory) {
                 guard let path = EntryFileName(item.name)?.path else { continue }
@@ -313,13 +317,13 @@ struct DiskDirectory {
                 try fileSystem.unlink(item.name, in: directory)
             }
         } catch {
-            // There is none, or it is counted twice until somebody empties it.
+            // There is none, or it is counted twice until the quarantine is emptied.
         }
     }
 
     private func readSmall(_ name: String) throws(FileSystemError) -> String? {
         let opened = try ifPresent { () throws(FileSystemError) in
-            try fileSystem.openFile(name, in: root, .read)
+            try fileSystem.openFile(name, in: root, mode: .read)
         }
         guard let opened else { return nil }
         defer { fileSystem.close(opened) }

@@ -1,21 +1,21 @@
 public import SystemPackage
 
-/// Something that a verification found, as it finds it.
+/// One finding of a verification.
 public struct DiskFinding: Hashable, Sendable {
     /// What is wrong.
     @nonexhaustive
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// Blocks that do not match their checksums.
         case damagedBlocks
-        /// Blocks that should be stored in a body file that is not there.
+        /// Blocks that the table counts as stored, while the body file is missing.
         case missingBody
-        /// A file with the name of a record that is none.
+        /// A file with the name of a record that is no valid record.
         case damagedRecord
-        /// A body that no record speaks of.
+        /// A body without a record.
         case orphanedBody
-        /// A file of a body that was whole and not what was promised; no damage.
+        /// A quarantined file: the body was complete and failed its digest; no damage.
         case quarantined
-        /// A file or directory that is not the cache's; never touched, and no damage.
+        /// A foreign file or directory; never touched, and no damage.
         case unaccounted
     }
 
@@ -23,9 +23,9 @@ public struct DiskFinding: Hashable, Sendable {
     public var kind: Kind
     /// The file.
     public var path: FilePath
-    /// Whose entry it is, where that is known.
+    /// The key of the entry, if it is known.
     public var key: CacheKey?
-    /// Which blocks, where it is about blocks.
+    /// The numbers of the blocks, for findings about blocks.
     public var blocks: [Int] = []
     /// Whether it was repaired: blocks made gaps, files removed.
     public var isRepaired = false

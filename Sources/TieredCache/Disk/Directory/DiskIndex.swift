@@ -1,5 +1,4 @@
-/// What is in memory about the files of the disk tier: a hint (invariant 6), about 75 bytes per
-/// entry.
+/// The index of the disk tier in memory: a hint (invariant 6), about 75 bytes per entry.
 ///
 /// Four queues in order of use: entries prefetched and never used, heads of huge entries, all
 /// others, and pinned ones, which are never evicted. A slab with links by number: no object per
@@ -9,20 +8,20 @@ struct DiskIndex: Sendable {
         case prefetched
         case used
         case pinned
-        /// What is left of a huge entry that had to give up its tail.
+        /// The head of a huge entry that lost its tail.
         case heads
     }
 
     struct Slot: Sendable {
         var name: EntryName
         var generation: UInt64
-        /// What the body file is allocated.
+        /// The bytes allocated for the body file.
         var bodyBytes: Int64
         /// Nanoseconds since 1970.
         var lastUse: UInt64
         /// The state of the body's file when all of it was verified; 0 = it was not.
         ///
-        /// Lets an entry whose descriptor was closed be read again without hashing it again.
+        /// With it an entry with a closed descriptor can be read without hashing it again.
         var verification: UInt64 = 0
         /// -1 at the end; -2 while the entry has no place in the order; -3 once the number is free.
         fileprivate var older: Int32 = -1
@@ -32,7 +31,7 @@ struct DiskIndex: Sendable {
         var queue: Queue
         /// Whether there is a body file; it may be allocated nothing.
         var hasBody: Bool
-        /// Whether nothing but the files is known, since the disk did not give the record.
+        /// Whether only the files are known, because the record cannot be read.
         var isGuessed = false
         /// Whether more than one body has the name, as a crash leaves it, and the bytes are of all
         /// of them.
@@ -56,7 +55,7 @@ struct DiskIndex: Sendable {
             self.queue = queue
         }
 
-        /// What the record file is allocated.
+        /// The bytes allocated for the record file.
         var recordBytes: Int64 {
             get { Int64(recordUnits) * 512 }
             set { recordUnits = UInt32(clamping: newValue / 512) }
@@ -64,7 +63,7 @@ struct DiskIndex: Sendable {
 
         var bytes: Int64 { recordBytes + bodyBytes }
 
-        /// What was prefetched, or a head, counts as used from now on.
+        /// Moves a prefetched entry, or a head, to the queue of used entries.
         mutating func use(at time: UInt64) {
             lastUse = time
             if queue == .prefetched || queue == .heads { queue = .used }
@@ -89,12 +88,12 @@ struct DiskIndex: Sendable {
     /// The number of entries.
     var count: Int { names.count }
 
-    /// What is known of a name.
+    /// The slot of a name.
     subscript(name: EntryName) -> Slot? {
         names.number(of: name, in: slots).map { slots[$0] }
     }
 
-    /// What the entries of a queue are allocated.
+    /// The bytes allocated for the entries of a queue.
     func bytes(in queue: Queue) -> Int64 { ends[Int(queue.rawValue)].bytes }
 
     /// Every slot, in no order.
@@ -122,9 +121,9 @@ struct DiskIndex: Sendable {
 
     // MARK: Building
 
-    /// Makes room for so many entries, so that adding them takes no longer now and then.
+    /// Reserves memory for `count` entries, so that no insertion has to grow the table.
     mutating func reserve(_ count: Int) {
-        names.reserve(count, slots)
+        names.reserve(count, in: slots)
     }
 
     /// Adds an entry without a place in the order of use: it is not among the oldest until
@@ -133,7 +132,7 @@ struct DiskIndex: Sendable {
         if names.number(of: slot.name, in: slots) != nil { return }
         var slot = slot
         slot.older = -2
-        names.insert(slots.add(slot), slots)
+        names.insert(slots.add(slot), in: slots)
     }
 
     /// An entry without a place.
@@ -167,14 +166,14 @@ struct DiskIndex: Sendable {
 
     // MARK: Changing
 
-    /// Adds an entry as the one used last, or replaces what is known of the name.
+    /// Adds an entry as the one used last, or replaces the slot of its name.
     ///
-    /// - Returns: what was known before.
+    /// - Returns: the slot before.
     @discardableResult
     mutating func insert(_ slot: Slot) -> Slot? {
         let old = remove(slot.name)
         let number = slots.add(slot)
-        names.insert(number, slots)
+        names.insert(number, in: slots)
         link(number)
         return old
     }
@@ -182,7 +181,7 @@ struct DiskIndex: Sendable {
     /// Forgets an entry.
     @discardableResult
     mutating func remove(_ name: EntryName) -> Slot? {
-        guard let number = names.remove(name, slots) else { return nil }
+        guard let number = names.remove(name, in: slots) else { return nil }
         unlink(number)
         slots.remove(number)
         slots[number].older = -3
@@ -218,21 +217,21 @@ struct DiskIndex: Sendable {
     }
 
     /// Changes an entry, and makes it the newest of the queue that it is in then.
-    private mutating func relink(_ name: EntryName, _ change: (inout Slot) -> Void) {
+    private mutating func relink(_ name: EntryName, change: (inout Slot) -> Void) {
         guard let number = names.number(of: name, in: slots) else { return }
         unlink(number)
         change(&slots[number])
         link(number)
     }
 
-    /// Changes what is known, order and queue excepted.
+    /// Changes a slot, except its order and queue.
     ///
     /// - Returns: by how many bytes the entry grew.
     @discardableResult
     mutating func update(
         _ name: EntryName,
         generation: UInt64,
-        _ change: (inout Slot) -> Void
+        change: (inout Slot) -> Void
     ) -> Int64? {
         guard let number = names.number(of: name, in: slots), slots[number].generation == generation
         else {
@@ -273,12 +272,12 @@ struct DiskIndex: Sendable {
         slots[number].older = older
         slots[number].newer = newer
         ends[queue].bytes += slots[number].bytes
-        join(older, number, in: queue)
-        join(number, newer, in: queue)
+        join(older, before: number, in: queue)
+        join(number, before: newer, in: queue)
     }
 
     /// Makes two entries of a queue neighbours; -1 is the end of the queue.
-    private mutating func join(_ older: Int32, _ newer: Int32, in queue: Int) {
+    private mutating func join(_ older: Int32, before newer: Int32, in queue: Int) {
         if older >= 0 { slots[older].newer = newer } else { ends[queue].oldest = newer }
         if newer >= 0 { slots[newer].older = older } else { ends[queue].newest = older }
     }
@@ -288,6 +287,6 @@ struct DiskIndex: Sendable {
         guard slot.older >= -1 else { return }
         let queue = Int(slot.queue.rawValue)
         ends[queue].bytes -= slot.bytes
-        join(slot.older, slot.newer, in: queue)
+        join(slot.older, before: slot.newer, in: queue)
     }
 }

@@ -1,8 +1,8 @@
 import SystemPackage
 
-// How much everything here is allocated at most stands in LOCK: the claim. It is raised, and
-// synced, before more is written, so whoever owns the directory next can write before it has read
-// all of it, and the limit holds all the same: what is not known counts as what is claimed. Only a
+// LOCK holds the claim: an upper bound of the bytes allocated in the directory. It is raised and
+// synced before more is written, so that the next owner can write before it has read the whole
+// directory without exceeding the limit: entries not yet read count as the claim says. Only a
 // directory that takes long to read has one.
 extension DiskStore {
     /// Makes sure that what is allocated and reserved stays below the claim.
@@ -20,7 +20,7 @@ extension DiskStore {
                     try fileSystem.sync(file, dataOnly: false)
                 }
             } catch {
-                throw self.error(error, "LOCK")
+                throw self.error(error, naming: "LOCK")
             }
             state.withLock { $0.space.didClaim(claim) }
         }
@@ -37,8 +37,7 @@ extension DiskStore {
     func lowerClaim(_ lockFile: OpenFile) {
         guard access.canWrite else { return }
         claims.withLock {
-            // Nobody may exceed the lower one from here on, although the higher one still stands
-            // there.
+            // From here on the lower claim holds, although the file still has the higher one.
             let claim = state.withLock { state in
                 let claim = state.excessiveClaim
                 if let claim { state.space.didClaim(claim) }
@@ -46,8 +45,7 @@ extension DiskStore {
             }
             guard let claim else { return }
             attempt { () throws(FileSystemError) in
-                // What was removed must not come back below a lower claim: that commits the
-                // journal.
+                // Removed files must not come back below a lower claim: this commits the journal.
                 try fileSystem.sync(entries, dataOnly: false)
                 try LockFile(claim: claim).write(to: lockFile, fileSystem)
             }
@@ -61,6 +59,6 @@ extension DiskStore.State {
         space.lacksClaim(isWorthIt: entries.isLoaded && entries.index.count >= least)
     }
 
-    /// What to lower the claim to.
+    /// The value to lower the claim to.
     fileprivate var excessiveClaim: Int64? { entries.isLoaded ? space.excessiveClaim : nil }
 }

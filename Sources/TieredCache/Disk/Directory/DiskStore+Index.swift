@@ -1,9 +1,9 @@
 import Synchronization
 import SystemPackage
 
-// The index is built directory by directory: by a task in the background, and by whoever writes to
-// a directory before its time has come. So a write waits for one of 256, not for all. Until all are
-// there the claim says how much they take at most, see `DiskStore+Claiming`.
+// The index is built directory by directory: by a task in the background, and by a write to a
+// directory that the task has not reached. So a write waits for one of 256, not for all. Until all
+// are there the claim says how much they take at most, see `DiskStore+Claiming`.
 @_spi(Benchmarks)
 extension DiskStore {
     /// Reads the directory through, once; call it on an I/O thread after opening.
@@ -28,10 +28,10 @@ extension DiskStore {
         lowerClaim()
     }
 
-    /// Makes known what a write needs to know: its own directory; or all of them, where nothing
-    /// says how much the others take.
+    /// Loads the part of the index that a write needs: its own directory, or all of them if no
+    /// claim bounds the others.
     ///
-    /// - Parameter name: what is written; `nil` for what is no entry.
+    /// - Parameter name: the entry that is written; `nil` for other files.
     /// - Throws: as ``loadIndex(isCancelled:)`` does.
     func prepareIndex(for name: EntryName?) throws(CacheError) {
         let (isReady, isBounded) = state.withLock { state in
@@ -46,7 +46,7 @@ extension DiskStore {
         // From now on it does not know everything any more.
         try consumeSnapshot()
         var snapshot = snapshotReader()
-        try loadShard(name.shardNumber, mayExist: true, &snapshot)
+        try loadShard(name.shardNumber, mayExist: true, snapshot: &snapshot)
     }
 
     /// A directory may hold more than a limit that was lowered since.
@@ -65,7 +65,7 @@ extension DiskStore {
         for shard in 0..<256 {
             if isCancelled() { throw CacheError(.cancelled, "the cache is being closed") }
             let isPresent = present.contains(shard)
-            let count = try loadShard(shard, mayExist: isPresent, &snapshot)
+            let count = try loadShard(shard, mayExist: isPresent, snapshot: &snapshot)
             if isPresent, isFirst {
                 isFirst = false
                 // Names are spread evenly, so one directory tells how many there are in all;
@@ -80,14 +80,14 @@ extension DiskStore {
     /// - Parameters:
     ///   - shard: its number.
     ///   - mayExist: whether there is anything to look for.
-    ///   - snapshot: what may know it without a look into its files.
+    ///   - snapshot: the snapshot, which may have the directory.
     /// - Returns: how many entries came with it.
     /// - Throws: ``CacheError/Code/localStorage`` if it cannot be read.
     @discardableResult
     private func loadShard(
         _ shard: Int,
         mayExist: Bool,
-        _ snapshot: inout SnapshotReader?
+        snapshot: inout SnapshotReader?
     ) throws(CacheError) -> Int {
         try shardLoads.withLock(of: UInt64(shard)) { () throws(CacheError) in
             if state.withLock({ $0.entries.hasLoaded(shard) }) { return 0 }
@@ -126,7 +126,7 @@ extension DiskStore {
         }
     }
 
-    /// Nothing is unknown any more: what was claimed for it is given back.
+    /// The index is complete: the part of the claim for unread directories is released.
     private func didLoadIndex() {
         let file = state.withLock { state in
             state.space.didReadAll()
@@ -136,7 +136,7 @@ extension DiskStore {
         if let file { fileSystem.close(file) }
     }
 
-    /// Removes what a crash left: safe before the first write to a directory.
+    /// Removes the leftovers of a crash; safe before the first write to a directory.
     private func sweep(_ scan: Scan) {
         guard !scan.damaged.isEmpty || !scan.orphans.isEmpty else { return }
         guard access.canWrite, lock.beginWrite() else { return }
@@ -158,9 +158,9 @@ extension DiskStore {
         for name in scan.damaged { didLose(DiskRemoval(cause: .corrupted, name: name)) }
     }
 
-    /// Removes a body that no record speaks of.
+    /// Removes a body without a record.
     ///
-    /// Where what has its name is pinned, that is on the medium first: the body may be of the
+    /// If the entry of its name is pinned, that entry is synced first: the body may be of the
     /// generation before, which a power cut would bring back otherwise.
     func sweep(_ body: EntryBody, isPinned: Bool) throws(FileSystemError) {
         if isPinned { try syncNames(of: body.name) }

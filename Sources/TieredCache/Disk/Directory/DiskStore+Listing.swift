@@ -5,13 +5,13 @@ import SystemPackage
 package struct DiskEntrySummary: Sendable {
     /// The whole key.
     package var key: CacheKey
-    /// The bytes given by whoever stored it.
+    /// The metadata as they were stored.
     package var metadata: [UInt8]
     /// The length of the whole body; `nil` while unknown.
     package var completeLength: Int64?
     /// How many bytes of the body are stored.
     package var storedBytes: Int64
-    /// Which.
+    /// The ranges stored, in ascending order.
     package var storedRanges: [Range<Int64>]
     /// Whether all of them are.
     package var isComplete: Bool
@@ -19,7 +19,7 @@ package struct DiskEntrySummary: Sendable {
     package var isPinned: Bool
     /// Whether it was prefetched and not used yet.
     package var isPrefetched: Bool
-    /// What its files are allocated.
+    /// The bytes allocated for its files.
     package var allocatedBytes: Int64
     /// When it was last used, in seconds since 1970; when it was made if it never was.
     package var lastUse: Int64
@@ -28,9 +28,9 @@ package struct DiskEntrySummary: Sendable {
 extension DiskStore {
     /// Every entry that is on disk, in no order.
     ///
-    /// - Parameter report: gets what is wrong with each entry that is left out, since the disk does
-    ///   not give its record.
-    /// - Returns: those that can be read.
+    /// - Parameter report: gets the error of each entry that is left out because its record cannot
+    ///   be read.
+    /// - Returns: the entries that can be read.
     /// - Throws: ``CacheError/Code/localStorage`` if the directory cannot be read.
     package func list(
         report: (CacheError) -> Void = { _ in }
@@ -57,7 +57,7 @@ extension DiskStore {
         return state.withLock { $0.entries.index.all }
     }
 
-    /// - Returns: nil for what was removed meanwhile.
+    /// - Returns: nil for an entry that was removed meanwhile.
     private func summary(_ slot: DiskIndex.Slot) throws(CacheError) -> DiskEntrySummary? {
         guard let found = try readRecord(of: slot.name) else { return nil }
         let open = state.withLock { $0.open.residents[slot.name] }

@@ -15,7 +15,7 @@ extension DiskStore {
         if !ownNames.areThere(in: root, fileSystem) { lock.lose() }
     }
 
-    /// A directory of ours is not there any more.
+    /// Notes that a directory of the cache is missing.
     func didMissDirectory() { lock.lose() }
 
     var lostDirectory: CacheError {
@@ -27,20 +27,20 @@ extension DiskStore {
     }
 }
 
-/// What an owner has open by names by which every process finds it.
+/// The files that an owner has open, with the names by which other processes find them.
 struct OwnNames: Sendable {
     private var identities: [(name: String, identity: UInt64)] = []
 
-    /// Notes what a file or directory is.
+    /// Notes the identity of a file or directory.
     mutating func add(
         _ name: String,
-        _ file: OpenFile,
-        _ fileSystem: any FileSystem
+        file: OpenFile,
+        fileSystem: any FileSystem
     ) throws(FileSystemError) {
         identities.append((name, try fileSystem.status(of: file).identity))
     }
 
-    /// Whether the names still stand for the same; a disk that cannot tell has changed nothing.
+    /// Whether the names still belong to the same files; an error of the disk counts as no change.
     func areThere(in root: OpenFile, _ fileSystem: any FileSystem) -> Bool {
         for (name, identity) in identities {
             do throws(FileSystemError) {

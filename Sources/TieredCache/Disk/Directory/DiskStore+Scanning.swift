@@ -2,14 +2,14 @@ import HTTPCaching
 import SystemPackage
 
 extension DiskStore {
-    /// What a look at directories found.
+    /// The result of scanning directories.
     struct Scan {
         var slots: [DiskIndex.Slot] = []
-        /// Entries whose records the disk did not give.
+        /// Entries with records that cannot be read.
         var withheld: [DiskIndex.Slot] = []
-        /// Record files that are no records.
+        /// Record files that are no valid records.
         var damaged: [EntryName] = []
-        /// Bodies that no record speaks of.
+        /// Bodies without a record.
         var orphans: [EntryBody] = []
     }
 
@@ -37,13 +37,13 @@ extension DiskStore {
         let name = EntryName.shard(shard)
         do throws(FileSystemError) {
             let files = ShardFiles(try list(name, in: entries), shard: shard)
-            try add(files, to: &result, upgrading)
+            try add(files, to: &result, upgrading: upgrading)
         } catch {
             switch error.errno {
             case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels:
                 return  // Not there, or not ours.
             default:
-                throw self.error(error, "entries/\(name)")
+                throw self.error(error, naming: "entries/\(name)")
             }
         }
     }
@@ -56,14 +56,14 @@ extension DiskStore {
             let names = Set(items.map(\.name))
             return (0..<256).filter { names.contains(EntryName.shard($0)) }
         } catch {
-            throw self.error(error, "entries")
+            throw self.error(error, naming: "entries")
         }
     }
 
     private func add(
         _ files: ShardFiles,
         to result: inout Scan,
-        _ upgrading: Bool
+        upgrading: Bool
     ) throws(FileSystemError) {
         var claimed: Set<EntryBody> = []
         for name in files.records {
@@ -77,7 +77,7 @@ extension DiskStore {
             } catch {
                 let bodies = files.bodies.filter { $0.name == name }
                 claimed.formUnion(bodies)
-                result.withheld.append(try withheld(name, bodies))
+                result.withheld.append(try withheld(name, bodies: bodies))
                 continue
             }
             if upgrading, found.record.version < DiskDirectory.formatVersion {
@@ -88,28 +88,27 @@ extension DiskStore {
             slot.hasBody = slot.hasBody && files.bodies.contains(body)
             if slot.hasBody { claimed.insert(body) }
             let (record, stored) = written(found)
-            slot.recordBytes = try allocated(name.record, record)
-            slot.bodyBytes = slot.hasBody ? try allocated(body.path, stored) : 0
+            slot.recordBytes = try allocated(name.record, atLeast: record)
+            slot.bodyBytes = slot.hasBody ? try allocated(body.path, atLeast: stored) : 0
             result.slots.append(slot)
         }
         result.orphans.append(contentsOf: files.bodies.subtracting(claimed))
     }
 
-    /// The place of an entry whose record the disk does not give, for whatever reason: a cable, a
-    /// lack of memory or of descriptors.
+    /// The slot of an entry whose record cannot be read, for any reason: a cable, a lack of memory
+    /// or of descriptors.
     ///
-    /// It keeps its files. It may be pinned, so that it counts as pinned until a look-up reads its
-    /// record.
+    /// Its files stay. It may be pinned, so it counts as pinned until a lookup reads its record.
     private func withheld(
         _ name: EntryName,
-        _ bodies: Set<EntryBody>
+        bodies: Set<EntryBody>
     ) throws(FileSystemError) -> DiskIndex.Slot {
         var bodyBytes: Int64 = 0
-        for body in bodies { bodyBytes += try allocated(body.path, 0) }
+        for body in bodies { bodyBytes += try allocated(body.path, atLeast: 0) }
         var slot = DiskIndex.Slot(
             name: name,
             generation: bodies.map(\.generation).max() ?? 0,
-            recordBytes: try allocated(name.record, 0),
+            recordBytes: try allocated(name.record, atLeast: 0),
             bodyBytes: bodyBytes,
             hasBody: !bodies.isEmpty,
             lastUse: useTime(),
@@ -120,7 +119,7 @@ extension DiskStore {
         return slot
     }
 
-    /// What a record says of an entry, the bytes that its files take apart.
+    /// The slot that a record describes, without the bytes of its files.
     func slot(of record: Record, _ name: EntryName) -> DiskIndex.Slot {
         DiskIndex.Slot(
             name: name,
@@ -143,7 +142,7 @@ extension DiskStore {
         return queue == .prefetched && record.lastUse > 0 ? .used : queue
     }
 
-    /// How much of an entry's files is no hole.
+    /// The bytes of an entry's files that are no hole.
     private func written(_ found: RecordReader.Found) -> (record: Int64, body: Int64) {
         let table = found.table
         let head = found.record.tableOffset + 8 * Int64(table.storedCount)
@@ -152,7 +151,7 @@ extension DiskStore {
 
     private func allocated(
         _ path: String,
-        _ written: Int64
+        atLeast written: Int64
     ) throws(FileSystemError) -> Int64 {
         let status = try ifPresent { () throws(FileSystemError) in
             try fileSystem.status(of: path, in: entries)
@@ -169,7 +168,7 @@ struct EntryBody: Hashable {
     var path: String { name.body(generation) }
 }
 
-/// The files of one directory that are ours.
+/// The cache's files in one directory.
 private struct ShardFiles {
     private(set) var records: [EntryName] = []
     private(set) var bodies: Set<EntryBody> = []

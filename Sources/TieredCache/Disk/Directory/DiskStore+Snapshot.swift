@@ -1,7 +1,7 @@
 import SystemPackage
 
-// Only an owner writes snapshots, and none is there while it changes anything: the first change
-// could make it a lie that nothing tells from the truth, such as a body that grew in place.
+// Only an owner writes snapshots, and removes the last one before it changes anything: a change
+// could make it wrong without a trace, such as a body that grew in place.
 extension DiskStore {
     /// Opens the snapshot that the last owner left, once; it is read on after its name has gone.
     func openSnapshot() {
@@ -9,7 +9,7 @@ extension DiskStore {
             if state.withLock({ $0.entries.snapshot.isOpened }) { return }
             var file: OpenFile?
             do throws(FileSystemError) {
-                file = try openFile(IndexSnapshot.name, in: root, .read)
+                file = try openFile(IndexSnapshot.name, in: root, mode: .read)
             } catch {
                 // Without it, everything is read.
                 if !error.isAbsence { count(\.readErrors) }
@@ -22,14 +22,14 @@ extension DiskStore {
     func snapshotReader() -> SnapshotReader? {
         guard let file = state.withLock({ $0.entries.snapshot.file }) else { return nil }
         do throws(FileSystemError) {
-            return try SnapshotReader(file, fileSystem)
+            return try SnapshotReader(file, fileSystem: fileSystem)
         } catch {
             count(\.readErrors)
             return nil
         }
     }
 
-    /// What a snapshot says of a directory that is as it was then.
+    /// The slots of a directory that is unchanged since the snapshot.
     func slots(of shard: Int, in snapshot: inout SnapshotReader?) -> [DiskIndex.Slot]? {
         do throws(FileSystemError) {
             return try snapshot?.slots(of: shard, at: stamp(of: shard))
@@ -39,7 +39,7 @@ extension DiskStore {
         }
     }
 
-    /// What one of the 256 directories is now; `nil` if that cannot be told.
+    /// The state of one of the 256 directories; `nil` if it cannot be read.
     private func stamp(of shard: Int) -> IndexSnapshot.Stamp? {
         do throws(FileSystemError) {
             let status = try fileSystem.status(of: EntryName.shard(shard), in: entries)
@@ -52,7 +52,7 @@ extension DiskStore {
 
     /// Removes the snapshot for good, before anything in the directory changes.
     ///
-    /// Who has it open reads on: what it says of directories that nobody has written to stays true.
+    /// A reader that has it open continues: its content stays true for directories without a write.
     func consumeSnapshot() throws(CacheError) {
         try claims.withLock { () throws(CacheError) in
             guard access.canWrite, !state.withLock({ $0.entries.snapshot.isConsumed }) else {
@@ -61,7 +61,7 @@ extension DiskStore {
             do throws(FileSystemError) {
                 try removeSnapshot()
             } catch {
-                throw self.error(error, IndexSnapshot.name)
+                throw self.error(error, naming: IndexSnapshot.name)
             }
             state.withLock { $0.entries.snapshot.isConsumed = true }
         }
@@ -71,7 +71,7 @@ extension DiskStore {
         let status = try ifPresent { () throws(FileSystemError) in
             try fileSystem.status(of: IndexSnapshot.name, in: root)
         }
-        // Anything but a file is not ours, and no reader believes it.
+        // Anything but a file is foreign, and no reader accepts it.
         guard let status, status.kind == .file else { return }
         try fileSystem.unlinkIfPresent(IndexSnapshot.name, in: root)
         state.withLock { state in
@@ -115,7 +115,7 @@ extension DiskStore {
         of known: EntryIndex,
         in staging: OpenFile
     ) throws(FileSystemError) {
-        let file = try open(IndexSnapshot.name, in: staging, .createNew)
+        let file = try open(IndexSnapshot.name, in: staging, mode: .createNew)
         defer { fileSystem.close(file) }
         do throws(FileSystemError) {
             try writeSections(of: known, to: file)

@@ -1,7 +1,7 @@
 import SystemPackage
 
 extension DiskStore {
-    /// What lies in our directories and is not ours; it is left alone.
+    /// The foreign files in the cache's directories; they are left alone.
     func reportUnaccounted(_ report: (DiskFinding) -> Void) throws(CacheError) {
         try reportUnaccounted(in: "", report) { DiskDirectory.isOurs($0) }
         if staging != nil {
@@ -29,7 +29,7 @@ extension DiskStore {
                 report(DiskFinding(kind: .unaccounted, path: options.root.appending(path)))
             }
         } catch {
-            guard error.isAbsence else { throw self.error(error, name) }
+            guard error.isAbsence else { throw self.error(error, naming: name) }
         }
     }
 }

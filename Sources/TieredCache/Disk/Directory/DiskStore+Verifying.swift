@@ -1,6 +1,6 @@
 import SystemPackage
 
-/// What a verification found.
+/// The result of a verification.
 public struct DiskVerification: Hashable, Sendable {
     /// Entries read.
     public var entries = 0
@@ -23,10 +23,10 @@ extension DiskStore {
     ///
     /// - Parameters:
     ///   - repair: makes damaged blocks gaps, on disk too, and removes damaged records and bodies
-    ///     without one. What the disk fails to give stays.
-    ///   - report: gets each finding as it is made, on the calling thread; also files that are not
-    ///     the cache's, which are left alone and not counted.
-    /// - Returns: what was found and done.
+    ///     without one. Files that cannot be read stay.
+    ///   - report: gets each finding as it is made, on the calling thread; foreign files included,
+    ///     which are left alone and not counted.
+    /// - Returns: the counts.
     /// - Throws: ``CacheError/Code/notOwner`` where a guest would repair.
     package func verify(
         repair: Bool,
@@ -42,19 +42,19 @@ extension DiskStore {
             result.add(finding)
             report(finding)
         }
-        for name in scan.damaged { try verifyDamaged(name, repair, tell) }
+        for name in scan.damaged { try verifyDamaged(name, repair: repair, tell: tell) }
         for slot in scan.withheld { tell(withheld(slot.name)) }
         for body in scan.orphans {
             let isOrphan = try withLock(of: body.name) { (lock) throws(CacheError) in
-                guard try isStillOrphan(lock, body) else { return false }
-                if repair { try removeOrphan(lock, body) }
+                guard try isStillOrphan(lock, body: body) else { return false }
+                if repair { try removeOrphan(lock, body: body) }
                 return true
             }
-            if isOrphan { tell(finding(.orphanedBody, body.path, isRepaired: repair)) }
+            if isOrphan { tell(finding(.orphanedBody, at: body.path, isRepaired: repair)) }
         }
         for slot in scan.slots {
-            guard let found = recordToVerify(slot.name, tell) else { continue }
-            let blocks = try verify(found, repair, tell)
+            guard let found = recordToVerify(slot.name, tell: tell) else { continue }
+            let blocks = try verify(found, repair: repair, tell: tell)
             result.entries += 1
             result.blocks += blocks
         }
@@ -65,11 +65,11 @@ extension DiskStore {
 
     private func verifyDamaged(
         _ name: EntryName,
-        _ repair: Bool,
-        _ tell: (DiskFinding) -> Void
+        repair: Bool,
+        tell: (DiskFinding) -> Void
     ) throws(CacheError) {
         var isRepaired = false
-        defer { tell(finding(.damagedRecord, name.record, isRepaired: isRepaired)) }
+        defer { tell(finding(.damagedRecord, at: name.record, isRepaired: isRepaired)) }
         guard repair else { return }
         try withLock(of: name) { (lock) throws(CacheError) in
             guard try readRecord(of: name) == nil else { return }  // Stored anew meanwhile.
@@ -83,12 +83,12 @@ extension DiskStore {
     /// none: it may be one that is just being made, or that was replaced since.
     private func isStillOrphan(
         _ lock: borrowing NameLock,
-        _ body: EntryBody
+        body: EntryBody
     ) throws(CacheError) -> Bool {
         let isKnown = state.withLock { state in
             state.entries.charged(body.name, generation: body.generation) != nil
                 || state.open.residents[body.name]?.generation == body.generation
-                || state.open.successors.isWaiting(body.name, body.generation)
+                || state.open.successors.isWaiting(body.name, generation: body.generation)
         }
         guard !isKnown else { return false }
         if let record = try readRecord(of: body.name)?.record, record.generation == body.generation,
@@ -105,33 +105,33 @@ extension DiskStore {
 
     private func removeOrphan(
         _ lock: borrowing NameLock,
-        _ body: EntryBody
+        body: EntryBody
     ) throws(CacheError) {
         let isPinned = try readRecord(of: body.name)?.record.flags.contains(.pinned) ?? false
         do throws(FileSystemError) {
             try sweep(body, isPinned: isPinned)
         } catch {
-            throw self.error(error, "entries/\(body.path)")
+            throw self.error(error, naming: "entries/\(body.path)")
         }
     }
 
     /// - Returns: how many blocks are stored.
     private func verify(
         _ found: RecordReader.Found,
-        _ repair: Bool,
-        _ tell: (DiskFinding) -> Void
+        repair: Bool,
+        tell: (DiskFinding) -> Void
     ) throws(CacheError) -> Int {
         var found = found
         var stored = 0
         // An entry that is replaced or freshened meanwhile is looked at again, a few times.
         for _ in 0..<3 {
-            let (damaged, isMissing) = damagedBlocks(found, &stored)
+            let (damaged, isMissing) = damagedBlocks(of: found, stored: &stored)
             guard !damaged.isEmpty else { break }
             let now = try withLock(of: found.name) {
                 (lock) throws(CacheError) -> RecordReader.Found? in
-                let now = recordToVerify(found.name, tell)
+                let now = recordToVerify(found.name, tell: tell)
                 if repair, let now, now.isSame(as: found) {
-                    try clear(lock, damaged, of: now, found)
+                    try clear(lock, blocks: damaged, of: now, verified: found)
                 }
                 return now
             }
@@ -140,7 +140,7 @@ extension DiskStore {
                 let lasting = damaged.filter { found.isUnchanged($0, in: now) }
                 guard !lasting.isEmpty else { break }
                 let kind: DiskFinding.Kind = isMissing ? .missingBody : .damagedBlocks
-                var finding = finding(kind, found.bodyPath, isRepaired: repair)
+                var finding = finding(kind, at: found.bodyPath, isRepaired: repair)
                 finding.key = found.record.key
                 finding.blocks = lasting
                 tell(finding)
@@ -151,11 +151,11 @@ extension DiskStore {
         return stored
     }
 
-    /// The record of an entry that was there; nil if it was removed meanwhile, or if the disk does
-    /// not give it any more, which is told.
+    /// The record of an entry that was there; nil if it was removed meanwhile, or if it cannot be
+    /// read, which is reported.
     private func recordToVerify(
         _ name: EntryName,
-        _ tell: (DiskFinding) -> Void
+        tell: (DiskFinding) -> Void
     ) -> RecordReader.Found? {
         do throws(CacheError) {
             return try readRecord(of: name)
@@ -165,14 +165,14 @@ extension DiskStore {
         }
     }
 
-    /// A record that the disk does not give; it may the next time, so nothing is repaired.
+    /// A record that cannot be read; the next attempt may succeed, so nothing is repaired.
     private func withheld(_ name: EntryName) -> DiskFinding {
-        finding(.damagedRecord, name.record, isRepaired: false)
+        finding(.damagedRecord, at: name.record, isRepaired: false)
     }
 
     private func finding(
         _ kind: DiskFinding.Kind,
-        _ path: String,
+        at path: String,
         isRepaired: Bool
     ) -> DiskFinding {
         DiskFinding(
@@ -183,8 +183,8 @@ extension DiskStore {
     }
 
     private func damagedBlocks(
-        _ found: RecordReader.Found,
-        _ stored: inout Int
+        of found: RecordReader.Found,
+        stored: inout Int
     ) -> (blocks: [Int], isFileMissing: Bool) {
         let table = found.table
         stored = table.storedCount
@@ -198,7 +198,12 @@ extension DiskStore {
             let extent = table.extent(of: block)
             let length = Int(extent.upperBound - extent.lowerBound)
             let checksum = file.flatMap { file in
-                self.checksum(file, at: found.bodyOffset + extent.lowerBound, length, &buffer)
+                self.checksum(
+                    of: file,
+                    at: found.bodyOffset + extent.lowerBound,
+                    length: length,
+                    buffer: &buffer
+                )
             }
             if checksum != table.checksums[block] { damaged.append(block) }
         }
@@ -207,17 +212,17 @@ extension DiskStore {
 
     private func openToVerify(_ path: String) -> OpenFile? {
         do throws(FileSystemError) {
-            return try open(path, in: entries, .read)
+            return try open(path, in: entries, mode: .read)
         } catch {
             return nil  // All its blocks are missing, which is what will be reported.
         }
     }
 
     private func checksum(
-        _ file: OpenFile,
+        of file: OpenFile,
         at offset: Int64,
-        _ length: Int,
-        _ buffer: inout [UInt8]
+        length: Int,
+        buffer: inout [UInt8]
     ) -> UInt64? {
         do throws(FileSystemError) {
             return try buffer.withUnsafeMutableBytesThrowing { (bytes) throws(FileSystemError) in
@@ -237,9 +242,9 @@ extension DiskStore {
     /// or given up since they were looked at.
     private func clear(
         _ lock: borrowing NameLock,
-        _ blocks: [Int],
+        blocks: [Int],
         of now: RecordReader.Found,
-        _ found: RecordReader.Found
+        verified found: RecordReader.Found
     ) throws(CacheError) {
         let blocks = blocks.filter { found.isUnchanged($0, in: now) }
         if let open = state.withLock({ $0.open.residents[found.name] }),
@@ -250,7 +255,7 @@ extension DiskStore {
             }
         }
         try naming(found.name) { () throws(FileSystemError) in
-            let file = try open(found.name.record, in: entries, .readWrite)
+            let file = try open(found.name.record, in: entries, mode: .readWrite)
             defer { fileSystem.close(file) }
             for block in blocks {
                 let offset = now.record.tableOffset + 8 * Int64(block)

@@ -1,24 +1,23 @@
-/// What is known of the entries of the directory, and how far that goes: hints (invariant 6).
+/// The index of the directory's entries, and how much of it is loaded: hints (invariant 6).
 ///
 /// A part of ``DiskStore/State``; the files are read and written elsewhere.
 struct EntryIndex: Sendable {
     var index = DiskIndex()
-    /// What an eviction has taken out of the index, until it has removed the files.
+    /// The victims of an eviction, out of the index, until their files are removed.
     private var victims: [EntryName: DiskIndex.Slot] = [:]
-    /// What the last owner wrote down.
+    /// The snapshot of the last owner.
     var snapshot = IndexSnapshot.State()
-    /// Counts, per directory, what made a lookup's file an old one.
+    /// Counts, per directory, the changes that make a file of a lookup an old one.
     private(set) var changes = [UInt32](repeating: 0, count: 256)
     /// Which directories are there, as far as this store has seen.
     var hasShard = [Bool](repeating: false, count: 256)
-    /// Entries whose records were met and found damaged; they go, whatever comes in their place.
+    /// Entries with damaged records; they are removed, whatever replaces them.
     private var damaged: Set<EntryName> = []
     /// Which of the 256 directories are in the index.
     private var loaded = [Bool](repeating: false, count: 256)
     /// Whether all are in the index, in the order of their use.
     private(set) var isLoaded = false
-    /// When entries were used whose directories are not in the index yet; so many at most that it
-    /// does not matter.
+    /// The last uses of entries of directories that are not in the index yet; bounded in number.
     private var earlyUses: [EntryName: UInt64] = [:]
     private var lastFold: Int64 = 0
 
@@ -32,7 +31,7 @@ struct EntryIndex: Sendable {
 
     /// Whether the record on disk is of this generation: a directory that is not in the index yet
     /// was not written to.
-    func isCurrent(_ name: EntryName, _ generation: UInt64) -> Bool {
+    func isCurrent(_ name: EntryName, generation: UInt64) -> Bool {
         guard loaded[name.shardNumber] else { return true }
         return index[name]?.generation == generation
     }
@@ -49,13 +48,12 @@ struct EntryIndex: Sendable {
         victims[slot.name] = slot
     }
 
-    /// What is known by now of what was chosen to leave; nil once something else has removed or
-    /// replaced it.
+    /// The present slot of a victim; nil once another call has removed or replaced the entry.
     ///
     /// A lookup may have opened it, and a writer may have written to it since.
     func victim(_ name: EntryName) -> DiskIndex.Slot? { victims[name] }
 
-    /// All that is about to leave.
+    /// All victims.
     var leaving: some Collection<DiskIndex.Slot> { victims.values }
 
     /// A victim's files are gone.
@@ -69,38 +67,37 @@ struct EntryIndex: Sendable {
 
     // MARK: What has a name
 
-    /// What has the name, also while it is about to leave: for callers that hold the lock of the
-    /// name.
+    /// The slot of a name, victims included, for callers that hold the lock of the name.
     func known(_ name: EntryName) -> DiskIndex.Slot? { index[name] ?? victims[name] }
 
-    /// Forgets what has the name.
+    /// Forgets the slot of a name.
     mutating func remove(_ name: EntryName) -> DiskIndex.Slot? {
         index.remove(name) ?? victims.removeValue(forKey: name)
     }
 
-    /// Moves what has the name to the queue of what is pinned, or out of it.
-    mutating func setPinned(_ isPinned: Bool, _ name: EntryName) {
+    /// Moves the slot of a name to the queue of pinned entries, or out of it.
+    mutating func setPinned(_ isPinned: Bool, of name: EntryName) {
         guard let slot = known(name), isPinned != (slot.queue == .pinned) else { return }
         let queue: DiskIndex.Queue = isPinned ? .pinned : .used
         index.move(name, to: queue)
         victims[name]?.queue = queue
     }
 
-    /// What the files of a generation are charged with; nil if they have no name any more.
+    /// The bytes charged for the files of a generation; nil if they have no name any more.
     func charged(_ name: EntryName, generation: UInt64) -> DiskIndex.Slot? {
         known(name).flatMap { $0.generation == generation ? $0 : nil }
     }
 
-    /// Changes what the files of a generation are charged with.
+    /// Changes the bytes charged for the files of a generation.
     ///
     /// - Returns: by how many bytes they grew; nil if they have no name any more.
     @discardableResult
     mutating func update(
         _ name: EntryName,
         generation: UInt64,
-        _ change: (inout DiskIndex.Slot) -> Void
+        change: (inout DiskIndex.Slot) -> Void
     ) -> Int64? {
-        if let growth = index.update(name, generation: generation, change) { return growth }
+        if let growth = index.update(name, generation: generation, change: change) { return growth }
         guard var victim = victims[name], victim.generation == generation else { return nil }
         let before = victim.bytes
         change(&victim)
@@ -127,10 +124,10 @@ struct EntryIndex: Sendable {
 
     // MARK: Loading
 
-    /// Enters what a directory holds.
+    /// Enters the slots of a directory.
     ///
     /// - Parameters:
-    ///   - slots: what its records say, or its files where the disk did not give the record.
+    ///   - slots: the slots from its records, or from its files where a record cannot be read.
     ///   - shard: its number.
     mutating func add(_ slots: [DiskIndex.Slot], of shard: Int) {
         for slot in slots {
@@ -139,7 +136,7 @@ struct EntryIndex: Sendable {
         loaded[shard] = true
     }
 
-    /// Everything is in the index.
+    /// Marks the index as complete.
     ///
     /// - Returns: the file of the snapshot, which is needed no longer.
     mutating func didLoadAll() -> OpenFile? {

@@ -1,13 +1,13 @@
-/// The files that tell of a directory's past: their names, and what they count as.
+/// The files of a directory's history: their names, and the bytes charged for them.
 ///
-/// What stands in them is the recorder's.
+/// The recorder writes and reads them.
 enum HistoryFile {
     static let statistics = "STATS"
     static let events = "EVENTS"
     static let olderEvents = "EVENTS.1"
     static let names = [statistics, events, olderEvents]
 
-    /// What one of the files counts as: the same at each look, so that what is charged stays true.
+    /// The bytes charged for one of the files: a fixed number, so that the sum stays exact.
     static func chargedBytes(_ status: FileStatus) -> Int64 {
         status.denseBytes(atMost: (1 << 20) + 4096)
     }

@@ -1,11 +1,12 @@
 /// Proof that the calling thread holds the lock of an entry's name.
 ///
-/// Functions that need the lock have it as a parameter, so that a call without it does not compile.
-/// ``DiskStore/withLock(of:_:)`` alone makes it. It cannot be kept; it collects what is to be done
-/// after the lock was given back.
+/// Functions that need the lock take it as a parameter, so that a call without it does not compile.
+/// ``DiskStore/withLock(of:_:)`` alone makes it. It cannot be kept; it collects the work for after
+/// the release of the lock.
 struct NameLock: ~Copyable {
     let name: EntryName
-    /// What left memory meanwhile: to say when it was used takes the lock of its own name.
+    /// The entries that left memory meanwhile: to write their last use takes the locks of their
+    /// names.
     var leaving = ReleasedEntries()
 
     fileprivate init(name: EntryName) {

@@ -1,7 +1,7 @@
 /// Finds the number of a name: an open-addressing table of numbers, the names being in the slots.
 ///
-/// 5 to 11 bytes per entry. Digests are spread evenly as they are, but whoever chooses keys can try
-/// many: the hash is seeded, so that nobody can crowd one place.
+/// 5 to 11 bytes per entry. Digests are spread evenly, but an attacker can choose among many keys:
+/// the hash is seeded, so that no choice of keys crowds one place.
 struct NameTable {
     private static let none: Int32 = -1
     /// Was taken; a search goes on behind it.
@@ -36,7 +36,7 @@ struct NameTable {
     }
 
     /// Enters a number whose name is not in the table.
-    mutating func insert(_ number: Int32, _ slots: SlotSlab) {
+    mutating func insert(_ number: Int32, in slots: SlotSlab) {
         if (used + 1) * 4 > places.count * 3 { rebuild(slots) }
         var place = home(of: slots[number].name)
         while places[place] >= 0 {
@@ -48,14 +48,14 @@ struct NameTable {
     }
 
     /// Makes room for so many names.
-    mutating func reserve(_ count: Int, _ slots: SlotSlab) {
+    mutating func reserve(_ count: Int, in slots: SlotSlab) {
         if count * 4 > places.count * 3 { rebuild(slots, for: count) }
     }
 
     /// Takes a name out.
     ///
     /// - Returns: its number.
-    mutating func remove(_ name: EntryName, _ slots: SlotSlab) -> Int32? {
+    mutating func remove(_ name: EntryName, in slots: SlotSlab) -> Int32? {
         guard let place = place(of: name, in: slots) else { return nil }
         defer { places[place] = Self.gone }
         count -= 1

@@ -1,9 +1,9 @@
 /// Writes the bytes of a body in sequence, from the start of a block on.
 ///
-/// Several writers of one entry may run at once at different places. What was written is readable
-/// at once, through any lease on the entry, blocks and end alike; it survives in whole blocks, and
-/// the last block of a body of known length when it is full. Bytes of blocks that are already
-/// stored are dropped. One thread at a time may write; calls block on the disk.
+/// Several writers of one entry may run at once at different places. Written bytes are readable at
+/// once through any lease on the entry. Whole blocks survive the writer, and so does the last block
+/// of a body of known length once it is full. Bytes of blocks that are already stored are dropped.
+/// One thread at a time may write; calls block on the disk.
 package final class BodyWriter: Sendable {
     /// The entry that is filled; leased while the writer lives.
     package let entry: DiskEntry
@@ -66,9 +66,9 @@ package final class BodyWriter: Sendable {
     ///
     /// For bodies whose length was unknown; where it is known it must be the position.
     ///
-    /// - Throws: as ``write(_:)`` does; what is left stays readable then until the writer is ended
-    ///   or let go of. The length is either known, in memory and on disk, and the end of the body
-    ///   is missing; or it is unknown as before.
+    /// - Throws: as ``write(_:)`` does; the unsealed bytes stay readable then until the writer is
+    ///   ended or released. The length is either known, in memory and on disk, and the end of the
+    ///   body is missing; or it is unknown as before.
     package func finish() throws(CacheError) {
         let (length, known, rest) = entry.state.withLock { state in
             (tail.range.upperBound, state.table.completeLength, tail.count)
@@ -80,7 +80,7 @@ package final class BodyWriter: Sendable {
         end()
     }
 
-    /// Ends the writer; what is less than a block is lost.
+    /// Ends the writer; an incomplete block is lost.
     ///
     /// Ending twice does nothing.
     ///
@@ -121,7 +121,7 @@ package final class BodyWriter: Sendable {
                 return (.seal(whole), start)
             }
             let count = Int(min(room, Int64(rest.count)))
-            tail.append(UnsafeRawBufferPointer(rebasing: rest[..<count]), &state)
+            tail.append(UnsafeRawBufferPointer(rebasing: rest[..<count]), state: &state)
             return (.append(count), start)
         }
     }

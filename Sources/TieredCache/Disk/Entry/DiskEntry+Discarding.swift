@@ -4,7 +4,7 @@ import Synchronization
 // reader needs no lock for that: it looks at a counter before and after, and reads again if that
 // moved.
 extension DiskEntry {
-    /// Notes that somebody reads here; the body counts as 64 regions at most.
+    /// Notes a read; the body counts as 64 regions at most.
     @inline(__always)
     func noteRead(at offset: Int64) {
         let region: UInt64 = 1 << UInt64(truncatingIfNeeded: offset >> regionShift & 63)
@@ -27,13 +27,13 @@ extension DiskEntry {
     /// - Parameters:
     ///   - lock: of the entry's name, for which a writer waits that wants such a block.
     ///   - runs: the blocks.
-    ///   - body: gets the runs whose bytes may go: those apart that are being sent, or written by a
-    ///     writer. No writer writes them before it returns.
+    ///   - body: gets the runs that may be discarded, without blocks being sent or written. No
+    ///     writer writes these runs before it returns.
     /// - Throws: what `body` throws; the blocks are gaps then too.
     func giveUp(
         _ lock: borrowing NameLock,
-        _ runs: [Range<Int>],
-        _ body: ([Range<Int>]) throws(FileSystemError) -> Void
+        runs: [Range<Int>],
+        body: ([Range<Int>]) throws(FileSystemError) -> Void
     ) throws(FileSystemError) {
         let free = state.withLock { state in
             for run in runs {
@@ -51,12 +51,12 @@ extension DiskEntry {
         try body(free)
     }
 
-    /// Stops to trust that blocks stay as they were verified: another owner may give some up.
+    /// Stops relying on verified blocks: another owner may discard some.
     ///
-    /// What the kernel is sending cannot be looked at any more: a share keeps the next owner from
-    /// giving up any of the body as long as this entry has it open, as it does for a guest.
+    /// Bytes that the kernel is sending cannot be checked again. A shared lock keeps the next owner
+    /// from discarding any of the body while this entry has it open, as it does for a guest.
     ///
-    /// - Returns: the body, where it takes such a share.
+    /// - Returns: the body's file, if it needs such a shared lock.
     func invalidateVerification() -> OpenFile? {
         state.withLock { state in
             state.isTrusted = false
@@ -66,11 +66,11 @@ extension DiskEntry {
         }
     }
 
-    /// Blocks that nobody has read near since the last time, in runs: at most `count` bytes, none
+    /// Runs of blocks without a read near them since the last call: at most `count` bytes, none
     /// below block `head`.
     ///
-    /// What was played goes first, then what is farthest ahead. Nothing where nobody reads: the
-    /// download of a whole body must not eat its own beginning.
+    /// Blocks already played come first, then those farthest ahead. Empty without a reader: the
+    /// download of a whole body must not discard its own beginning.
     func coldRuns(_ count: Int64, head: Int) -> [Range<Int>] {
         let recent = regions.exchange(0, ordering: .relaxed)
         return state.withLock { state in
@@ -95,7 +95,7 @@ extension DiskEntry {
 }
 
 extension DiskEntryState {
-    /// Whether a writer is writing the block, or its bytes are being given back.
+    /// Whether the block is being written or discarded.
     func isClaimed(_ block: Int) -> Bool { claims.contains { $0.blocks.contains(block) } }
 
     fileprivate var canGiveUp: Bool {
@@ -103,7 +103,7 @@ extension DiskEntryState {
             && !flags.contains(.handedOut)
     }
 
-    /// Where somebody reads, what comes next, and where fills are at work.
+    /// The blocks at readers, those right after them, and those at writers.
     fileprivate func keptRegions(_ shift: Int64) -> UInt64 {
         var kept = warm | warm << 1 | warm >> 63
         for tail in tails {

@@ -1,8 +1,8 @@
 import Synchronization
 
-// An entry rests when nobody uses it and its descriptor is wanted elsewhere: the file is closed,
-// key, metadata and checksums stay. The next hit opens the file, and needs no digest, no record and
-// no hashing; whether it still is the file that was verified, its status tells.
+// An entry becomes dormant when it is unused and its descriptor is needed elsewhere: the file is
+// closed; key, metadata and checksums stay. The next hit opens the file and needs no digest, no
+// record and no hashing: the file's status shows whether it is still the one that was verified.
 extension DiskEntry {
     /// Takes the file that the entry rested without.
     ///
@@ -21,7 +21,7 @@ extension DiskEntry {
         state.withLock { ($0.dormantPath, $0.verification) }
     }
 
-    /// What the entry takes in memory without its file, about.
+    /// The approximate bytes of memory of the entry without its file.
     var headCost: Int {
         state.withLock { state in
             800 + key.string.utf8.count + state.metadata.count + 9 * state.table.checksums.count

@@ -10,11 +10,11 @@ extension DiskEntry {
     package func lease(_ range: Range<Int64>) -> LeasedBytes? {
         noteRead(at: range.lowerBound)
         guard let lease = state.withLock({ $0.lease(range) }) else { return nil }
-        guard let descriptor = fileSystem.sendable(lease.file, lease.place) else {
+        guard let descriptor = fileSystem.sendable(lease.file, range: lease.place) else {
             endLease(lease)
             return nil
         }
-        return LeasedBytes(self, lease, descriptor: descriptor)
+        return LeasedBytes(self, lease: lease, descriptor: descriptor)
     }
 
     /// Whether bytes are being sent that the file has lost, because it was truncated from outside.
@@ -69,7 +69,7 @@ package final class LeasedBytes: Sendable {
     /// The file; not to be closed.
     package let descriptor: Int32
 
-    fileprivate init(_ entry: DiskEntry, _ lease: Lease, descriptor: Int32) {
+    fileprivate init(_ entry: DiskEntry, lease: Lease, descriptor: Int32) {
         self.entry = entry
         self.lease = lease
         self.descriptor = descriptor

@@ -14,7 +14,12 @@ extension DiskEntry {
     public func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         noteRead(at: offset)
         if let hot = hot(at: offset, buffer.count) {
-            let count = readVerified(hot.file, at: hot.position, offset, hot.buffer(buffer))
+            let count = readVerified(
+                hot.file,
+                at: hot.position,
+                offset: offset,
+                into: hot.buffer(buffer)
+            )
             if isUnchanged(since: hot.version) { return count }
         }
         return readStored(at: offset, into: buffer)
@@ -29,7 +34,7 @@ extension DiskEntry {
     ) -> NonBlocking<Int> {
         noteRead(at: offset)
         if let hot = hot(at: offset, buffer.count) {
-            let result = readCached(hot.file, at: hot.position, hot.buffer(buffer))
+            let result = readCached(hot.file, at: hot.position, into: hot.buffer(buffer))
             if isUnchanged(since: hot.version) { return result }
         }
         return readStoredWithoutBlocking(at: offset, into: buffer)
@@ -88,7 +93,7 @@ extension DiskEntry {
     func readCached(
         _ file: OpenFile,
         at position: Int64,
-        _ buffer: UnsafeMutableRawBufferPointer
+        into buffer: UnsafeMutableRawBufferPointer
     ) -> NonBlocking<Int> {
         guard buffer.count > 0 else { return .ready(0) }
         do throws(FileSystemError) {
@@ -103,11 +108,11 @@ extension DiskEntry {
     private func readVerified(
         _ file: OpenFile,
         at position: Int64,
-        _ offset: Int64,
-        _ buffer: UnsafeMutableRawBufferPointer
+        offset: Int64,
+        into buffer: UnsafeMutableRawBufferPointer
     ) -> Int {
         guard buffer.count > 0 else { return 0 }
-        let count = readCounting(file, at: position, buffer)
+        let count = readCounting(file, at: position, into: buffer)
         if count < buffer.count {
             didReadShort(file, at: offset + Int64(count))
         }
@@ -118,7 +123,7 @@ extension DiskEntry {
     func readCounting(
         _ file: OpenFile,
         at position: Int64,
-        _ buffer: UnsafeMutableRawBufferPointer
+        into buffer: UnsafeMutableRawBufferPointer
     ) -> Int {
         do throws(FileSystemError) {
             return try fileSystem.read(file, into: buffer, at: position)

@@ -40,12 +40,12 @@ extension DiskEntry {
             return count
         case .verified(let file, let position, let count, let version):
             let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-            let result = readCounting(file, at: position, part)
+            let result = readCounting(file, at: position, into: part)
             guard isUnchanged(since: version) else { return readStep(at: offset, into: buffer) }
             if result < count { didReadShort(file, at: offset + Int64(result)) }
             return result
         case .unverified(let part):
-            return verify(part, offset, buffer)
+            return verify(part, at: offset, into: buffer)
         }
     }
 
@@ -60,10 +60,10 @@ extension DiskEntry {
             return .ready(count)
         case .verified(let file, let position, let count, let version):
             let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-            let result = readCached(file, at: position, part)
+            let result = readCached(file, at: position, into: part)
             return isUnchanged(since: version) ? result : .wouldBlock
         case .unverified(let part):
-            return verifyWithoutBlocking(part, offset, buffer)
+            return verifyWithoutBlocking(part, at: offset, into: buffer)
         }
     }
 
@@ -112,27 +112,27 @@ extension DiskEntry {
 
     private func verify(
         _ part: Unverified,
-        _ offset: Int64,
-        _ buffer: UnsafeMutableRawBufferPointer
+        at offset: Int64,
+        into buffer: UnsafeMutableRawBufferPointer
     ) -> Int {
-        withBlockBuffer(part.extent, offset, buffer) { whole in
-            guard readCounting(part.file, at: part.position, whole) == whole.count else {
+        withBlockBuffer(part.extent, at: offset, into: buffer) { whole in
+            guard readCounting(part.file, at: part.position, into: whole) == whole.count else {
                 didReadShort(part.file, at: part.extent.lowerBound)
                 return false
             }
-            return accept(part.block, UnsafeRawBufferPointer(whole))
+            return accept(part.block, bytes: UnsafeRawBufferPointer(whole))
         }
     }
 
     private func verifyWithoutBlocking(
         _ part: Unverified,
-        _ offset: Int64,
-        _ buffer: UnsafeMutableRawBufferPointer
+        at offset: Int64,
+        into buffer: UnsafeMutableRawBufferPointer
     ) -> NonBlocking<Int> {
         var isCached = true
-        let count = withBlockBuffer(part.extent, offset, buffer) { whole in
-            isCached = readCached(part.file, at: part.position, whole) == .ready(whole.count)
-            return isCached && accept(part.block, UnsafeRawBufferPointer(whole))
+        let count = withBlockBuffer(part.extent, at: offset, into: buffer) { whole in
+            isCached = readCached(part.file, at: part.position, into: whole) == .ready(whole.count)
+            return isCached && accept(part.block, bytes: UnsafeRawBufferPointer(whole))
         }
         return isCached ? .ready(count) : .wouldBlock
     }
@@ -140,9 +140,9 @@ extension DiskEntry {
     /// Lends room for a whole block: the caller's own where that is enough.
     private func withBlockBuffer(
         _ extent: Range<Int64>,
-        _ offset: Int64,
-        _ buffer: UnsafeMutableRawBufferPointer,
-        _ fill: (UnsafeMutableRawBufferPointer) -> Bool
+        at offset: Int64,
+        into buffer: UnsafeMutableRawBufferPointer,
+        fill: (UnsafeMutableRawBufferPointer) -> Bool
     ) -> Int {
         let length = Int(extent.upperBound - extent.lowerBound)
         if offset == extent.lowerBound, buffer.count >= length {
@@ -160,7 +160,7 @@ extension DiskEntry {
     }
 
     /// Compares a block with its checksum and remembers the outcome.
-    private func accept(_ block: Int, _ bytes: UnsafeRawBufferPointer) -> Bool {
+    private func accept(_ block: Int, bytes: UnsafeRawBufferPointer) -> Bool {
         let checksum = blockChecksum(bytes)
         let (matches, isVerified) = state.withLock { state in
             guard state.table.isStored(block), state.table.checksums[block] == checksum else {

@@ -3,7 +3,7 @@ extension DiskEntry {
     ///
     /// - Parameter offset: a multiple of ``blockSize``, below the complete length if that is known;
     ///   or 0.
-    /// - Returns: the writer; end it, or let go of it.
+    /// - Returns: the writer; end it or release it.
     /// - Throws: ``CacheError/Code/notOwner``, or ``CacheError/Code/invalidArgument`` for an offset
     ///   that is no block's.
     package func beginWriting(at offset: Int64) throws(CacheError) -> BodyWriter {
@@ -66,7 +66,7 @@ extension DiskEntry {
     /// Protects the entry from eviction, or ends that; so it does for the next generation of the
     /// key that is being brought, or for the one that has the name meanwhile.
     package func setPinned(_ isPinned: Bool) throws(CacheError) {
-        try openStore().setPinned(isPinned, self)
+        try openStore().setPinned(isPinned, of: self)
     }
 
     /// Writes whole blocks, those apart that are stored.
@@ -124,7 +124,7 @@ extension DiskEntry {
     func finish(completeLength: Int64, tail: PartialBlock?) throws(CacheError) {
         let store = try openStore()
         try store.checkSizes(key, metadata: 0, completeLength: completeLength)
-        if !store.changeUnrecorded(self, { $0.table.completeLength = completeLength }) {
+        if !store.changeUnrecorded(self, change: { $0.table.completeLength = completeLength }) {
             try store.replaceRecord(of: self) { $0.table.completeLength = completeLength }
         }
         if let tail {

@@ -3,9 +3,10 @@ import Synchronization
 
 /// A lease on one generation of an entry: its metadata, and the blocks of its body that are stored.
 ///
-/// While anybody keeps a reference, the entry is not evicted, and what is replaced or removed stays
-/// readable: a reader sees one generation (invariant 3). Let go of it when done; there is nothing
-/// to close. Any thread may call; calls block on the disk unless their name says otherwise.
+/// While a reference exists, the entry is not evicted, and it stays readable after it was replaced
+/// or removed: a reader sees one generation (invariant 3). Release the reference when done; there
+/// is nothing to close. Any thread may call; calls block on the disk unless their name says
+/// otherwise.
 @_spi(Benchmarks) public final class DiskEntry: Sendable {
     /// The whole key.
     package let key: CacheKey
@@ -13,9 +14,10 @@ import Synchronization
     package let generation: UInt64
 
     let fileSystem: any FileSystem
-    /// Where the entry is; nil once that is gone: a lease reads on then, and nothing is written.
+    /// The store of the entry; nil once it is released: a lease still reads, and nothing is
+    /// written.
     ///
-    /// Weak, since the store keeps the entries that are open, and goes with its own last reference.
+    /// Weak, because the store references its open entries and closes with its own last reference.
     // Set once, in `init`: a constant cannot be weak before Swift 6.3.
     private(set) nonisolated(unsafe) weak var store: DiskStore?
     let name: EntryName
@@ -33,10 +35,10 @@ import Synchronization
     /// The file, and where the body starts in it, once all of a body is stored and verified; see
     /// `HotBody`.
     ///
-    /// Lets a hit go without a lock.
+    /// With it a hit needs no lock.
     let hotBody = Atomic<UInt64>(0)
     let hotLength = Atomic<Int64>(0)
-    /// Where somebody has read, since it was looked at.
+    /// The regions read since the last look, one bit each.
     let regions = Atomic<UInt64>(0)
     let regionShift: Int64
     /// Counts how often stored blocks were given up.
@@ -52,7 +54,7 @@ import Synchronization
         regionShift = Self.regionShift(completeLength: record.completeLength)
         persistedUse = Atomic(record.lastUse)
         var state = state
-        // The owner may give up blocks, and a guest is not told.
+        // The owner may discard blocks without a notice to guests.
         state.isTrusted = store.access.canWrite
         self.state = Guarded(state)
         refreshHotBody()
@@ -66,16 +68,16 @@ import Synchronization
             return (state.allFiles, bytes, isOrphan, state.succession)
         }
         if case .waiting = succession {
-            store?.state.withLock { $0.open.successors.sweep(name, generation) }
+            store?.state.withLock { $0.open.successors.sweep(name, generation: generation) }
         }
         for file in files {
             fileSystem.close(file)
         }
-        if isOrphan { store?.discardBody(name, generation) }
+        if isOrphan { store?.discardBody(of: name, generation: generation) }
         if bytes != 0 { store?.releaseDetached(bytes, of: name) }
     }
 
-    /// The bytes given by whoever stored the entry.
+    /// The metadata as they were stored.
     package var metadata: [UInt8] { state.withLock { $0.metadata } }
 
     /// The length of the whole body; `nil` while unknown.
@@ -87,7 +89,7 @@ import Synchronization
     /// Whether the entry is protected from eviction.
     package var isPinned: Bool { state.withLock { $0.flags.contains(.pinned) } }
 
-    /// Whether it was fetched before anybody asked.
+    /// Whether it was prefetched.
     ///
     /// It stays true; a use moves the entry out of the class that is evicted first.
     package var isPrefetched: Bool { state.withLock { $0.flags.contains(.prefetched) } }
@@ -102,7 +104,7 @@ import Synchronization
     /// Whether a guest in another process, or another store of this one, has the body open just
     /// now; one call to the kernel.
     ///
-    /// What the owner of the directory reads is known to the owner alone.
+    /// Guests cannot see whether the owner of the directory has it open.
     package var isOpenElsewhere: Bool {
         guard let file = state.withLock({ $0.body }) else { return false }
         do throws(FileSystemError) {
@@ -115,9 +117,9 @@ import Synchronization
     /// Whether this generation was replaced or removed since the lease was taken.
     package var isSuperseded: Bool { state.withLock { $0.isDetached } }
 
-    /// The store, for what has to be written.
+    /// The store, for a write.
     ///
-    /// - Throws: `.shutDown` where it is gone.
+    /// - Throws: `.shutDown` after the store was released.
     func openStore() throws(CacheError) -> DiskStore {
         guard let store else {
             throw CacheError(.shutDown, "the cache directory has been closed")
@@ -125,7 +127,7 @@ import Synchronization
         return store
     }
 
-    /// Whether bytes written now would be found again, as far as is known.
+    /// Whether bytes written now would be found again, by the last look at the directory.
     var isWritable: Bool {
         guard let store, !isSuperseded else { return false }
         return store.access.canWrite && store.lock.mayBeginWrite
@@ -140,7 +142,7 @@ import Synchronization
     /// Bytes per block: gaps start at its multiples.
     package var blockSize: Int64 { BlockTable.blockSize }
 
-    /// What is stored on disk and in the ends of running writers.
+    /// The ranges stored on disk and in the unsealed ends of writers.
     package var storedRanges: ByteRangeSet {
         state.withLock { state in
             var result = state.table.storedRanges
@@ -174,15 +176,15 @@ import Synchronization
     }
 }
 
-/// Blocks that nothing else may write for a moment.
+/// Blocks reserved by one write or one discard.
 struct BlockClaim: Sendable {
     let blocks: Range<Int>
-    /// Which write has them, which holds the lock of its number so long; nil for one that gives
-    /// their bytes back, which holds the lock of the name.
+    /// The number of the write, which holds the lock of that number; nil for a discard, which holds
+    /// the lock of the name.
     let write: UInt64?
 }
 
-/// What changes about an entry while it is open.
+/// The mutable state of an open entry.
 struct DiskEntryState: Sendable {
     var table: BlockTable
     var metadata: [UInt8]
@@ -196,7 +198,7 @@ struct DiskEntryState: Sendable {
     private(set) var record: OpenFile?
     /// Files that were replaced and may still be read from.
     var retired: [OpenFile] = []
-    /// What those of them are charged with that have no name any more; freed with this object.
+    /// The bytes charged for those of them that have no name any more; freed with this object.
     var retiredBytes: Int64 = 0
     /// Whether the record that has the name is among them, and is to lose it.
     var hasRetiredRecord = false
@@ -208,9 +210,9 @@ struct DiskEntryState: Sendable {
     var syncedChanges = -1
     /// Whether the files have no name any more: replaced, removed, or evicted.
     var isDetached = false
-    /// What the body is charged with if no slot of the index has it; freed with this object.
+    /// The bytes charged for the body if no slot of the index has it; freed with this object.
     var detachedBytes: Int64 = 0
-    /// Whether what the files are allocated has to be looked at once more.
+    /// Whether the allocation of the files has to be read once more.
     var isUnsettled = false
     /// The ends of running writers.
     var tails: [PartialBlock] = []
@@ -218,9 +220,9 @@ struct DiskEntryState: Sendable {
     var isTrusted = true
     /// The regions that were read in last.
     var warm: UInt64 = 0
-    /// Blocks that a writer is writing, or whose bytes are being given back.
+    /// Blocks being written or discarded.
     var claims: [BlockClaim] = []
-    /// Bytes that the kernel is sending from the file; those blocks are not given up.
+    /// Bytes that the kernel is sending from the file; their blocks are not discarded.
     var leased: [Range<Int64>] = []
     /// The state of the body's file, for `DiskIndex.Slot.verification`.
     var verification: UInt64 = 0
@@ -239,7 +241,7 @@ struct DiskEntryState: Sendable {
 
     /// - Returns: the file that had checksums written to it before.
     @discardableResult
-    mutating func setRecord(_ lock: borrowing NameLock, _ file: OpenFile?) -> OpenFile? {
+    mutating func setRecord(_ lock: borrowing NameLock, to file: OpenFile?) -> OpenFile? {
         defer { record = file }
         return record
     }

@@ -1,7 +1,7 @@
 import SystemPackage
 
 extension DiskStore {
-    /// Starts a new generation, which follows what has the name as `succession` says.
+    /// Starts a new generation, which replaces the entry of the same name as `succession` says.
     ///
     /// - Throws: also `.notStorable`.
     func makeEntry(
@@ -9,19 +9,24 @@ extension DiskStore {
         metadata: [UInt8],
         completeLength: Int64?,
         class entryClass: DiskEntryClass,
-        _ succession: DiskSuccession
+        succession: DiskSuccession
     ) throws(CacheError) -> DiskEntry {
         try beginWriting()
         defer { endWriting() }
         try checkSizes(key, metadata: metadata.count, completeLength: completeLength)
         try prepareIndex(for: name(of: key))
-        let entry = newEntry(key, metadata, completeLength, entryClass.flags)
+        let entry = newEntry(
+            for: key,
+            metadata: metadata,
+            completeLength: completeLength,
+            flags: entryClass.flags
+        )
         try withLock(of: entry.name) { (lock) throws(CacheError) in
-            guard try !inheritPin(lock, entry, succession) else {
+            guard try !inheritPin(lock, to: entry, succession: succession) else {
                 if let completeLength {
                     try checkRoom(besidePins: Self.cost(ofBody: completeLength))
                 }
-                return beginSuccession(lock, entry, succession)
+                return beginSuccession(lock, of: entry, succession: succession)
             }
             giveUpSuccessor(lock)
             // What is there all the same, put there from outside, is met and replaced by the
@@ -34,7 +39,7 @@ extension DiskStore {
         return entry
     }
 
-    /// Stores a complete body, which follows what has the name as `succession` says.
+    /// Stores a complete body, which replaces the entry of the same name as `succession` says.
     ///
     /// - Throws: also `.notStorable`.
     @discardableResult
@@ -43,7 +48,7 @@ extension DiskStore {
         for key: CacheKey,
         metadata: [UInt8],
         class entryClass: DiskEntryClass,
-        _ succession: DiskSuccession
+        succession: DiskSuccession
     ) throws(CacheError) -> DiskEntry {
         guard bytes.count <= options.inlineLimit else {
             let entry = try makeEntry(
@@ -51,7 +56,7 @@ extension DiskStore {
                 metadata: metadata,
                 completeLength: Int64(bytes.count),
                 class: entryClass,
-                succession
+                succession: succession
             )
             try entry.beginWriting(at: 0).writeAndEnd(bytes)
             return entry
@@ -59,16 +64,21 @@ extension DiskStore {
         try beginWriting()
         defer { endWriting() }
         try checkSizes(key, metadata: metadata.count, completeLength: Int64(bytes.count))
-        let entry = newEntry(key, metadata, Int64(bytes.count), entryClass.flags)
-        try storeInline(bytes, entry, succession)
+        let entry = newEntry(
+            for: key,
+            metadata: metadata,
+            completeLength: Int64(bytes.count),
+            flags: entryClass.flags
+        )
+        try storeInline(bytes, in: entry, succession: succession)
         return entry
     }
 
     private func newEntry(
-        _ key: CacheKey,
-        _ metadata: [UInt8],
-        _ completeLength: Int64?,
-        _ flags: Record.Flags
+        for key: CacheKey,
+        metadata: [UInt8],
+        completeLength: Int64?,
+        flags: Record.Flags
     ) -> DiskEntry {
         let record = Record(
             key: key,
@@ -88,43 +98,54 @@ extension DiskStore {
 
     /// Writes a complete body and its record as one file.
     ///
-    /// The entry must not be published; the file takes the name from whatever has it.
+    /// The entry must not be published; the file replaces the one that has the name.
     func storeInline(
         _ bytes: UnsafeRawBufferPointer,
-        _ entry: DiskEntry,
-        _ succession: DiskSuccession = DiskSuccession()
+        in entry: DiskEntry,
+        succession: DiskSuccession = DiskSuccession()
     ) throws(CacheError) {
         let checksum = blockChecksum(bytes)
         let cost = Self.cost(Int(entry.record.tableOffset) + 8 + bytes.count)
         try reserve(cost, for: entry.name)
         defer { endReservation(cost) }
         try sparingRoom(cost) { () throws(CacheError) in
-            try storeInline(bytes, checksum, entry, succession)
+            try storeInline(bytes, checksum: checksum, in: entry, succession: succession)
         }
         try syncIfPinned(entry)
     }
 
     private func storeInline(
         _ bytes: UnsafeRawBufferPointer,
-        _ checksum: UInt64,
-        _ entry: DiskEntry,
-        _ succession: DiskSuccession
+        checksum: UInt64,
+        in entry: DiskEntry,
+        succession: DiskSuccession
     ) throws(CacheError) {
         try withLock(of: entry.name) { (lock) throws(CacheError) in
             if entry.isSuperseded {
                 // Removed while it was being filled: only its leases still want it.
-                return try keepInMemoryless(lock, bytes, checksum, entry)
+                return try keepInMemoryless(lock, bytes: bytes, checksum: checksum, of: entry)
             }
-            _ = try inheritPin(lock, entry, succession)
+            _ = try inheritPin(lock, to: entry, succession: succession)
             var record = entry.record
             record.flags.insert(.inline)
             let head = record.encode(table: bytes.isEmpty ? [] : [checksum])
             try naming(entry.name) { () throws(FileSystemError) in
-                let (file, status) = try createRecord(lock, entry, head, bytes)
+                let (file, status) = try createRecord(lock, of: entry, head: head, body: bytes)
                 let failure = settleName(of: entry)
-                entry.didStoreInline(file, Int64(head.count), checksum, status)
-                publish(&lock, entry, status, bodyBytes: 0, keepsOldBody: failure != nil)
-                didTakeName(lock, entry)
+                entry.didStoreInline(
+                    in: file,
+                    at: Int64(head.count),
+                    checksum: checksum,
+                    status: status
+                )
+                publish(
+                    &lock,
+                    of: entry,
+                    record: status,
+                    bodyBytes: 0,
+                    keepsOldBody: failure != nil
+                )
+                didTakeName(lock, entry: entry)
                 if let failure { throw failure }
             }
         }
@@ -137,14 +158,14 @@ extension DiskStore {
     }
 
     func storeEmpty(_ entry: DiskEntry) throws(CacheError) {
-        try storeInline(UnsafeRawBufferPointer(start: nil, count: 0), entry)
+        try storeInline(UnsafeRawBufferPointer(start: nil, count: 0), in: entry)
     }
 
     private func keepInMemoryless(
         _ lock: borrowing NameLock,
-        _ bytes: UnsafeRawBufferPointer,
-        _ checksum: UInt64,
-        _ entry: DiskEntry
+        bytes: UnsafeRawBufferPointer,
+        checksum: UInt64,
+        of entry: DiskEntry
     ) throws(CacheError) {
         guard !bytes.isEmpty else { return }
         try naming(entry.name) { () throws(FileSystemError) in
@@ -152,7 +173,7 @@ extension DiskStore {
             try fileSystem.write(bytes, to: file, at: 0)
             entry.state.withLock { $0.table.insert(0, checksum: checksum) }
             entry.refreshHotBody()
-            chargeDetached(lock, entry, bytes: try bodyBytes(of: entry))
+            chargeDetached(lock, for: entry, bytes: try bodyBytes(of: entry))
         }
     }
 
@@ -160,26 +181,26 @@ extension DiskStore {
 
     /// Creates the record under its own name, or through `staging` where the name is taken.
     ///
-    /// Where this throws, nothing has changed: what cannot be charged must not be there.
+    /// If this throws, nothing has changed: no file may exist that cannot be charged.
     func createRecord(
         _ lock: borrowing NameLock,
-        _ entry: DiskEntry,
-        _ head: [UInt8],
-        _ body: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
+        of entry: DiskEntry,
+        head: [UInt8],
+        body: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
     ) throws(FileSystemError) -> (file: OpenFile, result: FileStatus) {
         let isKnown = state.withLock { $0.entries.known(entry.name) != nil }
         if !isKnown {
             do throws(FileSystemError) {
-                return try create(lock, entry.name.record, in: entries) {
+                return try create(lock, at: entry.name.record, in: entries) {
                     (file) throws(FileSystemError) in
-                    try write(head, body, to: file)
+                    try write(head, followedBy: body, to: file)
                     return try fileSystem.status(of: file)
                 }
             } catch  where error.errno == .fileExists {
                 // Not in the index and yet there: damaged, or put there from outside.
             }
         }
-        return try replaceRecordFile(lock, entry, head, body)
+        return try replaceRecordFile(lock, of: entry, head: head, body: body)
     }
 
     /// Writes the record to `staging` and gives it the name of the old one.
@@ -187,15 +208,15 @@ extension DiskStore {
     /// The last call is the one that changes the name: where this throws, nothing has changed.
     func replaceRecordFile(
         _ lock: borrowing NameLock,
-        _ entry: DiskEntry,
-        _ head: [UInt8],
-        _ body: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
+        of entry: DiskEntry,
+        head: [UInt8],
+        body: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
     ) throws(FileSystemError) -> (file: OpenFile, result: FileStatus) {
-        guard let staging else { throw FileSystemError(.create, .noSuchFileOrDirectory) }
+        guard let staging else { throw FileSystemError(.create, errno: .noSuchFileOrDirectory) }
         let staged = entry.name.staged(entry.generation)
         try fileSystem.unlinkIfPresent(staged, in: staging)
-        return try create(lock, staged, in: staging) { (file) throws(FileSystemError) in
-            try write(head, body, to: file)
+        return try create(lock, at: staged, in: staging) { (file) throws(FileSystemError) in
+            try write(head, followedBy: body, to: file)
             // The name of what was promised must never stand for less than that.
             if entry.isPinned { try fileSystem.sync(file, dataOnly: false) }
             let status = try fileSystem.status(of: file)
@@ -207,22 +228,22 @@ extension DiskStore {
 
     private func write(
         _ head: [UInt8],
-        _ body: UnsafeRawBufferPointer,
+        followedBy body: UnsafeRawBufferPointer,
         to file: OpenFile
     ) throws(FileSystemError) {
         try head.withUnsafeBufferPointer { (head) throws(FileSystemError) in
-            try fileSystem.write(UnsafeRawBufferPointer(head), body, to: file, at: 0)
+            try fileSystem.write(UnsafeRawBufferPointer(head), followedBy: body, to: file, at: 0)
         }
     }
 
     /// Creates a file and fills it; no trace of it stays if that fails.
     func create<Result>(
         _ lock: borrowing NameLock,
-        _ path: String,
+        at path: String,
         in directory: OpenFile,
-        _ write: (OpenFile) throws(FileSystemError) -> Result
+        write: (OpenFile) throws(FileSystemError) -> Result
     ) throws(FileSystemError) -> (file: OpenFile, result: Result) {
-        let file = try createFile(lock, path, in: directory)
+        let file = try createFile(lock, at: path, in: directory)
         do throws(FileSystemError) {
             return (file, try write(file))
         } catch {
@@ -236,13 +257,13 @@ extension DiskStore {
 
     private func createFile(
         _ lock: borrowing NameLock,
-        _ path: String,
+        at path: String,
         in directory: OpenFile
     ) throws(FileSystemError) -> OpenFile {
         let isOfEntry = try directory == entries
         if isOfEntry { try ensureShard(lock) }
         do throws(FileSystemError) {
-            return try open(path, in: directory, .createNew)
+            return try open(path, in: directory, mode: .createNew)
         } catch  where error.errno == .noSuchFileOrDirectory {
             guard isOfEntry else {
                 didMissDirectory()
@@ -252,7 +273,7 @@ extension DiskStore {
             let shard = lock.name.shardNumber
             state.withLock { $0.entries.hasShard[shard] = false }
             try ensureShard(lock)
-            return try open(path, in: directory, .createNew)
+            return try open(path, in: directory, mode: .createNew)
         }
     }
 
@@ -264,7 +285,7 @@ extension DiskStore {
         } catch  where error.errno == .fileExists {
             // A link in its place must not lead us out of the directory.
             guard try fileSystem.status(of: name.shard, in: entries).kind == .directory else {
-                throw FileSystemError(.create, .notDirectory)
+                throw FileSystemError(.create, errno: .notDirectory)
             }
         } catch {
             if error.errno == .noSuchFileOrDirectory { didMissDirectory() }
@@ -273,7 +294,7 @@ extension DiskStore {
         state.withLock { $0.entries.hasShard[name.shardNumber] = true }
     }
 
-    /// Removes what has the name, record first.
+    /// Removes the files of the name, record first.
     func removeFiles(_ lock: borrowing NameLock) throws(CacheError) {
         let name = lock.name
         try naming(name) { () throws(FileSystemError) in
@@ -286,12 +307,12 @@ extension DiskStore {
         }
     }
 
-    /// Puts an entry in the place of what had its name, in index, ledger and descriptor cache.
+    /// Replaces the entry that had the name in index, ledger and descriptor cache.
     ///
-    /// `keepsOldBody`: the body of what had the name stays where it is, without a record that
-    /// speaks of it, and stays charged until the directory is opened again and swept.
+    /// `keepsOldBody`: the body of the old entry stays on disk without a record, and stays charged
+    /// until the directory is opened again and swept.
     ///
-    /// - Returns: what is not there any more.
+    /// - Returns: the slot of the old entry.
     @discardableResult
     func replace(
         _ lock: inout NameLock,
@@ -308,7 +329,7 @@ extension DiskStore {
                 state.withLock { $0.space.charge(known.bodyBytes) }
             } else {
                 // Before it is charged as free.
-                discardBody(name, known.generation)
+                discardBody(of: name, generation: known.generation)
             }
         }
         var isDamaged = false
@@ -330,7 +351,7 @@ extension DiskStore {
             return (oldSlot, old, shrink(&state))
         }
         // Its body was created and nothing of it recorded: no slot knows of the file.
-        if let old, old.isUnrecorded { discardBody(name, old.generation) }
+        if let old, old.isUnrecorded { discardBody(of: name, generation: old.generation) }
         old?.detach(lock, charged: oldSlot)
         lock.leaving.append(leaving)
         guard let oldSlot, oldSlot.generation != slot?.generation else { return nil }

@@ -3,7 +3,7 @@ import SystemPackage
 
 @_spi(Benchmarks)
 extension DiskStore {
-    /// An entry that is open already: no disk, no digest.
+    /// The entry if it is in memory; needs neither the disk nor a digest.
     @inline(__always)
     func resident(_ key: CacheKey, isUse: Bool = true) -> ResidentTable.Found? {
         guard let found = state.withLock({ $0.open.residents.find(key) }) else { return nil }
@@ -13,12 +13,12 @@ extension DiskStore {
 
     /// A lease on a key's entry; `nil` if there is none.
     ///
-    /// Goes straight to the file by name, whatever the index says: needs none.
+    /// Opens the file by its name; does not use the index.
     ///
     /// - Parameters:
-    ///   - key: whose entry it is.
+    ///   - key: the key that identifies the entry.
     ///   - isUse: whether the entry is wanted for its bytes, which moves it away from eviction and
-    ///     ends its time as a prefetched one. Looking at what is stored, and prefetching, is none.
+    ///     ends its time as a prefetched one. A look at the metadata, and a prefetch, is no use.
     /// - Returns: the lease.
     /// - Throws: ``CacheError/Code/localStorage`` if the disk fails.
     public func entry(
@@ -31,7 +31,7 @@ extension DiskStore {
         let name = name(of: key)
         do throws(FileSystemError) {
             return try sparingDescriptors { () throws(FileSystemError) in
-                try lookupOnDisk(key, name, resident, isUse: isUse)
+                try lookupOnDisk(key, name: name, resident: resident, isUse: isUse)
             }
         } catch {
             if error.errno == .ioError {
@@ -40,14 +40,14 @@ extension DiskStore {
             }
             // Opened, but no file: a directory, or a pipe.
             if error.isAbsence { return nil }
-            throw entryError(error, name)
+            throw entryError(error, naming: name)
         }
     }
 
     private func lookupOnDisk(
         _ key: CacheKey,
-        _ name: EntryName,
-        _ resident: ResidentTable.Found?,
+        name: EntryName,
+        resident: ResidentTable.Found?,
         isUse: Bool
     ) throws(FileSystemError) -> DiskEntry? {
         if let resident, case .ready(let entry?) = try wake(resident, blocking: true) {
@@ -56,12 +56,24 @@ extension DiskStore {
         var leaving = ReleasedEntries()
         defer { retire(leaving) }
         for _ in 0..<3 {
-            let found = try openEntry(key, name, blocking: true, isUse: isUse, &leaving)
+            let found = try openEntry(
+                key,
+                name: name,
+                blocking: true,
+                isUse: isUse,
+                leaving: &leaving
+            )
             if case .ready(let entry) = found { return entry }
         }
         // Writers of this name got in between each time: let them wait for once.
         return try withLock(of: name) { (lock) throws(FileSystemError) in
-            let found = try openEntry(key, name, blocking: true, isUse: isUse, &lock.leaving)
+            let found = try openEntry(
+                key,
+                name: name,
+                blocking: true,
+                isUse: isUse,
+                leaving: &lock.leaving
+            )
             if case .ready(let entry) = found { return entry }
             return nil
         }
@@ -72,9 +84,9 @@ extension DiskStore {
     /// Never blocks: open entries answer from memory, others if kernel caches have what is needed.
     ///
     /// - Parameters:
-    ///   - key: whose entry it is.
+    ///   - key: the key that identifies the entry.
     ///   - isUse: as in ``entry(for:isUse:)``.
-    /// - Returns: the lease, or that the disk has to be waited for.
+    /// - Returns: the lease, or ``NonBlocking/wouldBlock``.
     public func entryWithoutBlocking(
         for key: CacheKey,
         isUse: Bool = true
@@ -83,7 +95,7 @@ extension DiskStore {
         if let resident, !resident.isDormant { return .ready(resident.entry) }
         return LockChecker.withoutBlocking {
             do throws(FileSystemError) {
-                return try openWithoutBlocking(key, resident, isUse: isUse)
+                return try openWithoutBlocking(key, resident: resident, isUse: isUse)
             } catch {
                 // The blocking form meets the same error and reports it.
                 return .wouldBlock
@@ -93,7 +105,7 @@ extension DiskStore {
 
     private func openWithoutBlocking(
         _ key: CacheKey,
-        _ resident: ResidentTable.Found?,
+        resident: ResidentTable.Found?,
         isUse: Bool
     ) throws(FileSystemError) -> NonBlocking<DiskEntry?> {
         if let resident {
@@ -104,7 +116,7 @@ extension DiskStore {
         if isKnownAbsent(name) { return .ready(nil) }
         var leaving = ReleasedEntries()
         defer { retire(leaving, blocking: false) }
-        return try openEntry(key, name, blocking: false, isUse: isUse, &leaving)
+        return try openEntry(key, name: name, blocking: false, isUse: isUse, leaving: &leaving)
     }
 
     /// Whether nothing has the name, as the owner of a directory knows that has read it through: no
@@ -122,10 +134,10 @@ extension DiskStore {
     /// - Returns: `wouldBlock` as well when the name was written to meanwhile: look again.
     private func openEntry(
         _ key: CacheKey,
-        _ name: EntryName,
+        name: EntryName,
         blocking: Bool,
         isUse: Bool,
-        _ leaving: inout ReleasedEntries
+        leaving: inout ReleasedEntries
     ) throws(FileSystemError) -> NonBlocking<DiskEntry?> {
         guard let entries = entriesIfPresent else { return .ready(nil) }
         let (changes, isGuessed) = state.withLock { state in
@@ -147,7 +159,7 @@ extension DiskStore {
         let entry = DiskEntry(store: self, name: name, record: found.record, state: opened)
         entry.isUsed.store(isUse, ordering: .relaxed)
         let news = isGuessed ? slot(of: found.record, name) : nil
-        return admit(entry, news, ifUnchangedSince: changes, &leaving)
+        return admit(entry, slot: news, ifUnchangedSince: changes, leaving: &leaving)
     }
 
     /// The state of an entry whose record was read; `nil` if the body's file would block.
@@ -166,7 +178,11 @@ extension DiskStore {
         } else if table.storedCount > 0 {
             let writable = access.canWrite && !table.isComplete
             state.isBodyWritable = writable
-            switch try reader.openBody(found.name, record.generation, writable: writable) {
+            switch try reader.openBody(
+                of: found.name,
+                generation: record.generation,
+                writable: writable
+            ) {
             case .ready(let body): (state.body, status) = (body?.file, body?.status)
             case .wouldBlock: return nil
             }
@@ -178,14 +194,15 @@ extension DiskStore {
         if !access.canWrite, let file = state.body { share(file) }
         guard let status, state.body != nil, table.isComplete else { return state }
         state.verification = status.verification
-        if isVerified(found.name, record.generation, state.verification) {
+        if isVerified(found.name, generation: record.generation, state: state.verification) {
             table.verifyAll()
             state.table = table
         }
         return state
     }
 
-    /// Tells the owner that another process has a body open: no part of it is given up meanwhile.
+    /// Takes a shared lock that tells the owner of an open body, so that no part of it is discarded
+    /// meanwhile.
     func share(_ file: OpenFile) {
         do throws(FileSystemError) {
             _ = try fileSystem.share(file)
@@ -195,18 +212,18 @@ extension DiskStore {
         }
     }
 
-    private func isVerified(_ name: EntryName, _ generation: UInt64, _ state: UInt64) -> Bool {
+    private func isVerified(_ name: EntryName, generation: UInt64, state: UInt64) -> Bool {
         guard let slot = self.state.withLock({ $0.entries.index[name] }) else { return false }
         return slot.generation == generation && slot.verification == state
     }
 
-    /// Makes a freshly opened entry the one that all lookups share, and tells the index the news
-    /// that its record has, before anything can change the entry.
+    /// Makes a freshly opened entry the one that all lookups share, and updates the index from its
+    /// record before anything can change the entry.
     private func admit(
         _ entry: DiskEntry,
-        _ news: DiskIndex.Slot?,
+        slot news: DiskIndex.Slot?,
         ifUnchangedSince changes: UInt32,
-        _ leaving: inout ReleasedEntries
+        leaving: inout ReleasedEntries
     ) -> NonBlocking<DiskEntry?> {
         // A guest does not see the owner's changes, so it looks into the file each time.
         guard access.canWrite else { return .ready(entry) }
@@ -242,10 +259,10 @@ extension DiskStore {
     ///
     /// - Parameters:
     ///   - state: the cache's.
-    ///   - maximum: how many entries may be open; nil for as many as the options say.
-    ///   - maximumCost: what those may take that rest; nil for what the options say.
-    /// - Returns: what leaves, for ``retire(_:blocking:)``, which has to follow: until then what is
-    ///   removed of it is not free, since it is open.
+    ///   - maximum: how many entries may be open; nil for the option's value.
+    ///   - maximumCost: the memory for dormant entries in bytes; nil for the option's value.
+    /// - Returns: the entries that leave, for ``retire(_:blocking:)``, which has to follow: removed
+    ///   files stay allocated while they are open.
     func shrink(
         _ state: inout State,
         to maximum: Int? = nil,
@@ -260,10 +277,10 @@ extension DiskStore {
         return leaving
     }
 
-    /// Closes files that had to go, and takes down what is known of entries that leave.
+    /// Closes the files of entries that leave, and records their last use.
     ///
     /// - Parameters:
-    ///   - leaving: what had to go.
+    ///   - leaving: the entries.
     ///   - blocking: whether this may wait for the lock of a name. If not, a use is noted in memory
     ///     alone: its time in the record is a hint for the next start, and not worth a wait.
     func retire(_ leaving: ReleasedEntries, blocking: Bool = true) {

@@ -34,7 +34,9 @@ extension DiskStore {
                 before.headLength(of: entry.key) <= Self.longestHead
             else { return false }
             do throws(FileSystemError) {
-                guard try overwriteHead(lock, of: entry, before, metadata) else { return false }
+                guard try overwriteHead(lock, of: entry, before: before, metadata: metadata) else {
+                    return false
+                }
             } catch {
                 return false  // The attempt to replace the record tells what is wrong.
             }
@@ -49,10 +51,10 @@ extension DiskStore {
     private func overwriteHead(
         _ lock: borrowing NameLock,
         of entry: DiskEntry,
-        _ before: DiskEntryState,
-        _ metadata: [UInt8]
+        before: DiskEntryState,
+        metadata: [UInt8]
     ) throws(FileSystemError) -> Bool {
-        let file = try openFile(entry.name.record, in: entries, .readWrite)
+        let file = try openFile(entry.name.record, in: entries, mode: .readWrite)
         defer { fileSystem.close(file) }
         var fixed = [UInt8](repeating: 0, count: Record.fixedLength)
         let count = try fixed.withUnsafeMutableBytesThrowing { (buffer) throws(FileSystemError) in
@@ -63,10 +65,10 @@ extension DiskStore {
         let head = entry.record(of: after).encode(table: [])
         // Another program may have put another record there.
         guard count == fixed.count, fixed[..<8] == head[..<8],
-            fixed[24...] == head[24..<fixed.count], try isAsVerified(lock, file, entry)
+            fixed[24...] == head[24..<fixed.count], try isAsVerified(lock, file: file, of: entry)
         else { return false }
         try overwrite(file, with: head, keepingUseIn: fixed)
-        try didChangeRecord(lock, file, of: entry)
+        try didChangeRecord(lock, file: file, of: entry)
         return true
     }
 

@@ -2,7 +2,7 @@ import SystemPackage
 
 @_spi(Benchmarks)
 extension DiskStore {
-    /// Removes a key's entry; those who hold it read on.
+    /// Removes a key's entry; leases on it stay readable.
     ///
     /// - Returns: whether there was one.
     @discardableResult
@@ -10,10 +10,10 @@ extension DiskStore {
         try remove(key, because: .removed, sparesPinned: false)
     }
 
-    /// The same, with what is to be said about it.
+    /// Removes a key's entry and reports a cause.
     ///
     /// - Parameters:
-    ///   - key: whose.
+    ///   - key: the key that identifies the entry.
     ///   - cause: why, for the statistics.
     ///   - sparesPinned: whether a pinned entry stays.
     /// - Returns: whether there was one, and it is gone.
@@ -34,7 +34,7 @@ extension DiskStore {
             let isKeys = (open?.key ?? onDisk?.record.key) == key
             let isPinned = open?.isPinned ?? onDisk?.record.flags.contains(.pinned) ?? false
             guard !(isKeys && isPinned && sparesPinned) else { return false }
-            // A damaged record of this name is of no use to anybody.
+            // A damaged record of this name is removed as well.
             guard isKeys || (onDisk == nil && open == nil) else { return false }
             let hadSuccessor = giveUpSuccessor(lock)
             try removeFiles(lock)
@@ -44,7 +44,7 @@ extension DiskStore {
         }
     }
 
-    /// Removes every entry, pinned ones too, and what is damaged; files that are not ours stay.
+    /// Removes every entry, pinned and damaged ones included; foreign files stay.
     ///
     /// One that cannot be removed does not stop the others; the first error is thrown at the end.
     public func removeAll() throws(CacheError) {
@@ -76,9 +76,9 @@ extension DiskStore {
         if let failure { throw failure }
     }
 
-    /// Evicts until at most `bytes` are allocated; spares what is pinned and what is in use.
+    /// Evicts until at most `bytes` are allocated; pinned and leased entries stay.
     ///
-    /// - Returns: what is allocated then: more than `bytes` if what was spared is.
+    /// - Returns: the bytes allocated then: more than `bytes` if the entries that stay need more.
     @discardableResult
     public func trim(to bytes: Int64) throws(CacheError) -> Int64 {
         try beginWriting()
@@ -91,7 +91,7 @@ extension DiskStore {
         return state.withLock { $0.space.bytes }
     }
 
-    /// How much is stored.
+    /// The entries and bytes stored, and the limit.
     public func usage() throws(CacheError) -> DiskUsage {
         try loadIndex()
         return state.withLock { state in

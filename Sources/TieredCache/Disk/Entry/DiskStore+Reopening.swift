@@ -13,7 +13,7 @@ extension DiskStore {
         let found = try fileSystem.openIfPresent(path, in: entries, blocking: blocking)
         guard case .ready(let file) = found else { return .wouldBlock }
         guard let file else { return forget(dormant) }
-        guard try isFile(file, verification) else {
+        guard try isFile(file, verifiedAs: verification) else {
             fileSystem.close(file)
             return forget(dormant)
         }
@@ -32,7 +32,7 @@ extension DiskStore {
 
     private func isFile(
         _ file: OpenFile,
-        _ verification: UInt64
+        verifiedAs verification: UInt64
     ) throws(FileSystemError) -> Bool {
         do throws(FileSystemError) {
             return try fileSystem.status(of: file).verification == verification
@@ -42,7 +42,7 @@ extension DiskStore {
         }
     }
 
-    /// Lets go of what is known about a file that somebody else changed or removed.
+    /// Forgets an entry after another process changed or removed its file.
     private func forget(_ dormant: ResidentTable.Found) -> NonBlocking<DiskEntry?> {
         let removed = state.withLock { $0.open.residents.removeDormant(dormant) }
         withExtendedLifetime(removed) {}

@@ -17,7 +17,7 @@ extension DiskStore {
             defer { endReservation(cost) }
             isDone = try sparingRoom(cost) { () throws(CacheError) in
                 try withLock(of: entry.name) { (lock) throws(CacheError) in
-                    try rewrite(lock, entry, change, within: cost)
+                    try rewrite(lock, of: entry, change: change, within: cost)
                 }
             }
         }
@@ -30,7 +30,7 @@ extension DiskStore {
     /// - Returns: false if it has one; nothing was changed then.
     func changeUnrecorded(
         _ entry: DiskEntry,
-        _ change: @Sendable (inout DiskEntryState) -> Void
+        change: @Sendable (inout DiskEntryState) -> Void
     ) -> Bool {
         withLock(of: entry.name) { _ in
             entry.state.withLock { state in
@@ -44,8 +44,8 @@ extension DiskStore {
     /// - Returns: false if the table has grown meanwhile, so that more has to be reserved.
     private func rewrite(
         _ lock: borrowing NameLock,
-        _ entry: DiskEntry,
-        _ change: @Sendable (inout DiskEntryState) -> Void,
+        of entry: DiskEntry,
+        change: @Sendable (inout DiskEntryState) -> Void,
         within cost: Int64
     ) throws(CacheError) -> Bool {
         let copy = entry.state.withLock { $0 }
@@ -55,52 +55,52 @@ extension DiskStore {
         }
         guard copy.replacementCost(after: change, of: entry.key) <= cost else { return false }
         try naming(entry.name) { () throws(FileSystemError) in
-            try rewrite(lock, entry, copy, change)
+            try rewrite(lock, of: entry, before: copy, change: change)
         }
         return true
     }
 
     private func rewrite(
         _ lock: borrowing NameLock,
-        _ entry: DiskEntry,
-        _ before: DiskEntryState,
-        _ change: @Sendable (inout DiskEntryState) -> Void
+        of entry: DiskEntry,
+        before: DiskEntryState,
+        change: @Sendable (inout DiskEntryState) -> Void
     ) throws(FileSystemError) {
         var after = before
         change(&after)
         var record = entry.record(of: after)
-        let body = try inlineBody(entry, before)
+        let body = try inlineBody(of: entry, state: before)
         if body == nil { record.flags.remove(.inline) }
         let table = before.isInline && body == nil ? [] : after.table.checksums
         let head = record.encode(table: table)
         let isInline = record.flags.contains(.inline)
         let (file, status) = try (body ?? []).withUnsafeBufferPointer {
             (body) throws(FileSystemError) in
-            try replaceRecordFile(lock, entry, head, UnsafeRawBufferPointer(body))
+            try replaceRecordFile(lock, of: entry, head: head, body: UnsafeRawBufferPointer(body))
         }
         let closing = entry.state.withLock { state in
             change(&state)
             return state.didReplaceRecord(
                 lock,
-                file,
+                file: file,
                 inlineAt: isInline ? Int64(head.count) : nil,
-                status
+                status: status
             )
         }
         for file in closing {
             fileSystem.close(file)
         }
         let recordBytes = chargedRecord(status, of: entry)
-        chargeReplaced(lock, entry, recordBytes: recordBytes, keepsOld: before.isInline)
+        chargeReplaced(lock, of: entry, recordBytes: recordBytes, keepsOld: before.isInline)
     }
 
-    /// Books a record that was replaced.
+    /// Charges a record that was replaced.
     ///
     /// `keepsOld`: the old file is still open for readers; it stays allocated, and is charged on
     /// the entry until that goes.
     private func chargeReplaced(
         _ lock: borrowing NameLock,
-        _ entry: DiskEntry,
+        of entry: DiskEntry,
         recordBytes: Int64,
         keepsOld: Bool
     ) {
@@ -113,7 +113,7 @@ extension DiskStore {
                 slot.recordBytes = recordBytes
             }
             state.space.charge((delta ?? 0) + (keepsOld ? old : 0))
-            state.entries.setPinned(isPinned, entry.name)
+            state.entries.setPinned(isPinned, of: entry.name)
             return keepsOld ? old : 0
         }
         entry.state.withLock { $0.retiredBytes += kept }
@@ -121,8 +121,8 @@ extension DiskStore {
 
     /// The verified body of an inline record; `nil` if there is none, or not any more.
     private func inlineBody(
-        _ entry: DiskEntry,
-        _ state: DiskEntryState
+        of entry: DiskEntry,
+        state: DiskEntryState
     ) throws(FileSystemError) -> [UInt8]? {
         guard state.isInline, let length = state.table.completeLength else { return nil }
         var bytes = [UInt8](repeating: 0, count: Int(length))
@@ -144,7 +144,7 @@ extension DiskStore {
     private func bodyPath(of entry: DiskEntry) throws(CacheError) -> FilePath? {
         guard entry.isComplete else { return nil }
         if !access.canWrite, !(try isStillComplete(entry)) { return nil }
-        // Who reads the path checks nothing (invariant 2).
+        // A reader of the path verifies no checksum (invariant 2).
         guard entry.verifyAll() else { return nil }
         let path = options.root.appending("entries").appending(entry.name.body(entry.generation))
         guard entry.state.withLock({ $0.isInline }) else {
@@ -161,12 +161,12 @@ extension DiskStore {
         return try withLock(of: entry.name) { (lock) throws(CacheError) in
             guard !entry.isSuperseded else { return nil }
             return try naming(entry.name) { () throws(FileSystemError) in
-                try writeOut(lock, entry) ? path : nil
+                try writeOut(lock, entry: entry) ? path : nil
             }
         }
     }
 
-    /// Looks again, now that a share in the body keeps the owner from giving up any of it.
+    /// Checks again, now that a shared lock on the body keeps the owner from discarding any of it.
     private func isStillComplete(_ entry: DiskEntry) throws(CacheError) -> Bool {
         guard let again = try self.entry(for: entry.key) else { return false }
         return again.generation == entry.generation && again.isComplete
@@ -195,7 +195,7 @@ extension DiskStore {
         }
     }
 
-    /// Who reads a path sees no gaps, so the file must keep all its blocks as long as it is there.
+    /// A reader of the path cannot see gaps, so the file must keep all its blocks while it exists.
     private func protectHandedOut(_ entry: DiskEntry) throws(CacheError) {
         let isProtected = entry.state.withLock { state in
             state.flags.contains(.handedOut) || Int64(state.table.storedBytes) < options.hugeBody
@@ -208,14 +208,14 @@ extension DiskStore {
 
     private func writeOut(
         _ lock: borrowing NameLock,
-        _ entry: DiskEntry
+        entry: DiskEntry
     ) throws(FileSystemError) -> Bool {
         let before = entry.state.withLock { $0 }
         guard before.isInline else { return true }
-        guard let bytes = try inlineBody(entry, before) else { return false }
+        guard let bytes = try inlineBody(of: entry, state: before) else { return false }
         let path = entry.name.body(entry.generation)
         try fileSystem.unlinkIfPresent(path, in: entries)
-        let body = try create(lock, path, in: entries) { (file) throws(FileSystemError) in
+        let body = try create(lock, at: path, in: entries) { (file) throws(FileSystemError) in
             try fileSystem.write(bytes, to: file, at: 0)
             guard entry.isPinned else { return }
             try fileSystem.sync(file, dataOnly: false)
@@ -226,7 +226,7 @@ extension DiskStore {
         let head = record.encode(table: before.table.checksums)
         let file: OpenFile
         do throws(FileSystemError) {
-            file = try replaceRecordFile(lock, entry, head).file
+            file = try replaceRecordFile(lock, of: entry, head: head).file
         } catch {
             fileSystem.close(body)
             try fileSystem.unlinkIfPresent(path, in: entries)
@@ -237,15 +237,15 @@ extension DiskStore {
             state.flags.remove(.inline)
             state.changes += 1
         }
-        chargeReplaced(lock, entry, recordBytes: 0, keepsOld: true)
-        try charge(lock, entry, file)
+        chargeReplaced(lock, of: entry, recordBytes: 0, keepsOld: true)
+        try charge(lock, for: entry, record: file)
         fileSystem.close(file)
         entry.refreshHotBody()
         return true
     }
 
-    /// Removes a body that no record speaks of.
-    func discardBody(_ name: EntryName, _ generation: UInt64) {
+    /// Removes a body without a record.
+    func discardBody(of name: EntryName, generation: UInt64) {
         attempt { () throws(FileSystemError) in
             try fileSystem.unlinkIfPresent(name.body(generation), in: entries)
         }
@@ -253,7 +253,7 @@ extension DiskStore {
 }
 
 extension DiskEntryState {
-    /// What a record takes that says what is true after a change.
+    /// The cost of the record after a change.
     fileprivate func replacementCost(
         after change: @Sendable (inout DiskEntryState) -> Void,
         of key: CacheKey
@@ -264,12 +264,12 @@ extension DiskEntryState {
         return DiskStore.cost(after.headLength(of: key) + 8 * after.table.checksums.count + body)
     }
 
-    /// - Returns: the files that nobody needs any more.
+    /// - Returns: the files to close.
     fileprivate mutating func didReplaceRecord(
         _ lock: borrowing NameLock,
-        _ file: OpenFile,
+        file: OpenFile,
         inlineAt offset: Int64?,
-        _ status: FileStatus
+        status: FileStatus
     ) -> [OpenFile] {
         changes += 1
         if let offset {
@@ -285,7 +285,7 @@ extension DiskEntryState {
             return [file]
         }
         let isNeeded = !tails.isEmpty
-        let old = setRecord(lock, isNeeded ? file : nil)
+        let old = setRecord(lock, to: isNeeded ? file : nil)
         return [old, isNeeded ? nil : file].compactMap { $0 }
     }
 }

@@ -4,7 +4,7 @@ import SystemPackage
 // old one is found, by every lookup and after any crash; then the record of the new one takes the
 // name in one step, and the old body goes. See docs/disk-format.md.
 extension DiskStore {
-    /// The next generation of a key's entry, as long as somebody brings or reads it.
+    /// The successor of a key's entry, while a transfer fills it or a reader leases it.
     func successor(of key: CacheKey) -> DiskEntry? {
         guard !state.withLock({ $0.open.successors.isEmpty }) else { return nil }
         let name = name(of: key)
@@ -29,19 +29,19 @@ extension DiskStore {
         }
         try sparingRoom(cost) { () throws(CacheError) in
             try withLock(of: entry.name) { (lock) throws(CacheError) in
-                try takeName(&lock, entry)
+                try takeName(&lock, for: entry)
             }
         }
         entry.refreshHotBody()
         try syncIfPinned(entry)
     }
 
-    private func takeName(_ lock: inout NameLock, _ entry: DiskEntry) throws(CacheError) {
+    private func takeName(_ lock: inout NameLock, for entry: DiskEntry) throws(CacheError) {
         guard entry.isSuccessor, entry.isComplete else { return }
         let head = entry.record.encode(table: entry.state.withLock { $0.table.checksums })
         try naming(entry.name) { () throws(FileSystemError) in
             let bodyBytes = try bodyBytes(of: entry)
-            let (file, status) = try replaceRecordFile(lock, entry, head)
+            let (file, status) = try replaceRecordFile(lock, of: entry, head: head)
             fileSystem.close(file)
             let failure = settleName(of: entry)
             entry.state.withLock { state in
@@ -49,22 +49,28 @@ extension DiskStore {
                 state.changes += 1
                 if failure == nil { state.syncedChanges = state.changes }
             }
-            publish(&lock, entry, status, bodyBytes: bodyBytes, keepsOldBody: failure != nil)
-            didTakeName(lock, entry)
+            publish(
+                &lock,
+                of: entry,
+                record: status,
+                bodyBytes: bodyBytes,
+                keepsOldBody: failure != nil
+            )
+            didTakeName(lock, entry: entry)
             if let failure { throw failure }
         }
     }
 
-    /// A body that a record is about to speak of: bytes and name are on the medium first.
+    /// Syncs a body, bytes and name, before a record refers to it.
     private func syncBody(of entry: DiskEntry) throws(FileSystemError) {
         guard let body = entry.state.withLock({ $0.body }) else { return }
         try fileSystem.sync(body, dataOnly: false)
         try syncNames(of: entry.name)
     }
 
-    /// Waits until a pinned record's name is on the medium, before what had the name goes.
+    /// Waits until a pinned record's name is on the medium, before the old entry is removed.
     ///
-    /// - Returns: why it may not be: the body that the old record speaks of has to stay then, since
+    /// - Returns: the error, if it may not be: the body of the old record has to stay then, because
     ///   a power cut may bring that record back.
     func settleName(of entry: DiskEntry) -> FileSystemError? {
         guard entry.isPinned else { return nil }
@@ -78,18 +84,18 @@ extension DiskStore {
 
     // MARK: With the lock of the name
 
-    /// Hands the pin of what has the name on to a new entry: a pin belongs to the key (invariant
-    /// 5).
+    /// Pins a new entry if the entry that has its name is pinned: a pin belongs to the key
+    /// (invariant 5).
     ///
     /// - Returns: whether the name has to wait until the new entry is complete.
-    /// - Throws: `.notStorable` where what is pinned is to stay; `.localStorage` where it cannot be
-    ///   told whether it is.
+    /// - Throws: `.notStorable` if the pinned entry is to stay; `.localStorage` if its record
+    ///   cannot be read.
     func inheritPin(
         _ lock: borrowing NameLock,
-        _ entry: DiskEntry,
-        _ succession: DiskSuccession
+        to entry: DiskEntry,
+        succession: DiskSuccession
     ) throws(CacheError) -> Bool {
-        guard let isComplete = try isPinnedComplete(lock, entry) else { return false }
+        guard let isComplete = try isPinnedComplete(lock, besides: entry) else { return false }
         guard !succession.sparesPinned else {
             throw CacheError(.notStorable, "what is stored of \(entry.key.redacted) is pinned")
         }
@@ -97,13 +103,13 @@ extension DiskStore {
         return isComplete
     }
 
-    /// Whether all is stored of what has the name of a new entry; nil unless that is pinned and of
-    /// the same key.
+    /// Whether the entry that has the name of a new entry is complete; nil unless it is pinned and
+    /// has the same key.
     ///
-    /// - Throws: where a pinned record cannot be read just now, so that it cannot be told.
+    /// - Throws: `.localStorage` if a pinned record cannot be read.
     private func isPinnedComplete(
         _ lock: borrowing NameLock,
-        _ entry: DiskEntry
+        besides entry: DiskEntry
     ) throws(CacheError) -> Bool? {
         let name = lock.name
         let (open, isPinned) = state.withLock { state in
@@ -119,18 +125,18 @@ extension DiskStore {
         return found.table.isComplete
     }
 
-    /// Has a new entry wait for the name; what waited for it before gives up.
+    /// Registers a new entry as the successor of the name; an earlier successor is discarded.
     func beginSuccession(
         _ lock: borrowing NameLock,
-        _ entry: DiskEntry,
-        _ succession: DiskSuccession
+        of entry: DiskEntry,
+        succession: DiskSuccession
     ) {
         giveUpSuccessor(lock)
         entry.state.withLock { $0.succession = .waiting(forDecision: succession.awaitsDecision) }
         state.withLock { $0.open.successors.insert(entry) }
     }
 
-    func didTakeName(_ lock: borrowing NameLock, _ entry: DiskEntry) {
+    func didTakeName(_ lock: borrowing NameLock, entry: DiskEntry) {
         guard entry.isSuccessor else {
             giveUpSuccessor(lock)
             return
@@ -139,19 +145,20 @@ extension DiskStore {
         _ = state.withLock { $0.open.successors.remove(entry.name) }
     }
 
-    /// Throws away what waits for the name; who reads it reads on.
+    /// Discards the successor that waits for the name; leases on it stay readable.
     ///
-    /// - Returns: whether there was anything.
+    /// - Returns: whether there was one.
     @discardableResult
     func giveUpSuccessor(_ lock: borrowing NameLock) -> Bool {
         let name = lock.name
         guard let entry = state.withLock({ $0.open.successors.remove(name) }) else { return false }
-        if entry.isUnrecorded { discardBody(name, entry.generation) }
+        if entry.isUnrecorded { discardBody(of: name, generation: entry.generation) }
         entry.detach(lock, charged: nil)
         return true
     }
 
-    /// The store is about to be closed: nobody can make these complete any more.
+    /// Discards all successors: the store is about to be closed, so none of them can become
+    /// complete.
     func giveUpSuccessors() {
         guard lock.beginWrite() else { return }
         defer { endWriting() }
@@ -162,25 +169,25 @@ extension DiskStore {
 
     // MARK: Pins
 
-    /// Pins what a key stands for, or ends that.
+    /// Pins or unpins the entry of a key.
     ///
-    /// - Returns: whether there is anything.
-    func setPinned(_ isPinned: Bool, _ key: CacheKey) throws(CacheError) -> Bool {
+    /// - Returns: whether there is an entry.
+    func setPinned(_ isPinned: Bool, of key: CacheKey) throws(CacheError) -> Bool {
         while let entry = try entry(for: key, isUse: false) {
             if entry.isPinned != isPinned || successor(of: key) != nil {
-                try setPinned(isPinned, entry)
+                try setPinned(isPinned, of: entry)
             } else if isPinned, access.canWrite {
                 // The pin before may have failed to reach the medium.
                 try syncIfPinned(entry)
             }
-            // What has taken the name meanwhile has not heard of it.
+            // An entry that took the name meanwhile does not have the pin yet.
             if !entry.isSuperseded { return true }
         }
         return false
     }
 
-    /// Pins an entry and the other generation of its key, if there are two, or ends that.
-    func setPinned(_ isPinned: Bool, _ entry: DiskEntry) throws(CacheError) {
+    /// Pins or unpins an entry, and the other generation of its key if there is one.
+    func setPinned(_ isPinned: Bool, of entry: DiskEntry) throws(CacheError) {
         try replaceRecord(of: entry) { $0.setPinned(isPinned) }
         guard !entry.isSuperseded else { return }
         let other =
@@ -213,7 +220,7 @@ extension DiskEntry {
         if isSuccessor { try openStore().takeName(self) }
     }
 
-    /// The same where the successor waits for nobody's word.
+    /// The same for a successor that does not wait for a decision.
     ///
     /// - Returns: whether it has its name now, and did not before.
     func takeNameUnlessJudged() throws(CacheError) -> Bool {
@@ -238,6 +245,6 @@ extension DiskEntryState {
         }
     }
 
-    /// Whether the entry waits for somebody's word, so that its body must not be in its record yet.
+    /// Whether the entry waits for a decision, so that its body must not be in its record yet.
     var awaitsDecision: Bool { succession == .waiting(forDecision: true) }
 }

@@ -32,7 +32,7 @@ extension DiskStore {
                 ($0.body, $0.isInline, $0.changes)
             }
             if let body, !isInline { try fileSystem.sync(body, dataOnly: false) }
-            let record = try open(entry.name.record, in: entries, .read)
+            let record = try open(entry.name.record, in: entries, mode: .read)
             defer { fileSystem.close(record) }
             try fileSystem.sync(record, dataOnly: false)
             try syncNames(of: entry.name)
@@ -43,7 +43,7 @@ extension DiskStore {
     /// Waits until the names of an entry's files, and of the directories above them, are on the
     /// medium.
     func syncNames(of name: EntryName) throws(FileSystemError) {
-        let directory = try open(name.shard, in: entries, .directory)
+        let directory = try open(name.shard, in: entries, mode: .directory)
         defer { fileSystem.close(directory) }
         for directory in [directory, try entries, root] {
             try fileSystem.sync(directory, dataOnly: false)

@@ -2,7 +2,7 @@ import Synchronization
 import SystemPackage
 
 extension DiskStore {
-    /// Makes sure that there is somewhere to write to.
+    /// Opens the files that a write needs.
     func prepareForWriting(_ entry: DiskEntry) throws(CacheError) {
         entry.state.withLock { state in
             guard state.isInline, !state.table.isComplete else { return }
@@ -12,7 +12,7 @@ extension DiskStore {
         }
         try naming(entry.name) { () throws(FileSystemError) in
             try withLock(of: entry.name) { (lock) throws(FileSystemError) in
-                try makeBodyWritable(lock, entry)
+                try makeBodyWritable(lock, of: entry)
             }
         }
         entry.refreshHotBody()
@@ -20,7 +20,7 @@ extension DiskStore {
 
     private func makeBodyWritable(
         _ lock: borrowing NameLock,
-        _ entry: DiskEntry
+        of entry: DiskEntry
     ) throws(FileSystemError) {
         let needsFile = entry.state.withLock { state in
             state.body != nil && !state.isBodyWritable && !state.isInline && !state.isDetached
@@ -29,7 +29,7 @@ extension DiskStore {
         let file = try openFile(
             entry.name.body(entry.generation),
             in: entries,
-            .readWrite
+            mode: .readWrite
         )
         entry.state.withLock { state in
             state.setBody(file)
@@ -47,15 +47,15 @@ extension DiskStore {
         try beginWriting()
         defer { endWriting() }
         try checkEnd(Int64(blocks.lowerBound) * BlockTable.blockSize, adding: bytes.count)
-        if entry.isWholeBody(bytes.count, options.inlineLimit) {
-            return try storeInline(bytes, entry)
+        if entry.isWholeBody(bytes.count, limit: options.inlineLimit) {
+            return try storeInline(bytes, in: entry)
         }
         let cost = Self.cost(bytes.count) + entry.recordCost(upTo: blocks.upperBound)
         let checksums = Self.checksums(bytes)
         try reserving(cost, forBytes: bytes.count, of: entry.name, within: promise) {
             () throws(CacheError) in
             try sparingRoom(cost) { () throws(CacheError) in
-                try write(bytes, blocks, checksums, of: entry)
+                try write(bytes, blocks: blocks, checksums: checksums, of: entry)
             }
         }
         entry.refreshHotBody()
@@ -65,8 +65,8 @@ extension DiskStore {
 
     private func write(
         _ bytes: UnsafeRawBufferPointer,
-        _ blocks: Range<Int>,
-        _ checksums: [UInt64],
+        blocks: Range<Int>,
+        checksums: [UInt64],
         of entry: DiskEntry
     ) throws(CacheError) {
         let file = try bodyFile(of: entry)
@@ -75,7 +75,7 @@ extension DiskStore {
             // A hole that a write behind a truncated end makes would count as what was there.
             entry.loseBehindEnd(of: file)
             if entry.isSendingBehindEnd(of: file) {
-                throw FileSystemError(.write, .resourceBusy)
+                throw FileSystemError(.write, errno: .resourceBusy)
             }
             try fileSystem.write(bytes, to: file, at: offset)
             entry.state.withLock { state in
@@ -84,7 +84,7 @@ extension DiskStore {
                 }
             }
             try withLock(of: entry.name) { (lock) throws(FileSystemError) in
-                try record(&lock, blocks, checksums, of: entry)
+                try record(&lock, blocks: blocks, checksums: checksums, of: entry)
             }
             entry.state.withLock { $0.changes += 1 }
         } catch {
@@ -94,7 +94,7 @@ extension DiskStore {
             }
             entry.refreshHotBody()
             chargeAfterFailure(entry, wrote: bytes.count)
-            throw entryError(error, entry.name)
+            throw entryError(error, naming: entry.name)
         }
     }
 
@@ -116,7 +116,7 @@ extension DiskStore {
         let path = entry.name.body(entry.generation)
         // An earlier body of this generation can only be one that was given up as damaged.
         try fileSystem.unlinkIfPresent(path, in: entries)
-        let file = try create(lock, path, in: entries) { _ in }.file
+        let file = try create(lock, at: path, in: entries) { _ in }.file
         if entry.isSuperseded { try fileSystem.unlinkIfPresent(path, in: entries) }
         entry.state.withLock { state in
             state.body = file
@@ -137,32 +137,34 @@ extension DiskStore {
 
     private func record(
         _ lock: inout NameLock,
-        _ blocks: Range<Int>,
-        _ checksums: [UInt64],
+        blocks: Range<Int>,
+        checksums: [UInt64],
         of entry: DiskEntry
     ) throws(FileSystemError) {
         let (isDetached, isPublished) = entry.state.withLock { ($0.isDetached, $0.isPublished) }
         // A successor has a record only once it is complete.
-        if entry.isSuccessor { return chargeDetached(lock, entry, bytes: try bodyBytes(of: entry)) }
+        if entry.isSuccessor {
+            return chargeDetached(lock, for: entry, bytes: try bodyBytes(of: entry))
+        }
         if isDetached {
             // Removed while it was being filled; a body created meanwhile must not keep its name.
             try fileSystem.unlinkIfPresent(entry.name.body(entry.generation), in: entries)
-            return chargeDetached(lock, entry, bytes: try bodyBytes(of: entry))
+            return chargeDetached(lock, for: entry, bytes: try bodyBytes(of: entry))
         }
         if isPublished {
             let file = try tableFile(lock, of: entry)
             let offset = entry.record.tableOffset + 8 * Int64(blocks.lowerBound)
             try fileSystem.write(Self.encode(checksums), to: file, at: offset)
-            return try charge(lock, entry, file)
+            return try charge(lock, for: entry, record: file)
         }
         let head = entry.record.encode(table: entry.state.withLock { $0.table.checksums })
         let bodyBytes = try bodyBytes(of: entry)
-        let (file, status) = try createRecord(lock, entry, head)
+        let (file, status) = try createRecord(lock, of: entry, head: head)
         entry.state.withLock { state in
-            state.setRecord(lock, file)
+            state.setRecord(lock, to: file)
             state.isPublished = true
         }
-        publish(&lock, entry, status, bodyBytes: bodyBytes)
+        publish(&lock, of: entry, record: status, bodyBytes: bodyBytes)
     }
 
     private static func encode(_ checksums: [UInt64]) -> [UInt8] {
@@ -180,8 +182,8 @@ extension DiskStore {
         of entry: DiskEntry
     ) throws(FileSystemError) -> OpenFile {
         if let file = entry.state.withLock({ $0.record }) { return file }
-        let file = try openFile(entry.name.record, in: entries, .readWrite)
-        entry.state.withLock { _ = $0.setRecord(lock, file) }
+        let file = try openFile(entry.name.record, in: entries, mode: .readWrite)
+        entry.state.withLock { _ = $0.setRecord(lock, to: file) }
         return file
     }
 
@@ -191,7 +193,7 @@ extension DiskStore {
     func didEndWriting(of entry: DiskEntry) {
         withLock(of: entry.name) { lock in
             let file = entry.state.withLock { state in
-                state.tails.isEmpty ? state.setRecord(lock, nil) : nil
+                state.tails.isEmpty ? state.setRecord(lock, to: nil) : nil
             }
             if let file { fileSystem.close(file) }
         }
@@ -202,7 +204,7 @@ extension DiskEntry {
     /// The record as it would be written now.
     var record: Record { state.withLock { record(of: $0) } }
 
-    /// The record that says what a state of the entry is.
+    /// The record of a state of the entry.
     func record(of state: DiskEntryState) -> Record {
         Record(
             key: key,
@@ -215,7 +217,7 @@ extension DiskEntry {
         )
     }
 
-    /// What the record may take more once the blocks up to `end` are stored.
+    /// The bytes by which the record may grow once the blocks up to `end` are stored.
     fileprivate func recordCost(upTo end: Int) -> Int64 {
         state.withLock { state in
             // The checksums of one write are less than a page, on two at most.
@@ -225,8 +227,8 @@ extension DiskEntry {
         }
     }
 
-    /// Whether so many bytes are a whole small body of which nothing is on disk yet.
-    func isWholeBody(_ count: Int, _ limit: Int) -> Bool {
+    /// Whether `count` bytes are a whole small body of which nothing is on disk yet.
+    func isWholeBody(_ count: Int, limit: Int) -> Bool {
         state.withLock { state in
             state.body == nil && !state.isPublished && count <= limit && !state.awaitsDecision
                 && state.table.completeLength == Int64(count)
@@ -234,10 +236,10 @@ extension DiskEntry {
     }
 
     func didStoreInline(
-        _ file: OpenFile,
-        _ offset: Int64,
-        _ checksum: UInt64,
-        _ status: FileStatus
+        in file: OpenFile,
+        at offset: Int64,
+        checksum: UInt64,
+        status: FileStatus
     ) {
         state.withLock { state in
             state.setBody(file, at: offset)
@@ -252,7 +254,7 @@ extension DiskEntry {
 }
 
 extension BodyWriter {
-    /// Writes everything that there is.
+    /// Writes all of a buffer.
     func writeAndEnd(_ bytes: UnsafeRawBufferPointer) throws(CacheError) {
         defer { end() }
         try write(bytes)

@@ -1,19 +1,18 @@
 /// How a new entry follows the one that has its name.
 struct DiskSuccession: Sendable {
-    /// What is to be said about the one that goes.
+    /// The removal cause reported for the replaced entry.
     var cause = DiskRemoval.Cause.replaced
-    /// Whether what comes is no generation of what is pinned, such as an error, and must not
-    /// replace it.
+    /// Whether the new entry, such as an error response, must not replace a pinned one.
     var sparesPinned = false
     /// Whether a successor waits for ``DiskEntry/takeName()`` once it is complete.
     var awaitsDecision = false
 }
 
-/// Where an entry stands that was made while a complete pinned one had its name.
+/// The state of an entry that was made while a complete pinned one had its name.
 enum SuccessionState: Equatable, Sendable {
-    /// It was not: it had its name from the start.
+    /// No successor: the entry had its name from the start.
     case none
-    /// It has no name yet; once complete it takes it, at a word or at once.
+    /// It has no name yet. Once complete it takes the name, at once or after a decision.
     case waiting(forDecision: Bool)
     /// It has taken the name.
     case done
@@ -22,7 +21,7 @@ enum SuccessionState: Equatable, Sendable {
 /// The successors: entries without a name, each of which takes that of a complete pinned one as
 /// soon as it is complete itself.
 ///
-/// Holds no lease: a successor that nobody brings or reads any more is gone.
+/// Holds no lease: a successor without a transfer or a reader is released.
 struct SuccessorTable {
     private struct Place {
         weak var entry: DiskEntry?
@@ -35,16 +34,15 @@ struct SuccessorTable {
 
     var names: [EntryName] { Array(places.keys) }
 
-    /// The successor of a name, leased: see ``ResidentTable/remove(_:)`` for what letting go of it
-    /// takes.
+    /// The successor of a name, leased; ``ResidentTable/remove(_:)`` says how to release it.
     subscript(name: EntryName) -> DiskEntry? { places[name]?.entry }
 
     mutating func insert(_ entry: DiskEntry) {
         places[entry.name] = Place(entry: entry, generation: entry.generation)
     }
 
-    /// Whether a body is a successor's, which no record speaks of.
-    func isWaiting(_ name: EntryName, _ generation: UInt64) -> Bool {
+    /// Whether a body without a record belongs to a successor.
+    func isWaiting(_ name: EntryName, generation: UInt64) -> Bool {
         places[name]?.generation == generation
     }
 
@@ -54,7 +52,7 @@ struct SuccessorTable {
     }
 
     /// Forgets a successor that is gone.
-    mutating func sweep(_ name: EntryName, _ generation: UInt64) {
-        if isWaiting(name, generation) { places[name] = nil }
+    mutating func sweep(_ name: EntryName, generation: UInt64) {
+        if isWaiting(name, generation: generation) { places[name] = nil }
     }
 }

@@ -26,7 +26,7 @@ final class PartialBlock: @unchecked Sendable {
         UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[..<count])
     }
 
-    func append(_ more: UnsafeRawBufferPointer, _ state: inout DiskEntryState) {
+    func append(_ more: UnsafeRawBufferPointer, state: inout DiskEntryState) {
         bytes[count..<(count + more.count)].copyBytes(from: more)
         range = range.lowerBound..<(range.upperBound + Int64(more.count))
     }

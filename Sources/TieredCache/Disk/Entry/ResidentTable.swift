@@ -3,9 +3,8 @@ import Synchronization
 /// The entries in memory: those in use, as many open ones as the descriptor budget allows, and
 /// dormant ones: their files are closed, their heads kept, so that a hit reads no record.
 ///
-/// Holds the only reference that is not a lease: an entry whose reference here is the last one is
-/// in nobody's use. Who leaves is found by a clock hand: a used mark costs a hit less than list
-/// surgery.
+/// Holds the only reference that is not a lease: an entry without another reference is not in use.
+/// A clock hand chooses the entry to close: to set a mark costs a hit less than to relink a list.
 struct ResidentTable {
     /// An entry of the table.
     struct Found {
@@ -16,7 +15,7 @@ struct ResidentTable {
     }
 
     private struct Place {
-        /// What a dormant entry takes in memory; 0 = its files are open.
+        /// The bytes of memory of a dormant entry; 0 = its files are open.
         var dormantCost = 0
         /// Where an open entry stands in `open`.
         var position = 0
@@ -50,7 +49,7 @@ struct ResidentTable {
         byName[name].flatMap { entries[$0] }
     }
 
-    /// Adds an entry that is open; the caller has removed what had its name.
+    /// Adds an open entry; the caller has removed the entry that had its name.
     mutating func insert(_ entry: DiskEntry) {
         let number: Int
         if let reused = free.popLast() {
@@ -66,8 +65,9 @@ struct ResidentTable {
         beginOpen(number)
     }
 
-    /// Removes an entry; to let go of the last reference closes files, which traps under the
-    /// store's lock.
+    /// Removes an entry.
+    ///
+    /// Releasing the last reference closes files, which traps under the store's lock.
     mutating func remove(_ name: EntryName) -> DiskEntry? {
         guard let number = byName.removeValue(forKey: name), let entry = entries[number] else {
             return nil
@@ -111,8 +111,8 @@ struct ResidentTable {
         entries[found.number] === found.entry && places[found.number].dormantCost > 0
     }
 
-    /// Closes or removes what nobody uses, until at most `maximum` entries are open and dormant
-    /// ones cost at most `maximumDormantCost`.
+    /// Closes or removes unused entries until at most `maximum` are open and dormant ones cost at
+    /// most `maximumDormantCost`.
     mutating func shrink(to maximum: Int, maximumDormantCost: Int) -> ReleasedEntries {
         var leaving = ReleasedEntries()
         var steps = 2 * open.count
@@ -145,7 +145,7 @@ struct ResidentTable {
         }
     }
 
-    /// An entry that nobody holds and nobody used since the hand came by.
+    /// An entry without a lease that was not used since the hand passed it.
     private mutating func unused(_ number: Int) -> DiskEntry? {
         guard entries[number] != nil, isKnownUniquelyReferenced(&entries[number]),
             let entry = entries[number], !entry.clock.exchange(false, ordering: .relaxed)
@@ -178,7 +178,7 @@ struct ResidentTable {
 }
 
 extension DiskEntry {
-    /// Gives up the file of an entry that nothing but the table has, so that nothing is reading.
+    /// Takes the file of an entry that only the table references, so that no reader uses it.
     ///
     /// - Returns: the file to close; `nil` for an entry that cannot be found again without its
     ///   record.
@@ -196,11 +196,12 @@ extension DiskEntry {
     }
 }
 
-/// What had to leave the table, for ``DiskStore/retire(_:blocking:)``, which closes the files.
+/// The entries removed from the table, for ``DiskStore/retire(_:blocking:)``, which closes the
+/// files.
 struct ReleasedEntries {
-    /// What has no file, or is in use.
+    /// Entries without a file, or in use.
     var entries: [DiskEntry] = []
-    /// What is in no use: its file can be closed.
+    /// Unused entries: their files can be closed.
     var unused: [DiskEntry] = []
     /// Mostly one: its room costs a hit no allocation.
     private var first: (file: OpenFile, name: EntryName)?

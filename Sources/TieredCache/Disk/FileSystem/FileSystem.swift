@@ -1,7 +1,7 @@
 package import SystemPackage
 
-/// The few calls that the disk tier makes, so that tests can watch them, fail them and crash
-/// between any two.
+/// The system calls of the disk tier, as a protocol: tests record them, fail them and crash between
+/// any two.
 ///
 /// Names are relative to an open directory; implementations follow no symbolic link below it. Calls
 /// restart after an interrupt. Any thread may call.
@@ -16,7 +16,7 @@ package protocol FileSystem: Sendable {
     func open(
         _ name: String,
         in directory: OpenFile,
-        _ mode: OpenMode
+        mode: OpenMode
     ) throws(FileSystemError) -> OpenFile
 
     /// Opens a file for reading if the names are in the kernel's cache.
@@ -25,7 +25,7 @@ package protocol FileSystem: Sendable {
         in directory: OpenFile
     ) throws(FileSystemError) -> NonBlocking<OpenFile>
 
-    /// Closes a file; errors are of no use to anybody, since nothing is promised to be durable.
+    /// Closes a file. Errors are ignored: a close promises no durability.
     func close(_ file: OpenFile)
 
     /// Reads up to the buffer's size; fewer bytes only at the end of the file.
@@ -47,30 +47,30 @@ package protocol FileSystem: Sendable {
     ///
     /// - Returns: nil if the page cache does not hold all of it, or there is no such descriptor;
     ///   the bytes can be read then.
-    func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32?
+    func sendable(_ file: OpenFile, range: Range<Int64>) -> Int32?
 
     /// Writes two buffers, one after the other, completely or with an error; a part may then be
     /// written.
     func write(
         _ first: UnsafeRawBufferPointer,
-        _ second: UnsafeRawBufferPointer,
+        followedBy second: UnsafeRawBufferPointer,
         to file: OpenFile,
         at offset: Int64
     ) throws(FileSystemError)
 
-    /// Sets the length; what is added is a hole.
+    /// Sets the length; an extension is a hole.
     func truncate(_ file: OpenFile, to length: Int64) throws(FileSystemError)
 
-    /// Gives the storage of a range back; it reads as zeros then.
-    func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError)
+    /// Frees the storage of a range, which then reads as zeros.
+    func punch(_ file: OpenFile, range: Range<Int64>) throws(FileSystemError)
 
     /// The status of an open file.
     func status(of file: OpenFile) throws(FileSystemError) -> FileStatus
 
-    /// The status of what a name stands for, a link not followed.
+    /// The status of the file that has a name; symbolic links are not followed.
     func status(of name: String, in directory: OpenFile) throws(FileSystemError) -> FileStatus
 
-    /// Gives a file another name, atomically replacing what had it.
+    /// Renames a file, and atomically replaces the file that had the new name.
     func rename(
         _ name: String,
         in directory: OpenFile,
@@ -114,18 +114,18 @@ package protocol FileSystem: Sendable {
 }
 
 extension FileSystem {
-    /// None: what is no file of the kernel's can only be read.
-    package func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32? { nil }
+    /// Nil: only files of the kernel can be sent from a descriptor.
+    package func sendable(_ file: OpenFile, range: Range<Int64>) -> Int32? { nil }
 
-    /// Opens a regular file: a device in its place would take bytes and give others back.
+    /// Opens a regular file: a device in its place would accept bytes and return others.
     ///
     /// - Throws: `ENXIO` for anything else; see ``FileSystemError/isAbsence``.
     func openFile(
         _ name: String,
         in directory: OpenFile,
-        _ mode: OpenMode
+        mode: OpenMode
     ) throws(FileSystemError) -> OpenFile {
-        let file = try open(name, in: directory, mode)
+        let file = try open(name, in: directory, mode: mode)
         _ = try requireFile(file)
         return file
     }
@@ -135,7 +135,7 @@ extension FileSystem {
         do throws(FileSystemError) {
             let status = try status(of: file)
             guard status.kind == .file else {
-                throw FileSystemError(.open, .noSuchAddressOrDevice)
+                throw FileSystemError(.open, errno: .noSuchAddressOrDevice)
             }
             return status
         } catch {
@@ -144,14 +144,14 @@ extension FileSystem {
         }
     }
 
-    /// Opens what is to be read; nil where the name stands for no file.
+    /// Opens a file for reading; nil if no regular file has the name.
     func openIfPresent(
         _ name: String,
         in directory: OpenFile,
         blocking: Bool
     ) throws(FileSystemError) -> NonBlocking<OpenFile?> {
         do throws(FileSystemError) {
-            if blocking { return .ready(try open(name, in: directory, .read)) }
+            if blocking { return .ready(try open(name, in: directory, mode: .read)) }
             switch try openWithoutBlocking(name, in: directory) {
             case .ready(let file): return .ready(file)
             case .wouldBlock: return .wouldBlock
@@ -161,7 +161,7 @@ extension FileSystem {
         }
     }
 
-    /// Removes a name; that there is none is as good.
+    /// Removes a name; succeeds if there is none.
     func unlinkIfPresent(_ name: String, in directory: OpenFile) throws(FileSystemError) {
         _ = try ifPresent { () throws(FileSystemError) in try unlink(name, in: directory) }
     }
@@ -171,7 +171,7 @@ extension FileSystem {
         _ name: String,
         in directory: OpenFile
     ) throws(FileSystemError) -> [DirectoryItem] {
-        let opened = try open(name, in: directory, .directory)
+        let opened = try open(name, in: directory, mode: .directory)
         defer { close(opened) }
         return try list(opened)
     }
@@ -181,7 +181,12 @@ extension FileSystem {
         to file: OpenFile,
         at offset: Int64
     ) throws(FileSystemError) {
-        try write(bytes, UnsafeRawBufferPointer(start: nil, count: 0), to: file, at: offset)
+        try write(
+            bytes,
+            followedBy: UnsafeRawBufferPointer(start: nil, count: 0),
+            to: file,
+            at: offset
+        )
     }
 
     func write(_ bytes: [UInt8], to file: OpenFile, at offset: Int64) throws(FileSystemError) {

@@ -36,7 +36,7 @@ package struct FileSystemError: Error, Hashable, Sendable {
     package var errno: Errno
 
     /// Creates an error.
-    package init(_ call: Call, _ errno: Errno) {
+    package init(_ call: Call, errno: Errno) {
         self.call = call
         self.errno = errno
     }
@@ -69,7 +69,7 @@ func ifPresent<Found>(
 
 extension CacheError {
     /// The sentence for a failed call: what, on which file, why, and what to do.
-    init(_ error: FileSystemError, _ path: FilePath) {
+    init(_ error: FileSystemError, path: FilePath) {
         var message = "cannot \(error.call.rawValue) \(path): \(error.errno)"
         if let remedy = Self.remedy(for: error.errno) {
             message += "; \(remedy)"

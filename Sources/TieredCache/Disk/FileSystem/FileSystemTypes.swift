@@ -1,6 +1,7 @@
 /// An open file or directory: a number that only the file system which gave it can read.
 ///
-/// A plain value, so that a hit allocates nothing for it. Whoever opened it closes it, once.
+/// A plain value, so that a hit allocates nothing for it. The code that opens a file closes it,
+/// once.
 package struct OpenFile: Hashable, Sendable {
     /// The number; a descriptor on POSIX.
     package let number: Int32
@@ -25,23 +26,23 @@ package enum OpenMode: Hashable, Sendable {
     case directory
 }
 
-/// What kind of thing a name stands for.
+/// The kind of file that has a name.
 package enum FileKind: Hashable, Sendable {
     /// A regular file.
     case file
     /// A directory.
     case directory
-    /// A symbolic link, a socket, a device: nothing that this project makes.
+    /// A symbolic link, a socket or a device; the cache makes none of these.
     case other
 }
 
-/// What the file system knows about a file.
+/// The status of a file.
 package struct FileStatus: Hashable, Sendable {
     /// The kind.
     package var kind: FileKind
     /// The length in bytes, holes counted.
     package var size: Int64
-    /// What is really allocated: `st_blocks` × 512.
+    /// The bytes allocated: `st_blocks` × 512.
     package var allocatedBytes: Int64
     /// The last modification, in nanoseconds since 1970.
     package var modified: Int64
@@ -70,15 +71,17 @@ package struct FileStatus: Hashable, Sendable {
 }
 
 extension FileStatus {
-    /// What a file without holes counts as: what it is allocated may show only later.
+    /// The bytes charged for a file without holes: the file system may report its allocation only
+    /// later.
     ///
-    /// - Parameter most: how long ours can be; what is longer is not ours, and may have holes.
+    /// - Parameter most: the largest length of a file of the cache; a longer file is foreign, and
+    ///   may have holes.
     /// - Returns: bytes.
     func denseBytes(atMost most: Int64) -> Int64 {
         max(allocatedBytes, Self.wholePages(min(size, most)))
     }
 
-    /// What so many bytes take on most volumes.
+    /// The bytes that a file of this length is allocated on most volumes.
     static func wholePages(_ count: Int64) -> Int64 { (max(count, 0) + 4095) / 4096 * 4096 }
 }
 
@@ -98,7 +101,7 @@ package struct DirectoryItem: Hashable, Sendable {
 
 /// The room on a volume, in bytes.
 package struct VolumeStatus: Hashable, Sendable {
-    /// What an unprivileged process may still write.
+    /// The bytes that an unprivileged process may still write.
     package var available: Int64
     /// The volume's size.
     package var total: Int64
@@ -110,11 +113,12 @@ package struct VolumeStatus: Hashable, Sendable {
     }
 }
 
-/// What a call that must not block came to.
+/// The result of a call that must not block.
 @_spi(Benchmarks) public enum NonBlocking<Value> {
-    /// It was done.
+    /// The call succeeded.
     case ready(Value)
-    /// Nothing was done: the disk would have been needed. Call the blocking form on an I/O thread.
+    /// Nothing was done, because the call would have waited for the disk. Call the blocking form on
+    /// an I/O thread.
     case wouldBlock
 }
 

@@ -22,7 +22,7 @@ extension POSIXFileSystem {
                 buffer.count - done,
                 offset + Int64(done)
             )
-            try check(Int32(clamping: min(result, 0)), .read)
+            try check(Int32(clamping: min(result, 0)), call: .read)
             guard result > 0 else { break }
             done += Int(result)
         }
@@ -39,11 +39,11 @@ extension POSIXFileSystem {
         let result = tc_pread_nowait(file.number, base, buffer.count, offset)
         if result >= 0 { return .ready(Int(result)) }
         if result == -Int64(EAGAIN) { return .wouldBlock }
-        throw FileSystemError(.read, Errno(rawValue: Int32(clamping: -result)))
+        throw FileSystemError(.read, errno: Errno(rawValue: Int32(clamping: -result)))
     }
 
     /// The file itself, if `cachestat(2)` says that all pages are there.
-    package func sendable(_ file: OpenFile, _ range: Range<Int64>) -> Int32? {
+    package func sendable(_ file: OpenFile, range: Range<Int64>) -> Int32? {
         let count = range.upperBound - range.lowerBound
         return tc_is_cached(file.number, range.lowerBound, count) == 1 ? file.number : nil
     }
@@ -51,7 +51,7 @@ extension POSIXFileSystem {
     /// `pwritev(2)` until both are written.
     package func write(
         _ first: UnsafeRawBufferPointer,
-        _ second: UnsafeRawBufferPointer,
+        followedBy second: UnsafeRawBufferPointer,
         to file: OpenFile,
         at offset: Int64
     ) throws(FileSystemError) {
@@ -67,9 +67,9 @@ extension POSIXFileSystem {
                 second.count,
                 offset
             )
-            try check(Int32(clamping: min(result, 0)), .write)
+            try check(Int32(clamping: min(result, 0)), call: .write)
             // A write that makes no progress would spin; the kernel owes us an errno.
-            guard result > 0 else { throw FileSystemError(.write, .ioError) }
+            guard result > 0 else { throw FileSystemError(.write, errno: .ioError) }
             offset += result
             let fromFirst = min(Int(result), first.count)
             first = UnsafeRawBufferPointer(rebasing: first[fromFirst...])
@@ -79,20 +79,20 @@ extension POSIXFileSystem {
 
     /// `ftruncate(2)`.
     package func truncate(_ file: OpenFile, to length: Int64) throws(FileSystemError) {
-        try check(tc_ftruncate(file.number, length), .resize)
+        try check(tc_ftruncate(file.number, length), call: .resize)
     }
 
     /// `fallocate(2)` with `FALLOC_FL_PUNCH_HOLE`.
-    package func punch(_ file: OpenFile, _ range: Range<Int64>) throws(FileSystemError) {
+    package func punch(_ file: OpenFile, range: Range<Int64>) throws(FileSystemError) {
         guard !range.isEmpty else { return }
         let count = range.upperBound - range.lowerBound
-        try check(tc_punch(file.number, range.lowerBound, count), .resize)
+        try check(tc_punch(file.number, range.lowerBound, count), call: .resize)
     }
 
     /// `fstat(2)`.
     package func status(of file: OpenFile) throws(FileSystemError) -> FileStatus {
         var status = tc_file_status()
-        try check(tc_fstat(file.number, &status), .inspect)
+        try check(tc_fstat(file.number, &status), call: .inspect)
         return FileStatus(status)
     }
 
@@ -102,7 +102,7 @@ extension POSIXFileSystem {
         in directory: OpenFile
     ) throws(FileSystemError) -> FileStatus {
         var status = tc_file_status()
-        try check(tc_lstatat(directory.number, name, &status), .inspect)
+        try check(tc_lstatat(directory.number, name, &status), call: .inspect)
         return FileStatus(status)
     }
 
@@ -110,7 +110,7 @@ extension POSIXFileSystem {
     package func volume(of file: OpenFile) throws(FileSystemError) -> VolumeStatus {
         var available: Int64 = 0
         var total: Int64 = 0
-        try check(tc_volume(file.number, &available, &total), .inspect)
+        try check(tc_volume(file.number, &available, &total), call: .inspect)
         return VolumeStatus(available: available, total: total)
     }
 
@@ -118,10 +118,10 @@ extension POSIXFileSystem {
     package func list(_ directory: OpenFile) throws(FileSystemError) -> [DirectoryItem] {
         // A stream of its own, because it takes its descriptor over and moves its offset.
         let copy = tc_open_beneath(directory.number, ".", O_RDONLY | O_DIRECTORY, 0, false)
-        try check(copy, .list)
+        try check(copy, call: .list)
         guard let stream = fdopendir(copy) else {
             close(OpenFile(number: copy))
-            throw FileSystemError(.list, .noMemory)
+            throw FileSystemError(.list, errno: .noMemory)
         }
         defer { closedir(stream) }
         var items: [DirectoryItem] = []

@@ -34,15 +34,15 @@ package struct POSIXFileSystem: FileSystem {
         creating: Bool
     ) throws(FileSystemError) -> OpenFile {
         let first = tc_openat_plain(AT_FDCWD, path.string, O_RDONLY | O_DIRECTORY, 0)
-        guard first == -ENOENT, creating else { return try claimed(opened(first, .open)) }
+        guard first == -ENOENT, creating else { return try claimed(opened(first, call: .open)) }
         try makeDirectories(path)
         let second = tc_openat_plain(AT_FDCWD, path.string, O_RDONLY | O_DIRECTORY, 0)
-        return try claimed(opened(second, .open))
+        return try claimed(opened(second, call: .open))
     }
 
     private func claimed(_ root: OpenFile) throws(FileSystemError) -> OpenFile {
         do throws(FileSystemError) {
-            try check(tc_claim_root(root.number), .open)
+            try check(tc_claim_root(root.number), call: .open)
         } catch {
             close(root)
             throw error
@@ -54,7 +54,7 @@ package struct POSIXFileSystem: FileSystem {
     package func open(
         _ name: String,
         in directory: OpenFile,
-        _ mode: OpenMode
+        mode: OpenMode
     ) throws(FileSystemError) -> OpenFile {
         let flags = Self.flags(mode)
         let file = tc_open_beneath_on(
@@ -65,7 +65,7 @@ package struct POSIXFileSystem: FileSystem {
             false,
             isOldKernel
         )
-        return try opened(file, flags & O_CREAT != 0 ? .create : .open)
+        return try opened(file, call: flags & O_CREAT != 0 ? .create : .open)
     }
 
     /// `openat2(2)` with `RESOLVE_CACHED` as well.
@@ -75,7 +75,7 @@ package struct POSIXFileSystem: FileSystem {
     ) throws(FileSystemError) -> NonBlocking<OpenFile> {
         let flags = Self.flags(.read)
         let file = tc_open_beneath_on(directory.number, name, flags, 0, true, isOldKernel)
-        return file == -EAGAIN ? .wouldBlock : .ready(try opened(file, .open))
+        return file == -EAGAIN ? .wouldBlock : .ready(try opened(file, call: .open))
     }
 
     /// `close(2)`.
@@ -91,7 +91,7 @@ package struct POSIXFileSystem: FileSystem {
 
     /// `mkdirat(2)`.
     package func makeDirectory(_ name: String, in directory: OpenFile) throws(FileSystemError) {
-        try check(tc_mkdirat(directory.number, name), .create)
+        try check(tc_mkdirat(directory.number, name), call: .create)
     }
 
     /// `renameat(2)`.
@@ -101,17 +101,17 @@ package struct POSIXFileSystem: FileSystem {
         to newName: String,
         in newDirectory: OpenFile
     ) throws(FileSystemError) {
-        try check(tc_renameat(directory.number, name, newDirectory.number, newName), .rename)
+        try check(tc_renameat(directory.number, name, newDirectory.number, newName), call: .rename)
     }
 
     /// `unlinkat(2)`.
     package func unlink(_ name: String, in directory: OpenFile) throws(FileSystemError) {
-        try check(tc_unlinkat(directory.number, name, false), .remove)
+        try check(tc_unlinkat(directory.number, name, false), call: .remove)
     }
 
     /// `fsync(2)` or `fdatasync(2)`.
     package func sync(_ file: OpenFile, dataOnly: Bool) throws(FileSystemError) {
-        try check(tc_sync(file.number, dataOnly), .sync)
+        try check(tc_sync(file.number, dataOnly), call: .sync)
     }
 
     /// `fcntl(2)` with `F_OFD_SETLK`.
@@ -136,7 +136,7 @@ package struct POSIXFileSystem: FileSystem {
     }
 
     private func isOne(_ result: Int32) throws(FileSystemError) -> Bool {
-        try check(result, .lock)
+        try check(result, call: .lock)
         return result == 1
     }
 
@@ -159,7 +159,7 @@ package struct POSIXFileSystem: FileSystem {
             result = tc_mkdirat(AT_FDCWD, path.string)
         }
         if result == -EEXIST { return }
-        try check(result, .create)
+        try check(result, call: .create)
         syncName(of: path)
     }
 
@@ -177,9 +177,9 @@ package struct POSIXFileSystem: FileSystem {
 
     private func opened(
         _ result: Int32,
-        _ call: FileSystemError.Call
+        call: FileSystemError.Call
     ) throws(FileSystemError) -> OpenFile {
-        try check(result, call)
+        try check(result, call: call)
         return OpenFile(number: result)
     }
 }
@@ -190,8 +190,8 @@ func assertNoDiskLock() { LockChecker.assertHoldsNone(ofFiles: "TieredCache/Disk
 
 /// Throws what a system call has failed with.
 @inline(__always)
-func check(_ result: Int32, _ call: FileSystemError.Call) throws(FileSystemError) {
+func check(_ result: Int32, call: FileSystemError.Call) throws(FileSystemError) {
     assertNoDiskLock()
     guard result < 0 else { return }
-    throw FileSystemError(call, Errno(rawValue: -result))
+    throw FileSystemError(call, errno: Errno(rawValue: -result))
 }

@@ -5,7 +5,7 @@
 struct BlockTable: Sendable {
     /// Bytes per block.
     static let blockSize: Int64 = 65_536
-    /// No body is longer that is stored, whatever the limit: the table of one takes 1 GiB.
+    /// The largest length of a stored body, whatever the limit: the table of one takes 1 GiB.
     static let maximumLength: Int64 = 8 << 40
 
     /// The complete length, once known.

@@ -116,7 +116,7 @@ enum IndexSnapshot {
     }
 
     /// Reads a whole section, its header included; `nil` if it is not as it was written.
-    static func slots(_ header: Header, _ bytes: UnsafeRawBufferPointer) -> [DiskIndex.Slot]? {
+    static func slots(_ header: Header, in bytes: UnsafeRawBufferPointer) -> [DiskIndex.Slot]? {
         guard bytes.count == headerLength + header.length,
             checksumOf(bytes[16...]) == header.checksum
         else { return nil }

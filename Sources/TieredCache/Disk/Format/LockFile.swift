@@ -4,7 +4,7 @@ import Glibc
 import Darwin
 #endif
 
-/// The content of LOCK: who owns the directory, and what is allocated in it at most.
+/// The content of LOCK: the owner of the directory, and the claim.
 ///
 /// Always 64 bytes, so that writing it anew is one write in place. Older versions write the process
 /// number alone, and with that take the claim away, which they would not keep.
@@ -13,16 +13,16 @@ struct LockFile {
 
     /// The owner's process number, for messages.
     private(set) var owner: Int32?
-    /// The most that everything in the directory is allocated; `nil` if nobody said so.
+    /// The claim: an upper bound of the bytes allocated in the directory; `nil` if there is none.
     private(set) var claim: Int64?
 
-    /// What this process writes.
+    /// The content that this process writes.
     init(claim: Int64?) {
         owner = getpid()
         self.claim = claim
     }
 
-    /// What stands there; anything may.
+    /// Decodes the content of LOCK, which may be anything.
     init(_ text: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         owner = Int32(text.prefix { !$0.isWhitespace })

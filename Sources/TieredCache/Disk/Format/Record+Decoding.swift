@@ -38,16 +38,21 @@ extension Record {
             return .damaged
         }
         let keyBytes = bytes[fixedLength..<(fixedLength + keyLength)]
-        return decodeVariable(bytes, keyBytes, bytes[(fixedLength + keyLength)..<headEnd], key)
+        return decodeVariable(
+            bytes,
+            key: keyBytes,
+            metadata: bytes[(fixedLength + keyLength)..<headEnd],
+            expected: key
+        )
     }
 
     private static func decodeVariable(
         _ bytes: UnsafeRawBufferPointer,
-        _ keyBytes: Slice<UnsafeRawBufferPointer>,
-        _ metadata: Slice<UnsafeRawBufferPointer>,
-        _ expected: CacheKey?
+        key keyBytes: Slice<UnsafeRawBufferPointer>,
+        metadata: Slice<UnsafeRawBufferPointer>,
+        expected: CacheKey?
     ) -> RecordDecoding {
-        guard let key = matchKey(keyBytes, expected) else { return .damaged }
+        guard let key = matchKey(keyBytes, expected: expected) else { return .damaged }
         guard expected == nil || key.isExpected else { return .otherKey }
         let length = bytes.get(Int64.self, at: 40)
         // Sums with offsets of a body are not checked any more.
@@ -62,7 +67,11 @@ extension Record {
                 completeLength: length < 0 ? nil : length,
                 created: created,
                 flags: Flags(rawValue: bytes.get(UInt32.self, at: 24)),
-                lastUse: lastUse(bytes.get(UInt64.self, at: Int(lastUseOffset)), version, created),
+                lastUse: lastUse(
+                    bytes.get(UInt64.self, at: Int(lastUseOffset)),
+                    version: version,
+                    created: created
+                ),
                 version: version
             )
         )
@@ -80,7 +89,7 @@ extension Record {
     /// In nanoseconds, whatever the version; a word that cannot be a time is one far away.
     ///
     /// Version 1 wrote the second of its making for what was never used.
-    private static func lastUse(_ word: UInt64, _ version: Int, _ created: WallTime) -> UInt64 {
+    private static func lastUse(_ word: UInt64, version: Int, created: WallTime) -> UInt64 {
         guard version == 1 else { return word }
         if word == UInt64(clamping: created.seconds) { return 0 }
         let (nanoseconds, overflow) = word.multipliedReportingOverflow(by: 1_000_000_000)
@@ -90,7 +99,7 @@ extension Record {
     /// The expected key where the bytes are its, so that a hit makes no string.
     private static func matchKey(
         _ bytes: Slice<UnsafeRawBufferPointer>,
-        _ expected: CacheKey?
+        expected: CacheKey?
     ) -> (key: CacheKey, isExpected: Bool)? {
         if let expected, expected.string.utf8.elementsEqualFast(bytes) {
             return (expected, true)

@@ -1,6 +1,6 @@
 import SystemPackage
 
-/// Opens and reads record files, blocking or not; closes what nobody took.
+/// Opens and reads record files, blocking or not; closes the files that no caller took.
 struct RecordReader {
     struct Found {
         var name: EntryName
@@ -28,11 +28,11 @@ struct RecordReader {
     let fileSystem: any FileSystem
     let entries: OpenFile
     let blocking: Bool
-    /// Whether a file was there that is no whole record.
+    /// Whether there was a file that is no valid record.
     private(set) var isDamaged = false
     private var file: OpenFile?
 
-    /// What most records and their tables fit into, so that one read is enough.
+    /// The bytes of the first read: most records and their tables fit.
     private static let firstRead = 4096
 
     init(fileSystem: any FileSystem, entries: OpenFile, blocking: Bool) {
@@ -66,11 +66,11 @@ struct RecordReader {
         guard let opened else { return .ready(nil) }
         var status = try fileSystem.requireFile(opened)
         file = opened
-        var parsed = try parse(name, key, opened, status)
+        var parsed = try parse(name, key: key, file: opened, status: status)
         if case .damaged = parsed {
             // The owner may have been changing the head in place.
             status = try fileSystem.status(of: opened)
-            parsed = try parse(name, key, opened, status)
+            parsed = try parse(name, key: key, file: opened, status: status)
         }
         switch parsed {
         case .found(let found): return .ready(found)
@@ -84,8 +84,8 @@ struct RecordReader {
 
     /// Opens a body file; `nil` if there is none.
     func openBody(
-        _ name: EntryName,
-        _ generation: UInt64,
+        of name: EntryName,
+        generation: UInt64,
         writable: Bool
     ) throws(FileSystemError) -> NonBlocking<(file: OpenFile, status: FileStatus)?> {
         if writable, !blocking { return .wouldBlock }
@@ -93,7 +93,7 @@ struct RecordReader {
         do throws(FileSystemError) {
             let found =
                 writable
-                ? .ready(try fileSystem.open(path, in: entries, .readWrite))
+                ? .ready(try fileSystem.open(path, in: entries, mode: .readWrite))
                 : try fileSystem.openIfPresent(path, in: entries, blocking: blocking)
             guard case .ready(let file) = found else { return .wouldBlock }
             guard let file else { return .ready(nil) }
@@ -113,27 +113,29 @@ struct RecordReader {
 
     private func parse(
         _ name: EntryName,
-        _ key: CacheKey?,
-        _ file: OpenFile,
-        _ status: FileStatus
+        key: CacheKey?,
+        file: OpenFile,
+        status: FileStatus
     ) throws(FileSystemError) -> Parsed {
         let result = try withTemporary(Self.firstRead) { (buffer) throws(FileSystemError) in
-            try parse(name, key, file, status, buffer)
+            try parse(name, key: key, file: file, status: status, buffer: buffer)
         }
         guard case .needs(let count) = result else { return result }
         return try withTemporary(count) { (buffer) throws(FileSystemError) in
-            try parse(name, key, file, status, buffer)
+            try parse(name, key: key, file: file, status: status, buffer: buffer)
         }
     }
 
     private func parse(
         _ name: EntryName,
-        _ key: CacheKey?,
-        _ file: OpenFile,
-        _ status: FileStatus,
-        _ buffer: UnsafeMutableRawBufferPointer
+        key: CacheKey?,
+        file: OpenFile,
+        status: FileStatus,
+        buffer: UnsafeMutableRawBufferPointer
     ) throws(FileSystemError) -> Parsed {
-        guard let count = try fill(buffer, from: file, status.size) else { return .wouldBlock }
+        guard let count = try fill(buffer, from: file, size: status.size) else {
+            return .wouldBlock
+        }
         let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count])
         switch Record.decode(bytes, expecting: key) {
         case .damaged:
@@ -144,16 +146,22 @@ struct RecordReader {
             // More is needed than one read got: the file is cut off, or the head is long.
             return count < buffer.count ? .damaged : .needs(needed + Self.firstRead)
         case .record(let record):
-            return table(of: record, name, bytes, status, isWhole: count < buffer.count)
+            return table(
+                of: record,
+                name: name,
+                bytes: bytes,
+                status: status,
+                isWhole: count < buffer.count
+            )
         }
     }
 
     /// The checksums behind the head, as far as the file and the complete length go.
     private func table(
         of record: Record,
-        _ name: EntryName,
-        _ bytes: UnsafeRawBufferPointer,
-        _ status: FileStatus,
+        name: EntryName,
+        bytes: UnsafeRawBufferPointer,
+        status: FileStatus,
         isWhole: Bool
     ) -> Parsed {
         let size = isWhole ? Int64(bytes.count) : status.size
@@ -186,7 +194,7 @@ struct RecordReader {
     private func fill(
         _ buffer: UnsafeMutableRawBufferPointer,
         from file: OpenFile,
-        _ size: Int64
+        size: Int64
     ) throws(FileSystemError) -> Int? {
         if blocking { return try fileSystem.read(file, into: buffer, at: 0) }
         guard case .ready(let count) = try fileSystem.readWithoutBlocking(file, into: buffer, at: 0)
@@ -197,7 +205,7 @@ struct RecordReader {
 
     private func withTemporary<Result>(
         _ count: Int,
-        _ body: (UnsafeMutableRawBufferPointer) throws(FileSystemError) -> Result
+        body: (UnsafeMutableRawBufferPointer) throws(FileSystemError) -> Result
     ) throws(FileSystemError) -> Result {
         let result = withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
             Swift.Result { () throws(FileSystemError) in try body(buffer) }

@@ -11,7 +11,7 @@ struct SnapshotReader {
     private var pending: IndexSnapshot.Header?
     private var isAtEnd = false
 
-    init(_ file: OpenFile, _ fileSystem: any FileSystem) throws(FileSystemError) {
+    init(_ file: OpenFile, fileSystem: any FileSystem) throws(FileSystemError) {
         self.file = file
         self.fileSystem = fileSystem
         let status = try fileSystem.status(of: file)
@@ -40,7 +40,7 @@ struct SnapshotReader {
         }
         let bytes = try read(IndexSnapshot.headerLength + header.length)
         skip(header)
-        guard let slots = bytes.withUnsafeBytes({ IndexSnapshot.slots(header, $0) }) else {
+        guard let slots = bytes.withUnsafeBytes({ IndexSnapshot.slots(header, in: $0) }) else {
             // Its length may be wrong as well, so that the next section cannot be found.
             end()
             return nil

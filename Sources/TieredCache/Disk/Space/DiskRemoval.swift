@@ -1,32 +1,32 @@
-/// Something that is gone from the disk, and why: for the ledger, not for decisions.
+/// A removal from the disk and its cause, for statistics and events.
 struct DiskRemoval: Sendable {
     enum Cause: Sendable {
-        /// Its time had passed, and something else took its place.
+        /// It was stale, and another response took its place.
         case expired
         /// Room was needed.
         case evicted(DiskEvictionReason)
         /// A newer body took its place.
         case replaced
-        /// Somebody asked for it.
+        /// A caller removed it.
         case removed
-        /// What was on the disk is not what was written.
+        /// The files were damaged.
         case corrupted
     }
 
     var cause: Cause
-    /// Whose; `nil` for all that there were.
+    /// The name of the entry; nil for the removal of all.
     var name: EntryName?
     /// The key, where it was known without another look at the disk.
     var key: CacheKey?
-    /// What the files were allocated, or of a part what it took.
+    /// The bytes freed.
     var bytes: Int64 = 0
     var entries = 1
-    /// Whether the entry is still there, with less.
+    /// Whether the entry stays, with fewer blocks.
     var isPartial = false
 }
 
 extension DiskStore {
-    /// Tells the history and the counters.
+    /// Reports a removal to the history and the counters.
     ///
     /// The lock of a name may be stored here: an earlier one of ``LockOrder`` that they took would
     /// trap.

@@ -1,13 +1,13 @@
 import SystemPackage
 
-// What files are allocated is charged on the slot of the index that has the name, and of an entry
-// without a name on the entry itself.
+// The allocation of files is charged on the index slot of their name; that of an entry without a
+// name on the entry itself.
 extension DiskStore {
     /// Enters a published entry into index and ledger; `record` is the status of its record.
     func publish(
         _ lock: inout NameLock,
-        _ entry: DiskEntry,
-        _ record: FileStatus,
+        of entry: DiskEntry,
+        record: FileStatus,
         bodyBytes: Int64,
         keepsOldBody: Bool = false
     ) {
@@ -48,20 +48,20 @@ extension DiskStore {
         return chargedBody(status, of: entry)
     }
 
-    /// Books what the files of a published entry are allocated now.
+    /// Charges the present allocation of a published entry's files.
     func charge(
         _ lock: borrowing NameLock,
-        _ entry: DiskEntry,
-        _ record: OpenFile
+        for entry: DiskEntry,
+        record: OpenFile
     ) throws(FileSystemError) {
         let bodyBytes = try bodyBytes(of: entry)
         let recordBytes = chargedRecord(try fileSystem.status(of: record), of: entry)
-        charge(lock, entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
+        charge(lock, for: entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
     }
 
     func charge(
         _ lock: borrowing NameLock,
-        _ entry: DiskEntry,
+        for entry: DiskEntry,
         recordBytes: Int64,
         bodyBytes: Int64
     ) {
@@ -77,8 +77,8 @@ extension DiskStore {
         }
     }
 
-    /// Books the body of an entry that has no name, or none yet, on the entry itself.
-    func chargeDetached(_ lock: borrowing NameLock, _ entry: DiskEntry, bytes: Int64) {
+    /// Charges the body of an entry without a name on the entry itself.
+    func chargeDetached(_ lock: borrowing NameLock, for entry: DiskEntry, bytes: Int64) {
         let delta = entry.state.withLock { state in
             defer { state.detachedBytes = bytes }
             return bytes - state.detachedBytes
@@ -99,7 +99,7 @@ extension DiskStore {
             guard isPublished, let slot = charged else {
                 let known = entry.state.withLock { $0.detachedBytes }
                 let bytes = bodyBytes(of: entry, atMost: count, above: known)
-                return chargeDetached(lock, entry, bytes: bytes)
+                return chargeDetached(lock, for: entry, bytes: bytes)
             }
             let body = bodyBytes(of: entry, atMost: count, above: slot.bodyBytes)
             var recordBytes = slot.recordBytes + Self.cost(8192)
@@ -108,7 +108,7 @@ extension DiskStore {
             } catch {
                 didNotSettle(entry)
             }
-            charge(lock, entry, recordBytes: recordBytes, bodyBytes: body)
+            charge(lock, for: entry, recordBytes: recordBytes, bodyBytes: body)
         }
     }
 

@@ -1,10 +1,10 @@
 import SystemPackage
 
-// Who leaves, in this order, each queue by last use: entries prefetched and never used; all others,
-// of which huge ones lose their tail first and go on as a head; heads. What is pinned or leased
-// stays, except that a huge entry in use gives up cold blocks when nothing else is left.
+// The order of eviction, each queue by last use: entries prefetched and never used; all others, of
+// which huge ones lose their tail first and stay as a head; heads. Pinned and leased entries stay,
+// except that a huge entry in use gives up cold blocks when nothing else is left.
 extension DiskStore {
-    /// What an eviction came to.
+    /// The result of an eviction.
     struct Eviction {
         var freed: Int64 = 0
         /// Whether nothing more could be evicted.
@@ -12,14 +12,14 @@ extension DiskStore {
         fileprivate var gone: [DiskRemoval] = []
     }
 
-    /// Evicts until enough is free; leaves what is pinned or leased.
+    /// Evicts until enough is free; pinned and leased entries stay.
     ///
     /// One thread at a time: others find what it freed instead of evicting as much again.
     ///
     /// - Parameters:
-    ///   - reason: what to report; `nil` is room that a write needs.
-    ///   - missing: gets the bytes freed so far and says how many more have to go.
-    /// - Returns: what came of it.
+    ///   - reason: the reason to report; `nil` for room that a write needs.
+    ///   - missing: gets the bytes freed so far, and returns how many more are needed.
+    /// - Returns: the result.
     @discardableResult
     func evict(
         _ reason: DiskEvictionReason? = nil,
@@ -36,7 +36,9 @@ extension DiskStore {
                 guard count > 0 else { return }
                 let victims = takeVictims(count, except: failed)
                 for victim in victims {
-                    if !evict(victim, reason, &result) { failed.insert(victim.name) }
+                    if !evict(victim, because: reason, result: &result) {
+                        failed.insert(victim.name)
+                    }
                 }
                 guard victims.isEmpty else { continue }
                 let cold = reason == .trimmed ? 0 : giveUpColdBlocks(count)
@@ -48,7 +50,7 @@ extension DiskStore {
         return result
     }
 
-    /// What evicting could free: neither pinned nor in use.
+    /// The bytes that eviction could free: entries neither pinned nor leased.
     func evictableBytes() -> Int64 {
         state.withLock { state in
             let leased = Set(state.open.residents.leasedNames())
@@ -90,14 +92,14 @@ extension DiskStore {
     /// - Returns: false for one that could not be removed.
     private func evict(
         _ victim: DiskIndex.Slot,
-        _ reason: DiskEvictionReason?,
-        _ result: inout Eviction
+        because reason: DiskEvictionReason?,
+        result: inout Eviction
     ) -> Bool {
         let key = options.didLeave == nil ? nil : record(of: victim.name)?.record.key
         let isHuge = victim.queue == .used && victim.bodyBytes >= options.hugeBody
         do throws(CacheError) {
             var gone = isHuge ? try shorten(victim.name) : nil
-            if gone == nil { gone = try remove(victim.name, key, reason) }
+            if gone == nil { gone = try remove(victim.name, key: key, because: reason) }
             guard let gone else { return false }
             result.freed += gone.bytes
             if options.didLeave != nil { result.gone.append(gone) }
@@ -114,7 +116,7 @@ extension DiskStore {
     ///   been pinned since it was chosen.
     func recordToEvict(
         _ lock: borrowing NameLock,
-        _ victim: DiskIndex.Slot
+        victim: DiskIndex.Slot
     ) throws(CacheError) -> RecordReader.Found? {
         do throws(CacheError) {
             return try readRecord(of: victim.name)
@@ -129,22 +131,22 @@ extension DiskStore {
 
     /// Removes a victim's files, and charges what that frees.
     ///
-    /// - Returns: what is gone; nil where it was pinned, removed or replaced since it was chosen,
-    ///   or a file cannot be removed.
+    /// - Returns: the removal; nil if the victim was pinned, removed or replaced since it was
+    ///   chosen, or if a file cannot be removed.
     private func remove(
         _ name: EntryName,
-        _ key: CacheKey?,
-        _ reason: DiskEvictionReason?
+        key: CacheKey?,
+        because reason: DiskEvictionReason?
     ) throws(CacheError) -> DiskRemoval? {
         try withLock(of: name) { (lock) throws(CacheError) -> DiskRemoval? in
             guard let victim = state.withLock({ $0.entries.victim(name) }) else { return nil }
-            let found = try recordToEvict(lock, victim)
-            if let found, let kept = pinned(lock, victim, found) {
+            let found = try recordToEvict(lock, victim: victim)
+            if let found, let kept = pinned(lock, victim: victim, found: found) {
                 didSpare(kept, chosenAs: victim)
                 return nil
             }
             var left = victim
-            let isRemoved = removeFiles(lock, &left)
+            let isRemoved = removeFiles(lock, of: &left)
             finishRemoval(lock, of: victim, left: isRemoved ? nil : left)
             let usual: DiskEvictionReason =
                 victim.queue == .prefetched ? .prefetchedUnused : .leastRecentlyUsed
@@ -162,8 +164,8 @@ extension DiskStore {
     /// then.
     private func pinned(
         _ lock: borrowing NameLock,
-        _ victim: DiskIndex.Slot,
-        _ found: RecordReader.Found
+        victim: DiskIndex.Slot,
+        found: RecordReader.Found
     ) -> DiskIndex.Slot? {
         guard found.record.flags.contains(.pinned), found.record.generation == victim.generation
         else { return nil }
@@ -181,7 +183,7 @@ extension DiskStore {
         }
     }
 
-    /// `left` is what is still there, after a failure.
+    /// `left` is the slot of the files that stay after a failure.
     private func finishRemoval(
         _ lock: borrowing NameLock,
         of victim: DiskIndex.Slot,
@@ -209,10 +211,10 @@ extension DiskStore {
         late?.detach(lock, charged: victim)
     }
 
-    /// - Returns: whether all is gone; `victim` is what is left.
+    /// - Returns: whether all files were removed; `victim` is the slot of those that stay.
     private func removeFiles(
         _ lock: borrowing NameLock,
-        _ victim: inout DiskIndex.Slot
+        of victim: inout DiskIndex.Slot
     ) -> Bool {
         do throws(FileSystemError) {
             try fileSystem.unlinkIfPresent(victim.name.record, in: entries)
@@ -226,7 +228,7 @@ extension DiskStore {
         }
     }
 
-    /// Reads a record for its own sake; `nil` if there is none that can be read.
+    /// Reads a record; `nil` if there is none that can be read.
     func record(of name: EntryName) -> RecordReader.Found? {
         do throws(CacheError) {
             return try readRecord(of: name)
@@ -235,7 +237,7 @@ extension DiskStore {
         }
     }
 
-    /// The same where it matters why.
+    /// Reads a record, and throws if the disk fails.
     ///
     /// - Returns: nil where there is none, or a damaged one.
     /// - Throws: ``CacheError/Code/localStorage`` where there may be one that the disk does not
@@ -252,16 +254,16 @@ extension DiskStore {
         } catch {
             guard !error.isAbsence else { return nil }
             count(\.readErrors)
-            throw entryError(error, name)
+            throw entryError(error, naming: name)
         }
     }
 }
 
 extension DiskEntry {
-    /// Whether there is a body of which no record speaks.
+    /// Whether there is a body without a record.
     var isUnrecorded: Bool { state.withLock { $0.body != nil && !$0.isPublished } }
 
-    /// Gives up the files' names: what stays open stays charged until the lease ends.
+    /// Removes the files' names; open files stay charged until their lease ends.
     func detach(_ lock: borrowing NameLock, charged slot: DiskIndex.Slot?) {
         let (record, freed) = state.withLock { state -> (OpenFile?, Int64) in
             state.isDetached = true
@@ -270,7 +272,7 @@ extension DiskEntry {
             state.detachedBytes += kept
             state.retiredBytes += retired
             state.hasRetiredRecord = false
-            let record = state.isInline ? nil : state.setRecord(lock, nil)
+            let record = state.isInline ? nil : state.setRecord(lock, to: nil)
             return (record, (slot?.bytes ?? 0) - kept - retired)
         }
         if let record { fileSystem.close(record) }

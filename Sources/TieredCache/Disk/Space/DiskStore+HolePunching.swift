@@ -1,22 +1,21 @@
 import SystemPackage
 
-// Part of a huge body is given back by punching holes: the table first, so that what is gone is a
-// gap for everybody who looks, then the bytes. Who reads them meanwhile finds out, see
-// `DiskEntry.givenUp`.
+// Part of a huge body is freed by punching holes: first the table is written, so that every reader
+// sees a gap, then the bytes are freed. A concurrent reader notices, see `DiskEntry.givenUp`.
 extension DiskStore {
-    /// Makes a huge entry that nobody uses a head: what lies behind is given back.
+    /// Shortens an unused huge entry to its head, and frees the rest.
     ///
-    /// - Returns: what is gone; nil if it has to go as a whole.
-    /// - Throws: as ``recordToEvict(_:_:)`` does.
+    /// - Returns: the removal; nil if the entry has to be evicted as a whole.
+    /// - Throws: as ``recordToEvict(_:victim:)`` does.
     func shorten(_ name: EntryName) throws(CacheError) -> DiskRemoval? {
         try withLock(of: name) { (lock) throws(CacheError) -> DiskRemoval? in
             guard let victim = state.withLock({ $0.entries.victim(name) }),
-                let found = try recordToEvict(lock, victim),
+                let found = try recordToEvict(lock, victim: victim),
                 found.record.generation == victim.generation, found.record.canBePunched
             else { return nil }
             var left = victim
             do throws(FileSystemError) {
-                try giveUpTail(lock, of: found, &left)
+                try giveUpTail(lock, of: found, slot: &left)
             } catch {
                 // A file system without holes, or a failing one: the entry leaves as a whole.
                 return nil
@@ -41,17 +40,17 @@ extension DiskStore {
     private func giveUpTail(
         _ lock: borrowing NameLock,
         of found: RecordReader.Found,
-        _ slot: inout DiskIndex.Slot
+        slot: inout DiskIndex.Slot
     ) throws(FileSystemError) {
         let head = Int(options.headLength / BlockTable.blockSize)
-        let record = try open(found.name.record, in: entries, .readWrite)
+        let record = try open(found.name.record, in: entries, mode: .readWrite)
         defer { fileSystem.close(record) }
-        let body = try open(found.name.body(found.record.generation), in: entries, .readWrite)
+        let body = try open(found.name.body(found.record.generation), in: entries, mode: .readWrite)
         defer { fileSystem.close(body) }
         try requireUnshared(body)
         // A table that is cut off says that the rest is not stored.
         try fileSystem.truncate(record, to: found.record.tableOffset + 8 * Int64(head))
-        // Opened between choice and now: whoever looks from here on sees the short table.
+        // Opened since the choice: every lookup from here on sees the short table.
         let late = state.withLock { state in
             state.entries.didChange(found.name)
             return state.open.residents[found.name]
@@ -59,7 +58,12 @@ extension DiskStore {
         let size = try fileSystem.status(of: body).size
         let isSame = late?.generation == slot.generation
         if size > options.headLength {
-            try punchTail(lock, options.headLength..<size, of: body, isSame ? late : nil)
+            try punchTail(
+                lock,
+                tail: options.headLength..<size,
+                of: body,
+                openedSince: isSame ? late : nil
+            )
         }
         let stored = Int64(found.checksums.prefix(head).count { $0 != 0 })
         slot.recordBytes = charged(
@@ -74,22 +78,22 @@ extension DiskStore {
 
     private func punchTail(
         _ lock: borrowing NameLock,
-        _ tail: Range<Int64>,
+        tail: Range<Int64>,
         of body: OpenFile,
-        _ late: DiskEntry?
+        openedSince late: DiskEntry?
     ) throws(FileSystemError) {
-        guard let late else { return try fileSystem.punch(body, tail) }
+        guard let late else { return try fileSystem.punch(body, range: tail) }
         let end = Int(clamping: BlockTable.blockCount(tail.upperBound))
         let blocks = BlockTable.block(at: tail.lowerBound)..<end
-        try late.giveUp(lock, [blocks]) { (free) throws(FileSystemError) in
-            // What is being sent or written meanwhile goes with the entry, later.
-            if free == [blocks] { try fileSystem.punch(body, tail) }
+        try late.giveUp(lock, runs: [blocks]) { (free) throws(FileSystemError) in
+            // Blocks being sent or written are freed with the entry, later.
+            if free == [blocks] { try fileSystem.punch(body, range: tail) }
         }
     }
 
     // MARK: In use
 
-    /// Gives back what nobody reads of huge entries in use: the last resort.
+    /// Frees blocks of huge entries in use that no reader is near: the last resort.
     ///
     /// - Returns: the bytes freed.
     func giveUpColdBlocks(_ count: Int64) -> Int64 {
@@ -97,9 +101,9 @@ extension DiskStore {
         for entry in state.withLock({ $0.hugeResidents(options.hugeBody) }) where freed < count {
             withLock(of: entry.name) { lock in
                 do throws(FileSystemError) {
-                    freed += try giveUpColdBlocks(lock, of: entry, count - freed)
+                    freed += try giveUpColdBlocks(lock, of: entry, count: count - freed)
                 } catch {
-                    // Where a guest reads it, nothing is wrong.
+                    // A guest reads it, which is no error.
                     if error.errno != .resourceBusy { self.count(\.housekeepingErrors) }
                 }
             }
@@ -110,13 +114,13 @@ extension DiskStore {
     private func giveUpColdBlocks(
         _ lock: borrowing NameLock,
         of entry: DiskEntry,
-        _ count: Int64
+        count: Int64
     ) throws(FileSystemError) -> Int64 {
         let runs = entry.coldRuns(count, head: Int(options.headLength / BlockTable.blockSize))
         guard !runs.isEmpty else { return 0 }
-        let record = try open(entry.name.record, in: entries, .readWrite)
+        let record = try open(entry.name.record, in: entries, mode: .readWrite)
         defer { fileSystem.close(record) }
-        let body = try open(entry.name.body(entry.generation), in: entries, .readWrite)
+        let body = try open(entry.name.body(entry.generation), in: entries, mode: .readWrite)
         defer { fileSystem.close(body) }
         try requireUnshared(body)
         let before = try fileSystem.status(of: body).allocatedBytes
@@ -125,11 +129,16 @@ extension DiskStore {
             let zeros = [UInt8](repeating: 0, count: 8 * run.count)
             try fileSystem.write(zeros, to: record, at: table + 8 * Int64(run.lowerBound))
         }
-        defer { attempt { () throws(FileSystemError) in try charge(lock, entry, record) } }
-        try entry.giveUp(lock, runs) { (free) throws(FileSystemError) in
+        defer {
+            attempt { () throws(FileSystemError) in try charge(lock, for: entry, record: record) }
+        }
+        try entry.giveUp(lock, runs: runs) { (free) throws(FileSystemError) in
             for run in free {
                 let start = Int64(run.lowerBound) * BlockTable.blockSize
-                try fileSystem.punch(body, start..<(Int64(run.upperBound) * BlockTable.blockSize))
+                try fileSystem.punch(
+                    body,
+                    range: start..<(Int64(run.upperBound) * BlockTable.blockSize)
+                )
             }
         }
         state.withLock { $0.counters.shortened += 1 }
@@ -138,7 +147,7 @@ extension DiskStore {
 
     /// Takes the lock of a body until it is closed; a guest that reads it has a share.
     private func requireUnshared(_ body: OpenFile) throws(FileSystemError) {
-        guard try fileSystem.lock(body) else { throw FileSystemError(.lock, .resourceBusy) }
+        guard try fileSystem.lock(body) else { throw FileSystemError(.lock, errno: .resourceBusy) }
     }
 }
 
@@ -155,7 +164,7 @@ extension DiskStore.State {
 }
 
 extension Record {
-    /// Whether blocks may be given back: not where somebody outside was told the path.
+    /// Whether blocks may be discarded: not if the path of the body was given out.
     fileprivate var canBePunched: Bool {
         !flags.contains(.inline) && !flags.contains(.handedOut) && !flags.contains(.pinned)
     }

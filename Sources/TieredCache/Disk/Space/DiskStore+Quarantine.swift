@@ -1,19 +1,20 @@
 import SystemPackage
 
-// What is whole and yet not what it should be is set aside with its record: served to nobody, there
-// to be looked at. It leaves before anything else when room is needed, when the right bytes have
-// come, and when somebody repairs or clears the directory. See docs/disk-format.md.
+// An entry whose body is whole but fails its digest is quarantined with its record: it is never
+// served, and stays for inspection. It is removed first when room is needed, when the right bytes
+// are stored, and when the directory is repaired or cleared. See docs/disk-format.md.
 extension DiskStore {
-    /// More entries than this are never kept aside; together they take at most a quarter of the
+    /// The largest number of quarantined entries; together they take at most a quarter of the
     /// limit.
     static let maximumQuarantined = 4
 
-    /// Sets an entry aside; whoever reads it reads on.
+    /// Quarantines an entry; leases on it stay readable.
     ///
-    /// One that takes too much room, or that cannot be set aside, is removed. A successor is thrown
-    /// away, and what has its name stays; so does what has taken the name of an entry meanwhile.
+    /// An entry that takes too much room, or that cannot be moved, is removed. A successor is
+    /// discarded, and the entry that has its name stays; so does an entry that took the name
+    /// meanwhile.
     ///
-    /// - Returns: whether it was set aside, or thrown away as a successor.
+    /// - Returns: whether it was quarantined, or discarded as a successor.
     /// - Throws: `.notOwner`; `.localStorage` where it cannot be removed.
     func quarantine(_ entry: DiskEntry) throws(CacheError) -> Bool {
         try beginWriting()
@@ -28,7 +29,9 @@ extension DiskStore {
             guard let slot else { return false }
             var isAside = slot.bytes <= limit / 4
             if isAside {
-                isAside = attempt { () throws(FileSystemError) in try setAside(lock, slot, limit) }
+                isAside = attempt { () throws(FileSystemError) in
+                    try setAside(lock, slot: slot, limit: limit)
+                }
             }
             if !isAside { try removeFiles(lock) }
             replace(&lock, with: nil, slot: nil, because: .corrupted, of: entry.key)
@@ -36,24 +39,24 @@ extension DiskStore {
         }
     }
 
-    /// Removes what is set aside under a key: the right bytes have come.
+    /// Removes the quarantined files of a key: the right bytes have been stored.
     func releaseQuarantine(of key: CacheKey) {
         guard state.withLock({ $0.space.quarantined > 0 }), lock.beginWrite() else { return }
         defer { endWriting() }
         emptyQuarantine(of: name(of: key))
     }
 
-    /// Removes what is set aside; what cannot be removed is tried again when room is needed.
+    /// Removes quarantined files; those that cannot be removed are tried again when room is needed.
     ///
-    /// - Parameter name: whose; nil for all.
+    /// - Parameter name: the name of the entry; nil for all.
     /// - Returns: the bytes freed.
     @discardableResult
     func emptyQuarantine(of name: EntryName? = nil) -> Int64 {
         guard state.withLock({ $0.space.quarantined > 0 }) else { return 0 }
         var freed: Int64 = 0
-        // What is gone meanwhile, or what the disk refuses, costs space, not correctness.
+        // A file that stays costs space, not correctness.
         attempt { () throws(FileSystemError) in
-            let directory = try open(DiskDirectory.quarantine, in: root, .directory)
+            let directory = try open(DiskDirectory.quarantine, in: root, mode: .directory)
             defer { fileSystem.close(directory) }
             for item in try fileSystem.list(directory)
             where item.isQuarantined && (name == nil || EntryFileName(item.name)?.entry == name) {
@@ -66,10 +69,10 @@ extension DiskStore {
         return freed
     }
 
-    /// Tells what is set aside, and what else lies there.
+    /// Reports quarantined files, and foreign ones beside them.
     ///
     /// - Parameters:
-    ///   - isEmptied: whether it is removed by the one who asks.
+    ///   - isEmptied: whether the caller removes the quarantined files.
     ///   - report: gets a finding for each file.
     /// - Throws: `.localStorage` where the directory cannot be listed.
     func reportQuarantine(isEmptied: Bool, _ report: (DiskFinding) -> Void) throws(CacheError) {
@@ -77,7 +80,7 @@ extension DiskStore {
         do throws(FileSystemError) {
             items = try list(DiskDirectory.quarantine, in: root)
         } catch {
-            guard error.isAbsence else { throw self.error(error, DiskDirectory.quarantine) }
+            guard error.isAbsence else { throw self.error(error, naming: DiskDirectory.quarantine) }
             return
         }
         let path = options.root.appending(DiskDirectory.quarantine)
@@ -95,15 +98,15 @@ extension DiskStore {
 
     private func setAside(
         _ lock: borrowing NameLock,
-        _ slot: DiskIndex.Slot,
-        _ limit: Int64
+        slot: DiskIndex.Slot,
+        limit: Int64
     ) throws(FileSystemError) {
         do throws(FileSystemError) {
             try fileSystem.makeDirectory(DiskDirectory.quarantine, in: root)
         } catch  where error.errno == .fileExists {
             // From before; opening it finds out whether it is a directory.
         }
-        let directory = try open(DiskDirectory.quarantine, in: root, .directory)
+        let directory = try open(DiskDirectory.quarantine, in: root, mode: .directory)
         defer { fileSystem.close(directory) }
         let files = try fileSystem.list(directory).count(where: \.isQuarantined)
         makeRoomAside(for: slot, limit, files: files)
@@ -115,7 +118,7 @@ extension DiskStore {
             try fileSystem.rename(path, in: entries, to: file, in: directory)
             let status = try fileSystem.status(of: file, in: directory)
             let bytes = self.charged(status, atLeast: charged)
-            // Booked once more with the entry, as long as somebody has that open.
+            // Charged once more with the entry while that is leased.
             state.withLock { $0.space.chargeQuarantined(bytes) }
         }
     }
@@ -147,7 +150,7 @@ extension EntryFileName {
         }
     }
 
-    /// Whose record or body it is; nil for one that is only being written.
+    /// The name of the entry; nil for a file that is only being written.
     var entry: EntryName? {
         switch self {
         case .record(let name), .body(let name, _): name

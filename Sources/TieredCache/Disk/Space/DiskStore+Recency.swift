@@ -2,7 +2,7 @@ import HTTPCaching
 import Synchronization
 import SystemPackage
 
-// When entries were used last: exact in memory, written down now and then.
+// The last use of entries: exact in memory, written to disk now and then.
 extension DiskStore {
     /// Brings the hits since the last time into the order of eviction.
     func foldUses() {
@@ -16,17 +16,17 @@ extension DiskStore {
         }
     }
 
-    /// Once a minute, on a call that may block: writes recency down.
+    /// Writes the last uses, once a minute, on a call that may block.
     func foldUsesIfDue() {
         guard access.canWrite else { return }
         let now = timeSource.monotonicTime().nanoseconds
         if state.withLock({ $0.entries.beginFold(at: now) }) { persistUses() }
     }
 
-    /// Writes down when the entries in memory were last used.
+    /// Writes the last use of the entries in memory.
     ///
-    /// - Parameter isLast: nothing is written later, so that also uses within the last minute
-    ///   count.
+    /// - Parameter isLast: whether nothing is written later, so that uses within the last minute
+    ///   are written too.
     func persistUses(isLast: Bool = false) {
         guard access.canWrite, lock.beginWrite() else { return }
         defer { endWriting() }
@@ -50,11 +50,13 @@ extension DiskStore {
         defer { endWriting() }
         return withLock(of: entry.name) { lock in
             let (isPublished, isDetached) = entry.state.withLock { ($0.isPublished, $0.isDetached) }
-            let isCurrent = state.withLock { $0.entries.isCurrent(entry.name, entry.generation) }
+            let isCurrent = state.withLock {
+                $0.entries.isCurrent(entry.name, generation: entry.generation)
+            }
             guard isPublished, !isDetached, isCurrent else { return true }
             // A use that is forgotten costs at worst an early eviction.
             attempt { () throws(FileSystemError) in
-                try writeLastUse(lock, use, entry)
+                try writeLastUse(lock, use: use, of: entry)
                 entry.persistedUse.store(use, ordering: .relaxed)
             }
             return true
@@ -63,22 +65,22 @@ extension DiskStore {
 
     private func writeLastUse(
         _ lock: borrowing NameLock,
-        _ use: UInt64,
-        _ entry: DiskEntry
+        use: UInt64,
+        of entry: DiskEntry
     ) throws(FileSystemError) {
-        let file = try openFile(entry.name.record, in: entries, .readWrite)
+        let file = try openFile(entry.name.record, in: entries, mode: .readWrite)
         defer { fileSystem.close(file) }
-        let isVerified = try isAsVerified(lock, file, entry)
-        try writeLastUse(lock, use, to: file)
-        if isVerified { try didChangeRecord(lock, file, of: entry) }
+        let isVerified = try isAsVerified(lock, file: file, of: entry)
+        try writeLastUse(lock, use: use, to: file)
+        if isVerified { try didChangeRecord(lock, file: file, of: entry) }
     }
 
     /// Whether a record that was opened by its name is the file whose body was verified, unchanged
     /// since; true where it has no body.
     func isAsVerified(
         _ lock: borrowing NameLock,
-        _ file: OpenFile,
-        _ entry: DiskEntry
+        file: OpenFile,
+        of entry: DiskEntry
     ) throws(FileSystemError) -> Bool {
         let (isInline, verification) = entry.state.withLock { ($0.isInline, $0.verification) }
         guard isInline else { return true }
@@ -87,11 +89,11 @@ extension DiskStore {
 
     /// The record was changed in place: what was verified of a body in the same file stays so.
     ///
-    /// Only after ``isAsVerified(_:_:_:)``, or the bytes of another program would count as
+    /// Only after ``isAsVerified(_:file:of:)``, or the bytes of another program would count as
     /// verified.
     func didChangeRecord(
         _ lock: borrowing NameLock,
-        _ file: OpenFile,
+        file: OpenFile,
         of entry: DiskEntry
     ) throws(FileSystemError) {
         guard entry.state.withLock({ $0.isInline }) else { return }
@@ -108,7 +110,7 @@ extension DiskStore {
     /// units there, so both are one write.
     private func writeLastUse(
         _ lock: borrowing NameLock,
-        _ use: UInt64,
+        use: UInt64,
         to file: OpenFile
     ) throws(FileSystemError) {
         var head = [UInt8](repeating: 0, count: 24)
@@ -133,19 +135,19 @@ extension DiskStore {
         withLock(of: found.name) { lock -> Void in
             // Else it stays readable as it is, and is tried again at the next start.
             attempt { () throws(FileSystemError) in
-                let file = try openFile(found.name.record, in: entries, .readWrite)
+                let file = try openFile(found.name.record, in: entries, mode: .readWrite)
                 defer { fileSystem.close(file) }
-                try writeLastUse(lock, found.record.lastUse, to: file)
+                try writeLastUse(lock, use: found.record.lastUse, to: file)
             }
         }
     }
 }
 
 extension DiskEntry {
-    /// What the record says, by which later uses are told from earlier ones.
+    /// The last use in the record, from which later uses are told.
     ///
-    /// What was made counts as used then, but for what was prefetched: its first use changes its
-    /// class.
+    /// A new entry counts as used when it was made, except a prefetched one: its first use changes
+    /// its class.
     fileprivate var lastKnownUse: UInt64 {
         let written = persistedUse.load(ordering: .relaxed)
         let isPrefetched = state.withLock { $0.flags.contains(.prefetched) }

@@ -1,6 +1,7 @@
 import SystemPackage
 
-// When the machine has no more descriptors or no more room than we use: give some of ours up, once.
+// If the machine has no descriptor or no room left, the store frees some of its own and tries
+// again, once.
 extension DiskStore {
     /// Runs `body`, and again if it failed for want of descriptors and idle ones could be closed.
     func sparingDescriptors<Result>(
@@ -21,10 +22,10 @@ extension DiskStore {
     func open(
         _ path: String,
         in directory: OpenFile,
-        _ mode: OpenMode
+        mode: OpenMode
     ) throws(FileSystemError) -> OpenFile {
         try sparingDescriptors { () throws(FileSystemError) in
-            try fileSystem.open(path, in: directory, mode)
+            try fileSystem.open(path, in: directory, mode: mode)
         }
     }
 
@@ -38,18 +39,18 @@ extension DiskStore {
         }
     }
 
-    /// Opens what has to be a regular file; see ``FileSystem/openFile(_:in:_:)``.
+    /// Opens a regular file; see ``FileSystem/openFile(_:in:_:)``.
     func openFile(
         _ path: String,
         in directory: OpenFile,
-        _ mode: OpenMode
+        mode: OpenMode
     ) throws(FileSystemError) -> OpenFile {
         try sparingDescriptors { () throws(FileSystemError) in
-            try fileSystem.openFile(path, in: directory, mode)
+            try fileSystem.openFile(path, in: directory, mode: mode)
         }
     }
 
-    /// Closes the files of all entries that nobody uses.
+    /// Closes the files of all unused entries.
     ///
     /// - Returns: whether there were any.
     private func closeIdle() -> Bool {
@@ -68,7 +69,7 @@ extension DiskStore {
     /// `body` reserves nothing and can be repeated.
     func sparingRoom<Result>(
         _ count: Int64,
-        _ body: () throws(CacheError) -> Result
+        body: () throws(CacheError) -> Result
     ) throws(CacheError) -> Result {
         LockChecker.assertMayTake(.loading)
         do throws(CacheError) {

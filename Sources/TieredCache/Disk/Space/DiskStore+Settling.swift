@@ -1,20 +1,20 @@
 import HTTPCaching
 import SystemPackage
 
-// What a file is allocated is not known everywhere when it was written: ZFS shows it some seconds
-// later, XFS allocates more than was written and takes that back when the file is closed. So a
-// young file counts as what was written to it at least, and what was charged of a file that showed
-// something odd is looked at once more when its entry leaves memory.
+// Not every file system reports the allocation of a file right after a write: ZFS shows it some
+// seconds later, XFS allocates more than was written and takes that back when the file is closed.
+// So a young file is charged with at least the bytes written to it, and the charge of a file with
+// an odd allocation is corrected when its entry leaves memory.
 extension DiskStore {
     /// From this age on a file shows what it is allocated, in nanoseconds.
     private static let settlingTime: Int64 = 30_000_000_000
 
-    /// What a file counts as.
+    /// The bytes charged for a file.
     ///
     /// - Parameters:
     ///   - status: its status.
-    ///   - written: how much of it is no hole.
-    /// - Returns: what it is allocated, as far as that can be believed.
+    ///   - written: the bytes of the file that are no hole.
+    /// - Returns: its allocation, corrected for young files.
     func charged(_ status: FileStatus, atLeast written: Int64) -> Int64 {
         let now = timeSource.wallTime().nanoseconds
         let (age, overflow) = now.subtractingReportingOverflow(status.modified)
@@ -23,23 +23,23 @@ extension DiskStore {
         return max(status.allocatedBytes, FileStatus.wholePages(min(written, status.size)))
     }
 
-    /// What a record counts as, noting whether that is odd.
+    /// The bytes charged for a record; notes an odd allocation.
     func chargedRecord(_ status: FileStatus, of entry: DiskEntry) -> Int64 {
         entry.note(status, written: entry.written.record)
         return charged(status, atLeast: entry.written.record)
     }
 
-    /// What a body file counts as, noting whether that is odd.
+    /// The bytes charged for a body file; notes an odd allocation.
     func chargedBody(_ status: FileStatus, of entry: DiskEntry) -> Int64 {
         entry.note(status, written: entry.written.body)
         return charged(status, atLeast: entry.written.body)
     }
 
-    /// Books once more what the files are allocated of an entry that leaves memory.
+    /// Corrects the charge of an entry that leaves memory.
     func settle(_ entry: DiskEntry) {
         guard entry.mustSettle, lock.beginWrite() else { return }
         defer { endWriting() }
-        // What was allocated ahead is given back with the last descriptor.
+        // Preallocated bytes are freed with the last descriptor.
         if let file = entry.giveUpBody() { fileSystem.close(file) }
         withLock(of: entry.name) { lock in
             guard entry.mustSettle else { return }
@@ -53,14 +53,14 @@ extension DiskStore {
                     let body = try fileSystem.status(of: path, in: entries)
                     bodyBytes = charged(body, atLeast: entry.written.body)
                 }
-                charge(lock, entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
+                charge(lock, for: entry, recordBytes: recordBytes, bodyBytes: bodyBytes)
             }
         }
     }
 }
 
 extension DiskEntry {
-    /// How much of its files is no hole.
+    /// The bytes of its files that are no hole.
     var written: (record: Int64, body: Int64) {
         state.withLock { state in
             let head = Int64(state.headLength(of: key)) + 8 * Int64(state.table.storedCount)
@@ -69,7 +69,7 @@ extension DiskEntry {
         }
     }
 
-    /// More than this beside what was written is no rounding.
+    /// The largest difference between the allocation and the bytes written that rounding explains.
     private static let slack: Int64 = 2 * BlockTable.blockSize
 
     fileprivate func note(_ status: FileStatus, written: Int64) {

@@ -1,8 +1,8 @@
 import Synchronization
 import SystemPackage
 
-// Room is had before anything is written (invariant 4): below the limit, and above the floor of
-// free space on the volume.
+// Room is reserved before anything is written (invariant 4): below the limit, and above the floor
+// of free space on the volume.
 extension DiskStore {
     /// The most that files may be allocated.
     var limit: Int64 { state.withLock { $0.space.limit } }
@@ -11,7 +11,7 @@ extension DiskStore {
     ///
     /// - Parameters:
     ///   - count: the bytes.
-    ///   - name: whose files they are for; `nil` for what is no entry.
+    ///   - name: the entry that they are for; `nil` for other files.
     /// - Throws: ``CacheError/Code/localStorage`` when only pinned entries and those in use are
     ///   left, or when the volume has less free than it must keep.
     func reserve(_ count: Int64, for name: EntryName?) throws(CacheError) {
@@ -29,7 +29,7 @@ extension DiskStore {
 
     private func reserveBelowLimit(_ count: Int64) throws(CacheError) {
         if !state.withLock({ $0.entries.isLoaded }) {
-            // What is to leave is only known once everything is: until then the limit itself
+            // Victims are known only once the index is complete; until then the limit itself
             // counts.
             let admission = state.withLock { $0.space.admit(count, isLastTry: true) }
             if admission == .granted { return }
@@ -56,7 +56,8 @@ extension DiskStore {
         }
     }
 
-    /// Refuses what cannot fit beside what is pinned, before anything is evicted for it.
+    /// Refuses a write that cannot fit beside the pinned entries, before anything is evicted for
+    /// it.
     ///
     /// - Throws: ``CacheError/Code/localStorage``.
     func checkRoom(besidePins count: Int64) throws(CacheError) {
@@ -75,23 +76,23 @@ extension DiskStore {
         state.withLock { $0.space.release(count) }
     }
 
-    /// Frees what an entry that had no name any more was charged with.
+    /// Frees the charge of an entry without a name.
     func releaseDetached(_ bytes: Int64, of name: EntryName) {
         guard bytes != 0 else { return }
         state.withLock { $0.space.free(bytes, in: name.shardNumber) }
     }
 
-    /// Says that a file of a name is about to be opened without the lock of the name.
+    /// Registers that a file of a name is about to be opened without the lock of the name.
     func beginOpening(_ name: EntryName) {
         state.withLock { $0.space.beginOpening(in: name.shardNumber) }
     }
 
-    /// The file is closed, or belongs to an entry that everybody knows.
+    /// Ends that: the file is closed, or belongs to an entry of the table.
     func endOpening(_ name: EntryName) {
         state.withLock { $0.space.endOpening(in: name.shardNumber) }
     }
 
-    /// What a body of so many bytes takes with its record, metadata apart.
+    /// The cost of a body of `count` bytes with its record, without metadata.
     static func cost(ofBody count: Int64) -> Int64 {
         let blocks = BlockTable.blockCount(count)
         return cost(Int(clamping: count)) + cost(Int(clamping: 8 * blocks))
@@ -104,8 +105,8 @@ extension DiskStore {
 
     /// Changes the limit.
     ///
-    /// A lower one is made true at once, as far as entries may leave: what is pinned or in use may
-    /// stay above it, and nothing is stored until it fits.
+    /// A lower limit takes effect at once, as far as entries may be evicted: pinned and leased ones
+    /// may exceed it, and nothing is stored until they fit.
     ///
     /// - Parameter bytes: the most that files may be allocated; at least
     ///   ``DiskStoreOptions/minimumLimit``.
@@ -121,9 +122,9 @@ extension DiskStore {
 
     // MARK: The volume
 
-    /// Keeps the floor of free space: ours goes where it can make up for what is missing.
+    /// Keeps the floor of free space: evicts where that can make up for the missing bytes.
     ///
-    /// Where evicting cannot, because others took the room, nothing is evicted for nothing.
+    /// If eviction cannot, because other programs took the room, nothing is evicted.
     private func checkVolume(_ count: Int64) throws(CacheError) {
         let now = timeSource.monotonicTime().nanoseconds
         if state.withLock({ $0.space.takeCheckedRoom(count, at: now) }) { return }
@@ -138,9 +139,10 @@ extension DiskStore {
         guard stillMissing <= 0 else { throw belowFloor(nowAvailable) }
     }
 
-    /// Asks the volume: at most every 100 ms, or when as much was written as it had to spare.
+    /// Reads the free space of the volume: at most every 100 ms, or after a write of as many bytes
+    /// as were free above the floor.
     ///
-    /// - Returns: what it lacks for all writes that have reserved room, and what it has.
+    /// - Returns: the bytes that are missing for all reserved writes, and the bytes available.
     private func volumeShortage(
         _ now: Int64
     ) throws(CacheError) -> (missing: Int64, available: Int64) {
@@ -149,7 +151,7 @@ extension DiskStore {
         do throws(FileSystemError) {
             available = try fileSystem.volume(of: root).available
         } catch {
-            throw CacheError(error, options.root)
+            throw CacheError(error, path: options.root)
         }
         let room = available - minimumFree - reserved
         state.withLock { $0.space.didCheckVolume(room, at: now) }

@@ -1,4 +1,4 @@
-/// Room that is set aside for the rest of a body before it has come.
+/// Room reserved for the rest of a body before it is received.
 ///
 /// Several downloads that fit one by one, and not together, would otherwise all run into the limit,
 /// each because the others are in use. It ends with its last reference.
@@ -26,8 +26,8 @@ final class RoomPromise: Sendable {
     ///
     /// - Parameters:
     ///   - count: how much the write may take.
-    ///   - store: where it writes; a directory that was opened again has promised nothing.
-    /// - Returns: how much of `count` there is.
+    ///   - store: the store that it writes to; a directory that was opened again has no promise.
+    /// - Returns: how much of `count` is available.
     func take(_ count: Int64, in store: DiskStore) -> Int64 {
         guard store === self.store else { return 0 }
         return state.withLock { state in
@@ -37,7 +37,7 @@ final class RoomPromise: Sendable {
         }
     }
 
-    /// Takes back what a write did not need.
+    /// Takes back the room that a write did not need.
     ///
     /// - Returns: false once the promise has ended; the write ends the reservation itself then.
     func endLease(_ count: Int64) -> Bool {
@@ -82,7 +82,7 @@ extension DiskStore {
         forBytes count: Int,
         of name: EntryName,
         within promise: RoomPromise?,
-        _ body: () throws(CacheError) -> Void
+        body: () throws(CacheError) -> Void
     ) throws(CacheError) {
         let taken = promise?.take(cost, in: self) ?? 0
         do throws(CacheError) {

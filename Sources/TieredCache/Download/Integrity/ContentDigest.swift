@@ -2,11 +2,11 @@ import FoundationEssentials
 import HTTPCaching
 public import HTTPTypes
 
-/// What the bytes of a whole representation digest to.
+/// A digest of a whole representation.
 public struct ContentDigest: Hashable, Sendable, CustomStringConvertible {
-    /// The algorithms that are checked; the names are those of RFC 9530 §5.
+    /// The supported algorithms; the names are those of RFC 9530 §5.
     public enum Algorithm: String, Hashable, Sendable, CaseIterable {
-        /// MD5: finds accidents, not attacks.
+        /// MD5: detects accidents, not attacks.
         case md5
         /// SHA-256.
         case sha256 = "sha-256"
@@ -20,8 +20,8 @@ public struct ContentDigest: Hashable, Sendable, CustomStringConvertible {
     /// The digest.
     public let bytes: [UInt8]
 
-    /// Creates a digest; nil if the number of bytes is not the algorithm's.
-    public init?(_ algorithm: Algorithm, _ bytes: [UInt8]) {
+    /// Creates a digest; nil if the number of bytes does not fit the algorithm.
+    public init?(_ algorithm: Algorithm, bytes: [UInt8]) {
         guard bytes.count == algorithm.length else { return nil }
         self.algorithm = algorithm
         self.bytes = bytes
@@ -34,7 +34,7 @@ public struct ContentDigest: Hashable, Sendable, CustomStringConvertible {
         let values = digits.compactMap { $0 }
         self.init(
             algorithm,
-            stride(from: 0, to: values.count, by: 2).map {
+            bytes: stride(from: 0, to: values.count, by: 2).map {
                 UInt8(values[$0] << 4 | values[$0 + 1])
             }
         )
@@ -49,15 +49,15 @@ public struct ContentDigest: Hashable, Sendable, CustomStringConvertible {
         return "\(algorithm.rawValue)=" + digits.joined()
     }
 
-    /// What an origin says about the representation: `Repr-Digest` (RFC 9530 §3) and the older
-    /// `Content-MD5` (RFC 1864).
+    /// The digests that an origin sends of the representation: `Repr-Digest` (RFC 9530 §3) and the
+    /// older `Content-MD5` (RFC 1864).
     ///
-    /// Empty where the representation is coded, since it is the coded bytes that they digest.
-    /// A field that is malformed says nothing (RFC 9651 §4.2), nor do members of other algorithms.
+    /// Empty for a coded representation, since the digests are of the coded bytes. A malformed
+    /// field is ignored (RFC 9651 §4.2), as are members of other algorithms.
     ///
     /// - Parameters:
     ///   - fields: the fields of the response.
-    ///   - isPart: whether it is a 206: `Content-MD5` then speaks of the part alone.
+    ///   - isPart: whether it is a 206: `Content-MD5` then covers the part alone.
     /// - Returns: the digests, at most one of each algorithm and field.
     public static func promised(in fields: HTTPFields, isPart: Bool = false) -> [ContentDigest] {
         let coding = fields[.contentEncoding]?.lowercased() ?? "identity"
@@ -77,12 +77,12 @@ public struct ContentDigest: Hashable, Sendable, CustomStringConvertible {
         return result
     }
 
-    /// The fields that promise a digest of the bytes as they were sent.
+    /// The fields with digests of the bytes as sent.
     static let promisingFields = [HTTPField.Name.reprDigest, .contentMD5]
 
     private init?(_ algorithm: Algorithm, base64 text: String) {
         guard let data = Data(base64Encoded: text) else { return nil }
-        self.init(algorithm, Array(data))
+        self.init(algorithm, bytes: Array(data))
     }
 }
 

@@ -1,26 +1,25 @@
 import HTTPCaching
 
-/// Remembers whose bytes were not what they should be, so that they are fetched again exactly once
-/// (row 27).
+/// Remembers keys with mismatching bodies, so that each is fetched again exactly once (row 27).
 struct IntegrityLedger: Sendable {
-    /// What follows from a digest that does not match.
+    /// The consequence of a digest mismatch.
     enum Decision: Hashable, Sendable {
-        /// Fetch all of it once more, past every cache on the way.
+        /// Fetch the whole once more, past every cache on the path.
         case refetch
-        /// It was fetched again already: give up.
+        /// It was fetched again already: fail.
         case giveUp
     }
 
     /// After this time a mismatch counts as the first again.
-    static let memory = Duration.seconds(600)
-    /// More keys than this are not remembered; the oldest is forgotten.
+    static let lifetime = Duration.seconds(600)
+    /// The maximum number of keys; the oldest is forgotten for a new one.
     static let capacity = 256
 
     private var mismatches: [CacheKey: MonotonicTime] = [:]
 
-    /// Whether the next fetch of the key is the second try.
+    /// Whether the next fetch of the key is the second attempt.
     func isSecondTry(_ key: CacheKey, now: MonotonicTime) -> Bool {
-        mismatches[key].map { $0.duration(to: now) < Self.memory } ?? false
+        mismatches[key].map { $0.duration(to: now) < Self.lifetime } ?? false
     }
 
     mutating func didMismatch(_ key: CacheKey, now: MonotonicTime) -> Decision {

@@ -1,19 +1,18 @@
 import HTTPCaching
 import Logging
 
-/// Keeps what happens in the directory that this process owns: sums and single events.
+/// Records the counters and events of a directory that this process owns.
 ///
-/// Callers only add to a list in memory; the files are written by an I/O thread
-/// every ten seconds, when the list is long, and when the directory is given up. So a process that
-/// is killed loses what happened in its last ten seconds. A guest writes nothing down. Hits are in
-/// the sums alone.
+/// Callers only append to a list in memory; an I/O thread writes the files every ten seconds, when
+/// the list is long, and when the directory is closed. So a killed process loses its last ten
+/// seconds. A guest records nothing. Hits appear only in the counters.
 final class DirectoryHistory: Sendable {
     private struct State {
-        /// The directory, as long as it is ours.
+        /// The directory, as long as this process owns it.
         var store: DiskStore?
-        /// What earlier owners have counted; nil until it was read.
+        /// The counters of earlier owners; nil until they were read.
         var earlier: MediaCache.LifetimeStatistics?
-        /// What this process had counted when it became the owner.
+        /// The counters of this process when it became the owner.
         var start = MediaCache.Statistics()
         var saved = MediaCache.Statistics()
         var pending: [MediaCache.RecordedEvent] = []
@@ -21,11 +20,11 @@ final class DirectoryHistory: Sendable {
         var isDue = false
     }
 
-    /// How often the files are written, if there is news.
+    /// How often the files are written, if there are changes.
     static let interval = Duration.seconds(10)
-    /// So many events are written without waiting for that.
+    /// The number of events that are written without that wait.
     private static let batch = 512
-    /// More than these wait for no disk.
+    /// The maximum number of events that wait in memory.
     private static let maximumPending = 8192
 
     private let counters: StatisticsCounters
@@ -49,7 +48,7 @@ final class DirectoryHistory: Sendable {
 
     // MARK: The directory
 
-    /// The directory is ours from now on.
+    /// Starts recording for a directory that this process owns.
     func begin(_ store: DiskStore) {
         guard store.access.canWrite, HistoryFiles(store: store).isKept else { return }
         let start = counters.statistics
@@ -61,10 +60,10 @@ final class DirectoryHistory: Sendable {
             state.saved = start
             return true
         }
-        if isFirst { HistoryFiles(store: store).setAside() }
+        if isFirst { HistoryFiles(store: store).reserveSpace() }
     }
 
-    /// The directory is about to be given up: writes what there is.
+    /// Writes all records before the directory is closed.
     ///
     /// Blocks on the disk.
     func end(_ store: DiskStore) {
@@ -73,11 +72,11 @@ final class DirectoryHistory: Sendable {
         state.withLock { $0.store = nil }
     }
 
-    // MARK: Telling
+    // MARK: Recording
 
     func note(
         _ kind: MediaCache.RecordedEvent.Kind,
-        _ reason: String? = nil,
+        because reason: String? = nil,
         key: CacheKey?,
         name: EntryName? = nil,
         count: Int64 = 0
@@ -107,15 +106,14 @@ final class DirectoryHistory: Sendable {
 
     // MARK: Writing
 
-    /// Writes what is new; blocks on the disk.
+    /// Writes all changes; blocks on the disk.
     ///
-    /// Sums that could not be written are tried again with what follows, events are counted as
-    /// lost.
+    /// Counters that could not be written are retried the next time, events are counted as lost.
     func write() {
         writing.withLock {
             guard let store = state.withLock({ $0.store }) else { return }
             let files = HistoryFiles(store: store)
-            // In this order: that the sums of earlier owners are damaged is an event.
+            // In this order: damaged counters of earlier owners are an event.
             for step in [writeStatistics, writeEvents] {
                 do throws(CacheError) {
                     try step(files)
@@ -157,7 +155,7 @@ final class DirectoryHistory: Sendable {
             }
             try files.append(lines)
         } catch {
-            // Not kept: they would pile up as long as the disk is in trouble.
+            // Not kept: they would pile up as long as the disk fails.
             state.withLock { $0.lost += lost + Int64(events.count) }
             throw error
         }
@@ -166,32 +164,33 @@ final class DirectoryHistory: Sendable {
     private func writeStatistics(_ files: HistoryFiles) throws(CacheError) {
         let now = counters.statistics
         guard state.withLock({ $0.saved != now }) else { return }
-        let lifetime = lifetime(files, now)
+        let lifetime = lifetime(in: files, now: now)
         try files.save(lifetime)
         state.withLock { $0.saved = now }
     }
 
-    /// Ends when its task is cancelled.
-    func writeNowAndThen(_ io: IOExecutor, _ time: any TimeSource) async {
+    /// Writes every ten seconds; ends when its task is cancelled.
+    func writePeriodically(on io: IOExecutor, time: any TimeSource) async {
         while true {
             do {
                 try await time.sleep(for: Self.interval)
             } catch {
-                return  // What is left is written when the directory is given up.
+                return  // The rest is written when the directory is closed.
             }
             await io.run { self.write() }
         }
     }
 
-    // MARK: Asking
+    // MARK: Reading
 
-    /// The sums of a directory, with those of this process if it owns it; blocks on the disk.
+    /// The counters of a directory, including those of this process if it owns it; blocks on the
+    /// disk.
     ///
-    /// - Returns: nil where nothing was ever counted.
+    /// - Returns: nil if there is no record.
     func lifetime(of store: DiskStore) throws(CacheError) -> MediaCache.LifetimeStatistics? {
         let files = HistoryFiles(store: store)
         guard state.withLock({ $0.store === store }) else { return try files.loadStatistics() }
-        return writing.withLock { lifetime(files, counters.statistics) }
+        return writing.withLock { lifetime(in: files, now: counters.statistics) }
     }
 
     /// The events of a directory, oldest first; blocks on the disk.
@@ -200,10 +199,10 @@ final class DirectoryHistory: Sendable {
         return try HistoryFiles(store: store).loadEvents()
     }
 
-    /// Under the lock of the writer, so that the sums of earlier owners are read once.
+    /// Call it under the lock of the writer, so that the counters of earlier owners are read once.
     private func lifetime(
-        _ files: HistoryFiles,
-        _ now: MediaCache.Statistics
+        in files: HistoryFiles,
+        now: MediaCache.Statistics
     ) -> MediaCache.LifetimeStatistics {
         let (known, start) = state.withLock { ($0.earlier, $0.start) }
         let earlier = known ?? loadEarlier(files)
@@ -214,7 +213,7 @@ final class DirectoryHistory: Sendable {
         )
     }
 
-    /// Counting starts afresh where the file is missing or damaged.
+    /// Reads the counters of earlier owners; zero if the file is missing or damaged.
     private func loadEarlier(_ files: HistoryFiles) -> MediaCache.LifetimeStatistics {
         let fresh = MediaCache.LifetimeStatistics(
             since: time.wallTime(),
@@ -223,8 +222,8 @@ final class DirectoryHistory: Sendable {
         do throws(CacheError) {
             return try files.loadStatistics() ?? fresh
         } catch {
-            logger.warning("counting starts afresh", metadata: [LogKeys.error: "\(error)"])
-            note(.corrupted, "statistics", key: nil)
+            logger.warning("the counters restart at zero", metadata: [LogKeys.error: "\(error)"])
+            note(.corrupted, because: "statistics", key: nil)
             return fresh
         }
     }

@@ -1,11 +1,11 @@
 public import HTTPCaching
 
 extension MediaCache {
-    /// What a cache directory has done since it was made, over all processes that owned it.
+    /// The counters of a cache directory since it was created, over all processes that owned it.
     public struct LifetimeStatistics: Hashable, Sendable {
-        /// When counting began: with the directory, or when counts were lost.
+        /// The start of counting: when the directory was created, or when counters were lost.
         public var since: WallTime
-        /// The sums.
+        /// The counters.
         public var statistics: MediaCache.Statistics
 
         /// Creates a value.
@@ -27,12 +27,12 @@ extension MediaCache {
 /// | 28 | 4 | 0 |
 /// | 32 | 8 × n | the counts, in the order of `StatisticsCounters.Counter` |
 ///
-/// A program that knows more counts takes those that are missing for 0.
+/// A program with more counters takes missing ones as 0.
 enum StatisticsRecord {
     /// `.TCsta`, version 1, newline, as a little-endian number.
     private static let magic: UInt64 = 0x0A01_6174_7343_5489
     private static let headLength = 32
-    /// More than ever will be; what is longer is not ours.
+    /// A longer file was not written by this program, in bytes.
     static let maximumLength = 4096
 
     static func encode(_ lifetime: MediaCache.LifetimeStatistics) -> [UInt8] {
@@ -53,7 +53,7 @@ enum StatisticsRecord {
         }
     }
 
-    /// - Returns: nil for what is not as it was written.
+    /// - Returns: nil for damaged or foreign bytes.
     static func decode(_ bytes: [UInt8]) -> MediaCache.LifetimeStatistics? {
         bytes.withUnsafeBytes { bytes in
             guard bytes.count >= headLength, bytes.count <= maximumLength,
@@ -65,7 +65,7 @@ enum StatisticsRecord {
             for counter in StatisticsCounters.Counter.allCases {
                 let offset = headLength + 8 * counter.rawValue
                 guard offset + 8 <= bytes.count else { break }
-                // Sums of a few such numbers do not overflow, whatever has written them.
+                // Sums of a few such numbers do not overflow, even if the file was edited.
                 let value = bytes.get(Int64.self, at: offset)
                 statistics[keyPath: counter.field] = min(max(0, value), 1 << 58)
             }

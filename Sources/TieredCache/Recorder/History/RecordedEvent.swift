@@ -3,43 +3,43 @@ public import HTTPCaching
 extension MediaCache {
     /// One line of the event log of a cache directory.
     public struct RecordedEvent: Hashable, Sendable {
-        /// What happened.
+        /// The kind of a recorded event.
         @nonexhaustive
         public enum Kind: String, Hashable, Sendable, CaseIterable {
-            /// A lookup did not answer; the reason is a ``MediaCache/Event/MissReason``.
+            /// A lookup found no usable response; the reason is a ``MediaCache/Event/MissReason``.
             case missed
             /// A download has stored bytes.
             case stored
-            /// Something could not be stored; the reason is the disk's trouble, or HTTP's rule.
+            /// A response was not stored; the reason is the disk's error, or the rule of HTTP.
             case refused
-            /// The entry was stale and something else took its place.
+            /// The entry was stale and was replaced or removed.
             case expired
-            /// Something newer took the entry's place.
+            /// A newer body replaced the entry.
             case replaced
-            /// Room was needed; the reason is `prefetchedUnused`, `leastRecentlyUsed`, `trimmed` or
+            /// Space was needed; the reason is `prefetchedUnused`, `leastRecentlyUsed`, `trimmed` or
             /// `volumeFloor`.
             case evicted
-            /// Room was needed: the entry is still there, less some blocks.
+            /// Space was needed: the entry has lost some blocks.
             case shortened
-            /// Somebody removed the entry.
+            /// The entry was removed on request.
             case removed
-            /// What was on disk was not what had been written: a block, a record, or these statistics.
+            /// A block, a record, or the statistics were damaged on disk.
             case corrupted
-            /// The log did not keep up; as many events as the number says are not in it.
+            /// The log could not keep up; ``MediaCache/RecordedEvent/count`` events are missing.
             case lost
         }
 
-        /// When.
+        /// The time of the event.
         public var time: WallTime
-        /// What.
+        /// The kind of the event.
         public var kind: Kind
-        /// Why, in one word; nil where the kind says it all.
+        /// The reason in one word; nil if the kind has none.
         public var reason: String?
         /// The name of the entry's files: 32 hexadecimal digits; nil for the whole cache.
         public var entry: String?
-        /// Bytes, or a number of entries or events, where there is one.
+        /// The number of bytes, entries or events, depending on the kind; otherwise 0.
         public var count: Int64
-        /// The URL without userinfo and query; nil for other keys, and where it was not known.
+        /// The URL without userinfo and query; nil for other keys, and if it is unknown.
         public var url: String?
 
         /// Creates an event.
@@ -61,19 +61,19 @@ extension MediaCache {
     }
 }
 
-// As it stands in the file: `2026-11-21T08:43:38.123Z 32digits missed stale 0 https://host/path`,
-// with `-` for what there is not.
+// The line in the file: `2026-11-21T08:43:38.123Z 32digits missed stale 0 https://host/path`, with
+// `-` for nil.
 extension MediaCache.RecordedEvent {
-    /// A longer URL is cut: a line stays a line.
+    /// Longer URLs are cut, in characters.
     private static let maximumURLLength = 512
 
-    /// The line, with its end.
+    /// The line, with its newline.
     var line: String {
         "\(time.timestamp) \(entry ?? "-") \(kind.rawValue) \(reason ?? "-") \(count) "
             + "\(url.map(Self.printable) ?? "-")\n"
     }
 
-    /// Reads a line without its end; nil for what is none, such as one that was torn.
+    /// Parses a line without its newline; nil for an invalid line, such as a cut one.
     init?(line: some StringProtocol) {
         let words = line.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 6, line.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }),
@@ -92,7 +92,7 @@ extension MediaCache.RecordedEvent {
         )
     }
 
-    /// One word: a key that the application chose may hold anything.
+    /// Makes one word of a URL: an explicit key may contain any character.
     private static func printable(_ url: String) -> String {
         let scalars = url.unicodeScalars.prefix(maximumURLLength).map { scalar -> Unicode.Scalar in
             scalar.value > 0x20 && scalar.value < 0x7F ? scalar : "?"

@@ -1,13 +1,13 @@
 import Dispatch
 
-/// Lets one thread block until a task has a result for it.
+/// Blocks one thread until a task has a result for it.
 ///
 /// States: `waiting` → `done`; the first result counts.
 final class BlockingGate<Value: Sendable>: Sendable {
     private let result = Guarded<Result<Value, CacheError>?>(nil)
     private let semaphore = DispatchSemaphore(value: 0)
 
-    /// Lets the thread go on; ignored after the first time.
+    /// Sets the result and wakes the thread; ignored after the first call.
     func open(with result: Result<Value, CacheError>) {
         let isFirst = self.result.withLock { known in
             guard known == nil else { return false }
@@ -17,7 +17,7 @@ final class BlockingGate<Value: Sendable>: Sendable {
         if isFirst { semaphore.signal() }
     }
 
-    /// Blocks the calling thread until ``open(with:)``; to be called once.
+    /// Blocks the calling thread until ``open(with:)``; call it once.
     func wait() throws(CacheError) -> Value {
         semaphore.wait()
         guard let result = result.withLock({ $0 }) else {

@@ -1,21 +1,21 @@
 public import FoundationEssentials
 
-/// A ``CacheReader`` for callers that block: the input callbacks of players written in C.
+/// A ``CacheReader`` for blocking callers: the input callbacks of players written in C.
 ///
 /// Made for `mpv_stream_cb_info`, `AVIOContext`, `GstBaseSrc` and `libvlc_media_new_callbacks`:
-/// open, read, seek, size and cancel, each an ordinary function. What is stored is read on the
-/// calling thread without a hop; what is missing blocks it, at most until the read's deadline.
+/// open, read, seek, size and cancel are ordinary functions. Stored bytes are read on the calling
+/// thread without a change of thread; a missing byte blocks it, at most until the read's deadline.
 ///
 /// **Never call ``open(deadline:)`` or a read from a Swift task:** the task's thread belongs to the
-/// cooperative pool, which has one thread for each core, and the bytes that are waited for are
-/// brought by tasks of the same pool. Players call from threads of their own, which is what this is
-/// for. Everything else may be called from anywhere.
+/// cooperative pool, which has one thread for each core, and tasks of the same pool fetch the
+/// awaited bytes. Players call from their own threads, as intended. All other methods may be called
+/// from any thread.
 ///
-/// One reader is for one consumer thread. Letting go of it closes it.
+/// One reader serves one consumer thread. Releasing it closes it.
 public final class BlockingReader: Sendable {
     private struct State {
         var reader: CacheReader?
-        /// Ends an opening under way.
+        /// Ends an opening in progress.
         var stopOpening: (@Sendable (CacheError) -> Void)?
         var position: Int64 = 0
         var isCancelled = false
@@ -23,21 +23,21 @@ public final class BlockingReader: Sendable {
         var lastError: CacheError?
     }
 
-    /// What is read.
+    /// The request to read.
     public let request: CacheRequest
-    /// What reads go by that do not say it themselves.
+    /// The options of reads that do not override them.
     public let options: ReaderOptions
 
     private let time: any TimeSource
     private let openReader: Opening
     private let state = Guarded(State())
 
-    /// Opens the reader behind it.
+    /// Opens the underlying reader.
     typealias Opening = @Sendable () async throws(CacheError) -> CacheReader
 
     init(
         _ request: CacheRequest,
-        _ options: ReaderOptions,
+        options: ReaderOptions,
         time: any TimeSource,
         open: @escaping Opening
     ) {
@@ -47,51 +47,52 @@ public final class BlockingReader: Sendable {
         openReader = open
     }
 
-    // MARK: What is known
+    // MARK: Properties
 
-    /// The length of the whole, nil while it is not known, as before the opening.
+    /// The length of the whole representation in bytes; nil while unknown, as before the opening.
     ///
     /// Never blocks.
     public var size: Int64? { state.withLock { $0.reader }?.size }
 
-    /// Whether bytes anywhere can be had without those before them; false before the opening.
+    /// Whether any bytes can be read without those before them; false before the opening.
     public var isSeekable: Bool { state.withLock { $0.reader }?.isSeekable ?? false }
 
-    /// Where ``unsafeRead(into:deadline:)`` reads next.
+    /// The offset of the next byte that ``unsafeRead(into:deadline:)`` reads.
     public var position: Int64 { state.withLock { $0.position } }
 
-    /// What the last opening or read failed with, for players that cannot tell a failure from the
-    /// end.
+    /// The error of the last failed opening or read, for players that cannot tell a failure from
+    /// the end.
     public var lastError: CacheError? { state.withLock { $0.lastError } }
 
-    /// The reader behind this one; nil before the opening.
+    /// The underlying reader; nil before the opening.
     public var reader: CacheReader? { state.withLock { $0.reader } }
 
     // MARK: Opening and reading; these block
 
-    /// Waits until the head of the representation is known; at once if it is.
+    /// Waits until the head of the representation is known; returns at once if it is.
     ///
-    /// The first read does it by itself. What is stored and fresh is opened without the network.
+    /// The first read opens the reader, too. Stored, fresh responses are opened without the
+    /// network.
     ///
-    /// - Parameter deadline: how long to wait; nil for ``ReaderOptions/deadline``.
-    /// - Throws: `.timedOut`; `.cancelled`, `.interrupted`; what opening a ``CacheReader`` throws.
-    ///   It may be tried again.
+    /// - Parameter deadline: the maximum time to wait; nil for ``ReaderOptions/deadline``.
+    /// - Throws: `.timedOut`; `.cancelled`, `.interrupted`; the errors of opening a
+    ///   ``CacheReader``. It may be called again.
     public func open(deadline: Duration? = nil) throws(CacheError) {
         _ = try noting { () throws(CacheError) in
             try opened(within: deadline ?? options.deadline)
         }
     }
 
-    /// Reads from `offset` on; the cursor stays.
+    /// Reads from `offset`; the cursor does not move.
     ///
-    /// Returns what is stored at once, also if that is less than `count`.
+    /// Returns stored bytes at once, even if they are fewer than `count`.
     ///
     /// - Parameters:
-    ///   - offset: the first byte wanted.
-    ///   - count: the most bytes wanted, at least 1; at most 4 MiB are returned.
-    ///   - deadline: how long to try; nil for ``ReaderOptions/deadline``.
+    ///   - offset: the offset of the first byte.
+    ///   - count: the maximum number of bytes, at least 1; at most 4 MiB are returned.
+    ///   - deadline: the maximum time to try; nil for ``ReaderOptions/deadline``.
     /// - Returns: the bytes; empty at the end, and only there.
-    /// - Throws: what ``CacheReader/read(at:count:deadline:)`` throws, or opening it.
+    /// - Throws: the errors of ``CacheReader/read(at:count:deadline:)``, and of opening the reader.
     public func read(
         at offset: Int64,
         count: Int,
@@ -105,34 +106,35 @@ public final class BlockingReader: Sendable {
         return buffer.data(count: got)
     }
 
-    /// Reads from the cursor on, which moves on by as many bytes.
+    /// Reads from the cursor, and advances it by the number of bytes.
     ///
-    /// Returns what is there at once, also if that is less than there is room for.
+    /// Returns available bytes at once, even if they do not fill the buffer.
     ///
     /// - Parameters:
-    ///   - buffer: where the bytes go.
-    ///   - deadline: how long to try; nil for ``ReaderOptions/deadline``.
+    ///   - buffer: the destination.
+    ///   - deadline: the maximum time to try; nil for ``ReaderOptions/deadline``.
     /// - Returns: the number of bytes; 0 at the end, and only there.
-    /// - Throws: what ``CacheReader/unsafeRead(at:into:deadline:)`` throws, or opening it.
+    /// - Throws: the errors of ``CacheReader/unsafeRead(at:into:deadline:)``, and of opening the
+    ///   reader.
     public func unsafeRead(
         into buffer: UnsafeMutableRawBufferPointer,
         deadline: Duration? = nil
     ) throws(CacheError) -> Int {
         let offset = position
         let count = try unsafeRead(at: offset, into: buffer, deadline: deadline)
-        // A seek that came meanwhile wins.
+        // A concurrent seek wins.
         state.withLock { if $0.position == offset { $0.position += Int64(count) } }
         return count
     }
 
-    /// Reads from `offset` on; the cursor stays.
+    /// Reads from `offset`; the cursor does not move.
     ///
     /// - Parameters:
-    ///   - offset: the first byte wanted.
-    ///   - buffer: where the bytes go.
-    ///   - deadline: how long to try.
+    ///   - offset: the offset of the first byte.
+    ///   - buffer: the destination.
+    ///   - deadline: the maximum time to try; nil for ``ReaderOptions/deadline``.
     /// - Returns: the number of bytes; 0 at the end.
-    /// - Throws: what ``unsafeRead(into:deadline:)`` throws.
+    /// - Throws: the errors of ``unsafeRead(into:deadline:)``.
     public func unsafeRead(
         at offset: Int64,
         into buffer: UnsafeMutableRawBufferPointer,
@@ -149,7 +151,7 @@ public final class BlockingReader: Sendable {
             let deadline = deadline ?? options.deadline
             let start = time.monotonicTime()
             let reader = try opened(within: deadline)
-            if let count = try atOnce(read, reader) { return count }
+            if let count = try readWithoutWaiting(read, from: reader) { return count }
             let left = deadline - start.duration(to: time.monotonicTime())
             let gate = BlockingGate<Int>()
             Task(priority: .high) {
@@ -163,7 +165,10 @@ public final class BlockingReader: Sendable {
         }
     }
 
-    private func atOnce(_ read: Read, _ reader: CacheReader) throws(CacheError) -> Int? {
+    private func readWithoutWaiting(
+        _ read: Read,
+        from reader: CacheReader
+    ) throws(CacheError) -> Int? {
         guard read.offset >= 0 else {
             throw CacheError(.invalidArgument, "cannot read at offset \(read.offset)")
         }
@@ -171,7 +176,7 @@ public final class BlockingReader: Sendable {
         try reader.control.check()
         var read = read
         read.control = reader.control
-        return reader.source.readAtOnce(read)
+        return reader.source.readWithoutWaiting(read)
     }
 
     private func noting<Value>(
@@ -187,10 +192,10 @@ public final class BlockingReader: Sendable {
 
     // MARK: Moving
 
-    /// Moves the cursor; asks nobody and never blocks.
+    /// Moves the cursor; never blocks.
     ///
-    /// - Parameter offset: where to read next.
-    /// - Throws: `.invalidArgument` before the first byte or beyond a known end.
+    /// - Parameter offset: the offset of the next byte to read.
+    /// - Throws: `.invalidArgument` for a negative offset or one beyond a known end.
     public func seek(to offset: Int64) throws(CacheError) {
         guard offset >= 0, offset <= size ?? .max else {
             throw CacheError(.invalidArgument, "cannot seek to \(offset)")
@@ -200,7 +205,7 @@ public final class BlockingReader: Sendable {
 
     // MARK: Stopping; from any thread
 
-    /// Ends the opening and all reads, present and future, with `.cancelled`; returns at once.
+    /// Ends the opening and all current and later reads with `.cancelled`; returns at once.
     public func cancel() {
         let (reader, stop) = state.withLock { state in
             state.isCancelled = true
@@ -220,7 +225,7 @@ public final class BlockingReader: Sendable {
         stop?(.readInterrupted)
     }
 
-    /// Takes back ``interrupt()``.
+    /// Reverts ``interrupt()``.
     public func resume() {
         state.withLock { state in
             state.isInterrupted = false
@@ -263,7 +268,7 @@ public final class BlockingReader: Sendable {
         return try end(result)
     }
 
-    /// Lets the opening be stopped, which may have happened before.
+    /// Makes the opening stoppable; stops it at once if the reader was stopped before.
     private func begin(_ stop: @escaping @Sendable (CacheError) -> Void) {
         let (isCancelled, isInterrupted) = state.withLock { state in
             state.stopOpening = stop
@@ -282,7 +287,7 @@ public final class BlockingReader: Sendable {
             state.reader = reader
             return (state.isCancelled, state.isInterrupted)
         }
-        // What came between the opening's end and here is the reader's to know.
+        // The reader must learn of calls between the end of the opening and here.
         if isCancelled { reader?.cancel() }
         if isInterrupted { reader?.interrupt() }
         return try result.get()

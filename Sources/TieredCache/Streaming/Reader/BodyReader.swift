@@ -2,61 +2,61 @@ import FoundationEssentials
 
 /// Bytes at any offset, for a reader; one generation of one representation (invariant 3).
 protocol BodyReader: AnyObject, Sendable {
-    /// The length of the whole; nil while it is not known. Never waits.
+    /// The length of the whole representation; nil while unknown. Never waits.
     var length: Int64? { get }
-    /// Whether bytes far from those read last can be had without those between.
+    /// Whether distant bytes can be read without those in between.
     var isSeekable: Bool { get }
-    /// Why bytes could not be stored; nil if they are.
+    /// Why bytes could not be stored; nil if all were.
     var storageError: CacheError? { get }
-    /// The delivered bytes by where they came from.
+    /// The numbers of delivered bytes by source.
     var counts: ByteCounts { get }
 
-    /// Reads what is there; waits for the disk at most, never for the network.
+    /// Reads available bytes; may wait for the disk, never for the network.
     ///
-    /// - Returns: nil if the first byte has to be waited for; 0 at the end.
-    func readAtOnce(_ read: Read) -> Int?
+    /// - Returns: nil if the first byte is not available; 0 at the end.
+    func readWithoutWaiting(_ read: Read) -> Int?
 
-    /// Reads at least one byte, waiting for it if need be; 0 at the end.
+    /// Reads at least one byte, and waits for it if necessary; returns 0 at the end.
     ///
-    /// Failures that may pass are tried again until the deadline; without one a read fails with its
-    /// transfer.
+    /// Retries after transient failures until the deadline; without a deadline a read fails with
+    /// its transfer.
     func read(_ read: Read, until deadline: MonotonicTime?) async throws(CacheError) -> Int
 }
 
-/// The bytes of an answer, for a reader.
+/// The bytes of a response, for a reader.
 enum ReaderBytes: Sendable {
-    case anywhere(any BodyReader)
-    /// They come once and in order.
-    case inOrder(PassThroughReader)
+    case seekable(any BodyReader)
+    /// They can be read once, in order.
+    case sequential(PassThroughReader)
 }
 
 /// One call to read.
 struct Read: Sendable {
-    /// The first byte wanted.
+    /// The offset of the first byte.
     let offset: Int64
-    /// Where the bytes go.
+    /// The destination of the bytes.
     let destination: ReadDestination
-    /// Where the bytes end that the consumer is certain to read; nil if it has not said.
+    /// The end of the bytes that the consumer is certain to read; nil if unknown.
     var expectedEnd: Int64?
-    /// Stops the read from elsewhere.
+    /// Stops the read from another thread.
     var control: ReadControl?
 }
 
-/// The memory that a read fills.
+/// The memory that a read writes to.
 struct ReadDestination: @unchecked Sendable {
-    // Unchecked: the caller leases the memory until the read has returned and looks at it only
-    // then; one read at a time fills it.
+    // Unchecked: the caller provides the memory until the read has returned and accesses it only
+    // then; one read at a time writes to it.
     private let memory: UnsafeMutableRawBufferPointer
     private let own: ReadBuffer?
 
     let count: Int
 
-    /// The caller's memory.
+    /// Uses the caller's memory.
     init(buffer: UnsafeMutableRawBufferPointer) {
         (memory, own, count) = (buffer, nil, buffer.count)
     }
 
-    /// Memory that is taken once there are bytes for it.
+    /// Uses a buffer that allocates its memory once there are bytes.
     init(_ own: ReadBuffer) {
         (memory, self.own, count) = (
             UnsafeMutableRawBufferPointer(start: nil, count: 0), own, own.capacity
@@ -65,7 +65,7 @@ struct ReadDestination: @unchecked Sendable {
 
     var buffer: UnsafeMutableRawBufferPointer { own?.withMemory { $0 } ?? memory }
 
-    /// Copies as many bytes as there is room for.
+    /// Copies as many bytes as fit.
     func copy(_ bytes: Data) -> Int {
         let count = min(bytes.count, count)
         guard count > 0 else { return 0 }

@@ -33,10 +33,10 @@ public final class CacheReader: Sendable {
     private let failure = Guarded<CacheError?>(nil)
 
     init(
-        _ request: CacheRequest,
-        _ response: CacheResponse,
         _ source: any BodyReader,
-        _ options: ReaderOptions,
+        request: CacheRequest,
+        response: CacheResponse,
+        options: ReaderOptions,
         time: any TimeSource
     ) {
         self.request = request

@@ -1,15 +1,15 @@
-/// What the reader of an entry begins with.
+/// The initial state of an entry's reader.
 struct EntryOpening: Sendable {
-    /// What is read.
+    /// The entry to read.
     let entry: DiskEntry
-    /// What the entry belongs to; its threads read the disk.
+    /// The storage of the entry; its threads read the disk.
     let storage: Storage
-    /// Fetches what is missing; nil where the origin must not be asked.
+    /// Fetches missing bytes; nil if the origin must not be asked.
     var fetcher: GapFetcher?
-    /// A transfer that is under way for the first missing byte.
+    /// A transfer that runs for the first missing byte.
     var transfer: Subscription?
-    /// What was stored before that transfer began; nil for what is stored now.
+    /// The ranges stored before that transfer began; nil for those stored now.
     var storedBefore: ByteRangeSet?
-    /// Without a fetcher, whether another request would be answered by the origin.
+    /// Without a fetcher, whether the origin would answer another request.
     var mayStartAgain = false
 }

@@ -1,40 +1,41 @@
 import HTTPCaching
 
-// What a reader does at a byte that is not stored, and before its consumer comes to one.
+// Fetching at a byte that is not stored, and ahead of the consumer.
 extension EntryReader {
-    /// Waits until something has changed about a byte that is not stored.
+    /// Waits for a change that concerns a missing byte.
     ///
     /// - Parameters:
-    ///   - read: the read whose first byte is missing.
-    ///   - fetcher: fetches it.
-    ///   - share: the transfer that is to bring it.
-    ///   - outcome: how that had ended before the byte was looked for, so that what it brought was
-    ///     seen.
-    ///   - seen: the signal's version before that.
-    ///   - budget: for how long.
-    /// - Throws: why the byte will not come.
+    ///   - read: the read with the missing first byte.
+    ///   - fetcher: fetches the byte.
+    ///   - share: the transfer that will bring it.
+    ///   - outcome: the outcome of that transfer before the last look at the entry, so that the
+    ///     look has seen all its bytes.
+    ///   - seen: the signal's version before that look.
+    ///   - budget: limits the wait.
+    /// - Throws: the reason why the byte will not arrive.
     func wait(
         for read: Read,
-        _ fetcher: GapFetcher,
-        _ share: Share?,
-        _ outcome: Result<Void, CacheError>?,
+        using fetcher: GapFetcher,
+        share: Share?,
+        outcome: Result<Void, CacheError>?,
         seen: UInt64,
-        _ budget: inout ReadBudget
+        budget: inout ReadBudget
     ) async throws(CacheError) {
         try budget.check(read.offset)
-        guard let share else { return try join(read, fetcher, &budget) }
-        switch fetcher.status(of: share.transfer, entry, at: read.offset) {
+        guard let share else { return try join(read, using: fetcher, budget: &budget) }
+        switch fetcher.status(of: share.transfer, for: entry, at: read.offset) {
         case .underWay:
             break
         case .claimed(let channel, let storageError):
-            return pass(channel, share, storageError)
+            return pass(channel, share: share, storageError: storageError)
         case .forOthers:
             leave(share)
-            // What the transfer stored before it went past the disk came after the look at it.
+            // The transfer may have stored the byte after the last look and before it bypassed the
+            // disk.
             guard entry.storedRange(at: read.offset) == nil else { return }
-            return try join(read, fetcher, &budget, isAlone: true)
+            return try join(read, using: fetcher, budget: &budget, isExclusive: true)
         case .otherRepresentation:
-            fetcher.handOver(share.transfer)
+            fetcher.lingerForRestart(share.transfer)
             throw CacheError.changed(fetcher.request.target)
         case .unsuccessful(let status):
             leave(share)
@@ -45,7 +46,7 @@ extension EntryReader {
             return try outcome.get()
         }
         if isPlanned {
-            // A transfer that has paused for its other readers goes on.
+            // A transfer that has paused for its other readers continues.
             if let number { fetcher.shared.didJoin(share.transfer.transfer, reader: number) }
             state.withLock { $0.planner?.didWait(for: read.offset) }
         }
@@ -59,23 +60,23 @@ extension EntryReader {
 
     private func join(
         _ read: Read,
-        _ fetcher: GapFetcher,
-        _ budget: inout ReadBudget,
-        isAlone: Bool = false
+        using fetcher: GapFetcher,
+        budget: inout ReadBudget,
+        isExclusive: Bool = false
     ) throws(CacheError) {
         guard !fetcher.isOutdated(entry) else { throw CacheError.changed(fetcher.request.target) }
-        budget.fruitless += 1
-        // More than one by itself brings nothing that this one did not; the next waits a while.
-        guard budget.fruitless <= 3 else {
+        budget.fruitlessTransfers += 1
+        // A second exclusive transfer would bring no more than the first; a retry waits first.
+        guard budget.fruitlessTransfers <= 3 else {
             throw CacheError(
                 .originFailed,
                 "\(fetcher.request.target.redacted) did not deliver byte \(read.offset)"
             )
         }
         // Several readers without a disk cannot share one channel: the later ones fetch alone.
-        let isAlone = isAlone || budget.fruitless > (isPlanned ? 2 : 1)
+        let isExclusive = isExclusive || budget.fruitlessTransfers > (isPlanned ? 2 : 1)
         let now = now
-        let order = state.withLock { state in
+        let request = state.withLock { state in
             state.planner?.didMiss(
                 read.offset,
                 count: Int64(read.destination.count),
@@ -83,13 +84,20 @@ extension EntryReader {
                 now: now
             )
         }
-        guard let order else { return fetchRest(at: read.offset, fetcher, isAlone: isAlone) }
-        fetch(order, fetcher, isAlone: isAlone)
+        guard let request else {
+            return fetchRest(at: read.offset, using: fetcher, isExclusive: isExclusive)
+        }
+        fetch(request, using: fetcher, isExclusive: isExclusive)
     }
 
-    /// Has all brought that a reader without a plan wants from a byte on.
-    private func fetchRest(at offset: Int64, _ fetcher: GapFetcher, isAlone: Bool) {
-        let transfer = fetcher.join(entry, at: offset, limit: bounds.limit, isAlone: isAlone)
+    /// Fetches all wanted bytes from an offset, for a reader without a planner.
+    private func fetchRest(at offset: Int64, using fetcher: GapFetcher, isExclusive: Bool) {
+        let transfer = fetcher.join(
+            entry,
+            at: offset,
+            limit: bounds.limit,
+            isExclusive: isExclusive
+        )
         let left = state.withLock { state in
             defer { state.shares = [Share(window: 0, range: Self.all, transfer: transfer)] }
             return state.shares
@@ -98,41 +106,48 @@ extension EntryReader {
         for share in left { share.transfer.cancel() }
     }
 
-    /// Has the next bytes fetched before they are asked for.
-    func readAhead(of range: Range<Int64>, expectedEnd end: Int64?, _ fetcher: GapFetcher) {
+    /// Fetches the bytes after a read, if the planner says so.
+    func readAhead(of range: Range<Int64>, expectedEnd end: Int64?, using fetcher: GapFetcher) {
         let now = now
-        let order = state.withLock { state in
+        let request = state.withLock { state in
             state.planner?.didRead(range, expectedEnd: end, now: now)
         }
-        // What is not stored cannot be fetched ahead; what comes in order need not be.
-        guard let order, storageError == nil, !isSequential, !fetcher.isOutdated(entry)
+        // Bytes that are not stored cannot be fetched ahead; a sequential body need not be.
+        guard let request, storageError == nil, !isSequential, !fetcher.isOutdated(entry)
         else { return }
-        let bounds = order.range.clamped(to: 0..<max(0, length ?? .max))
+        let bounds = request.range.clamped(to: 0..<max(0, length ?? .max))
         guard let first = entry.storedRanges.gaps(in: bounds).ranges.first?.lowerBound,
             first < bounds.upperBound
         else { return }
         fetch(
-            ReadAheadPlanner.Order(window: order.window, range: first..<order.range.upperBound),
-            fetcher,
-            isAlone: false
+            ReadAheadPlanner.FetchRequest(
+                window: request.window,
+                range: first..<request.range.upperBound
+            ),
+            using: fetcher,
+            isExclusive: false
         )
     }
 
-    private func fetch(_ order: ReadAheadPlanner.Order, _ fetcher: GapFetcher, isAlone: Bool) {
-        let first = order.range.lowerBound
+    private func fetch(
+        _ request: ReadAheadPlanner.FetchRequest,
+        using fetcher: GapFetcher,
+        isExclusive: Bool
+    ) {
+        let first = request.range.lowerBound
         let isSequential = isSequential
-        var limit = isSequential ? .max : order.range.upperBound
-        if !isSequential, !isAlone {
-            // What lies behind the start of another transfer is brought by that.
+        var limit = isSequential ? .max : request.range.upperBound
+        if !isSequential, !isExclusive {
+            // Another transfer already fetches the bytes behind its position.
             let key = fetcher.request.key
             limit = min(limit, fetcher.transfers.queue.nextPosition(after: first, of: key) ?? .max)
         }
-        let transfer = fetcher.join(entry, at: first, limit: limit, isAlone: isAlone)
+        let transfer = fetcher.join(entry, at: first, limit: limit, isExclusive: isExclusive)
         let blocksEnd = BlockTable.extent(around: limit - 1).upperBound
         let end = isSequential ? limit : max(first, min(transfer.end, blocksEnd))
-        let share = Share(window: order.window, range: first..<end, transfer: transfer)
+        let share = Share(window: request.window, range: first..<end, transfer: transfer)
         let abandoned = state.withLock { state in
-            if !isSequential { state.planner?.didOrder(order, to: end) }
+            if !isSequential { state.planner?.didAdjust(request, to: end) }
             let windows = state.planner?.numbers ?? []
             let before = state.shares
             state.shares.removeAll { share in
@@ -145,9 +160,9 @@ extension EntryReader {
         if isSequential, let number { fetcher.shared.didJoin(transfer.transfer, reader: number) }
     }
 
-    // MARK: Bytes past the disk
+    // MARK: Bytes that bypass the disk
 
-    private func pass(_ channel: PassThroughChannel, _ share: Share, _ storageError: CacheError?) {
+    private func pass(_ channel: PassThroughChannel, share: Share, storageError: CacheError?) {
         let range = channel.start..<channel.end
         let reader = PassThroughReader(channel, range: range, subscription: share.transfer)
         state.withLock { state in
@@ -156,12 +171,12 @@ extension EntryReader {
         }
     }
 
-    /// The next bytes of a gap that the disk did not take.
+    /// Reads the next bytes of a gap that the disk did not take.
     ///
-    /// - Returns: nil where there is none; an inner nil after something has changed.
-    func passed(_ read: Read, _ budget: ReadBudget) async throws(CacheError) -> Int?? {
+    /// - Returns: nil if there is no such gap; an inner nil after a change.
+    func readPassing(_ read: Read, budget: ReadBudget) async throws(CacheError) -> Int?? {
         guard let passing = state.withLock({ $0.passing }) else { return nil }
-        // All of it was asked for by a reader without a plan.
+        // A reader without a planner has requested the whole gap.
         let reach = isPlanned ? ReadAheadPlanner.Options().bridge : .max
         let taken: PassThroughReader.Taken
         do throws(CacheError) {
@@ -184,7 +199,7 @@ extension EntryReader {
     }
 
     private func drop(_ passing: PassThroughReader) {
-        // The transfer ends where its gap did, which need not be the end of the body.
+        // The transfer ends with its gap, which need not be the end of the body.
         let end = passing.bodyEnd
         state.withLock { state in
             if state.passing === passing { state.passing = nil }
@@ -192,11 +207,11 @@ extension EntryReader {
         }
     }
 
-    // MARK: The end of what is read through
+    // MARK: The end of a sequential read
 
-    /// All bytes are out: sees the transfer to its end, and fails where that says they are not the
-    /// right ones.
-    func end(_ position: Int64, _ limit: Int64) async throws(CacheError) {
+    /// Finishes after the last byte: waits for the end of the transfer, and fails if the transfer
+    /// finds that the bytes are wrong.
+    func finish(at position: Int64, limit: Int64) async throws(CacheError) {
         try await state.withLock { $0.passing.take() }?.finish()
         await linger()
         await takeName()
@@ -204,7 +219,7 @@ extension EntryReader {
             defer { state.shares = [] }
             return state.shares.first?.transfer
         }
-        // The transfer may have found that they are not those that were promised.
+        // The transfer may have found a digest mismatch.
         if case .failure(let error) = transfer?.outcome,
             [.representationChanged, .integrityFailed].contains(error.code)
         {
@@ -212,23 +227,23 @@ extension EntryReader {
         }
         transfer?.cancel()
         guard position > limit else { return }
-        // Of a body whose length was not known at first.
+        // The range lies beyond the end of a body whose length was unknown at first.
         throw CacheError(
             .rangeNotSatisfiable,
             "byte \(position) does not exist: the whole has \(limit) bytes"
         )
     }
 
-    /// Lets the transfer of this reader come to its own end, which is at most a block away.
+    /// Lets the transfer of this reader reach its own end, which is at most a block away.
     ///
-    /// So that the block is stored and the connection can be used again. An origin that does not
-    /// come to an end is waited for as long as for a reader that has left.
+    /// The block is then stored and the connection can be reused. The wait for an origin that does
+    /// not end its response is limited as for a reader that has left.
     private func linger() async {
         guard let fetcher, let transfer = state.withLock({ $0.shares.first?.transfer }),
             transfer.outcome == nil, transfer.isFirst || fetcher.awaitsDecision
         else { return }
         let signal = fetcher.shared.signal
-        // Comparing digests takes as long as the body is long.
+        // The time to compute digests grows with the length of the body.
         let awaitsDecision = fetcher.awaitsDecision && entry.isComplete
         let budget =
             awaitsDecision ? nil : storage.time.alarm(after: Lingering.limit) { transfer.cancel() }
@@ -240,8 +255,8 @@ extension EntryReader {
         }
     }
 
-    /// Gives a body that follows a pinned one its name, where the transfer that stored its last
-    /// block has not come to that: from this reader's end on, a lookup finds what it has read.
+    /// Gives a complete successor the name of the pinned entry that it replaces, if its transfer
+    /// has not done so yet: after this read a lookup finds the bytes that it delivered.
     private func takeName() async {
         guard let fetcher, followsPinned, entry.isComplete else { return }
         let entry = entry
@@ -255,7 +270,11 @@ extension EntryReader {
         }
         storage.memory.remove(entry.key)
         guard let failure else { return }
-        storage.recorder.didFailToStore(fetcher.request.key, fetcher.request.target, failure)
+        storage.recorder.didFailToStore(
+            fetcher.request.key,
+            target: fetcher.request.target,
+            error: failure
+        )
         state.withLock { $0.storageError = failure }
     }
 }

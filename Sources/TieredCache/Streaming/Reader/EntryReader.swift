@@ -1,16 +1,16 @@
 import FoundationEssentials
 import HTTPCaching
 
-/// Reads an entry, and has fetched what it lacks; stays with one generation (invariant 3).
+/// Reads an entry, and fetches its missing bytes; stays with one generation (invariant 3).
 ///
-/// What is stored is delivered at once. At a gap the reader joins the transfer that will bring the
-/// byte, or makes one; if the origin has another representation by then, it fails rather than join
-/// the two. A reader without a plan is read through, as `response.body` is: one transfer brings all
-/// that is wanted. One with a plan is for consumers that go anywhere and leave: pieces are asked
-/// for where the consumer is, and a little ahead. It may be read from several tasks at once, though
-/// one is what it is made for.
+/// Stored bytes are delivered at once. At a gap the reader joins the transfer that will bring the
+/// byte, or starts one; if the origin has another representation by then, the read fails rather
+/// than combine the two. A reader without a planner is sequential, like `response.body`: one
+/// transfer brings all wanted bytes. A reader with a planner serves consumers that seek and leave:
+/// it requests pieces at the consumer's position, and a little ahead. Several tasks may read at
+/// once, though it is optimized for one.
 final class EntryReader: BodySource, BodyReader {
-    /// A share in a transfer, and the bytes for which it was asked.
+    /// A subscription to a transfer, and the bytes that it was requested for.
     struct Share: Sendable {
         let window: Int
         let range: Range<Int64>
@@ -18,20 +18,20 @@ final class EntryReader: BodySource, BodyReader {
     }
 
     struct State: Sendable {
-        /// Where the consumer is that reads in order.
+        /// The position of sequential reads.
         var position: Int64
-        /// Where it ends; nil while that is not known.
+        /// The end of sequential reads; nil while unknown.
         var end: Int64?
-        /// Decides what is asked for; nil for a reader that is read through.
+        /// Decides which bytes are requested; nil for a sequential reader.
         var planner: ReadAheadPlanner?
-        /// Without a planner one at most.
+        /// The transfers that this reader waits for; without a planner one at most.
         var shares: [Share] = []
         /// The rest of a gap that the disk did not take.
         var passing: PassThroughReader?
-        /// Where the body turned out to end though the disk could not record it.
+        /// The end of the body if the disk could not record it.
         var foundEnd: Int64?
         var storageError: CacheError?
-        /// What was stored when the reader was opened and is stored ever since: those bytes count
+        /// The ranges stored when the reader was opened, and stored ever since: their bytes count
         /// as the cache's.
         var storedAtStart: ByteRangeSet
         var counts = ByteCounts()
@@ -41,51 +41,58 @@ final class EntryReader: BodySource, BodyReader {
     let storage: Storage
     let fetcher: GapFetcher?
     let state: Guarded<State>
-    /// Whether there is a planner.
+    /// Whether the reader has a planner.
     let isPlanned: Bool
-    /// This reader's number on the fill's roll.
+    /// The number of this reader in the registry of ``SharedTransfers``.
     let number: UInt64?
-    /// How long a consumer that reads in order waits for a byte, trying again after failures that
-    /// may pass; nil for one that fails with the transfer.
+    /// The time that a sequential read of a byte may take, with retries after transient failures;
+    /// nil for a reader that fails with its transfer.
     private let budget: Duration?
-    /// Where that consumer will stop, if it has said so.
+    /// The end of the bytes that sequential reads will certainly read; nil if unknown.
     private let expectedEnd: Int64?
-    /// Whether the origin may be asked anew for what turns out to be missing, though not joined to
-    /// it.
+    /// Whether a new request may fetch bytes found missing, though they cannot be combined with the
+    /// entry.
     private let mayStartAgain: Bool
-    /// Whether a complete pinned body had the entry's name when this was opened.
+    /// Whether a complete pinned body had the entry's name when the reader was opened.
     let followsPinned: Bool
 
-    /// A reader that is read through.
-    convenience init(_ opening: EntryOpening, _ wanted: WantedRange) {
+    /// A sequential reader.
+    convenience init(_ opening: EntryOpening, wanted: WantedRange) {
         let share = opening.transfer.map { Share(window: 0, range: Self.all, transfer: $0) }
-        self.init(opening, wanted, share, planner: nil, at: wanted.start, scope: nil)
+        self.init(opening, wanted: wanted, share: share, planner: nil, at: wanted.start, scope: nil)
     }
 
-    /// A reader that plans.
+    /// A reader with a planner.
     ///
     /// - Parameters:
-    ///   - opening: what is read.
-    ///   - spec: the bytes that its first request is for.
-    ///   - wanted: the bytes that it may come to.
-    ///   - scope: how they are read.
+    ///   - opening: the entry to read.
+    ///   - spec: the bytes of its first request.
+    ///   - wanted: the bytes that it may reach.
+    ///   - scope: the options of its reads.
     convenience init(
         _ opening: EntryOpening,
         from spec: ByteRangeSpec?,
-        _ wanted: WantedRange,
-        _ scope: ReaderScope
+        wanted: WantedRange,
+        scope: ReaderScope
     ) {
         let first = if case .bounded(let range) = spec { range } else { Self.all }
         var planner = ReadAheadPlanner(options: scope.options.planner)
         let window = planner.begin(first, now: opening.storage.time.monotonicTime())
         let share = opening.transfer.map { Share(window: window, range: first, transfer: $0) }
-        self.init(opening, wanted, share, planner: planner, at: first.lowerBound, scope: scope)
+        self.init(
+            opening,
+            wanted: wanted,
+            share: share,
+            planner: planner,
+            at: first.lowerBound,
+            scope: scope
+        )
     }
 
     private init(
         _ opening: EntryOpening,
-        _ wanted: WantedRange,
-        _ share: Share?,
+        wanted: WantedRange,
+        share: Share?,
         planner: ReadAheadPlanner?,
         at position: Int64,
         scope: ReaderScope?
@@ -120,10 +127,15 @@ final class EntryReader: BodySource, BodyReader {
         if let number { fetcher.shared.leave(number) }
         guard isPlanned else { return }
         let shares = state.withLock { $0.shares }
-        Lingering.begin(shares.map(\.transfer), of: entry, fetcher.shared, storage.time)
+        Lingering.begin(
+            shares.map(\.transfer),
+            of: entry,
+            shared: fetcher.shared,
+            time: storage.time
+        )
     }
 
-    // MARK: What is known
+    // MARK: Properties
 
     var counts: ByteCounts { state.withLock { $0.counts } }
     var storageError: CacheError? { state.withLock { $0.storageError } }
@@ -132,7 +144,7 @@ final class EntryReader: BodySource, BodyReader {
     var storageKey: CacheKey? { entry.key }
     var fetching: EntryFetching? { fetcher.map { EntryFetching(entry: entry, fetcher: $0) } }
 
-    func open() -> ReaderBytes { .anywhere(self) }
+    func open() -> ReaderBytes { .seekable(self) }
 
     var length: Int64? {
         fetcher?.shared.completeLength(of: entry) ?? entry.completeLength
@@ -141,24 +153,24 @@ final class EntryReader: BodySource, BodyReader {
 
     var isSeekable: Bool { !isSequential || holdsAll }
 
-    /// Whether every byte can be read, the end included that a transfer has not sealed yet.
+    /// Whether every byte can be read, including those that a transfer has not sealed yet.
     private var holdsAll: Bool {
         guard let length = entry.completeLength else { return false }
         return length == 0 || entry.storedRange(at: 0).map { $0.upperBound >= length } ?? false
     }
 
-    /// Whether the origin sends the body only as a whole, so that its bytes are waited for.
+    /// Whether the origin sends only the whole body, so that a reader waits for distant bytes.
     var isSequential: Bool { fetcher?.isSequential(entry) ?? true }
 
     var now: MonotonicTime { storage.time.monotonicTime() }
 
-    // MARK: Reading in order
+    // MARK: Sequential reads
 
     func next(atMost count: Int) async throws(CacheError) -> Data? {
         while true {
             let (position, limit) = bounds
             guard position < limit else {
-                if !isPlanned { try await end(position, limit) }
+                if !isPlanned { try await finish(at: position, limit: limit) }
                 return nil
             }
             let buffer = ReadBuffer(capacity: Int(min(Int64(count), limit - position)))
@@ -187,59 +199,67 @@ final class EntryReader: BodySource, BodyReader {
         return leased
     }
 
-    /// The next byte, and where the body ends as far as that is known by now.
+    /// The next byte of sequential reads, and the end of the body as far as it is known.
     var bounds: (position: Int64, limit: Int64) {
         let (position, end) = state.withLock { ($0.position, $0.end) }
         return (position, min(end ?? .max, length ?? .max))
     }
 
-    // MARK: Reading anywhere
+    // MARK: Random reads
 
-    func readAtOnce(_ read: Read) -> Int? {
+    func readWithoutWaiting(_ read: Read) -> Int? {
         if let length, read.offset >= length { return 0 }
         guard entry.storedRange(at: read.offset) != nil else { return nil }
         let count = entry.read(at: read.offset, into: read.destination.buffer)
         guard count > 0 else { return nil }
         let range = read.offset..<read.offset + Int64(count)
         noteRead(at: range.upperBound)
-        didRead(range, expectedEnd: read.expectedEnd, read.control)
+        didRead(range, expectedEnd: read.expectedEnd, control: read.control)
         return count
     }
 
     func read(_ read: Read, until deadline: MonotonicTime?) async throws(CacheError) -> Int {
         if let number { fetcher?.shared.didAsk(number, at: read.offset, now: now) }
         defer { if let number { fetcher?.shared.didAnswer(number, now: now) } }
-        var budget = ReadBudget(deadline: deadline, storage.time, read.control)
+        var budget = ReadBudget(deadline: deadline, time: storage.time, control: read.control)
         let mayBeStopped = isPlanned || read.control != nil
         while true {
             if mayBeStopped { try budget.checkStop() }
-            // In this order: what happens after the look at signal and transfer is seen next time.
+            // In this order: changes after the look at signal and transfer are seen in the next
+            // round.
             let seen = fetcher?.shared.signal.version
             let share = share(at: read.offset)
             let outcome = share?.transfer.outcome
             if let count = await readStored(read) { return count }
             guard let fetcher, let seen else { throw missing(read.offset) }
-            // What is not stored any more, being damaged or given up, comes from the origin.
+            // A byte that is no longer stored, being damaged or evicted, comes from the origin.
             state.withLock { $0.storedAtStart.remove(BlockTable.extent(around: read.offset)) }
-            if let taken = try await passed(read, budget) {
+            if let taken = try await readPassing(read, budget: budget) {
                 guard let count = taken else { continue }
                 return count
             }
             do throws(CacheError) {
-                try await wait(for: read, fetcher, share, outcome, seen: seen, &budget)
+                try await wait(
+                    for: read,
+                    using: fetcher,
+                    share: share,
+                    outcome: outcome,
+                    seen: seen,
+                    budget: &budget
+                )
             } catch {
                 try await budget.retry(after: error)
             }
         }
     }
 
-    /// The transfer that is to bring a byte.
+    /// The transfer that will bring a byte.
     private func share(at offset: Int64) -> Share? {
         let shares = state.withLock { $0.shares }
         return shares.first { $0.range.contains(offset) || isSequential }
     }
 
-    /// Bytes that are stored, 0 at the end; nil if the byte is missing.
+    /// Reads stored bytes; 0 at the end, nil if the first byte is missing.
     private func readStored(_ read: Read) async -> Int? {
         if let length, read.offset >= length { return 0 }
         guard entry.storedRange(at: read.offset) != nil else { return nil }
@@ -252,17 +272,17 @@ final class EntryReader: BodySource, BodyReader {
             count = ready
         }
         if count == 0 {
-            // A disk to wait for; this form also finds damaged blocks.
+            // The disk has to be waited for; this call also detects damaged blocks.
             let entry = entry
             count = await storage.io.run { entry.read(at: read.offset, into: destination.buffer) }
         }
         guard count > 0 else { return nil }
         let range = read.offset..<read.offset + Int64(count)
-        didRead(range, expectedEnd: read.expectedEnd, read.control)
+        didRead(range, expectedEnd: read.expectedEnd, control: read.control)
         return count
     }
 
-    /// A reader that is not heard of would count as one that has stopped.
+    /// Registers a read: a silent reader would count as stopped.
     private func noteRead(at offset: Int64) {
         guard let number else { return }
         fetcher?.shared.didAsk(number, at: offset, now: now)
@@ -272,7 +292,7 @@ final class EntryReader: BodySource, BodyReader {
     private func didRead(
         _ range: Range<Int64>,
         expectedEnd end: Int64?,
-        _ control: ReadControl? = nil
+        control: ReadControl? = nil
     ) {
         let stored = state.withLock { state in
             let missing = state.storedAtStart.gaps(in: range).count
@@ -280,17 +300,17 @@ final class EntryReader: BodySource, BodyReader {
             state.counts.add(fromCache: Int64(range.count) - missing)
             return Int64(range.count) - missing
         }
-        // What is read through was counted when its response was made.
+        // Sequential reads were counted when the response was made.
         guard isPlanned else { return }
         storage.recorder.didRead(stored, from: .disk)
         guard let fetcher, !entry.isComplete, control?.isOpen ?? true else { return }
-        readAhead(of: range, expectedEnd: end, fetcher)
+        readAhead(of: range, expectedEnd: end, using: fetcher)
     }
 
     private func missing(_ offset: Int64) -> CacheError {
         CacheError(
             mayStartAgain ? .representationChanged : .notCached,
-            "byte \(offset) is not stored any more"
+            "byte \(offset) is no longer stored"
                 + (mayStartAgain ? "; fetch it again" : " and may not be fetched")
         )
     }

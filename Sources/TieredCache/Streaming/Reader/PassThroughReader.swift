@@ -1,13 +1,13 @@
 import FoundationEssentials
 
-/// A body that is not stored, read from the transfer that fetches it: once, and in order.
+/// A body that is not stored, read from its transfer once, in order.
 final class PassThroughReader: BodySource {
     private struct State {
         /// The offset of the next byte.
         var position: Int64
-        /// What of the last chunk has not been taken.
+        /// The bytes of the last chunk that have not been read.
         var rest = Data()
-        /// Whether the rest is read without the reader, for the cache.
+        /// Whether a task reads the rest of the body, so that it is stored.
         var isHandedOver = false
         var counts = ByteCounts()
 
@@ -22,10 +22,10 @@ final class PassThroughReader: BodySource {
     private let range: Range<Int64>
     private let state: Guarded<State>
 
-    /// What of a block that is kept may still come after the last byte that the reader wants.
-    private static let worthKeeping: Int64 = 64 << 10
+    /// The maximum number of bytes read after the last wanted one, to complete a stored block.
+    private static let maximumRest: Int64 = 64 << 10
 
-    /// Reads the part of a channel, claimed for this reader, that lies in `range`.
+    /// Reads the bytes of a channel, claimed for this reader, that lie in `range`.
     init(_ channel: PassThroughChannel, range: Range<Int64>, subscription: Subscription) {
         self.channel = channel
         self.subscription = subscription
@@ -42,20 +42,20 @@ final class PassThroughReader: BodySource {
     /// The offset of the next byte.
     var position: Int64 { state.withLock { $0.position } }
 
-    /// Bumped when there is more to take.
+    /// Bumped when more bytes are available.
     var signal: ProgressSignal { channel.signal }
 
-    /// Where the body turned out to end; nil before that, or if it was not seen.
+    /// The end of the body; nil until it is known, and if the transfer did not receive it.
     var bodyEnd: Int64? { channel.bodyEnd }
 
-    func open() -> ReaderBytes { .inOrder(self) }
+    func open() -> ReaderBytes { .sequential(self) }
 
     private func leave() {
         channel.abandon()
         subscription.cancel()
     }
 
-    // MARK: Reading in order
+    // MARK: Sequential reads
 
     func next(atMost count: Int) async throws(CacheError) -> Data? {
         while position < range.upperBound {
@@ -72,20 +72,20 @@ final class PassThroughReader: BodySource {
         return nil
     }
 
-    /// Waits for the decision on a body that has come to its end, and leaves the rest to the cache,
-    /// which is not wanted unless it completes a block.
+    /// Waits for the verification of a complete body, and leaves the transfer unless the rest
+    /// completes a stored block.
     func finish() async throws(CacheError) {
         if channel.awaitsDecision, position == channel.completeLength {
             _ = try await channel.next()
         }
-        // What the origin still has is of no use otherwise.
-        if !keepsRest() { leave() }
+        // Nothing else needs the rest of the body.
+        if !storesRest() { leave() }
     }
 
-    /// Reads on without the reader where that completes a block of a part that is kept.
-    private func keepsRest() -> Bool {
+    /// Starts a task that reads the rest, if that completes a block of a stored part.
+    private func storesRest() -> Bool {
         let rest = channel.end - position
-        guard channel.isKept, rest > 0, rest <= Self.worthKeeping else { return false }
+        guard channel.storesPart, rest > 0, rest <= Self.maximumRest else { return false }
         let isFirst = state.withLock { state in
             defer { state.isHandedOver = true }
             return !state.isHandedOver
@@ -95,7 +95,7 @@ final class PassThroughReader: BodySource {
             do throws(CacheError) {
                 while try await channel.next() != nil {}
             } catch {
-                // What has come is kept; the reader has all that it wanted.
+                // The bytes received so far stay stored; the reader has all that it wanted.
             }
             channel.abandon()
             subscription.cancel()
@@ -103,7 +103,7 @@ final class PassThroughReader: BodySource {
         return true
     }
 
-    /// An end before its time must not look like the end (invariant 3).
+    /// Throws for an early end, which must not look like the end of the body (invariant 3).
     private func checkEnd() throws(CacheError) {
         let end = position
         guard end > range.lowerBound || range.lowerBound == 0 else {
@@ -131,23 +131,22 @@ final class PassThroughReader: BodySource {
         }
     }
 
-    // MARK: Reading from an offset
+    // MARK: Reads at an offset
 
-    /// What a look at the bytes at an offset has found.
+    /// The result of taking bytes at an offset.
     enum Taken {
         case bytes(Int)
-        /// They are on their way: the signal, which had this version, is bumped when they are
-        /// there.
+        /// They have not arrived: the signal, which had this version, is bumped when they do.
         case awaited(seen: UInt64)
         case end
-        /// They have been passed, or are so far ahead that a request costs less than the bytes
-        /// between.
+        /// They have been passed, or are so far ahead that a new request costs less than the bytes
+        /// in between.
         case outOfReach
     }
 
-    /// Takes bytes if they are there, without those before them; never waits.
+    /// Takes bytes if they are available, and drops those before them; never waits.
     ///
-    /// What begins more than `reach` bytes ahead is out of reach.
+    /// Bytes more than `reach` bytes ahead are out of reach.
     func take(_ read: Read, within reach: Int64) throws(CacheError) -> Taken {
         while true {
             if let count = takeRest(read) { return .bytes(count) }

@@ -1,51 +1,51 @@
-/// How long the way to an origin is, seen from a reader that waits for its bytes.
+/// Estimates the latency and rate of the path to an origin, as a waiting reader sees them.
 ///
-/// Requests of a quarter of what was read in a row keep a short way busy. On a long one each of
-/// them costs a round trip in which nothing comes: what the way holds, latency by rate, is then
-/// worth asking for, because a direct connection would have it on its way as well. The least
-/// latency of several waits counts, so that a busy machine is not taken for a long way.
+/// Requests for a quarter of the bytes read in a row keep a short path busy. On a long path each of
+/// them costs a round trip without bytes: requesting the product of latency and rate is then worth
+/// its cost, because a direct connection would have as much in flight. The minimum latency of
+/// several waits counts, so that a busy machine does not look like a long path.
 struct PathEstimate {
-    /// Waits that must have been seen before anything is concluded from them.
-    static let leastWaits = 3
-    /// What lasts less than this is a short way, in seconds.
-    static let leastLatency = 0.03
+    /// The number of waits below which the estimate is not used.
+    static let minimumWaits = 3
+    /// The latency from which a path counts as long, in seconds.
+    static let minimumLatency = 0.03
 
-    /// What must have been read in a row before a consumer that seeks here and there is run ahead
-    /// of by more than a quarter of it, so that it costs at most 1.3 of what it reads.
+    /// The length of a run, in bytes, from which a consumer that seeks gets more read-ahead than a
+    /// quarter of it, so that it costs at most 1.3 times what it reads.
     static let provenRun: Int64 = 2 << 20
 
-    /// More requests than these are not under way for one reader.
-    private static let mostRequests = 8
+    /// The maximum number of requests that are tracked.
+    private static let maximumRequests = 8
 
     private struct Request {
         let range: Range<Int64>
         let began: MonotonicTime
-        /// When the first bytes that were waited for came, and up to where they went.
+        /// When the first awaited bytes arrived, and their end.
         var first: (at: MonotonicTime, end: Int64)?
     }
 
     private var requests: [Request] = []
-    /// Where the consumer waits.
+    /// The offset at which the consumer waits.
     private var awaited: Int64?
     private var waits = 0
-    /// The least seen, in seconds.
+    /// The minimum seen, in seconds.
     private var latency = Double.infinity
-    /// The highest seen, in bytes a second; nil where all came at once each time.
+    /// The maximum seen, in bytes per second; nil if all bytes came at once each time.
     private var rate: Double?
 
-    /// These bytes are asked for now.
+    /// These bytes are requested now.
     mutating func didAsk(for range: Range<Int64>, now: MonotonicTime) {
-        if requests.count == Self.mostRequests { requests.removeFirst() }
+        if requests.count == Self.maximumRequests { requests.removeFirst() }
         requests.append(Request(range: range, began: now))
     }
 
-    /// The consumer has nothing to do before this byte comes.
+    /// The consumer is idle until this byte arrives.
     mutating func didWait(for offset: Int64) {
         awaited = offset
     }
 
-    /// The consumer has got bytes.
-    mutating func didGet(_ range: Range<Int64>, now: MonotonicTime) {
+    /// The consumer has received bytes.
+    mutating func didReceive(_ range: Range<Int64>, now: MonotonicTime) {
         let isAwaited = awaited == range.lowerBound
         awaited = nil
         let asked = requests.firstIndex { $0.range.contains(range.lowerBound) }
@@ -64,20 +64,21 @@ struct PathEstimate {
         if range.upperBound >= request.range.upperBound { requests.remove(at: asked) }
     }
 
-    /// Whether a round trip is time enough to fetch something worth having.
-    var isLong: Bool { waits >= Self.leastWaits && latency >= Self.leastLatency }
+    /// Whether a round trip is long enough to fetch a useful amount.
+    var isLong: Bool { waits >= Self.minimumWaits && latency >= Self.minimumLatency }
 
-    /// How far a consumer that has read `run` bytes in a row may be run ahead of.
+    /// The number of bytes that may be fetched ahead of a consumer that has read `run` bytes in a
+    /// row.
     ///
     /// - Parameters:
-    ///   - run: the bytes.
-    ///   - isSeek: whether it began elsewhere than at the beginning.
-    /// - Returns: the bytes.
-    func trusted(ofRun run: Int64, isSeek: Bool) -> Int64 {
+    ///   - run: the length of the run in bytes.
+    ///   - isSeek: whether the run began after the first byte of the representation.
+    /// - Returns: the limit in bytes.
+    func readAheadLimit(forRun run: Int64, isSeek: Bool) -> Int64 {
         guard isLong, !isSeek || run > Self.provenRun else { return run / 4 }
-        // Of one that seeks, from a quarter on as much more as is read more.
+        // After a seek only the bytes read beyond the first quarters count.
         let most = isSeek ? run - Self.provenRun / 4 * 3 : run
-        // Two of them: one is on its way while the next is asked for.
+        // Twice the product: one request is in flight while the next is sent.
         let product = rate.map { 2 * $0 * latency } ?? .infinity
         return max(run / 4, product < Double(most) ? Int64(product) : most)
     }

@@ -1,31 +1,31 @@
-/// Decides what a reader fetches: where its consumer is, and a little ahead of it.
+/// Decides which bytes a reader fetches: at its consumer's position, and a little ahead.
 ///
-/// A player may read in several places at once, as a badly interleaved file makes it do; each place
-/// is a window of its own. A window runs ahead of its consumer by at most a quarter of what was
-/// read in a row there, and by at most ten seconds at the speed at which it was read; so a consumer
-/// that goes elsewhere has cost little. Where the way to the origin is long, it runs ahead by what
-/// the way holds (``PathEstimate``), up to all that was read in a row. Performs no I/O and reads no
-/// clock.
+/// A player may read at several positions at once, for example a badly interleaved file; each
+/// position is a window of its own. A window runs ahead of its consumer by at most a quarter of the
+/// bytes read in a row there, and by at most ten seconds at the speed of reading; so a consumer
+/// that seeks has cost little. On a long path to the origin it runs ahead by the capacity of the
+/// path (``PathEstimate``), up to all bytes read in a row. Performs no I/O and reads no clock.
 struct ReadAheadPlanner {
     struct Options: Hashable, Sendable {
-        /// The least that is worth a request: one block.
+        /// The minimum size of a request in bytes: one block.
         var minimum: Int64 = 64 << 10
-        /// What is fetched first at the head of a file, where every player reads some.
+        /// The first bytes fetched at the head of a file, where every player reads some.
         var head: Int64 = 256 << 10
-        /// The most that one request asks for.
+        /// The maximum size of a request in bytes.
         var maximumRequest: Int64 = 4 << 20
-        /// The most that is fetched ahead of a consumer; 0 fetches nothing ahead.
+        /// The maximum number of bytes fetched ahead of a consumer; 0 fetches nothing ahead.
         var maximumAhead: Int64 = 8 << 20
-        /// How many places are followed; the one used least recently is given up for a new one.
+        /// The number of windows; a new one replaces the least recently used one.
         var windows = 4
-        /// A jump by less than this is the same place: a request costs more than the bytes between.
+        /// A jump by fewer bytes stays in its window: a request costs more than the bytes in
+        /// between.
         var bridge: Int64 = 256 << 10
-        /// For how long what is ahead should last.
+        /// How long the bytes ahead should last.
         var lead: Duration = .seconds(10)
     }
 
-    /// Bytes to be fetched for a window.
-    struct Order: Hashable, Sendable {
+    /// Bytes to fetch for a window.
+    struct FetchRequest: Hashable, Sendable {
         let window: Int
         let range: Range<Int64>
     }
@@ -34,15 +34,15 @@ struct ReadAheadPlanner {
         let number: Int
         let start: Int64
         let began: MonotonicTime
-        /// Where the consumer is expected next.
+        /// The next expected offset.
         var next: Int64
-        /// The end of what was ordered.
+        /// The end of the requested bytes.
         var planned: Int64
         var lastUse: UInt64
 
         var run: Int64 { next - start }
 
-        /// Whether it is not read from the beginning on: then the consumer may soon be elsewhere.
+        /// Whether it began after the first byte: the consumer may soon seek again.
         var isSeek: Bool { start > 0 }
     }
 
@@ -56,14 +56,14 @@ struct ReadAheadPlanner {
         self.options = options
     }
 
-    /// The windows that are followed.
+    /// The numbers of the current windows.
     var numbers: Set<Int> { Set(windows.map(\.number)) }
 
-    /// A consumer begins where bytes are on their way already.
+    /// Begins a window for bytes that a transfer already fetches.
     ///
     /// - Parameters:
-    ///   - opening: those bytes.
-    ///   - now: the present instant.
+    ///   - opening: the bytes.
+    ///   - now: the current time.
     /// - Returns: the number of the window.
     mutating func begin(_ opening: Range<Int64>, now: MonotonicTime) -> Int {
         let index = use(at: opening.lowerBound, now: now)
@@ -72,20 +72,20 @@ struct ReadAheadPlanner {
         return windows[index].number
     }
 
-    /// The consumer waits for a byte that nobody has ordered.
+    /// The consumer waits for a byte that no request covers.
     ///
     /// - Parameters:
-    ///   - offset: the byte.
-    ///   - count: how many it has room for.
-    ///   - end: where the bytes end that it is certain to read; nil if it did not say.
-    ///   - now: the present instant.
-    /// - Returns: what to fetch.
+    ///   - offset: the offset of the byte.
+    ///   - count: the size of the consumer's buffer in bytes.
+    ///   - end: the end of the bytes that it is certain to read; nil if unknown.
+    ///   - now: the current time.
+    /// - Returns: the bytes to fetch.
     mutating func didMiss(
         _ offset: Int64,
         count: Int64,
         expectedEnd end: Int64?,
         now: MonotonicTime
-    ) -> Order {
+    ) -> FetchRequest {
         let index = use(at: offset, now: now)
         let size: Int64
         if let end {
@@ -93,7 +93,7 @@ struct ReadAheadPlanner {
         } else {
             let least = offset < options.head ? options.head - offset : options.minimum
             let trusted = min(
-                path.trusted(ofRun: windows[index].run, isSeek: windows[index].isSeek),
+                path.readAheadLimit(forRun: windows[index].run, isSeek: windows[index].isSeek),
                 options.maximumAhead
             )
             size = min(max(least, count, trusted), options.maximumRequest)
@@ -102,29 +102,29 @@ struct ReadAheadPlanner {
         path.didAsk(for: offset..<upper, now: now)
         path.didWait(for: offset)
         windows[index].planned = max(upper, windows[index].planned)
-        return Order(window: windows[index].number, range: offset..<upper)
+        return FetchRequest(window: windows[index].number, range: offset..<upper)
     }
 
-    /// The consumer has nothing to do before a byte comes that is on its way.
+    /// The consumer is idle until a byte arrives that is being fetched.
     mutating func didWait(for offset: Int64) {
         path.didWait(for: offset)
     }
 
-    /// The consumer has got bytes.
+    /// The consumer has received bytes.
     ///
     /// - Parameters:
-    ///   - range: which.
-    ///   - end: where the bytes end that it is certain to read; nil if it did not say.
-    ///   - now: the present instant.
-    /// - Returns: what to fetch ahead, if anything.
+    ///   - range: the bytes.
+    ///   - end: the end of the bytes that it is certain to read; nil if unknown.
+    ///   - now: the current time.
+    /// - Returns: the bytes to fetch ahead; nil if there are none.
     mutating func didRead(
         _ range: Range<Int64>,
         expectedEnd end: Int64?,
         now: MonotonicTime
-    ) -> Order? {
+    ) -> FetchRequest? {
         let index = use(at: range.lowerBound, now: now)
         windows[index].next = max(windows[index].next, range.upperBound)
-        path.didGet(range, now: now)
+        path.didReceive(range, now: now)
         let window = windows[index]
         let planned = max(window.planned, window.next)
         let ahead = ahead(of: window, expectedEnd: end, now: now)
@@ -132,7 +132,7 @@ struct ReadAheadPlanner {
             windows[index].planned = planned
             return nil
         }
-        // On a long way a request in half steps would leave the way empty for half of the time.
+        // On a long path half steps would leave the path idle for half of the time.
         let size = min(
             max(options.minimum, path.isLong ? ahead - (planned - window.next) : ahead / 2),
             options.maximumRequest
@@ -141,16 +141,15 @@ struct ReadAheadPlanner {
         guard upper > planned else { return nil }
         windows[index].planned = upper
         path.didAsk(for: planned..<upper, now: now)
-        return Order(window: window.number, range: planned..<upper)
+        return FetchRequest(window: window.number, range: planned..<upper)
     }
 
-    /// What brings an order's bytes goes to another end: whole blocks, or another reader's
-    /// transfer.
+    /// The transfer for an request ends elsewhere: at a block boundary, or at another transfer.
     ///
-    /// The next order begins there, so that no byte between two orders is left out.
-    mutating func didOrder(_ order: Order, to end: Int64) {
-        guard let index = windows.firstIndex(where: { $0.number == order.window }),
-            windows[index].planned == order.range.upperBound
+    /// The next request begins there, so that no byte between two requests is left out.
+    mutating func didAdjust(_ request: FetchRequest, to end: Int64) {
+        guard let index = windows.firstIndex(where: { $0.number == request.window }),
+            windows[index].planned == request.range.upperBound
         else { return }
         windows[index].planned = max(windows[index].next, end)
     }
@@ -159,11 +158,12 @@ struct ReadAheadPlanner {
         let elapsed = max(0.001, window.began.duration(to: now).totalSeconds)
         let lasting = Double(window.run) / elapsed * options.lead.totalSeconds
         let paced = max(2 * options.minimum, Int64(min(lasting, 1e15)))
-        let trusted = end == nil ? path.trusted(ofRun: window.run, isSeek: window.isSeek) : .max
+        let trusted =
+            end == nil ? path.readAheadLimit(forRun: window.run, isSeek: window.isSeek) : .max
         return min(options.maximumAhead, trusted, paced)
     }
 
-    /// The window that `offset` belongs to; a new one takes the place of the one least in use.
+    /// The window that `offset` belongs to; a new one replaces the least recently used.
     private mutating func use(at offset: Int64, now: MonotonicTime) -> Int {
         uses += 1
         let near = windows.indices.filter { index in
@@ -176,7 +176,7 @@ struct ReadAheadPlanner {
         }
         if let nearest {
             windows[nearest].lastUse = uses
-            // Bytes that were jumped over were not read.
+            // Skipped bytes were not read.
             windows[nearest].next = max(windows[nearest].next, offset)
             return nearest
         }
@@ -201,7 +201,7 @@ struct ReadAheadPlanner {
 }
 
 extension Int64 {
-    /// The sum, or the largest number where it is larger.
+    /// The sum, or `Int64.max` on overflow.
     func clampedSum(_ other: Int64) -> Int64 {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? .max : sum

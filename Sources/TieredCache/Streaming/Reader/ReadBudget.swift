@@ -1,28 +1,27 @@
-/// How long one read goes on trying, and what stops it.
+/// The time limit and the stop conditions of one read.
 struct ReadBudget {
-    /// Nil for a read that waits as long as its transfer lasts, and fails with it.
+    /// Nil for a read that waits as long as its transfer runs, and fails with it.
     let deadline: MonotonicTime?
-    /// Transfers in a row that ended well and did not bring the byte.
-    var fruitless = 0
+    /// The number of consecutive transfers that succeeded without bringing the byte.
+    var fruitlessTransfers = 0
     private let time: any TimeSource
     private let control: ReadControl?
     private var failures = 0
     private var lastError: CacheError?
 
-    init(deadline: MonotonicTime?, _ time: any TimeSource, _ control: ReadControl?) {
+    init(deadline: MonotonicTime?, time: any TimeSource, control: ReadControl?) {
         self.deadline = deadline
         self.time = time
         self.control = control
     }
 
-    /// Throws where the read was stopped.
+    /// Throws if the read was stopped.
     func checkStop() throws(CacheError) {
         guard let control else { return try Self.checkTask() }
         try control.check()
     }
 
-    /// Throws where the read was cancelled, and once the time is over: what failed last, or that
-    /// nothing came.
+    /// Throws if the read was cancelled, and after the deadline: the last failure, or `.timedOut`.
     func check(_ offset: Int64) throws(CacheError) {
         try Self.checkTask()
         guard let deadline, time.monotonicTime() >= deadline else { return }
@@ -34,7 +33,7 @@ struct ReadBudget {
         guard !Task.isCancelled else { throw .readCancelled }
     }
 
-    /// Waits for a change after `seen`, or until the read is to look whether it goes on.
+    /// Waits for a change after `seen`, at most until the deadline or a stop.
     func wait(on signal: ProgressSignal, after seen: UInt64) async {
         await wait(on: signal, after: seen, until: deadline)
     }
@@ -49,12 +48,12 @@ struct ReadBudget {
         control?.end(waitingOn: signal)
     }
 
-    /// Waits before the next attempt after a failure that may pass; throws any other.
+    /// Waits before a retry after a transient failure; rethrows any other.
     mutating func retry(after error: CacheError) async throws(CacheError) {
         guard let deadline, error.isTransient, time.monotonicTime() < deadline else { throw error }
         lastError = error
         failures += 1
-        fruitless = 0
+        fruitlessTransfers = 0
         let delay = Backoff().delay(
             after: failures,
             retryAfter: nil,

@@ -5,7 +5,7 @@ final class ReadControl: Sendable {
     private struct State {
         var isCancelled = false
         var isInterrupted = false
-        /// What reads wait on.
+        /// The signals that reads wait for.
         var awaited: [ProgressSignal] = []
 
         var isOpen: Bool { !isCancelled && !isInterrupted }
@@ -13,7 +13,7 @@ final class ReadControl: Sendable {
 
     private let state = Guarded(State())
 
-    /// Ends all reads, present and future.
+    /// Ends all current and later reads.
     func cancel() { stop { $0.isCancelled = true } }
 
     /// Ends all reads until ``resume()``.
@@ -27,24 +27,24 @@ final class ReadControl: Sendable {
         for signal in awaited { signal.bump() }
     }
 
-    /// Takes back ``interrupt()``.
+    /// Reverts ``interrupt()``.
     func resume() {
         state.withLock { $0.isInterrupted = false }
     }
 
-    /// Whether reads may go on.
+    /// Whether reads may continue.
     var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    /// Throws where a read must not go on.
+    /// Throws if a read must not continue.
     func check() throws(CacheError) {
         let (isCancelled, isInterrupted) = state.withLock { ($0.isCancelled, $0.isInterrupted) }
         guard !isCancelled, !Task.isCancelled else { throw .readCancelled }
         guard !isInterrupted else { throw .readInterrupted }
     }
 
-    /// A read is about to wait; false where it was stopped and must not.
+    /// Registers a read that is about to wait; false if it was stopped and must not wait.
     ///
-    /// The read has looked at the version it waits for before.
+    /// The read has looked at the signal's version before.
     func begin(waitingOn signal: ProgressSignal) -> Bool {
         state.withLock { state in
             guard state.isOpen else { return false }

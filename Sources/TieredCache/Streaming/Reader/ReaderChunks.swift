@@ -1,13 +1,13 @@
 public import FoundationEssentials
 
-/// The bytes of a ``CacheReader`` from an offset on, as an asynchronous sequence of chunks.
+/// The bytes of a ``CacheReader`` from an offset, as an asynchronous sequence of chunks.
 ///
-/// The sequence says where it ends, so that what is fetched ends there too. The cursor of the
-/// reader is not moved. A chunk is at most 256 KiB and never empty.
+/// No byte after the end of the sequence is fetched. The cursor of the reader does not move. A
+/// chunk is at most 256 KiB and never empty.
 public struct ReaderChunks: AsyncSequence, Sendable {
     /// A chunk of bytes.
     public typealias Element = Data
-    /// What reading can fail with.
+    /// The error of a read.
     public typealias Failure = CacheError
 
     let reader: CacheReader
@@ -28,15 +28,15 @@ public struct ReaderChunks: AsyncSequence, Sendable {
         /// The next chunk, or nil at the end.
         ///
         /// - Returns: the chunk.
-        /// - Throws: what ``CacheReader/unsafeRead(at:into:deadline:)`` throws; then the same chunk may
-        ///   be asked for again.
+        /// - Throws: the errors of ``CacheReader/unsafeRead(at:into:deadline:)``; the next call then
+        ///   retries the same chunk.
         public mutating func next() async throws(CacheError) -> Data? {
             let chunk = try await reader.chunk(at: position, to: end)
             position += Int64(chunk.count)
             return chunk.isEmpty ? nil : chunk
         }
 
-        /// The same as ``next()``; the actor's isolation plays no role.
+        /// The same as ``next()``; the isolation of the actor is ignored.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(CacheError) -> Data? {
@@ -48,12 +48,12 @@ public struct ReaderChunks: AsyncSequence, Sendable {
 }
 
 extension CacheReader {
-    /// The bytes from `start` on, as a sequence of chunks.
+    /// The bytes from `start`, as a sequence of chunks.
     ///
     /// - Parameters:
-    ///   - start: the first byte.
-    ///   - end: where to stop, if that is known: all before it is then certain to be read, and is
-    ///     asked for in large pieces; nil for a consumer that may leave at any time.
+    ///   - start: the offset of the first byte.
+    ///   - end: the end of the bytes, if known: all bytes before it are then certain to be read,
+    ///     and are requested in large pieces; nil for a consumer that may stop at any time.
     /// - Returns: the sequence; each iterator begins at `start`.
     public func chunks(from start: Int64 = 0, to end: Int64? = nil) -> ReaderChunks {
         ReaderChunks(reader: self, start: start, end: end)

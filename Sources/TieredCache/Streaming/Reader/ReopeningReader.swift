@@ -1,8 +1,8 @@
 import HTTPCaching
 
-/// Reads what may not be stored, or cannot be: in order, with a new request at each jump.
+/// Reads a representation that is not stored: in order, with a new request at each jump.
 final class ReopeningReader: BodyReader {
-    /// The bytes of one answer.
+    /// The bytes of one response.
     private struct Piece: Sendable {
         let bytes: ReaderBytes
         let start: Int64
@@ -21,12 +21,12 @@ final class ReopeningReader: BodyReader {
     private let head: StoredResponse
     private let state: Guarded<State>
 
-    /// Asks for a response.
+    /// Sends a request.
     typealias Fetch = @Sendable (CacheRequest) async throws(CacheError) -> CacheResponse
 
     init(
         _ response: CacheResponse,
-        _ request: CacheRequest,
+        for request: CacheRequest,
         time: any TimeSource,
         fetch: @escaping Fetch
     ) {
@@ -42,20 +42,20 @@ final class ReopeningReader: BodyReader {
 
     var counts: ByteCounts { state.withLock { $0.counts } }
 
-    /// An origin that gives its length and a validator can be asked for any part again.
+    /// An origin that sends a length and a validator can be asked for any part again.
     var isSeekable: Bool { length != nil && head.validator != nil }
 
-    func readAtOnce(_ read: Read) -> Int? {
+    func readWithoutWaiting(_ read: Read) -> Int? {
         if let length, read.offset >= length { return 0 }
         return nil
     }
 
     func read(_ read: Read, until deadline: MonotonicTime?) async throws(CacheError) -> Int {
-        var budget = ReadBudget(deadline: deadline, time, read.control)
+        var budget = ReadBudget(deadline: deadline, time: time, control: read.control)
         while true {
             do throws(CacheError) {
                 if let length, read.offset >= length { return 0 }
-                if let count = try await take(read, budget) {
+                if let count = try await take(read, budget: budget) {
                     state.withLock { $0.counts.add(fromOrigin: Int64(count)) }
                     return count
                 }
@@ -67,14 +67,14 @@ final class ReopeningReader: BodyReader {
         }
     }
 
-    /// Waits for bytes of the last answer; nil where it does not give them.
-    private func take(_ read: Read, _ budget: ReadBudget) async throws(CacheError) -> Int? {
+    /// Waits for bytes of the last response; nil if it does not contain them.
+    private func take(_ read: Read, budget: ReadBudget) async throws(CacheError) -> Int? {
         let piece = state.withLock { $0.piece }
         switch piece.bytes {
-        case .anywhere(let source):
+        case .seekable(let source):
             guard read.offset >= piece.start else { return nil }
             return try await source.read(read, until: budget.deadline)
-        case .inOrder(let reader):
+        case .sequential(let reader):
             while true {
                 try budget.checkStop()
                 switch try reader.take(read, within: ReadAheadPlanner.Options().bridge) {
@@ -84,7 +84,7 @@ final class ReopeningReader: BodyReader {
                     try budget.check(read.offset)
                     await budget.wait(on: reader.signal, after: seen)
                 case .end:
-                    // The piece that was asked for may have ended before the whole.
+                    // The requested piece may have ended before the whole.
                     return length.map { reader.position < $0 } ?? false ? nil : 0
                 case .outOfReach:
                     return nil
@@ -93,7 +93,7 @@ final class ReopeningReader: BodyReader {
         }
     }
 
-    /// Asks for the rest from `offset` on; it must be of the same representation.
+    /// Requests the bytes from `offset`; they must be of the same representation.
     private func reopen(at offset: Int64) async throws(CacheError) {
         var request = request
         request.range = offset == 0 ? nil : .openEnded(from: offset)
@@ -113,7 +113,7 @@ final class ReopeningReader: BodyReader {
             defer { state.piece = piece }
             return state.piece
         }
-        // What it owns is let go of outside the lock.
+        // Its objects are released outside the lock.
         withExtendedLifetime(before) {}
     }
 }

@@ -1,9 +1,9 @@
 #if HTTPClient
 import NIOCore
 
-/// The body as the engine sees it; dropping it closes the exchange.
+/// The body as the engine sees it; releasing it closes the exchange.
 ///
-/// A type of its own, because the library keeps the exchange alive while the request runs.
+/// A separate type, because the library keeps the exchange alive while the request runs.
 final class AsyncHTTPClientBody: TransportBody {
     private let exchange: AsyncHTTPClientExchange
 
@@ -27,7 +27,7 @@ final class AsyncHTTPClientBody: TransportBody {
     }
 }
 
-/// The library's buffer, leased without a copy.
+/// The library's buffer, without a copy.
 private struct ByteBufferStorage: BodyChunkStorage {
     let buffer: ByteBuffer
 

@@ -4,17 +4,17 @@ import HTTPTypes
 import NIOCore
 import NIOHTTP1
 
-/// One request under way: takes what its connection delivers and hands it to who pulls.
+/// One running request: buffers the bytes of its connection until they are read.
 ///
-/// Decides under the lock (``ExchangeState``), acts after it. The connection reads on when the
-/// buffer has room; so what waits here is bounded by ``ExchangeState/readAhead`` and one read,
-/// unless the peer has closed: then by what the kernel had received.
+/// Decides under the lock (``ExchangeState``), acts after it. The connection reads on while the
+/// buffer has space; so the buffer is bounded by ``ExchangeState/readAhead`` and one read, or,
+/// after the peer has closed, by the bytes that the kernel had received.
 final class AsyncHTTPClientExchange: HTTPClientResponseDelegate {
     typealias Response = Void
     typealias HeadResult = Result<HTTPResponse, TransportError>
     typealias PartResult = Result<ByteBuffer?, TransportError>
 
-    /// Told of interim responses, on the connection's event loop.
+    /// Called with interim responses, on the connection's event loop.
     let onInterim: (@Sendable (HTTPResponse) -> Void)?
     private let state = Guarded(ExchangeState())
 
@@ -22,10 +22,10 @@ final class AsyncHTTPClientExchange: HTTPClientResponseDelegate {
         self.onInterim = onInterim
     }
 
-    /// The address of this machine that the connection uses; nil before there is one.
+    /// The local address of the connection; nil before it exists.
     var localAddress: String? { state.withLock { $0.localAddress } }
 
-    /// Gives the exchange its means to cancel the request; runs it at once if that came first.
+    /// Sets the closure that cancels the request; calls it at once if the exchange is cancelled.
     func didStart(cancelRequest: @escaping @Sendable () -> Void) {
         let isCancelled = state.withLock { $0.didStart(cancelRequest: cancelRequest) }
         guard isCancelled else { return }
@@ -46,7 +46,7 @@ final class AsyncHTTPClientExchange: HTTPClientResponseDelegate {
     }
 
     func nextPart() async throws(TransportError) -> ByteBuffer? {
-        // The usual case: bytes are there, and no continuation is made.
+        // The usual case: bytes are available, and no continuation is made.
         if !Task.isCancelled, let (result, resumeReading) = state.withLock({ $0.takePart() }) {
             resumeReading?()
             return try result.get()
@@ -64,54 +64,54 @@ final class AsyncHTTPClientExchange: HTTPClientResponseDelegate {
         return try result.get()
     }
 
-    /// Whether a part waits, or the end.
+    /// Whether a part or the end is available.
     var isNextAtHand: Bool { state.withLock { $0.isNextAtHand } }
 
-    /// Closes the exchange; any thread, any number of times.
+    /// Closes the exchange; may be called from any thread, any number of times.
     func cancel() {
         let action = state.withLock { $0.cancel() }
         action.perform()
         action.cancelRequest?()
     }
 
-    // MARK: What the connection calls, on its event loop
+    // MARK: Calls of the connection, on its event loop
 
     func didConnect(from localAddress: String?) {
         state.withLock { $0.localAddress = localAddress }
     }
 
-    /// Takes the final head.
+    /// Handles the final head.
     func didReceive(_ head: HTTPResponse) {
         state.withLock { $0.didReceiveHead(head) }
     }
 
-    /// Takes note that all of one read was handed over.
+    /// Handles the end of one read, all of which was handed over.
     func didCompleteRead() {
         state.withLock { $0.didCompleteRead() }.perform()
     }
 
-    /// Takes note that the body is complete.
+    /// Handles the end of the body.
     func didReceiveEnd() {
         state.withLock { $0.didEnd(nil) }.perform()
     }
 
-    /// Takes bytes of the body, asked for or not.
+    /// Buffers bytes of the body, requested or not.
     func didReceive(_ part: ByteBuffer) {
         guard part.readableBytes > 0 else { return }
         state.withLock { $0.didReceivePart(part) }
     }
 
-    /// Whether the connection had better not read on.
+    /// Whether the connection should pause reading.
     var isFull: Bool { state.withLock { $0.isFull } }
 
-    /// Has `resumeReading` called once there is room, from any thread.
+    /// Sets a closure that is called once there is space, from any thread.
     ///
-    /// - Returns: false where there is room by now: it is not called then.
+    /// - Returns: false if there is space by now: the closure is not called then.
     func hold(_ resumeReading: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { $0.hold(resumeReading) }
     }
 
-    // MARK: What the library calls, on its event loop
+    // MARK: Calls of the library, on its event loop
 
     func didFinishRequest(task: HTTPClient.Task<Void>) throws {
         didReceiveEnd()
@@ -126,7 +126,7 @@ extension HTTPResponse {
     init(_ head: HTTPResponseHead) {
         var fields = HTTPFields()
         for (name, value) in head.headers {
-            // The parser lets no other name pass; one that HTTPTypes refuses is no field.
+            // The parser accepts no other name; one that HTTPTypes refuses is no field.
             guard let name = HTTPField.Name(name) else { continue }
             fields.append(HTTPField(name: name, value: value))
         }

@@ -15,17 +15,17 @@ import Glibc
 import Darwin
 #endif
 
-/// The library's clients: one for each connect timeout in use, which is one in practice, and one
-/// more for requests that must not meet a connection that the origin is about to close.
+/// The library's clients: one for each connect timeout in use, usually one, and one more for
+/// requests that must not use a connection that the origin is about to close.
 ///
-/// The library knows a connect timeout only per client, ours is per request.
+/// The library has a connect timeout per client, the engine one per request.
 final class AsyncHTTPClientPool: Sendable {
     private struct State {
         var clients: [(connectTimeout: Duration, isFresh: Bool, client: HTTPClient)] = []
         var isShutDown = false
     }
 
-    /// More timeouts than this share the client of the closest shorter one.
+    /// The maximum number of clients; further timeouts share the client of the closest shorter one.
     private static let maximumClients = 8
 
     private let additionalTrustRoots: [FilePath]
@@ -40,18 +40,18 @@ final class AsyncHTTPClientPool: Sendable {
     /// A client to send a request with.
     ///
     /// - Parameters:
-    ///   - connectTimeout: how long it waits for a connection.
-    ///   - isFresh: whether the connection must not have been idle: an origin that closes it at
-    ///     that moment would leave the request without an answer, and not every request can be sent
-    ///     again (RFC 9110 §9.2.2).
+    ///   - connectTimeout: the maximum wait for a connection.
+    ///   - isFresh: whether the connection must not have been idle: if the origin closes it at that
+    ///     moment, the request gets no response, and not every request can be repeated (RFC 9110
+    ///     §9.2.2).
     /// - Returns: the client.
     /// - Throws: `.shutDown`.
     func client(
         connectTimeout: Duration,
         isFresh: Bool = false
     ) throws(TransportError) -> HTTPClient {
-        // The client is made under the lock: making one does no system call, and made outside a
-        // second one could win the race and would have to be shut down again.
+        // The client is made under the lock: that takes no system call, and a second one made
+        // outside could win the race and would have to be shut down again.
         try state.withLock { state throws(TransportError) in
             guard !state.isShutDown else {
                 throw TransportError(.shutDown, "the transport was shut down")
@@ -85,13 +85,13 @@ final class AsyncHTTPClientPool: Sendable {
             do {
                 try await client.shutdown()
             } catch {
-                // Only a second shutdown fails, and `close` hands each client out once.
+                // Only a second shutdown fails, and `close` returns each client once.
                 assertionFailure("shutdown failed: \(error)")
             }
         }
     }
 
-    /// For `deinit`: the library insists on a shutdown, which cannot be awaited there.
+    /// For `deinit`: the library requires a shutdown, which cannot be awaited there.
     func shutDownInBackground() {
         let clients = close()
         guard !clients.isEmpty else { return }
@@ -123,7 +123,7 @@ final class AsyncHTTPClientPool: Sendable {
         configuration.httpVersion = .http1Only
         configuration.connectionPool.retryConnectionEstablishment = false
         if isFresh { configuration.connectionPool.idleTimeout = .milliseconds(1) }
-        // The request queue limits what runs; the pool must never make a request wait.
+        // The request queue limits running requests; the pool must never make a request wait.
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 4096
         configuration.http1_1ConnectionDebugInitializer = { $0.prepareForOurRequests() }
         if !additionalTrustRoots.isEmpty {
@@ -136,12 +136,13 @@ final class AsyncHTTPClientPool: Sendable {
 }
 
 extension Channel {
-    /// Installs our handlers, and lets one read take up to 256 KiB from the socket.
+    /// Installs the handlers, and lets one read take up to 256 KiB from the socket.
     fileprivate func prepareForOurRequests() -> EventLoopFuture<Void> {
         let channel = self
         return eventLoop.submit {
             let pipeline = channel.pipeline.syncOperations
-            // What lies above is the runtime's, which ends the process where it gets none.
+            // Higher descriptors are reserved for the runtime, which aborts the process without
+            // any.
             let isKept = try pipeline.withUnsafeTransportIfAvailable(
                 of: NIOBSDSocket.Handle.self
             ) { tc_may_keep_socket($0) }

@@ -5,25 +5,25 @@ import HTTPTypes
 import NIOCore
 import NIOHTTP1
 
-/// Our request in the library's words, checked for bytes that would break its framing.
+/// A request in the types of the library, checked for bytes that would break its framing.
 ///
-/// The library parses a URL with Foundation, which re-encodes what it finds odd (`[` becomes
-/// `%5B`, a lone `%` becomes `%25`). A cache must ask for exactly the target it stores under, so
-/// the library gets the authority alone, and ``RequestTargetWriter`` puts the target in.
+/// The library parses a URL with Foundation, which re-encodes unusual characters (`[` becomes
+/// `%5B`, a lone `%` becomes `%25`). A cache must request exactly the target that it stores under,
+/// so the library gets the authority alone, and ``RequestTargetWriter`` inserts the target.
 struct AsyncHTTPClientRequest {
-    /// Never on the wire: carries the target past the library.
+    /// Never sent: carries the target past the library.
     static let targetFieldName = "tieredcache-request-target"
 
     let request: HTTPClient.Request
-    /// Under which the exchange waits for the request to be written.
+    /// The number under which the exchange waits for the request to be written.
     let number: String
 
     /// Translates a request.
     ///
     /// - Parameters:
-    ///   - request: what is to be sent.
+    ///   - request: the request to send.
     ///   - isLast: whether the connection is closed after it.
-    ///   - exchange: what its answer goes to.
+    ///   - exchange: receives its response.
     /// - Throws: ``TransportError/Kind/invalidRequest``.
     init(
         _ request: TransportRequest,
@@ -59,7 +59,7 @@ struct AsyncHTTPClientRequest {
         }
     }
 
-    /// Scheme and `host[:port]`, without userinfo: credentials travel in the Authorization field.
+    /// Scheme and `host[:port]`, without userinfo: the Authorization field carries credentials.
     ///
     /// Checked here, because the library traps on a port above 65535.
     private static func origin(of head: HTTPRequest) throws(TransportError) -> TargetURI.Origin {

@@ -3,9 +3,9 @@ import DequeModule
 import HTTPTypes
 import NIOCore
 
-/// What is known of one exchange; every input returns what to do outside the lock.
+/// The state of one exchange; every input returns an action to perform outside the lock.
 ///
-/// `awaitingHead` → `streaming` → `ended`; `cancel` and failures lead to `ended` from everywhere.
+/// `awaitingHead` → `streaming` → `ended`; `cancel` and failures lead to `ended` from every state.
 struct ExchangeState {
     typealias HeadContinuation = CheckedContinuation<
         AsyncHTTPClientExchange.HeadResult, Never
@@ -14,7 +14,7 @@ struct ExchangeState {
         AsyncHTTPClientExchange.PartResult, Never
     >
 
-    /// What to do after the lock is released; independent parts, any of which may be missing.
+    /// Independent steps to perform after the lock is released, each of which may be missing.
     struct Action {
         var head: (HeadContinuation, AsyncHTTPClientExchange.HeadResult)?
         var part: (PartContinuation, AsyncHTTPClientExchange.PartResult)?
@@ -28,10 +28,12 @@ struct ExchangeState {
         }
     }
 
-    /// Bytes that may wait here before the connection stops reading.
+    /// The number of bytes that may wait here before the connection pauses reading.
     static let readAhead = 256 << 10
-    /// How many pieces may wait before short ones are copied together: each keeps all of the buffer
-    /// that it was read into, so that a thousand of one byte would take many times what is counted.
+    /// The number of pieces from which short ones are copied together.
+    ///
+    /// Each keeps its whole read buffer alive: a thousand of one byte would take many times the
+    /// bytes that are counted.
     static let maximumPieces = 8
 
     private var cancelRequest: (@Sendable () -> Void)?
@@ -40,9 +42,9 @@ struct ExchangeState {
     private var partWaiter: PartContinuation?
     private var parts = Deque<ByteBuffer>()
     private var bufferedBytes = 0
-    /// Makes the connection read on; set while it does not.
+    /// Resumes reading of the connection; set while it is paused.
     private var resumeReading: (@Sendable () -> Void)?
-    /// The address of this machine that the connection uses.
+    /// The local address of the connection.
     var localAddress: String?
     /// Set once: success is the end of a complete body.
     private var end: Result<Void, TransportError>?
@@ -51,7 +53,7 @@ struct ExchangeState {
         return error.kind == .cancelled
     }
 
-    /// Returns true where the exchange was cancelled before the request started.
+    /// Returns true if the exchange was cancelled before the request started.
     mutating func didStart(cancelRequest: @escaping @Sendable () -> Void) -> Bool {
         guard end == nil else { return isCancelled }
         self.cancelRequest = cancelRequest
@@ -61,8 +63,8 @@ struct ExchangeState {
     mutating func waitForHead(
         _ continuation: HeadContinuation
     ) -> AsyncHTTPClientExchange.HeadResult? {
-        // A head that came is handed out even where the body has failed since: what arrived of
-        // that can still be read.
+        // A received head is returned even if the body has failed since: the bytes received can
+        // still be read.
         if let head, !isCancelled { return .success(head) }
         if case .failure(let error) = end { return .failure(error) }
         headWaiter = continuation
@@ -79,7 +81,7 @@ struct ExchangeState {
         }
     }
 
-    /// A failure is not: what came before it had better be told first.
+    /// False for a failure: the reader should first see the bytes received before it.
     var isNextAtHand: Bool {
         guard parts.isEmpty else { return true }
         return if case .success = end { true } else { false }
@@ -101,7 +103,7 @@ struct ExchangeState {
 
     var isFull: Bool { bufferedBytes >= Self.readAhead && end == nil }
 
-    /// Returns true where the connection is not to read before `resumeReading` is called.
+    /// Returns true if the connection must not read before `resumeReading` is called.
     mutating func hold(_ resumeReading: @escaping @Sendable () -> Void) -> Bool {
         guard isFull else { return false }
         self.resumeReading = resumeReading
@@ -133,7 +135,7 @@ struct ExchangeState {
         didEnd(TransportError(error, afterHead: head != nil))
     }
 
-    /// The end of the exchange as the library reports it; bytes that came before stay readable.
+    /// The end of the exchange as the library reports it; bytes received before stay readable.
     mutating func didEnd(_ error: TransportError?) -> Action {
         guard end == nil else { return Action() }
         end = error.map { .failure($0) } ?? .success(())
@@ -144,8 +146,8 @@ struct ExchangeState {
     mutating func cancel() -> Action {
         let cancelled = TransportError(.cancelled, "the exchange was cancelled")
         guard end == nil else {
-            // A body whose last bytes are given up here has not come to its end for its reader,
-            // who would take what came before for all of it.
+            // A body that loses its last bytes here has not ended for its reader, which would take
+            // the bytes before for the whole.
             if case .success = end, !parts.isEmpty { end = .failure(cancelled) }
             parts = []
             bufferedBytes = 0
@@ -157,7 +159,7 @@ struct ExchangeState {
         var action = endWaiters()
         action.cancelRequest = cancelRequest
         cancelRequest = nil
-        // Nobody reads on: the connection is closed.
+        // There is no reader: the connection is closed.
         resumeReading = nil
         return action
     }
@@ -194,7 +196,7 @@ struct ExchangeState {
         }
     }
 
-    /// Takes at most 1 MiB, the most a chunk may have; the rest stays in front.
+    /// Takes at most 1 MiB, the maximum size of a chunk; the rest stays in front.
     private mutating func popPart() -> ByteBuffer? {
         guard var part = parts.popFirst() else { return nil }
         if part.readableBytes > 1 << 20, let slice = part.readSlice(length: 1 << 20) {
@@ -213,7 +215,7 @@ struct ExchangeState {
 }
 
 extension Result<Void, TransportError> {
-    /// The failure, for who waits for a head; success says nothing about a head.
+    /// The failure, for a wait for the head; success says nothing about a head.
     fileprivate var head: AsyncHTTPClientExchange.HeadResult? {
         guard case .failure(let error) = self else { return nil }
         return .failure(error)

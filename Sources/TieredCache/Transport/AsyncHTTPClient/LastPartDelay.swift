@@ -2,16 +2,16 @@
 import NIOCore
 import NIOHTTP1
 
-/// Sends the last bytes of a body with a known length together with the end of the request.
+/// Sends the last bytes of a body of known length together with the end of the request.
 ///
-/// An origin may answer and close as soon as it has the last byte. The library takes a close before
-/// it has ended the request for a failure, although the answer was complete; between the two it
-/// would otherwise ask the body for more.
+/// An origin may respond and close as soon as it has the last byte. The library treats a close
+/// before the end of the request as a failure, although the response was complete; between the two
+/// it would otherwise ask the body for more.
 final class LastPartDelay: ChannelOutboundHandler {
     typealias OutboundIn = HTTPClientRequestPart
     typealias OutboundOut = HTTPClientRequestPart
 
-    /// Bytes of the body that have not been written; nil for a body in chunks.
+    /// The number of body bytes not written yet; nil for a chunked body.
     private var missing: Int64?
     private var lastPart: NIOAny?
 

@@ -4,40 +4,40 @@ import HTTPTypes
 import NIOCore
 import NIOHTTP1
 
-/// Takes bodies and interim responses off a connection, for the exchange that they belong to.
+/// Passes bodies and interim responses of a connection directly to their exchange.
 ///
-/// The library hands a body on piece by piece, keeps pieces while nobody asks for more, and drops
-/// them if the connection breaks meanwhile, though they have arrived and were paid for; interim
-/// responses (1xx) it leaves out. So neither gets there: what the decoder finds goes straight into
-/// the exchange, and the library sees heads and ends alone. Whatever ends a connection, be it a
-/// close (FIN) or a reset (RST), what the kernel had received by then is read first. A response
-/// that has come to its end is complete, also if the peer did not wait for all of the request.
+/// The library passes a body on in pieces, keeps pieces until they are read, and drops them if the
+/// connection breaks meanwhile, though they have arrived; it ignores interim responses (1xx). So
+/// it gets neither: the decoder's output goes straight into the exchange, and the library sees only
+/// heads and ends. However a connection ends, by a close (FIN) or a reset (RST), the bytes that the
+/// kernel had received are read first. A response that has reached its end is complete, even if
+/// the peer did not wait for the whole request.
 ///
-/// A read is passed on while the exchange has room. Only when the peer has closed does the channel
-/// read on unasked, and then no more than the kernel's buffer holds.
+/// Reads are passed on while the exchange has space. Only after the peer has closed does the
+/// channel read without a request, and then no more than the kernel's buffer holds.
 ///
-/// A request carries the number under which its exchange is found; the number never reaches the
-/// wire. One request at a time is on a connection, so what arrives is for the last one.
+/// A request carries the number of its exchange, which is never sent. A connection has one request
+/// at a time, so received bytes belong to the last one.
 final class ResponseReader: ChannelDuplexHandler {
     typealias InboundIn = HTTPClientResponsePart
     typealias InboundOut = HTTPClientResponsePart
     typealias OutboundIn = HTTPClientRequestPart
     typealias OutboundOut = HTTPClientRequestPart
 
-    /// Never on the wire: names the exchange of a request.
+    /// Never sent: identifies the exchange of a request.
     static let fieldName = "tieredcache-exchange"
 
-    /// Whose response is awaited or under way; nil between two.
+    /// The exchange with an awaited or incomplete response; nil between two.
     private var exchange: AsyncHTTPClientExchange?
-    /// Whether a read waits until the exchange has room.
+    /// Whether a read waits until the exchange has space.
     private var isReadPaused = false
-    /// Whether something went wrong below: then an end may be a cut, which the library can tell.
+    /// Whether an error occurred below: an end may then be premature, which the library can tell.
     private var isBroken = false
-    /// How many interim responses one request may have; what sends more means no good.
+    /// The maximum number of interim responses to one request; a peer that sends more is hostile.
     static let maximumInterims = 64
 
     private var interims = 0
-    /// Whether the peer has sent what is no answer; nothing that follows is one.
+    /// Whether the peer has sent invalid bytes instead of a response; all later ones are ignored.
     private var isRefused = false
 
     func write(
@@ -61,8 +61,8 @@ final class ResponseReader: ChannelDuplexHandler {
         guard let exchange else { return context.fireChannelRead(data) }
         switch unwrapInboundIn(data) {
         case .head(let head):
-            // To the library a status below 200 is an interim response, to the parser one below
-            // 100 has a body: that body would trap.
+            // To the library a status below 200 is an interim response, to the parser one below 100
+            // has a body: that body would trap.
             guard head.status.code >= 100 else { return refuse(context) }
             if (100..<200).contains(head.status.code), head.status != .switchingProtocols {
                 interims += 1
@@ -79,7 +79,7 @@ final class ResponseReader: ChannelDuplexHandler {
             context.fireChannelRead(data)
             // After the library has the connection back, so that the next request finds it.
             if !isBroken { exchange.didReceiveEnd() }
-            // The connection is idle, and has to notice when the peer closes it.
+            // The idle connection must notice when the peer closes it.
             goOn(context)
         }
     }
@@ -129,7 +129,7 @@ final class ResponseReader: ChannelDuplexHandler {
     }
 }
 
-/// The exchanges whose requests are on their way to a connection.
+/// The exchanges with requests that are not written yet.
 enum PendingExchanges {
     private struct State {
         var nextNumber: UInt64 = 0
@@ -138,9 +138,9 @@ enum PendingExchanges {
 
     private static let state = Guarded(State())
 
-    /// Keeps an exchange until its request is written.
+    /// Registers an exchange until its request is written.
     ///
-    /// - Returns: what the request has to carry.
+    /// - Returns: the number that the request has to carry.
     static func keep(_ exchange: AsyncHTTPClientExchange) -> String {
         state.withLock { state in
             state.nextNumber &+= 1
@@ -150,7 +150,7 @@ enum PendingExchanges {
         }
     }
 
-    /// Gives an exchange up: to the request that is written, or because it never was.
+    /// Removes an exchange: its request is written, or never will be.
     static func take(_ number: String) -> AsyncHTTPClientExchange? {
         state.withLock { $0.exchanges.removeValue(forKey: number) }
     }

@@ -13,12 +13,12 @@ import Darwin
 #endif
 
 extension TransportError {
-    /// Sorts an error of the library into the kinds that the engine tells apart.
+    /// Maps an error of the library to a kind of failure.
     ///
     /// - Parameters:
-    ///   - error: What the library reported.
-    ///   - afterHead: Whether the response's head had arrived; before it, an error of the socket
-    ///     may mean that there is no connection.
+    ///   - error: The error of the library.
+    ///   - afterHead: Whether the response's head had arrived; before it, a socket error may mean
+    ///     that there is no connection.
     init(_ error: any Error, afterHead: Bool) {
         self.init(
             Self.kind(of: error, afterHead: afterHead),
@@ -27,7 +27,7 @@ extension TransportError {
         )
     }
 
-    /// The library's words, or those of the system where there are any.
+    /// The description of the system error if there is one, otherwise that of the library.
     private static func words(for error: any Error) -> String {
         switch error {
         case let error as IOError: Errno(rawValue: error.errnoCode).description
@@ -90,7 +90,7 @@ extension TransportError {
 
     private static func kind(of error: IOError, afterHead: Bool) -> Kind {
         switch error.errnoCode {
-        // These come from a connection that existed.
+        // These come from an established connection.
         case EPIPE, ECONNRESET, ECONNABORTED: .closedEarly
         default: afterHead ? .closedEarly : .connect
         }

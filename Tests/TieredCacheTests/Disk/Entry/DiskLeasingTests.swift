@@ -98,7 +98,7 @@ struct DiskLeasingTests {
         let entry = try store.store(Self.film, for: key("film"))
         let leased = try #require(entry.lease(65_536..<131_072))
         try store.withLock(of: entry.name) { lock in
-            try entry.giveUp(lock, [0..<4]) { #expect($0 == [0..<1, 2..<4]) }
+            try entry.giveUp(lock, runs: [0..<4]) { #expect($0 == [0..<1, 2..<4]) }
         }
         #expect(entry.storedRange(at: 65_536) == nil)
         #expect(entry.lease(65_536..<131_072) == nil)

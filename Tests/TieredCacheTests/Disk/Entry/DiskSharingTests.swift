@@ -83,7 +83,7 @@ struct DiskSharingTests {
         let disk = TestDisk(kind)
         let files = disk.fileSystem
         let root = try files.openRoot(disk.root, creating: true)
-        let open = try (0..<3).map { _ in try files.open("file", in: root, .openOrCreate) }
+        let open = try (0..<3).map { _ in try files.open("file", in: root, mode: .openOrCreate) }
         #expect(try files.share(open[0]) && files.share(open[1]))
         #expect(try files.isLocked(open[0]) && files.isLocked(open[2]))
         #expect(try !files.lock(open[2]) && !files.lock(open[0]))

@@ -60,7 +60,7 @@ struct DiskSuccessionTests {
                     metadata: [2],
                     completeLength: isLengthKnown ? Int64(count) : nil,
                     class: .prefetched,
-                    DiskSuccession(awaitsDecision: awaitsDecision)
+                    succession: DiskSuccession(awaitsDecision: awaitsDecision)
                 )
                 if !isLengthKnown || awaitsDecision || count > 0 {
                     try Self.expect(store, 1, old)
@@ -173,10 +173,10 @@ struct DiskSuccessionTests {
         #expect(!entry.isPinned && !named.isPinned && entry.isSuccessor)
         try asked.setPinned(true)
         #expect(entry.isPinned && named.isPinned && entry.isSuccessor)
-        #expect(try store.setPinned(false, key("a")))
+        #expect(try store.setPinned(false, of: key("a")))
         try entry.beginWriting(at: 0).write(new)
         try Self.expect(store, 2, new, isPinned: false)
-        #expect(try store.setPinned(true, key("a")))
+        #expect(try store.setPinned(true, of: key("a")))
         try Self.expect(store, 2, new)
     }
 
@@ -185,7 +185,7 @@ struct DiskSuccessionTests {
         let disk = TestDisk(.memory)
         let store = try Self.open(disk)
         let entry = try store.makeEntry(for: key("a"), metadata: [2], completeLength: 150_000)
-        #expect(try store.setPinned(false, key("a")))
+        #expect(try store.setPinned(false, of: key("a")))
         store.closeIdle()
         _ = try store.trim(to: 0)
         #expect(try store.entry(for: key("a")) == nil)
@@ -228,20 +228,26 @@ struct DiskSuccessionTests {
                     metadata: [2],
                     completeLength: 5,
                     class: [],
-                    succession
+                    succession: succession
                 )
             },
             #expect(throws: CacheError.self) {
                 let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
-                try store.store(nothing, for: key("a"), metadata: [2], class: [], succession)
+                try store.store(
+                    nothing,
+                    for: key("a"),
+                    metadata: [2],
+                    class: [],
+                    succession: succession
+                )
             },
         ]
         #expect(errors.map(\.?.code) == [.notStorable, .notStorable])
         #expect(try !store.remove(key("a"), because: .replaced, sparesPinned: true))
         try Self.expect(store, 1, Self.old)
-        #expect(try store.setPinned(false, key("a")))
+        #expect(try store.setPinned(false, of: key("a")))
         let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
-        try store.store(nothing, for: key("a"), metadata: [2], class: [], succession)
+        try store.store(nothing, for: key("a"), metadata: [2], class: [], succession: succession)
         try Self.expect(store, 2, [], isPinned: false)
     }
 
@@ -254,7 +260,7 @@ struct DiskSuccessionTests {
             metadata: [2],
             completeLength: 150_000,
             class: [],
-            DiskSuccession(awaitsDecision: true)
+            succession: DiskSuccession(awaitsDecision: true)
         )
         try entry.beginWriting(at: 0).write(bytes(150_000, seed: 2))
         #expect(try store.quarantine(entry))

@@ -60,13 +60,13 @@ struct DiskOldKernelTests {
         for name in names {
             for mode in [OpenMode.read, .readWrite, .directory, .openOrCreate] {
                 #expect(throws: FileSystemError.self, "\(name) \(mode)") {
-                    old.close(try old.open(name, in: root, mode))
+                    old.close(try old.open(name, in: root, mode: mode))
                 }
             }
         }
-        old.close(try old.open("in", in: root, .directory))
-        old.close(try old.open("in/new", in: root, .createNew))
-        old.close(try old.open("in/new", in: root, .read))
+        old.close(try old.open("in", in: root, mode: .directory))
+        old.close(try old.open("in/new", in: root, mode: .createNew))
+        old.close(try old.open("in/new", in: root, mode: .read))
         old.close(root)
         #expect(try manager.contentsOfDirectory(atPath: outside.string) == ["file"])
     }

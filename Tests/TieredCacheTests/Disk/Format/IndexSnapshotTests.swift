@@ -29,7 +29,7 @@ struct IndexSnapshotTests {
 
     private func decode(_ bytes: [UInt8]) -> [DiskIndex.Slot]? {
         bytes.withUnsafeBytes { bytes in
-            IndexSnapshot.header(bytes).flatMap { IndexSnapshot.slots($0, bytes) }
+            IndexSnapshot.header(bytes).flatMap { IndexSnapshot.slots($0, in: bytes) }
         }
     }
 

@@ -173,7 +173,7 @@ struct DiskOverwritingTests {
         let entries = try watched.open(
             "entries",
             in: watched.openRoot(disk.root, creating: false),
-            .directory
+            mode: .directory
         )
         var reader = RecordReader(fileSystem: watched, entries: entries, blocking: true)
         defer { reader.close() }

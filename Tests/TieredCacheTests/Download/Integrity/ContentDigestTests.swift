@@ -49,7 +49,7 @@ struct ContentDigestTests {
         for value in bad { #expect(ContentDigest.promised(in: [name: value]).isEmpty) }
         let coded: HTTPFields = [name: "sha-256=:\(sha256):", .contentEncoding: "gzip"]
         #expect(ContentDigest.promised(in: coded).isEmpty)
-        #expect(ContentDigest(.sha256, [1]) == nil)
+        #expect(ContentDigest(.sha256, bytes: [1]) == nil)
         #expect(ContentDigest(.md5, hexadecimal: "zz") == nil)
     }
 }

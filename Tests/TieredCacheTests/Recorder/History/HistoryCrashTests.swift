@@ -39,7 +39,7 @@ struct HistoryCrashTests {
     /// Everything that is ever written, and what LOCK and entries do meanwhile.
     private static func work(_ store: DiskStore) throws {
         let files = HistoryFiles(store: store)
-        files.setAside()
+        files.reserveSpace()
         for (number, batch) in batches.enumerated() {
             try files.append(lines(batch))
             try files.save(sums(Int64(number)))
@@ -72,7 +72,7 @@ struct HistoryCrashTests {
     ) throws {
         let store = try CrashDisk(disk).open()
         let files = HistoryFiles(store: store)
-        files.setAside()
+        files.reserveSpace()
         do throws(CacheError) {
             if let sums = try files.loadStatistics() {
                 let number = sums.statistics.memoryHits

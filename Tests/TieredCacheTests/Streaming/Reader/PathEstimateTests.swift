@@ -15,9 +15,9 @@ struct PathEstimateTests {
             path.didAsk(for: range, now: now)
             path.didWait(for: range.lowerBound)
             now = now.advanced(by: latency)
-            path.didGet(range.lowerBound..<range.lowerBound + block / 2, now: now)
+            path.didReceive(range.lowerBound..<range.lowerBound + block / 2, now: now)
             now = now.advanced(by: half)
-            path.didGet(range.lowerBound + block / 2..<range.upperBound, now: now)
+            path.didReceive(range.lowerBound + block / 2..<range.upperBound, now: now)
         }
         return path
     }
@@ -25,46 +25,46 @@ struct PathEstimateTests {
     @Test("A short way is worth a quarter of what was read in a row")
     func short() {
         let path = waits(20, latency: .milliseconds(29), half: .milliseconds(1))
-        #expect(path.trusted(ofRun: 4 << 20, isSeek: false) == 1 << 20)
+        #expect(path.readAheadLimit(forRun: 4 << 20, isSeek: false) == 1 << 20)
     }
 
     @Test("A long way is worth twice what it holds, and no more than was read in a row")
     func long() {
         // 32 KiB in 10 ms, over 100 ms: 640 KiB.
         let path = waits(3, latency: .milliseconds(100), half: .milliseconds(10))
-        #expect(path.trusted(ofRun: 1 << 20, isSeek: false) == 655_360)
-        #expect(path.trusted(ofRun: 256 << 10, isSeek: false) == 256 << 10)
-        #expect(path.trusted(ofRun: 16 << 20, isSeek: false) == 4 << 20)
+        #expect(path.readAheadLimit(forRun: 1 << 20, isSeek: false) == 655_360)
+        #expect(path.readAheadLimit(forRun: 256 << 10, isSeek: false) == 256 << 10)
+        #expect(path.readAheadLimit(forRun: 16 << 20, isSeek: false) == 4 << 20)
     }
 
     @Test("Who goes here and there has to read two megabytes in a row first")
     func seeking() {
         let path = waits(3, latency: .milliseconds(100), half: .milliseconds(10))
         for run: Int64 in [0, 65_536, 1 << 20, 2 << 20] {
-            #expect(path.trusted(ofRun: run, isSeek: true) == run / 4)
+            #expect(path.readAheadLimit(forRun: run, isSeek: true) == run / 4)
         }
-        let more = path.trusted(ofRun: 2 << 20 + 65_536, isSeek: true)
+        let more = path.readAheadLimit(forRun: 2 << 20 + 65_536, isSeek: true)
         #expect(more == 512 << 10 + 65_536)
-        #expect(path.trusted(ofRun: 3 << 20, isSeek: true) == 3 << 18)
-        #expect(path.trusted(ofRun: 16 << 20, isSeek: true) == 4 << 20)
+        #expect(path.readAheadLimit(forRun: 3 << 20, isSeek: true) == 3 << 18)
+        #expect(path.readAheadLimit(forRun: 16 << 20, isSeek: true) == 4 << 20)
     }
 
     @Test("A slow way is worth no more for being long")
     func slow() {
         let path = waits(9, latency: .milliseconds(40), half: .milliseconds(100))
-        #expect(path.trusted(ofRun: 4 << 20, isSeek: false) == 1 << 20)
+        #expect(path.readAheadLimit(forRun: 4 << 20, isSeek: false) == 1 << 20)
     }
 
     @Test("Nothing is concluded from two waits, nor where one of several was short")
     func doubtful() {
         let few = waits(2, latency: .milliseconds(100), half: .milliseconds(1))
-        #expect(few.trusted(ofRun: 4 << 20, isSeek: false) == 1 << 20)
+        #expect(few.readAheadLimit(forRun: 4 << 20, isSeek: false) == 1 << 20)
         var mixed = waits(9, latency: .milliseconds(100), half: .milliseconds(1))
         let later = MonotonicTime(nanoseconds: 1 << 40)
         mixed.didAsk(for: 0..<block, now: later)
         mixed.didWait(for: 0)
-        mixed.didGet(0..<block, now: later.advanced(by: .milliseconds(2)))
-        #expect(mixed.trusted(ofRun: 4 << 20, isSeek: false) == 1 << 20)
+        mixed.didReceive(0..<block, now: later.advanced(by: .milliseconds(2)))
+        #expect(mixed.readAheadLimit(forRun: 4 << 20, isSeek: false) == 1 << 20)
     }
 
     @Test("What is read late, because the consumer is slow, tells nothing of the way")
@@ -74,16 +74,16 @@ struct PathEstimateTests {
             let range = second * block..<(second + 1) * block
             let asked = MonotonicTime(nanoseconds: second * 1_000_000_000)
             path.didAsk(for: range, now: asked)
-            path.didGet(range, now: asked.advanced(by: .seconds(1)))
+            path.didReceive(range, now: asked.advanced(by: .seconds(1)))
         }
-        #expect(path.trusted(ofRun: 4 << 20, isSeek: false) == 1 << 20)
+        #expect(path.readAheadLimit(forRun: 4 << 20, isSeek: false) == 1 << 20)
     }
 
     @Test("Numbers without bound do not overflow")
     func extremes() {
         var path = waits(3, latency: .seconds(3600), half: .zero)
-        path.didGet(1 << 40..<1 << 41, now: MonotonicTime(nanoseconds: .max))
-        #expect(path.trusted(ofRun: .max, isSeek: false) == .max)
-        #expect(path.trusted(ofRun: 0, isSeek: false) == 0)
+        path.didReceive(1 << 40..<1 << 41, now: MonotonicTime(nanoseconds: .max))
+        #expect(path.readAheadLimit(forRun: .max, isSeek: false) == .max)
+        #expect(path.readAheadLimit(forRun: 0, isSeek: false) == 0)
     }
 }

@@ -59,7 +59,7 @@ struct ReadAheadPlannerTests {
         var isFree = 0.0
         /// When the bytes of each order begin and end to come.
         var orders: [(range: Range<Int64>, began: Double, ended: Double)] = []
-        func ask(_ order: ReadAheadPlanner.Order?) {
+        func ask(_ order: ReadAheadPlanner.FetchRequest?) {
             guard let range = order?.range else { return }
             let began = max(now + latency, isFree)
             isFree = began + Double(range.count) / rate
@@ -113,7 +113,7 @@ struct ReadAheadPlannerTests {
         var (now, isFree, fetched, read) = (0.0, 0.0, 0.0, 0.0)
         for _ in 0..<24 {
             var orders: [(range: Range<Int64>, began: Double)] = []
-            func ask(_ order: ReadAheadPlanner.Order?) {
+            func ask(_ order: ReadAheadPlanner.FetchRequest?) {
                 guard let range = order?.range else { return }
                 let began = max(now + latency, isFree)
                 isFree = began + Double(range.count) / rate

@@ -1,16 +1,16 @@
 import FoundationEssentials
 import HTTPCaching
 
-// What a request is answered with once the origin was asked.
+// Responses that are made once the origin has answered.
 extension Fetch {
-    func storingAnswer(
-        _ transfer: Transfer,
-        _ generation: SharedTransfers.Generation
+    func storingResponse(
+        of transfer: Transfer,
+        generation: SharedTransfers.Generation
     ) async throws(CacheError) -> CacheResponse {
         let entry = generation.entry
         let wanted = try WantedRange.resolve(
-            request,
-            generation.head,
+            for: request,
+            head: generation.head,
             completeLength: entry.completeLength
         )
         guard let wanted else { throw lengthUnknown }
@@ -20,53 +20,54 @@ extension Fetch {
             request: request,
             head: generation.head
         )
-        // What was stored is the cache's only if it is of the representation that the origin has.
+        // Bytes stored before count as the cache's only if they are of the origin's representation.
         let storedBefore = transfer.base === entry ? transfer.storedBefore : ByteRangeSet()
         let opening = EntryOpening(
             entry: entry,
             storage: responder.storage,
             fetcher: fetcher,
-            transfer: isNear(transfer, wanted, generation) ? transfer.subscription : nil,
+            transfer: isNear(wanted, to: transfer, generation: generation)
+                ? transfer.subscription : nil,
             storedBefore: storedBefore
         )
-        // What must not be stored is for the client alone whose request began the exchange.
+        // Fields that must not be stored go only to the client whose request began the exchange.
         let isOwn = storedBefore.isEmpty && transfer.subscription.isFirst
         let head = isOwn ? generation.received ?? generation.head : generation.head
-        var content = try responder.content(opening, head, wanted, request)
+        var content = try responder.content(of: opening, head: head, wanted: wanted, for: request)
         let status = CacheStatus.forwarded(
             remainder.reason,
             isStored: entry.isWritable,
             isCollapsed: !transfer.subscription.isFirst
         )
-        content.storageError = await responder.storage.keepPin(entry, request)
+        content.storageError = await responder.storage.keepPin(entry, for: request)
         return responses.response(
             to: request,
-            content,
+            content: content,
             as: storedBefore.isEmpty ? .origin : .revalidated,
-            status
+            status: status
         )
     }
 
-    /// Whether to wait for a transfer to come to the bytes wanted, rather than to ask for them.
+    /// Whether waiting until a transfer reaches the wanted bytes costs less than requesting them.
     ///
-    /// A transfer that was to bring a part may turn out to bring all, from the first byte on.
+    /// A transfer that requested a range may receive the whole representation, from byte 0 on.
     private func isNear(
-        _ transfer: Transfer,
         _ wanted: WantedRange,
-        _ generation: SharedTransfers.Generation
+        to transfer: Transfer,
+        generation: SharedTransfers.Generation
     ) -> Bool {
         let head = generation.head
         if head.validator == nil || head.flags.contains(.withoutRanges) { return true }
         let stored = generation.entry.storedRanges.ranges.last?.upperBound ?? transfer.start
-        return wanted.start - max(stored, transfer.start) <= GapFetcher.worthWaiting
+        return wanted.start - max(stored, transfer.start) <= GapFetcher.maximumWaitDistance
     }
 
-    func passingAnswer(
-        _ transfer: Transfer,
-        _ head: StoredResponse,
-        _ channel: PassThroughChannel,
-        _ reason: NotStored,
-        _ wanted: WantedRange
+    func passThroughResponse(
+        of transfer: Transfer,
+        head: StoredResponse,
+        channel: PassThroughChannel,
+        reason: NotStored,
+        wanted: WantedRange
     ) throws(CacheError) -> CacheResponse {
         guard !request.isPrefetch else { throw reason.error(for: request) }
         let body = PassThroughReader(
@@ -82,58 +83,84 @@ extension Fetch {
         )
         let status = CacheStatus.forwarded(
             remainder.reason,
-            isStored: channel.isKept,
-            detail: channel.isKept ? nil : reason.detail
+            isStored: channel.storesPart,
+            detail: channel.storesPart ? nil : reason.detail
         )
-        return responses.response(to: request, content, as: .origin, status, notStored: reason)
+        return responses.response(
+            to: request,
+            content: content,
+            as: .origin,
+            status: status,
+            notStored: reason
+        )
     }
 
-    /// A 304: what is stored is delivered; nil where a reader would not come to its end with it.
-    func confirmedAnswer(
-        _ stored: StoredEntry,
-        _ head: StoredResponse
+    /// The response to a 304: the stored bytes; nil if a reader could not reach its end with them.
+    func confirmedResponse(
+        from stored: StoredEntry,
+        head: StoredResponse
     ) async throws(CacheError) -> CacheResponse? {
         let isStored = stored.diskEntry.map(\.isWritable) ?? true
         let status = CacheStatus.forwarded(remainder.reason, status: 304, isStored: isStored)
         guard request.endsInMiddle(of: stored), case .disk(let entry) = stored.body,
-            let wanted = try WantedRange.resolve(request, completeLength: stored.completeLength)
-        else { return try await storedResponse(stored, head, .revalidated, status) }
-        // Another reader's transfer may be about to bring the rest.
-        if let transfer = transfers.transferUnderWay(for: request, entry, wanted) {
+            let wanted = try WantedRange.resolve(
+                for: request,
+                completeLength: stored.completeLength
+            )
+        else {
+            return try await storedResponse(
+                from: stored,
+                head: head,
+                source: .revalidated,
+                status: status
+            )
+        }
+        // Another reader's transfer may be fetching the rest.
+        if let transfer = transfers.transferUnderWay(for: request, entry: entry, wanted: wanted) {
             let confirmed = StoredEntry(head: head, entry: entry)
             return try await responder.response(
                 from: confirmed,
-                entry,
-                wanted,
+                entry: entry,
+                wanted: wanted,
                 sharing: transfer,
-                request,
-                status
+                for: request,
+                status: status
             )
         }
-        // Or it has brought it between the two looks.
+        // Or that transfer has ended between the two checks.
         guard !request.endsInMiddle(of: stored) else { return nil }
-        return try await storedResponse(stored, head, .revalidated, status)
+        return try await storedResponse(
+            from: stored,
+            head: head,
+            source: .revalidated,
+            status: status
+        )
     }
 
     private func storedResponse(
-        _ stored: StoredEntry,
-        _ head: StoredResponse,
-        _ source: ResponseSource,
-        _ status: CacheStatus
+        from stored: StoredEntry,
+        head: StoredResponse,
+        source: ResponseSource,
+        status: CacheStatus
     ) async throws(CacheError) -> CacheResponse {
-        let wanted = try WantedRange.resolve(request, completeLength: stored.completeLength)
+        let wanted = try WantedRange.resolve(for: request, completeLength: stored.completeLength)
         guard let wanted else { throw lengthUnknown }
-        let content = try await responder.content(of: stored, head, wanted, request)
+        let content = try await responder.content(
+            of: stored,
+            head: head,
+            wanted: wanted,
+            for: request
+        )
         responder.recorder.didRead(Int64(content.counted), from: stored.tier)
-        return responses.response(to: request, content, as: source, status)
+        return responses.response(to: request, content: content, as: source, status: status)
     }
 
     // MARK: When the origin fails
 
-    /// An error status; a stored response may stand in for it (RFC 5861 §4).
-    func unsuccessfulAnswer(
-        _ head: StoredResponse,
-        _ remainder: Remainder,
+    /// The response to an error status; a stored response may replace it (RFC 5861 §4).
+    func unsuccessfulResponse(
+        head: StoredResponse,
+        remainder: Remainder,
         isStored: Bool
     ) throws(CacheError) -> CacheResponse {
         if StatusCode.isStaleIfErrorStatus(head.status), remainder.stored != nil,
@@ -148,11 +175,17 @@ extension Fetch {
             body: MemoryBody(Data())
         )
         let status = CacheStatus.forwarded(remainder.reason, isStored: isStored)
-        return responses.response(to: request, content, as: .origin, status, isStored: isStored)
+        return responses.response(
+            to: request,
+            content: content,
+            as: .origin,
+            status: status,
+            isStored: isStored
+        )
     }
 
-    /// What is stored, marked as stale, if the rules allow it for this failure.
-    func staleAnswer(after error: CacheError) async throws(CacheError) -> CacheResponse? {
+    /// The stored response, marked as stale, if the rules allow it for this failure.
+    func staleResponse(after error: CacheError) async throws(CacheError) -> CacheResponse? {
         guard let stored = remainder.stored, remainder.staleOnError != .never else { return nil }
         switch error.code {
         case _ where error.isWithoutAnswer: break
@@ -163,17 +196,18 @@ extension Fetch {
         }
         responder.recorder.didServeStale(request.key, from: stored.tier)
         return try await storedResponse(
-            stored,
-            stored.head,
-            .stale,
-            .forwarded(remainder.reason, status: error.status, detail: "stale")
+            from: stored,
+            head: stored.head,
+            source: .stale,
+            status: .forwarded(remainder.reason, status: error.status, detail: "stale")
         )
     }
 
     var lengthUnknown: CacheError {
         CacheError(
             .rangeNotSatisfiable,
-            "\(request.target.redacted) has no known length to count the last bytes from"
+            "the length of \(request.target.redacted) is unknown, "
+                + "so its last bytes cannot be selected"
         )
     }
 }

@@ -1,48 +1,57 @@
 import FoundationEssentials
 import HTTPCaching
 
-// What a request is answered with from the tiers.
+// Responses made from the tiers.
 extension Responder {
-    /// Answers from a tier; what is missing is fetched while the body is read.
+    /// Responds from a tier; missing bytes are fetched while the body is read.
     func response(
         from stored: StoredEntry,
-        _ wanted: WantedRange,
-        _ decision: ReuseDecision,
-        _ request: CacheRequest
+        wanted: WantedRange,
+        decision: ReuseDecision,
+        for request: CacheRequest
     ) async throws(CacheError) -> CacheResponse {
         let isHit = stored.contains(wanted)
-        if !isHit { recorder.didMiss(request.key, .partial) }
-        let content = try await content(of: stored, stored.head, wanted, request)
+        if !isHit { recorder.didMiss(request.key, because: .partial) }
+        let content = try await content(of: stored, head: stored.head, wanted: wanted, for: request)
         let source = decision.source(of: stored.tier, for: request)
-        if isHit { return responses.hit(request, content, from: stored.tier, as: source, decision) }
+        if isHit {
+            return responses.hit(
+                for: request,
+                content: content,
+                from: stored.tier,
+                as: source,
+                decision: decision
+            )
+        }
         let isStored = await takesBytes(stored)
         return responses.response(
             to: request,
-            content,
+            content: content,
             as: source,
-            .forwarded(.partial, isStored: isStored, timeToLive: decision.timeToLive)
+            status: .forwarded(.partial, isStored: isStored, timeToLive: decision.timeToLive)
         )
     }
 
-    /// Opens the body of what is stored, with the head that goes with it.
+    /// Opens the body of a stored response, with its head.
     func content(
         of stored: StoredEntry,
-        _ head: StoredResponse,
-        _ wanted: WantedRange,
-        _ request: CacheRequest
+        head: StoredResponse,
+        wanted: WantedRange,
+        for request: CacheRequest
     ) async throws(CacheError) -> ResponseContent {
         switch stored.body {
-        case .memory(let entry): return content(of: entry, head, wanted, request)
-        case .disk(let entry): return try await content(of: entry, head, wanted, request)
+        case .memory(let entry): return content(of: entry, head: head, wanted: wanted, for: request)
+        case .disk(let entry):
+            return try await content(of: entry, head: head, wanted: wanted, for: request)
         }
     }
 
-    /// What memory holds, as it is delivered.
+    /// The content of a memory entry.
     func content(
         of entry: MemoryEntry,
-        _ head: StoredResponse,
-        _ wanted: WantedRange,
-        _ request: CacheRequest
+        head: StoredResponse,
+        wanted: WantedRange,
+        for request: CacheRequest
     ) -> ResponseContent {
         let length = Int64(entry.body.count)
         return ResponseContent(
@@ -58,20 +67,20 @@ extension Responder {
         )
     }
 
-    /// Whether what is missing of a response will be stored with it, as far as can be told before.
+    /// Whether the missing bytes of a response will be stored, as far as can be determined now.
     private func takesBytes(_ stored: StoredEntry) async -> Bool {
         guard let entry = stored.diskEntry else { return true }
         return await storage.io.run { entry.checkWritable() }
     }
 
-    /// Answers from a part that is still being fetched by somebody else's transfer.
+    /// Responds from an entry that a transfer of another request is still writing.
     func response(
         from stored: StoredEntry,
-        _ entry: DiskEntry,
-        _ wanted: WantedRange,
+        entry: DiskEntry,
+        wanted: WantedRange,
         sharing transfer: Subscription,
-        _ request: CacheRequest,
-        _ status: CacheStatus = .forwarded(.partial, isStored: true, isCollapsed: true)
+        for request: CacheRequest,
+        status: CacheStatus = .forwarded(.partial, isStored: true, isCollapsed: true)
     ) async throws(CacheError) -> CacheResponse {
         let shared = transfers.shared(for: request)
         let opening = EntryOpening(
@@ -85,25 +94,25 @@ extension Responder {
             ),
             transfer: transfer
         )
-        var content = try content(opening, stored.head, wanted, request)
-        content.storageError = await storage.keepPin(entry, request)
-        return responses.response(to: request, content, as: .disk, status)
+        var content = try content(of: opening, head: stored.head, wanted: wanted, for: request)
+        content.storageError = await storage.keepPin(entry, for: request)
+        return responses.response(to: request, content: content, as: .disk, status: status)
     }
 
-    /// Opens an entry for an answer: to be read through, or as a reader reads if that has asked.
+    /// Opens an entry for a response: for one pass, or for a reader if the request has a scope.
     ///
     /// - Parameters:
-    ///   - opening: what is read.
-    ///   - head: what goes with it.
-    ///   - wanted: the bytes that the request is for.
-    ///   - request: what is answered.
-    /// - Returns: the answer; for a reader with all that it may come to.
+    ///   - opening: the entry, and how its missing bytes are fetched.
+    ///   - head: the head of the response.
+    ///   - wanted: the requested bytes.
+    ///   - request: the request to answer.
+    /// - Returns: the content; for a reader it covers all bytes that the reader may reach.
     /// - Throws: `.rangeNotSatisfiable`.
     func content(
-        _ opening: EntryOpening,
-        _ head: StoredResponse,
-        _ wanted: WantedRange,
-        _ request: CacheRequest
+        of opening: EntryOpening,
+        head: StoredResponse,
+        wanted: WantedRange,
+        for request: CacheRequest
     ) throws(CacheError) -> ResponseContent {
         let length = opening.entry.completeLength
         var wanted = wanted
@@ -112,27 +121,29 @@ extension Responder {
             let all = try request.wanted(in: scope, completeLength: length)
         {
             wanted = all
-            body = EntryReader(opening, from: request.range, all, scope)
+            body = EntryReader(opening, from: request.range, wanted: all, scope: scope)
         } else {
-            body = EntryReader(opening, wanted)
+            body = EntryReader(opening, wanted: wanted)
         }
         return ResponseContent(head: head, completeLength: length, wanted: wanted, body: body)
     }
 
-    /// Reads a small whole body at once, which also promotes it; follows a large one.
+    /// Reads a small complete body at once, which also promotes it; follows a large one.
     private func content(
         of entry: DiskEntry,
-        _ head: StoredResponse,
-        _ wanted: WantedRange,
-        _ request: CacheRequest
+        head: StoredResponse,
+        wanted: WantedRange,
+        for request: CacheRequest
     ) async throws(CacheError) -> ResponseContent {
-        let storageError = await storage.keepPin(entry, request)
+        let storageError = await storage.keepPin(entry, for: request)
         if entry.isComplete, let length = entry.completeLength,
             wanted == WantedRange(start: 0, end: length), length <= storage.memory.promotionLimit,
             let bytes = await readWhole(entry, length: length)
         {
             if !request.isPrefetch {
-                storage.promote(bytes, head, entry.key, entry.generation) { entry.isSuperseded }
+                storage.promote(bytes, head: head, key: entry.key, generation: entry.generation) {
+                    entry.isSuperseded
+                }
             }
             return ResponseContent(
                 head: head,
@@ -152,14 +163,14 @@ extension Responder {
                 GapFetcher(transfers: transfers, shared: $0, request: request, head: head)
             }
         )
-        var content = try content(opening, head, wanted, request)
-        // What a reader follows counts when it is read.
+        var content = try content(of: opening, head: head, wanted: wanted, for: request)
+        // Bytes for a reader are counted when they are read.
         content.counted = request.scope == nil ? wanted.count : 0
         content.storageError = storageError
         return content
     }
 
-    /// The whole body, or nil if a block turns out to be damaged.
+    /// The complete body, or nil if a block is damaged.
     private func readWhole(_ entry: DiskEntry, length: Int64) async -> Data? {
         let buffer = ReadBuffer(capacity: Int(length))
         let read: Int
@@ -172,11 +183,11 @@ extension Responder {
 }
 
 extension Data {
-    /// The bytes of a range that was resolved against this body.
+    /// The bytes of a range that was resolved against the length of this body.
     func part(_ wanted: WantedRange) -> Data {
         let end = wanted.end ?? Int64(count)
         guard wanted.start > 0 || end < count else { return self }
-        // Not a slice: whoever gets it counts from 0.
+        // A copy, not a slice: the indices of the result start at 0.
         return subdata(in: startIndex + Int(wanted.start)..<startIndex + Int(end))
     }
 }

@@ -2,27 +2,27 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 
-// What goes to the client of a relayed request.
+// Responses to the client of a relayed request.
 extension Relay {
-    /// An answer with its body, cut to what the client asked for.
-    func relayed(_ response: CacheResponse, _ answer: StoredAnswer) -> RelayResponse {
+    /// A response with its body, cut to the client's range.
+    func relayed(_ response: CacheResponse, answer: StoredAnswer) -> RelayResponse {
         relayed(
             status: response.status,
             fields: response.fields,
-            response.cacheStatus,
+            cacheStatus: response.cacheStatus,
             completeLength: response.completeLength,
             body: response.body.source,
-            answer
+            answer: answer
         )
     }
 
     func relayed(
         status: HTTPResponse.Status,
         fields: HTTPFields,
-        _ cacheStatus: CacheStatus,
+        cacheStatus: CacheStatus,
         completeLength: Int64?,
         body: any BodySource,
-        _ answer: StoredAnswer
+        answer: StoredAnswer
     ) -> RelayResponse {
         var (status, fields, body) = (status, fields, body)
         switch answer {
@@ -57,7 +57,7 @@ extension Relay {
         )
     }
 
-    /// `only-if-cached`, and nothing stored that may be used (RFC 9111 §5.2.1.7).
+    /// The response to `only-if-cached` without a usable stored response (RFC 9111 §5.2.1.7).
     func gatewayTimeout(_ reason: ReuseDecision.Reason?) -> RelayResponse {
         let why: CacheStatus.ForwardReason =
             reason == nil ? .uriMiss : reason == .varyMiss ? .varyMiss : .stale
@@ -73,7 +73,7 @@ extension Relay {
 
     // MARK: HEAD
 
-    /// What the answer to a HEAD tells about the stored answer to GET (RFC 9111 §4.3.5).
+    /// Updates the stored response to GET from the response to a HEAD (RFC 9111 §4.3.5).
     func freshen(_ stored: StoredEntry, byHead answer: StoredResponse) async {
         guard answer.status == 200, stored.head.status == 200 else { return }
         let identifies = Freshening.identifies(
