@@ -32,16 +32,16 @@ public final class ScriptedNetworkMonitor: NetworkMonitor {
 
     /// Reports another status.
     public func report(_ status: NetworkStatus) {
-        state.withLock { state in
+        let listeners = state.withLock { state in
             state.status = status
-            for listener in state.listeners.values { listener.yield(.status(status)) }
+            return Array(state.listeners.values)
         }
+        for listener in listeners { listener.yield(.status(status)) }
     }
 
     /// Reports that the machine has lost an address.
     public func loseAddress(_ address: String) {
-        state.withLock { state in
-            for listener in state.listeners.values { listener.yield(.lostAddress(address)) }
-        }
+        let listeners = state.withLock { Array($0.listeners.values) }
+        for listener in listeners { listener.yield(.lostAddress(address)) }
     }
 }

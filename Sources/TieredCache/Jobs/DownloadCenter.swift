@@ -61,7 +61,10 @@ final class DownloadCenter: Sendable {
             secretFields: configuration.secretFields
         )
         let job = makeJob(from: record, request: request)
-        return state.withLock { $0.insert(job, for: request.key) }
+        let (kept, forgotten) = state.withLock { $0.insert(job, for: request.key) }
+        // Released outside the lock: a job's release ends the streams of its watchers.
+        withExtendedLifetime(forgotten) {}
+        return kept
     }
 
     private func makeJob(from record: JobRecord, request: CacheRequest) -> DownloadJob {
@@ -115,13 +118,17 @@ final class DownloadCenter: Sendable {
 
 extension DownloadCenter.State {
     /// Adds a job unless its key has one; a removed job is replaced.
-    fileprivate mutating func insert(_ job: DownloadJob, for key: CacheKey) -> DownloadJob {
-        if let id = byKey[key], let known = jobs[id], !known.isForgotten { return known }
+    fileprivate mutating func insert(
+        _ job: DownloadJob,
+        for key: CacheKey
+    ) -> (kept: DownloadJob, forgotten: [DownloadJob]) {
+        if let id = byKey[key], let known = jobs[id], !known.isForgotten { return (known, []) }
         jobs[job.id] = job
         byKey[key] = job.id
         order.append(job.id)
-        for id in order where jobs[id]?.isForgotten ?? true { jobs[id] = nil }
+        let forgotten = jobs.values.filter(\.isForgotten)
+        for job in forgotten { jobs[job.id] = nil }
         order.removeAll { jobs[$0] == nil }
-        return job
+        return (job, forgotten)
     }
 }

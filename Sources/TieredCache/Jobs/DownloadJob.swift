@@ -17,8 +17,7 @@ final class DownloadJob: Sendable {
         var nextNote: UInt64 = 0
         /// Whether a delayed report is scheduled.
         var hasLateReport = false
-        var watchers: [UInt64: AsyncStream<DownloadStatus>.Continuation] = [:]
-        var nextWatcher: UInt64 = 0
+        var watchers = StatusWatchers()
     }
 
     private static let reportInterval = Duration.milliseconds(100)
@@ -60,7 +59,7 @@ final class DownloadJob: Sendable {
 
     deinit {
         // Watchers keep the job alive, except those whose stream has no consumer any more.
-        for watcher in state.withLock({ $0.watchers.values.map { $0 } }) { watcher.finish() }
+        for watcher in state.withLock({ $0.watchers.all }) { watcher.finish() }
     }
 
     private var storage: Storage { responder.storage }
@@ -138,15 +137,14 @@ final class DownloadJob: Sendable {
     func statuses() -> AsyncStream<DownloadStatus> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let number = state.withLock { state -> UInt64? in
+                // No consumer waits yet, so this resumes none.
                 continuation.yield(state.status)
-                guard !state.machine.isForgotten else { return nil }
-                state.nextWatcher += 1
-                state.watchers[state.nextWatcher] = continuation
-                return state.nextWatcher
+                return state.machine.isForgotten ? nil : state.watchers.add(continuation)
             }
             guard let number else { return continuation.finish() }
             continuation.onTermination = { [weak self] _ in
-                self?.state.withLock { _ = $0.watchers.removeValue(forKey: number) }
+                // Returned, so that it is released outside the lock.
+                _ = self?.state.withLock { $0.watchers.remove(number) }
             }
         }
     }
@@ -154,17 +152,15 @@ final class DownloadJob: Sendable {
     /// Reports at most ten times per second, and always the latest status.
     private func report(isForced: Bool = false) {
         let now = responder.time.monotonicTime()
-        let isLater = state.withLock { state -> Bool in
+        let (tells, isLater) = state.withLock { state -> (Bool, Bool) in
             guard isForced || state.lastReport.duration(to: now) >= Self.reportInterval else {
                 defer { state.hasLateReport = true }
-                return !state.hasLateReport
+                return (false, !state.hasLateReport)
             }
             state.lastReport = now
-            // Yielding resumes no consumer on this thread, so it may happen under the lock, which
-            // preserves the order.
-            for watcher in state.watchers.values { watcher.yield(state.status) }
-            return false
+            return (state.watchers.beginTelling(), false)
         }
+        if tells { tellWatchers() }
         guard isLater else { return }
         Task { [weak self, time = responder.time] in
             do {
@@ -175,6 +171,17 @@ final class DownloadJob: Sendable {
             self?.state.withLock { $0.hasLateReport = false }
             self?.report(isForced: true)
         }
+    }
+
+    /// Tells the watchers the status, one thread at a time and so in order.
+    ///
+    /// Outside the lock: to yield takes the lock of the consumer's task, and a task that is
+    /// cancelled holds that lock while its stream's termination takes the lock of this job.
+    private func tellWatchers() {
+        LockChecker.assertHoldsNoValue()
+        while let news = state.withLock({
+            $0.watchers.takeNews($0.status, isLast: $0.machine.isForgotten)
+        }) { news.tell() }
     }
 
     // MARK: Acting
@@ -203,12 +210,6 @@ final class DownloadJob: Sendable {
         for action in actions { await perform(action) }
         guard !actions.isEmpty else { return }
         report(isForced: true)
-        guard isForgotten else { return }
-        let watchers = state.withLock { state in
-            defer { state.watchers = [:] }
-            return state.watchers
-        }
-        for watcher in watchers.values { watcher.finish() }
     }
 
     private func perform(_ action: JobStateMachine.Action) async {
@@ -277,9 +278,11 @@ final class DownloadJob: Sendable {
     }
 
     private func didEnd(_ run: Int, error: CacheError?) async {
-        state.withLock { state in
-            if state.machine.run == run { state.operation = nil }
+        let ended = state.withLock { state in
+            state.machine.run == run ? state.operation.take() : nil
         }
+        // It may own a reader, whose release resumes tasks.
+        withExtendedLifetime(ended) {}
         await decide { $0.didEnd(run: run, error) }
         // After the end is on disk: closing the cache waits for this task.
         state.withLock { $0.tasks[run] = nil }
@@ -293,7 +296,11 @@ final class DownloadJob: Sendable {
             onNotice?(notice)
         }
         let operation = responder.operation(for: request)
-        state.withLock { $0.operation = operation }
+        let replaced = state.withLock { state in
+            defer { state.operation = operation }
+            return state.operation
+        }
+        withExtendedLifetime(replaced) {}
         let response = try await operation.value()
         try response.requireSuccess(of: request)
         var progress = JobProgress(

@@ -75,6 +75,7 @@ package final class EventHub: Sendable {
 
     private func deliver(_ event: MediaCache.Event) {
         // Yielding resumes the consumer's continuation, so it happens outside the lock.
+        LockChecker.assertHoldsNoValue()
         let listeners = state.withLock { Array($0.listeners.values) }
         for listener in listeners { listener.yield(event) }
     }

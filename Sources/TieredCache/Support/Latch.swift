@@ -41,6 +41,7 @@ final class Latch<Value: Sendable>: Sendable {
     /// - Returns: whether this call set it.
     @discardableResult
     func complete(with outcome: Outcome) -> Bool {
+        LockChecker.assertHoldsNoValue()
         let waiters: [Waiter]? = state.withLock { state in
             guard state.outcome == nil else { return nil }
             state.outcome = outcome

@@ -67,6 +67,16 @@ package enum LockChecker {
         }
     }
 
+    /// Traps where the calling thread holds the lock of a ``Guarded`` value; for what resumes or
+    /// cancels tasks.
+    ///
+    /// Both take the lock of the task, and a cancelled task holds it while its handlers run.
+    package static func assertHoldsNoValue() {
+        for case .guarded(let place) in HeldLocks.ofThisThread.kinds {
+            fatalError("a task is resumed or cancelled while \(place) is held")
+        }
+    }
+
     /// Runs `body`, which must not block: a lock of ``LockOrder`` that it takes is a trap.
     package static func withoutBlocking<Result>(_ body: () -> Result) -> Result {
         let held = HeldLocks.ofThisThread
@@ -178,6 +188,8 @@ package enum LockChecker {
 
     @inline(__always)
     package static func assertHoldsNone(ofFiles prefix: StaticString) {}
+    @inline(__always)
+    package static func assertHoldsNoValue() {}
 
     @inline(__always)
     package static func withoutBlocking<Result>(_ body: () -> Result) -> Result { body() }

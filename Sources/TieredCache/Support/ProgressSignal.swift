@@ -20,6 +20,7 @@ final class ProgressSignal: Sendable {
 
     /// Records a change and wakes all waiters.
     func bump() {
+        LockChecker.assertHoldsNoValue()
         let waiters = state.withLock { state in
             state.version &+= 1
             let waiters = state.waiters
