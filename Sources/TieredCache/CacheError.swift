@@ -2,7 +2,7 @@ package import HTTPCaching
 
 /// What failed, for which URL or file, and what to do about it.
 ///
-/// A struct with a code, so that a new code breaks nobody. The description is one line, made for
+/// A struct with a code, so that a new code breaks no program. The description is one line for
 /// people; it never contains userinfo, authorization or cookies.
 public struct CacheError: Error, Sendable, CustomStringConvertible {
     /// The kind of failure; compare with the static members.

@@ -35,17 +35,17 @@ extension MediaCache {
         }
         /// What the disk tier leaves free on the volume, in bytes.
         ///
-        /// By default nil: the smaller of 256 MiB and a twentieth of the volume. Below it nothing is
-        /// stored and everything is delivered.
+        /// By default nil: the smaller of 256 MiB and a twentieth of the volume. Below it nothing
+        /// is stored and everything is delivered.
         public var minimumFreeDisk: Int64?
         /// How many downloads run at once; 6 by default.
         ///
         /// What counts is a download whose bytes may come: neither a reader that has stopped, nor a
-        /// request with content (``maximumUploads``), nor, where something plays and waits, a request
-        /// that the origin has not begun to answer.
+        /// request with content (``maximumUploads``), nor, where something plays and waits, a
+        /// request that the origin has not begun to answer.
         public var maximumDownloads = 6
-        /// How many downloads run at once for one host, those included that have not been answered; 6
-        /// by default.
+        /// How many downloads run at once for one host, those included that have not been answered;
+        /// 6 by default.
         ///
         /// Below ``maximumDownloads`` one host can never have all of them.
         public var maximumDownloadsPerHost = 6
@@ -57,7 +57,7 @@ extension MediaCache {
         public var retries = 5
         /// How long to wait for a byte before an attempt counts as failed; 30 s by default.
         ///
-        /// The time in which nobody wants a byte does not count.
+        /// Time without a waiting reader does not count.
         public var timeout: Duration = .seconds(30)
         /// How long to wait for a connection; 10 s by default.
         public var connectTimeout: Duration = .seconds(10)
@@ -66,17 +66,19 @@ extension MediaCache {
         /// The most bytes that one request asks for; nil, the default, for all that is missing.
         ///
         /// For origins that throttle long answers: one that is caught at it, because its rate
-        /// collapses, is asked in pieces by itself for an hour. A body without a strong validator is
-        /// fetched whole.
+        /// collapses, is asked in pieces by itself for an hour. A body without a strong validator
+        /// is fetched whole.
         public var maximumRequestLength: Int64?
-        /// How many requests bring one large body at the same time, for download jobs; 1 by default.
+        /// How many requests bring one large body at the same time, for download jobs; 1 by
+        /// default.
         ///
-        /// Parts are at least 16 MiB long. Origins without ranges or strong validators get one request.
+        /// Parts are at least 16 MiB long. Origins without ranges or strong validators get one
+        /// request.
         public var maximumSegments = 1
         /// What watches the network; nil for nothing.
         ///
-        /// By default ``RouteMonitor`` on Linux, `NWPathMonitor` on Apple's systems. It is asked from
-        /// the first download on that leaves this machine.
+        /// By default ``RouteMonitor`` on Linux, `NWPathMonitor` on Apple's systems. It is asked
+        /// from the first download on that leaves this machine.
         public var networkMonitor: (any NetworkMonitor)? = MediaCache.Configuration
             .defaultNetworkMonitor
         /// Asked for a fresh URL where the origin answers 401, 403 or 410: signatures expire.
@@ -84,19 +86,20 @@ extension MediaCache {
         /// Gets the request and the status, gives an absolute URL, or nil where there is none. The
         /// bytes that are stored are kept if the fresh URL leads to the same representation.
         public var urlResolver: (@Sendable (CacheRequest, Int) async -> String?)?
-        /// Whether redirects from elsewhere to this machine (loopback) or the local link are followed;
-        /// false by default.
+        /// Whether redirects from elsewhere to this machine (loopback) or the local link are
+        /// followed; false by default.
         ///
-        /// What listens there takes whoever can reach it for a friend, and an origin could have its
-        /// answers read to it. From an origin on this machine they are followed in any case.
+        /// Services there often trust every client, and an origin could read their responses. From
+        /// an origin on this machine they are followed in any case.
         public var followsRedirectsInside = false
         /// The request fields that speak for a user, as keys and tokens do.
         ///
-        /// They are never written down, so that a download job that needs them waits for them after a
-        /// restart, and a redirect does not carry them to another origin. By default
+        /// They are never written down, so that a download job that needs them waits for them after
+        /// a restart, and a redirect does not carry them to another origin. By default
         /// ``commonSecretFields``.
         public var secretFields = MediaCache.Configuration.commonSecretFields
-        /// How long a response is fresh whose origin does not say; nil for the heuristic of RFC 9111.
+        /// The freshness lifetime of a response without explicit expiration; nil for the heuristic
+        /// of RFC 9111 §4.2.2.
         public var applicationLifetime: Duration?
         /// Whether the memory tier shrinks while the machine is short of memory; true by default.
         public var respondsToMemoryPressure = true
@@ -105,11 +108,11 @@ extension MediaCache {
         /// They hold no userinfo, query, authorization or cookie.
         public var logger = Logger(label: "tieredcache") { _ in SwiftLogNoOpLogHandler() }
         /// Whether sums and events are kept with the directory, for
-        /// ``MediaCache/lifetimeStatistics()`` and ``MediaCache/recordedEvents(for:since:)``; true by
-        /// default.
+        /// ``MediaCache/lifetimeStatistics()`` and ``MediaCache/recordedEvents(for:since:)``; true
+        /// by default.
         ///
-        /// They take at most 2 MiB, and a 256th of ``diskLimit``. They name URLs without userinfo and
-        /// query.
+        /// They take at most 2 MiB, and a 256th of ``diskLimit``. They name URLs without userinfo
+        /// and query.
         public var keepsHistory = true
         /// What sends requests; nil for the built-in HTTP client (package trait `HTTPClient`).
         public var transport: (any Transport)?
@@ -118,20 +121,20 @@ extension MediaCache {
 
         /// How many files of entries stay open that nothing reads; nil for the store's default.
         package var maximumIdleFiles: Int?
-        /// What requests say in `Via` that players have made (RFC 9110 §7.6.3); nil where they are the
-        /// application's own.
+        /// What requests say in `Via` that players have made (RFC 9110 §7.6.3); nil where they are
+        /// the application's own.
         package var via: String?
-        /// Whether the directory is read through, and swept, as soon as the cache is opened; otherwise
-        /// the first call that needs it does.
+        /// Whether the directory is read through, and swept, as soon as the cache is opened;
+        /// otherwise the first call that needs it does.
         package var readsDirectoryOnOpening = true
-        /// Whether the directory is left to whoever wants to write to it: what needs an owner throws
+        /// Whether the directory is opened for reading only: calls that need an owner throw
         /// ``CacheError/Code/notOwner``.
         package var opensForReading = false
         /// The limit that was set, or nil where the default is to follow the size of the volume.
         package private(set) var chosenDiskLimit: Int64?
 
-        /// `Authorization`, `Cookie`, `Proxy-Authorization`, and the fields in which services are known
-        /// to take keys and tokens.
+        /// `Authorization`, `Cookie`, `Proxy-Authorization`, and the fields in which services are
+        /// known to take keys and tokens.
         public static let commonSecretFields: Set<HTTPField.Name> = Set(
             [.authorization, .cookie, .proxyAuthorization]
                 + [

@@ -19,8 +19,8 @@ extension MediaCache {
     /// Misses and why, what was stored, and what left and why; no hits.
     ///
     /// - Parameters:
-    ///   - request: whose events, those of its variants included; nil for all.
-    ///   - start: what happened before is left out; nil for all.
+    ///   - request: the request that identifies the entry and its variants; nil for all entries.
+    ///   - start: the time of the first event to return; nil for all.
     /// - Returns: the events, oldest first.
     /// - Throws: `.localStorage`.
     public func recordedEvents(

@@ -41,10 +41,10 @@ extension MediaCache {
             .reader()
     }
 
-    /// A reader for callers that block; asks nobody before it is opened or read.
+    /// A reader for blocking callers; it sends no request before it is opened or read.
     ///
     /// - Parameters:
-    ///   - request: what is read; its range plays no role.
+    ///   - request: the request to read; its range is ignored.
     ///   - options: deadline and read-ahead.
     /// - Returns: the reader.
     public func blockingReader(

@@ -3,9 +3,9 @@ import SystemPackage
 
 /// A cache for the bytes of URLs: memory, then disk, then the origin.
 ///
-/// One object per directory and process; share it. Every method may be called from any thread and
-/// any task. Asynchronous calls that a memory hit answers do not suspend; no call blocks the
-/// thread that makes it on the disk, except where it says so.
+/// Use one object per directory and process, and share it. All methods may be called from any
+/// thread and task. Asynchronous calls do not suspend on a memory hit. No call blocks the calling
+/// thread on the disk, unless its documentation says so.
 ///
 /// ```swift
 /// let cache = try MediaCache(MediaCache.Configuration())
@@ -23,15 +23,13 @@ public final class MediaCache: Sendable {
 
     /// Opens the cache.
     ///
-    /// Makes the directory if need be and takes its lock, which is a few calls on the disk, on the
-    /// calling thread; nothing is scanned. A directory that cannot be used is no error: the cache
-    /// then works without its disk tier, says so in ``storageError``, and tries again every ten
-    /// seconds.
+    /// Creates the directory if necessary and locks it: a few system calls on the calling thread,
+    /// without a scan. An unusable directory is no error: the cache then works without its disk
+    /// tier, reports the reason as ``storageError``, and retries every ten seconds.
     ///
-    /// - Parameter configuration: limits, directory and policies; a copy is kept.
-    /// - Throws: `.invalidArgument` for limits that make no sense; `.localStorage` on a machine
-    ///   whose libcrypto has no MD5 or no SHA-256, neither for the process nor in its default
-    ///   provider.
+    /// - Parameter configuration: limits, directory and policies; the cache keeps a copy.
+    /// - Throws: `.invalidArgument` for invalid values; `.localStorage` if libcrypto provides no
+    ///   MD5 or no SHA-256, neither for the process nor in its default provider.
     public convenience init(
         _ configuration: MediaCache.Configuration = MediaCache.Configuration()
     ) throws(CacheError) {
@@ -58,28 +56,28 @@ public final class MediaCache: Sendable {
         center = DownloadCenter(responder: responder, configuration: configuration)
     }
 
-    /// Why the disk tier cannot be used or written at present; nil if it can.
+    /// The reason that the disk tier cannot be read or written at present; nil if it can.
     ///
-    /// `.notOwner`: another process owns the directory, so hits are read and nothing is stored.
+    /// `.notOwner`: another process owns the directory; this cache reads hits and stores nothing.
     public var storageError: CacheError? { engine.storage.storageError }
 
-    /// What the cache has done since it was opened.
+    /// The counters since the cache was opened.
     public var statistics: MediaCache.Statistics { engine.recorder.counters.statistics }
 
-    /// A stream of what happens from now on, for one consumer.
+    /// A stream of the events from now on, for one consumer.
     ///
-    /// A consumer that does not keep up loses the oldest of 1,024 waiting events.
+    /// The stream buffers 1,024 events; a slow consumer loses the oldest ones.
     public func events() -> AsyncStream<MediaCache.Event> { engine.recorder.events.events() }
 
-    /// Values that the application has decoded from entries, in the memory tier, under its limit.
+    /// Values that the application has decoded from entries, kept in the memory tier within its
+    /// limit.
     ///
-    /// They leave with the entry that they were decoded from. Two views of one type and name see
-    /// the same values.
+    /// A value is removed with its entry. Two views of one type and name share their values.
     ///
     /// - Parameters:
     ///   - type: the type of the values, such as an image or a playlist.
-    ///   - name: tells views of one type apart.
-    ///   - cost: what a value counts against the memory limit, in bytes.
+    ///   - name: distinguishes views of one type.
+    ///   - cost: the cost of a value against the memory limit, in bytes.
     /// - Returns: the view; keep it.
     public func memoryView<Decoded: Sendable>(
         of type: Decoded.Type = Decoded.self,
@@ -102,19 +100,19 @@ public final class MediaCache: Sendable {
 // MARK: - Getting
 
 extension MediaCache {
-    /// The answer to a request: its head now, its body as it is read.
+    /// The response to a request: its head now, its body as it is read.
     ///
-    /// Returns as soon as the head is known. A status of 400 or more is an answer.
+    /// Returns as soon as the head is known. A status of 400 or above is a response, not an error.
     ///
-    /// - Parameter request: what is wanted.
-    /// - Returns: the answer; its body is still in the cache or on its way.
-    /// - Throws: `.notCached` where the policy forbids the origin, `.originFailed`, `.timedOut`,
-    ///   `.rangeNotSatisfiable`, `.cancelled`.
+    /// - Parameter request: the request.
+    /// - Returns: the response; its body is read from the cache or arrives from the origin.
+    /// - Throws: `.notCached` if the policy forbids the origin, `.originFailed`, `.timedOut`,
+    ///   `.rangeNotSatisfiable`, `.invalidURL`, `.cancelled`, `.shutDown`.
     public func response(for request: CacheRequest) async throws(CacheError) -> CacheResponse {
         try await responder.response(for: request)
     }
 
-    /// The answer of a URL; see ``response(for:)``.
+    /// The response of a URL; see ``response(for:)``.
     public func response(from url: URL) async throws(CacheError) -> CacheResponse {
         try await response(for: CacheRequest(url))
     }
@@ -134,12 +132,12 @@ extension MediaCache {
         try await Relay(request, responder: responder).response()
     }
 
-    /// The bytes of a whole answer, or of the range that the request names, in one piece.
+    /// The whole body of a response, or the requested range of it, in one piece.
     ///
-    /// For bodies that fit into memory: at most 1 GiB. Starts again, up to three times, when the
-    /// representation changes on the way.
+    /// For bodies that fit into memory, at most 1 GiB. Restarts up to three times if the
+    /// representation changes while it is fetched.
     ///
-    /// - Parameter request: what is wanted.
+    /// - Parameter request: the request.
     /// - Returns: the bytes.
     /// - Throws: what ``response(for:)`` throws, and `.httpStatus` for a status of 400 or more.
     public func data(for request: CacheRequest) async throws(CacheError) -> Data {
@@ -152,12 +150,12 @@ extension MediaCache {
         try await data(for: CacheRequest(url))
     }
 
-    /// The bytes of a URL, or of a part of it, as they arrive.
+    /// The bytes of a body, or of a range of it, as they arrive.
     ///
     /// - Parameters:
-    ///   - request: what is wanted.
-    ///   - range: which bytes; nil for what the request says.
-    /// - Returns: the body, to be read once.
+    ///   - request: the request.
+    ///   - range: the range to deliver; nil for the range of the request.
+    /// - Returns: the body, readable once.
     /// - Throws: what ``response(for:)`` throws, and `.httpStatus` for a status of 400 or more.
     public func bytes(
         for request: CacheRequest,
@@ -166,26 +164,26 @@ extension MediaCache {
         try await responder.bytes(for: request, range: range)
     }
 
-    /// The bytes under a key if the memory tier holds them and they are fresh.
+    /// The body of a fresh response in the memory tier.
     ///
-    /// Synchronous: one lookup, one lock, no disk, no copy.
+    /// Synchronous: one lookup under one lock, without disk access and without a copy.
     ///
-    /// - Parameter request: what is wanted; make it once, for its key is hashed when it is made.
-    /// - Returns: the bytes, or nil, whatever the reason.
+    /// - Parameter request: the request; create it once, because its initializer hashes the key.
+    /// - Returns: the bytes; nil if the memory tier cannot answer, for any reason.
     public func cachedData(for request: CacheRequest) -> Data? { responder.memoryHit(request) }
 
-    /// Whether everything that a request wants is stored and may be used without the origin.
+    /// Whether the cache can answer a request in full without the origin.
     public func contains(_ request: CacheRequest) async -> Bool {
         await responder.contains(request)
     }
 
-    /// A file with exactly the complete body, for a player or another program.
+    /// A file that contains exactly the complete body, for a player or another program.
     ///
-    /// A small body that is kept inside its record is written out first. The file belongs to the
-    /// cache: do not change it, and pin the entry or hold its response while the path is in use.
+    /// A small body is first copied from its record into a file. The file belongs to the cache: do
+    /// not change it, and pin the entry or keep its response while the path is in use.
     ///
-    /// - Parameter request: whose body.
-    /// - Returns: the file, or nil if the body is not stored completely.
+    /// - Parameter request: the request that identifies the entry.
+    /// - Returns: the URL of the file; nil if the body is not stored completely.
     /// - Throws: `.localStorage`, `.notOwner`.
     public func fileURL(for request: CacheRequest) async throws(CacheError) -> URL? {
         try request.checkURL()
@@ -194,15 +192,15 @@ extension MediaCache {
         }
     }
 
-    /// Fetches and stores without delivering; the entry is the first to go until it is used.
+    /// Fetches and stores a body without delivering it; an unused entry is evicted first.
     ///
     /// - Parameters:
-    ///   - request: what will be wanted.
-    ///   - bytes: how much of the head to take, nil for all of it. Where it is an ISO base media
-    ///     file whose `moov` lies behind that, `moov` is fetched too.
-    /// - Returns: what was fetched and what was there.
-    /// - Throws: what ``response(for:)`` throws; `.httpStatus`; `.notStorable`, `.localStorage` or
-    ///   `.notOwner` where it cannot be stored.
+    ///   - request: the request to prefetch.
+    ///   - bytes: the number of bytes from the start, nil for all. For an ISO base media file with
+    ///     its `moov` box behind them, that box is fetched as well.
+    /// - Returns: the number of bytes that were fetched, and that were stored before.
+    /// - Throws: the errors of ``response(for:)``; `.httpStatus`; `.notStorable`, `.localStorage`
+    ///   or `.notOwner` if the body cannot be stored.
     public func prefetch(
         _ request: CacheRequest,
         bytes: Int64? = nil
@@ -214,18 +212,18 @@ extension MediaCache {
 // MARK: - Reading
 
 extension MediaCache {
-    /// Opens a seekable reader; what is missing is fetched as it is read.
+    /// Opens a seekable reader, which fetches missing bytes as they are read.
     ///
-    /// From the cache it asks nobody; otherwise it waits for the origin's head, no longer than the
-    /// configuration's `timeout` and `retries`.
+    /// A stored and fresh entry is opened without the origin. Otherwise this waits for the head of
+    /// the origin's response, within the configuration's `timeout` and `retries`.
     ///
     /// - Parameters:
-    ///   - request: what to read; its range plays no role.
-    ///   - offset: where the first read will be.
-    ///   - end: where reading will stop, if that is certain; nil if it may stop at any time.
+    ///   - request: the request to read; its range is ignored.
+    ///   - offset: the offset of the first read.
+    ///   - end: the offset at which reading certainly ends; nil if it may end anywhere.
     ///   - options: deadline and read-ahead.
     /// - Returns: the reader.
-    /// - Throws: what ``response(for:)`` throws; `.httpStatus` for a status of 400 or more.
+    /// - Throws: the errors of ``response(for:)``; `.httpStatus` for a status of 400 or above.
     public func reader(
         for request: CacheRequest,
         at offset: Int64 = 0,
@@ -240,7 +238,7 @@ extension MediaCache {
 // MARK: - Downloads
 
 extension MediaCache {
-    /// A request to be started, made more or less urgent, or cancelled by hand.
+    /// An operation that the caller starts, prioritizes and cancels.
     public func operation(for request: CacheRequest) -> RequestOperation {
         RequestOperation(responder.operation(for: request))
     }
@@ -268,15 +266,15 @@ extension MediaCache {
 // MARK: - Keeping
 
 extension MediaCache {
-    /// Stores bytes that the application has made or got elsewhere.
+    /// Stores bytes that the application has created or received elsewhere.
     ///
-    /// Fresh for the configuration's `applicationLifetime`, or until removed or evicted.
+    /// They are fresh for the configuration's `applicationLifetime`, or until removed or evicted.
     ///
     /// - Parameters:
-    ///   - data: the whole body.
-    ///   - request: under which key, and whether pinned.
-    ///   - contentType: the `Content-Type` to answer with, nil for none.
-    /// - Throws: `.localStorage`, `.notOwner`; the memory tier then has it all the same.
+    ///   - data: the complete body.
+    ///   - request: identifies the entry, and says whether it is pinned.
+    ///   - contentType: the `Content-Type` of later responses, nil for none.
+    /// - Throws: `.localStorage`, `.notOwner`; the memory tier then stores the bytes nevertheless.
     public func store(
         _ data: Data,
         for request: CacheRequest,
@@ -286,10 +284,10 @@ extension MediaCache {
         try await engine.storage.store(data, for: request, contentType: contentType)
     }
 
-    /// Removes an entry from both tiers; who reads it goes on reading.
+    /// Removes an entry from both tiers; open readers of it can continue.
     ///
-    /// - Parameter request: whose entry.
-    /// - Returns: whether there was one.
+    /// - Parameter request: the request that identifies the entry.
+    /// - Returns: whether there was an entry.
     /// - Throws: `.localStorage`, `.notOwner`.
     @discardableResult
     public func remove(_ request: CacheRequest) async throws(CacheError) -> Bool {
@@ -297,12 +295,12 @@ extension MediaCache {
         return try await engine.storage.remove(request.key)
     }
 
-    /// Protects an entry that is stored from eviction, or ends that.
+    /// Protects a stored entry from eviction, or ends the protection.
     ///
     /// - Parameters:
-    ///   - isPinned: whether eviction is to spare it.
-    ///   - request: whose entry.
-    /// - Returns: whether there is one.
+    ///   - isPinned: whether the entry is protected.
+    ///   - request: the request that identifies the entry.
+    /// - Returns: whether there is an entry.
     /// - Throws: `.localStorage`, `.notOwner`.
     @discardableResult
     public func setPinned(
@@ -315,15 +313,16 @@ extension MediaCache {
         }
     }
 
-    /// Removes all entries, pinned ones too; files that are not the cache's stay.
+    /// Removes all entries, including pinned ones, but no files of other programs.
     ///
     /// - Throws: `.localStorage`, `.notOwner`.
     public func removeAll() async throws(CacheError) { try await engine.storage.removeAll() }
 
-    /// Evicts until the disk tier occupies at most `bytes`; pinned entries and those in use stay.
+    /// Evicts until the disk tier occupies at most `bytes`, but no pinned or open entries.
     ///
-    /// - Parameter bytes: how much may stay.
-    /// - Returns: what the disk tier occupies now; more than `bytes` where the rest may not go.
+    /// - Parameter bytes: the number of bytes that may remain.
+    /// - Returns: the number of bytes that the disk tier occupies now; more than `bytes` if the
+    ///   remaining entries are protected.
     /// - Throws: `.localStorage`, `.notOwner`.
     @discardableResult
     public func trim(to bytes: Int64) async throws(CacheError) -> Int64 {
@@ -340,10 +339,10 @@ extension MediaCache {
         try await engine.storage.entries()
     }
 
-    /// One entry of the disk tier.
+    /// An entry of the disk tier.
     ///
-    /// - Parameter request: whose entry.
-    /// - Returns: the entry, or nil.
+    /// - Parameter request: the request that identifies the entry.
+    /// - Returns: the entry; nil if there is none.
     /// - Throws: `.localStorage`.
     public func entry(for request: CacheRequest) async throws(CacheError) -> EntrySummary? {
         try request.checkURL()
@@ -352,10 +351,10 @@ extension MediaCache {
 
     /// Changes the limit of the disk tier while it is in use.
     ///
-    /// A lower one is made true at once, as far as entries may leave: what is pinned or being read
-    /// may stay above it, and nothing is stored until it fits.
+    /// A lower limit evicts at once. Pinned and open entries may remain above it, and nothing is
+    /// stored until they fit.
     ///
-    /// - Parameter bytes: the most that files may be allocated; greater than 0.
+    /// - Parameter bytes: the maximum number of allocated bytes; greater than 0.
     /// - Throws: `.invalidArgument`, `.localStorage`, or `.notOwner`.
     public func setDiskLimit(_ bytes: Int64) async throws(CacheError) {
         try await engine.storage.withStore { (store) throws(CacheError) in
@@ -363,21 +362,19 @@ extension MediaCache {
         }
     }
 
-    /// What the disk tier holds.
-    ///
-    /// - Returns: entries, bytes as the disk allocates them for files, and the limit.
+    /// The number of entries, the bytes that the disk allocates for their files, and the limit.
     /// - Throws: `.localStorage`.
     public func usage() async throws(CacheError) -> DiskUsage {
         try await engine.storage.withStore { (store) throws(CacheError) in try store.usage() }
     }
 
-    /// Reads every block that is stored and compares it with its checksum.
+    /// Reads every stored block and compares it with its checksum.
     ///
     /// - Parameters:
-    ///   - repair: whether to give up what is damaged, so that it is fetched again.
-    ///   - report: gets each finding as it is made, on a thread of the cache's; also files that are
-    ///     not the cache's, which are left alone and not counted.
-    /// - Returns: what was found.
+    ///   - repair: whether to discard damaged blocks, so that they are fetched again.
+    ///   - report: called with each finding on a thread of the cache, also with files of other
+    ///     programs, which stay untouched and uncounted.
+    /// - Returns: the counts of what was verified.
     /// - Throws: `.localStorage`, and `.notOwner` for a repair.
     public func verify(
         repair: Bool = false,

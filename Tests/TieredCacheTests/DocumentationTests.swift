@@ -53,6 +53,18 @@ struct DocumentationTests {
         }
     }
 
+    @Test("Every cell of the comparison is compiled here")
+    func comparison() throws {
+        let source = try Self.lines("Tests/TieredCacheTests/DocumentationTests.swift")
+        let rows = try Self.lines("docs/comparison.md").filter { $0.hasPrefix("| ") }.dropFirst(2)
+        #expect(rows.count == 10)
+        for row in rows {
+            let cell = try #require(row.split(separator: "|").dropFirst().first)
+            let call = String(cell.drop { " `".contains($0) }.prefix { $0 != "`" })
+            #expect(source.contains { $0.hasSuffix(call) }, "not compiled: \(call)")
+        }
+    }
+
     private func consume(_ bytes: UnsafeRawBufferPointer) {}
     private func show(_ data: Data) {}
     private func showPlaceholder() {}
@@ -69,6 +81,28 @@ struct DocumentationTests {
         }
         await cache.shutdown()
         show(poster)
+    }
+
+    private func comparison(url: URL, data: Data) async throws {
+        let cache = try MediaCache()
+        var request = CacheRequest(url)
+        let bytes =
+            try await cache.data(from: url)
+        let body =
+            try await cache.response(from: url).body
+        let part =
+            try await cache.bytes(for: request, range: 0..<1024)
+        request.policy = .cacheOnly
+        let isCached =
+            await cache.contains(request)
+        let prefetched =
+            try await cache.prefetch(request)
+        let download =
+            try await cache.downloads.start(request)
+        try await cache.remove(request)
+        try await cache.store(data, for: request)
+        try await cache.setPinned(true, for: request)
+        print(bytes, body, part, isCached, prefetched, download)
     }
 
     private func gettingStarted(posterURL: URL, filmURL: URL, subtitles: Data) async throws {

@@ -7,15 +7,15 @@ extension MediaCache {
 public struct Downloads: Sendable {
     let center: DownloadCenter
 
-    /// Fetches and stores a whole body, and goes on until it is done, whatever happens on the way.
+    /// Fetches and stores a whole body, and continues across failures until the body is complete.
     ///
-    /// The job is written beside the cache before this returns; ``all()`` finds it again after a
-    /// restart. One job per key: a second call joins the first.
+    /// The record of the job is on disk when this returns; ``all()`` returns the job after a
+    /// restart. There is one job per key: a second call joins the first.
     ///
-    /// - Parameter request: what is wanted; its range is ignored.
-    /// - Returns: the handle.
-    /// - Throws: `.notOwner` where another process owns the directory; `.invalidArgument` for a
-    ///   request whose answer is never kept; `.localStorage` where old jobs cannot be read.
+    /// - Parameter request: the request to download; its range is ignored.
+    /// - Returns: the handle of the job.
+    /// - Throws: `.notOwner` if another process owns the directory; `.invalidArgument` if the
+    ///   response is never stored; `.localStorage` if existing jobs cannot be read; `.invalidURL`.
     public func start(_ request: CacheRequest) async throws(CacheError) -> DownloadHandle {
         let job = try await center.submit(request)
         await job.start(with: request)
@@ -45,11 +45,11 @@ public struct Downloads: Sendable {
         try await center.job(id).map(DownloadHandle.init)
     }
 
-    /// Goes on with the jobs that were meant to continue when their process ended.
+    /// Resumes the jobs that were running or waiting when their process ended.
     ///
-    /// Not with those that somebody paused or cancelled, or that failed for good; nor with those
-    /// whose credentials were not written down (``DownloadStatus/lacksCredentials``): they wait for
-    /// ``DownloadHandle/resume(with:)``, since an origin would only refuse them.
+    /// Jobs that were paused or cancelled, or that failed permanently, are not resumed. Jobs
+    /// without their credentials (``DownloadStatus/lacksCredentials``) wait for
+    /// ``DownloadHandle/resume(with:)``, because an origin would refuse them.
     ///
     /// - Returns: the handles of those that go on.
     /// - Throws: `.localStorage`; `.notOwner` where another process runs them.
@@ -93,7 +93,7 @@ extension DownloadHandle {
     /// The run that ``MediaCache/noteUnfinished(_:)`` stands for has given up.
     package func noteFailure(_ error: CacheError) async {
         guard error.isWithoutAnswer else {
-            // Of no use to anybody who would only meet the same again.
+            // The next attempt would fail for the same reason.
             return await job.remove()
         }
         await job.noteFailure(error)

@@ -32,7 +32,7 @@ package struct LinuxMemoryPressureSource: MemoryPressureSource {
                 try await time.sleep(for: interval)
                 return read().level
             } catch {
-                return nil  // Cancelled: nobody listens any more.
+                return nil  // Cancelled: the consumer has ended.
             }
         }
     }

@@ -2,7 +2,7 @@ public import FoundationEssentials
 public import HTTPCaching
 public import HTTPTypes
 
-/// What an application asks for: a URL and how to answer it.
+/// A request of an application: a URL, and how the cache may answer.
 ///
 /// Cheap to copy. Make it once and keep it where the same thing is asked for often: the key's hash
 /// is computed here, not at each lookup.
@@ -70,23 +70,23 @@ public struct CacheRequest: Sendable {
     public var priority: RequestPriority = .normal
     /// How the entry is kept and fetched; none by default.
     public var options: Options = []
-    /// Whether the entry goes first when room is needed, until somebody uses it.
+    /// Whether the entry is evicted first until it is used.
     var isPrefetch = false
     /// How the answer goes to another client; nil where the application itself asks.
     var relay: Relay?
     /// What a reader will go on to after the range, which is only what it begins with.
     var scope: ReaderScope?
-    /// Told how far the download is, at most ten times a second, on a thread that must not wait.
+    /// Called with the progress of the transfer, at most ten times a second.
     ///
-    /// Of several requests that share a download, the one that began it is told.
+    /// It must not block. Of several requests that share a transfer, only the first is called.
     public var onProgress: (@Sendable (DownloadProgress) -> Void)?
-    /// Told what a download does besides bringing bytes, on a thread that must not wait.
+    /// Called with redirects, retries and other notices of the transfer.
     ///
-    /// Of several requests that share a download, the one that began it is told.
+    /// It must not block. Of several requests that share a transfer, only the first is called.
     public var onNotice: (@Sendable (DownloadNotice) -> Void)?
-    /// What the whole body must digest to; checked when the last missing byte has arrived.
+    /// The expected digests of the whole body, checked when its last missing byte has arrived.
     ///
-    /// A body that does not is dropped and fetched once more; then the request fails with
+    /// A body with another digest is discarded and fetched once more; then the request fails with
     /// `.integrityFailed`. `Repr-Digest` and `Content-MD5` of the response are checked as well.
     public var expectedDigests: [ContentDigest] = []
     /// Whether its ranges are some of several that fetch one body at the same time.

@@ -1,4 +1,4 @@
-/// A request as something to hold: start it, change its urgency, cancel it.
+/// A request that the caller starts, prioritizes and cancels.
 ///
 /// Runs at most once and ends exactly once. Several tasks may wait for it; it is cancelled when
 /// the last of them is. ``MediaCache/response(for:)`` is the short form. May be used from any
@@ -32,7 +32,7 @@ public final class RequestOperation: Sendable {
 
     /// Starts the request if need be and waits for its answer.
     ///
-    /// - Returns: the answer, the same for everybody who waits; its body is read once.
+    /// - Returns: the response, the same for all waiting tasks; its body is readable once.
     /// - Throws: what ``MediaCache/response(for:)`` throws.
     public func response() async throws(CacheError) -> CacheResponse {
         try await operation.value()

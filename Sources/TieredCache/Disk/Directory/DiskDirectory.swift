@@ -166,7 +166,7 @@ struct DiskDirectory {
             guard try fileSystem.isLocked(file) else { return }
             access = .guest(owner: try readLock()?.owner)
         } catch {
-            return  // Nobody has ever owned it, or nobody who can be told.
+            return  // It has no owner, or none that is known.
         }
     }
 

@@ -188,7 +188,7 @@ public final class CacheReader: Sendable {
 
     // MARK: Moving
 
-    /// Moves the cursor; asks nobody and never waits.
+    /// Moves the cursor; sends no request and never waits.
     ///
     /// - Parameter offset: where to read next.
     /// - Throws: `.invalidArgument` before the first byte or beyond a known end.
