@@ -10,6 +10,8 @@ struct DocumentationTests {
     private static let root = FilePath(#filePath)
         .removingLastComponent().removingLastComponent().removingLastComponent()
 
+    private static let articles = "Sources/TieredCache/TieredCache.docc"
+
     private static func lines(_ path: String) throws -> [String] {
         let descriptor = try FileDescriptor.open(root.appending(path), .readOnly)
         return try descriptor.closeAfter {
@@ -40,11 +42,18 @@ struct DocumentationTests {
     }
 
     @Test(
-        "Every block is compiled here",
-        arguments: ["README.md", "Sources/TieredCache/TieredCache.docc/GettingStarted.md"]
+        "Every block is compiled: here, or where the articles are run",
+        arguments: ["README.md", "\(articles)/GettingStarted.md"]
+            + [
+                "PostersAndSmallThings", "FilmsWhileTheyDownload", "DownloadsThatSurvive",
+                "OfflineAndPins", "PoliciesAndFreshness", "LimitsAndEviction", "Observing",
+                "TestingWithDoubles",
+            ].map { "\(articles)/\($0).md" }
     )
     func blocks(path: String) throws {
-        let source = try Self.lines("Tests/TieredCacheTests/DocumentationTests.swift")
+        let source =
+            try Self.lines("Tests/TieredCacheTests/DocumentationTests.swift")
+            + Self.lines("Tests/TieredCacheTests/ArticleTests.swift")
         let blocks = try Self.blocks(path)
         #expect(!blocks.isEmpty)
         for block in blocks {
