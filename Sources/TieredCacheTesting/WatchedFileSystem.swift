@@ -9,6 +9,7 @@ package final class WatchedFileSystem: FileSystem {
     private let base: any FileSystem
     private let isCold: Bool
     private let isWarm: Bool
+    private let watchClosing: (@Sendable (OpenFile) -> Void)?
     private let watch: @Sendable (FileSystemError.Call, String) -> Void
 
     /// Creates a file system.
@@ -18,17 +19,20 @@ package final class WatchedFileSystem: FileSystem {
     ///   - isCold: whether calls that must not block never succeed.
     ///   - isWarm: whether every range can be sent from its file without blocking, whatever the
     ///     kernel reports.
+    ///   - watchClosing: gets each file before it is closed; `nil` for none.
     ///   - watch: gets each call that may block and its name argument, empty for calls on open
     ///     files. Closing and calls that never block are not reported.
     package init(
         _ base: any FileSystem,
         isCold: Bool = false,
         isWarm: Bool = false,
+        watchClosing: (@Sendable (OpenFile) -> Void)? = nil,
         watch: @escaping @Sendable (FileSystemError.Call, String) -> Void
     ) {
         self.base = base
         self.isCold = isCold
         self.isWarm = isWarm
+        self.watchClosing = watchClosing
         self.watch = watch
     }
 
@@ -57,7 +61,10 @@ package final class WatchedFileSystem: FileSystem {
     }
 
     /// Closes a file.
-    package func close(_ file: OpenFile) { base.close(file) }
+    package func close(_ file: OpenFile) {
+        watchClosing?(file)
+        base.close(file)
+    }
 
     /// Reads bytes of a file.
     package func read(

@@ -80,6 +80,44 @@ struct DiskEvictionRaceTests {
         #expect(disk.memory.allocatedBytes > 300_000)
     }
 
+    @Test(
+        "an entry that goes before its eviction has closed its file is charged until then",
+        arguments: [1000, 300_000],
+        [false, true]
+    )
+    func closeAndEvict(size: Int, isReplaced: Bool) throws {
+        let disk = TestDisk(.memory)
+        let intruder = Intruder()
+        let store = try DiskRace.open(disk, intruder)
+        let file = try Self.fileOfNewFilm(size: size, in: store)
+        let unlinked = Guarded(false)
+        intruder.arm(atClosing: file) { [store] in
+            let worker = Worker()
+            worker.start {
+                guard !isReplaced else {
+                    _ = try store.makeEntry(for: key("film"), metadata: [], completeLength: 500_000)
+                    return
+                }
+                #expect(try store.remove(key("film")))
+            }
+            worker.join()
+            #expect(store.chargedBytes >= disk.memory.allocatedBytes)
+            unlinked.withLock { $0 = disk.memory.allocatedBytes - disk.allocatedBytes >= size }
+        }
+        try store.trim(to: 0)
+        #expect(unlinked.withLock { $0 })
+        #expect(disk.memory.allocatedBytes == disk.allocatedBytes)
+        #expect(store.chargedBytes == disk.allocatedBytes)
+    }
+
+    /// Stores a film, and leases it no longer.
+    ///
+    /// - Returns: the file that its entry has open.
+    private static func fileOfNewFilm(size: Int, in store: DiskStore) throws -> OpenFile {
+        let entry = try store.store(Array(DiskRace.film[..<size]), for: key("film"))
+        return try #require(entry.state.withLock { $0.body })
+    }
+
     @Test("what is replaced while it is about to leave keeps its bytes for those who read it")
     func replaceAndEvict() throws {
         let disk = TestDisk(.memory)
@@ -94,6 +132,40 @@ struct DiskEvictionRaceTests {
         #expect(firstDifference(entry.read(2 << 20), DiskRace.film) == nil)
         #expect(store.chargedBytes >= disk.memory.allocatedBytes)
         #expect(disk.paths(".body").isEmpty)
+    }
+
+    @Test("the files of an entry that is replaced go, also where it is chosen to leave just then")
+    func chooseAndReplace() throws {
+        let disk = TestDisk(.memory)
+        let store = try DiskRace.open(disk, Intruder())
+        let name = store.name(of: key("film"))
+        let isDone = Guarded(false)
+        let chooser = Worker()
+        // Chooses the entry again and again, as an eviction does, and spares it.
+        chooser.start {
+            while !isDone.withLock({ $0 }) {
+                store.state.withLock { state in
+                    guard let slot = state.entries.index[name] else { return }
+                    state.entries.takeVictim(slot)
+                }
+                store.withLock(of: name) { _ in
+                    store.state.withLock { state in
+                        guard let victim = state.entries.victim(name) else { return }
+                        state.entries.spareVictim(victim)
+                    }
+                }
+            }
+        }
+        defer {
+            isDone.withLock { $0 = true }
+            chooser.join()
+        }
+        for round in 0..<2000 {
+            try store.store(Array(DiskRace.film[..<70_000]), for: key("film"))
+            _ = try store.makeEntry(for: key("film"), metadata: [], completeLength: 70_000)
+            try #require(disk.paths(".body").isEmpty, "round \(round)")
+            try #require(store.chargedBytes == disk.memory.allocatedBytes, "round \(round)")
+        }
     }
 
     @Test("what is about to become a head goes with everything else")

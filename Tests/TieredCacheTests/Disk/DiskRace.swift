@@ -19,6 +19,7 @@ enum DiskRace {
         }
 
         private let plan = Guarded<Plan?>(nil)
+        private let closing = Guarded<(file: OpenFile, work: @Sendable () -> Void)?>(nil)
 
         /// - Parameters:
         ///   - call: before which call.
@@ -30,6 +31,22 @@ enum DiskRace {
             _ work: @escaping @Sendable () -> Void
         ) {
             plan.withLock { $0 = Plan(call: call, suffix: suffix, work: work) }
+        }
+
+        /// - Parameters:
+        ///   - file: before which file is closed.
+        ///   - work: what is done.
+        func arm(atClosing file: OpenFile, _ work: @escaping @Sendable () -> Void) {
+            closing.withLock { $0 = (file, work) }
+        }
+
+        func willClose(_ file: OpenFile) {
+            let due = closing.withLock { closing -> (@Sendable () -> Void)? in
+                guard let known = closing, known.file == file else { return nil }
+                closing = nil
+                return known.work
+            }
+            due?()
         }
 
         func didCall(_ call: FileSystemError.Call, _ name: String) {
@@ -72,7 +89,11 @@ enum DiskRace {
         options.headLength = 131_072
         options.lockWaiter = waiter
         options.didLeave = didLeave
-        let fileSystem = WatchedFileSystem(disk.fileSystem) { intruder.didCall($0, $1) }
+        let fileSystem = WatchedFileSystem(
+            disk.fileSystem,
+            watchClosing: { intruder.willClose($0) },
+            watch: { intruder.didCall($0, $1) }
+        )
         return try DiskStore(options, fileSystem: fileSystem, timeSource: disk.time)
     }
 

@@ -24,9 +24,14 @@ struct EntryIndex: Sendable {
     /// Whether the directory is in the index.
     func hasLoaded(_ shard: Int) -> Bool { loaded[shard] }
 
-    /// Whether nothing has the name, for an owner.
+    /// Whether a lookup of the owner finds nothing under the name; true of a victim.
     func isKnownAbsent(_ name: EntryName) -> Bool {
         loaded[name.shardNumber] && index[name] == nil && !damaged.contains(name)
+    }
+
+    /// Whether there may be files of the name: those of an entry, of a victim, or damaged ones.
+    func mayHaveFiles(_ name: EntryName) -> Bool {
+        victims[name] != nil || !isKnownAbsent(name)
     }
 
     /// Whether the record on disk is of this generation: a directory that is not in the index yet

@@ -29,10 +29,8 @@ extension DiskStore {
                 return beginSuccession(lock, of: entry, succession: succession)
             }
             giveUpSuccessor(lock)
-            // What is there all the same, put there from outside, is met and replaced by the
-            // record.
-            let isLeaving = state.withLock { $0.entries.victim(entry.name) != nil }
-            if isLeaving || !isKnownAbsent(entry.name) { try removeFiles(lock) }
+            // Files put there from outside are met and replaced by the record.
+            if state.withLock({ $0.entries.mayHaveFiles(entry.name) }) { try removeFiles(lock) }
             replace(&lock, with: entry, slot: nil, because: succession.cause)
         }
         if completeLength == 0 { try publishEmpty(entry) }

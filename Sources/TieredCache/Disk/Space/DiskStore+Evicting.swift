@@ -61,13 +61,13 @@ extension DiskStore {
         }
     }
 
-    /// Takes a batch out of the index, and closes what is still open of it: what is unlinked while
-    /// open is not free.
+    /// Takes a batch out of the index, and closes the files of it that are still open: a file that
+    /// is unlinked while open is not free.
     private func takeVictims(
         _ count: Int64,
         except failed: Set<EntryName>
     ) -> [DiskIndex.Slot] {
-        let (victims, leaving) = state.withLock { state in
+        var (victims, leaving) = state.withLock { state in
             var victims: [DiskIndex.Slot] = []
             var leaving: [DiskEntry] = []
             var bytes: Int64 = 0
@@ -81,11 +81,17 @@ extension DiskStore {
                 bytes += slot.bytes
                 victims.append(slot)
                 state.entries.takeVictim(slot)
-                if let entry = state.open.residents.remove(slot.name) { leaving.append(entry) }
+                guard let entry = state.open.residents.remove(slot.name) else { continue }
+                // Another thread may remove or replace the entry before its files are closed.
+                state.space.beginOpening(in: slot.name.shardNumber)
+                leaving.append(entry)
             }
             return (victims, leaving)
         }
-        withExtendedLifetime(leaving) {}
+        let names = leaving.map(\.name)
+        // The last references: this closes the files.
+        leaving = []
+        for name in names { endOpening(name) }
         return victims
     }
 
