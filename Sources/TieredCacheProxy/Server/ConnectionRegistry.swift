@@ -21,12 +21,16 @@ final class ConnectionRegistry: Sendable {
         var counts: [(Int, Int)] = []
         for channel in state.withLock({ Array($0.channels.values) }) {
             do {
-                let pending = try await channel.getOption(.bufferedWritableBytes).get()
-                let leased = try await channel.eventLoop.submit {
+                // Both in one step: the loop may send between two.
+                let (inMemory, inFile) = try await channel.eventLoop.submit {
+                    let pending =
+                        try channel.syncOptions?.getOption(.bufferedWritableBytes) ?? 0
                     let operations = channel.pipeline.syncOperations
-                    return try operations.handler(type: ConnectionHandler.self).leased?.count ?? 0
+                    let leased = try operations.handler(type: ConnectionHandler.self).leased?.count
+                    let inFile = min(pending, Int(leased ?? 0))
+                    return (pending - inFile, inFile)
                 }.get()
-                counts.append((max(0, pending - Int(leased)), min(pending, Int(leased))))
+                counts.append((inMemory, inFile))
             } catch {
                 // The connection has been closed meanwhile.
             }
