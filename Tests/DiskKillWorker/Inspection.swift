@@ -23,7 +23,7 @@ func inspect(_ directory: String, _ findings: inout Findings) -> String? {
     if let problem = checkClaim(directory) { return problem }
     do throws(CacheError) {
         let store = try openStore(directory)
-        guard store.access.canWrite else { return "somebody else owns the directory" }
+        guard store.access.canWrite else { return "another process owns the directory" }
         for number in 0..<UInt64(24) {
             if let problem = try compare(store, key(number), &findings) { return problem }
         }
@@ -67,7 +67,7 @@ private func compare(
 ) throws(CacheError) -> String? {
     guard let entry = try store.entry(for: key) else { return nil }
     guard let content = Content(entry.metadata), entry.completeLength == Int64(content.count) else {
-        return "\(key) has a head that nobody wrote"
+        return "\(key) has a head that was never written"
     }
     findings.entries += 1
     if !entry.isComplete { findings.partial += 1 }

@@ -29,7 +29,7 @@ struct Die: RandomNumberGenerator, Sendable {
         elements[roll(elements.count)]
     }
 
-    /// A die of its own, so that who rolls it more often changes nothing for others.
+    /// A die of its own, so that rolling it more often changes nothing for others.
     mutating func split() -> Die { Die(seed: next()) }
 }
 

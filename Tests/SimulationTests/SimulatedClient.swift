@@ -6,7 +6,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// One of those who use the cache at the same time; holds each answer against the model.
+/// One of several clients of the cache at the same time; compares each answer with the model.
 struct SimulatedClient: Sendable {
     let number: Int
     let world: SimulatedWorld
@@ -165,7 +165,7 @@ struct SimulatedClient: Sendable {
         case .rangeNotSatisfiable where get.range != nil: return
         case .originFailed, .timedOut, .representationChanged, .httpStatus:
             if world.origin.isDisturbed(url) { return }
-            // What has no strong validator cannot be gone on with once somebody fetches it anew.
+            // Without a strong validator it cannot go on once another client fetches it anew.
             if error.code == .representationChanged, world.origin.isUntagged(url) { return }
         default: break
         }

@@ -271,7 +271,7 @@ extension SimulatedFileSystem {
     }
 }
 
-/// Lets the simulation say who gets a lock, and sees when nobody ever will.
+/// Lets the simulation choose the thread that gets a lock, and sees when none ever will.
 struct SimulatedLockWaiter: LockWaiter {
     let scheduler: SimulationScheduler
 

@@ -23,7 +23,7 @@ final class SimulatedWorld: Sendable {
         var disk: InMemoryFileSystem
         var process: SimulatedProcess?
         var processes = 0
-        /// The views of those who have closed the cache and may still read from it.
+        /// The views of clients that have closed the cache and may still read from it.
         var earlier: [SimulatedFileSystem] = []
         var isTurning = false
         var model: SimulationModel

@@ -5,7 +5,7 @@ import TieredCacheTesting
 struct SimulationPace {
     /// How many threads each lane has.
     var widths = [3, 4, 4]
-    /// In how many of a hundred hand-overs somebody else may go on.
+    /// In how many of a hundred hand-overs another thread may go on.
     var switches = 50
     /// Whether threads are now and then kept from running, as by a slow disk.
     var freezes = true
@@ -45,11 +45,11 @@ extension SimulationScheduler {
         case start(SimulationThread)
         /// Nothing is left.
         case end
-        /// Nothing can go on, and somebody waits.
+        /// Nothing can go on, and a thread waits.
         case stuck(String)
     }
 
-    /// Says who gets the baton.
+    /// Chooses the thread that gets the baton.
     func choose() -> Choice {
         while true {
             if let choice = chooseAmongRunnable() { return choice }

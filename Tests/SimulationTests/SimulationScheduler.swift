@@ -10,7 +10,7 @@ import TieredCacheTesting
 /// at each wait for a lock, and when a job ends. When nothing can run, the clock goes to its next
 /// timer.
 final class SimulationScheduler: @unchecked Sendable {
-    // Unchecked: only who holds the baton touches anything here, but for `steps`.
+    // Unchecked: only the holder of the baton touches anything here, but for `steps`.
     let time: ManualTimeSource
     let pace: SimulationPace
     var die: Die

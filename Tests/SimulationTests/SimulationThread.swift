@@ -3,7 +3,7 @@ import Glibc
 
 /// A thread of a simulation, which runs only while it holds the baton.
 final class SimulationThread: @unchecked Sendable {
-    // Unchecked: only who holds the baton touches anything here; the semaphores hand it on.
+    // Unchecked: only the holder of the baton touches anything here; the semaphores hand it on.
     enum State {
         /// Has no job.
         case idle

@@ -90,7 +90,7 @@ enum DiskRows {
     /// What the engine does on a thread that may wait.
     ///
     /// The kernel refuses to open or read without blocking whenever it would have to wait, if only
-    /// for somebody else's rename or page: on a busy machine that is no failure, but now and then.
+    /// for another process's rename or page: on a busy machine that is no failure, but now and then.
     @inline(never)
     private static func lookUpBlocking(_ store: DiskStore, _ key: CacheKey, _ buffer: Buffer) {
         do {

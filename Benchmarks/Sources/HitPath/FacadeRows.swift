@@ -81,7 +81,7 @@ enum FacadeRows {
     }
 }
 
-/// Somebody who keeps a request and asks again and again: what is measured is the hit, and not the
+/// A caller that keeps a request and asks again and again: what is measured is the hit, and not the
 /// copy of a request out of an array.
 private final class Asker: Sendable {
     let cache: MediaCache

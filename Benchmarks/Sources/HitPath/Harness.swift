@@ -101,6 +101,6 @@ extension [Double] {
     }
 }
 
-/// Keeps the optimiser from removing work whose result nobody uses.
+/// Keeps the optimiser from removing work with an unused result.
 @inline(never)
 func blackHole<Value>(_ value: Value) {}

@@ -4,7 +4,7 @@ import Foundation
 struct Samples {
     /// URLs of exactly 75 bytes, the mean length in media playlists.
     let urls: [String]
-    /// The same URLs in another order and in other memory: whoever looks something up has made the
+    /// The same URLs in another order and in other memory: a caller that looks something up has made the
     /// key itself.
     let lookups: [String]
 

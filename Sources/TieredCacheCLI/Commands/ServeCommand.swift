@@ -11,7 +11,7 @@ struct ServeCommand: AsyncParsableCommand {
             and token stay the same for a cache directory.
 
             With --origin it is a reverse proxy instead: http://127.0.0.1:PORT/x is URL/x, and no \
-            token is needed. It then answers whoever can connect to the port on this machine, but \
+            token is needed. It then answers any program that can connect to the port on this machine, but \
             not by names that a page on the web could have point here; see --host. SIGINT and \
             SIGTERM end it.
             """

@@ -3,8 +3,8 @@ import Testing
 
 @testable import HTTPCaching
 
-/// Millions of field values that nobody would send: no parser traps, what is accepted can be
-/// written and read again, and words that nobody knows change nothing.
+/// Millions of unusual field values: no parser traps, what is accepted can be
+/// written and read again, and unknown words change nothing.
 ///
 /// A case is one value given to one law. `make fuzz` has libFuzzer try the same laws, optimised,
 /// with many millions of values; here they are as many as a build without optimisation has time

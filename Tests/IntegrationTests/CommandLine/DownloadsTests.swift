@@ -103,7 +103,7 @@ struct DownloadsTests {
             let left = try await place.run("downloads", "--json")
             #expect(left.lines.count == 1)
             #expect(left.json.text("state") == "failed")
-            // It failed for good, so it goes on only where somebody names it.
+            // It failed for good, so it goes on only where it is named.
             try await place.run("resume").expectDone()
         }
     }
@@ -116,7 +116,7 @@ struct DownloadsTests {
                 await place.origin.waitUntil { !$0.exchanges.isEmpty }
                 let list = try await place.run("downloads", "--json")
                 #expect(list.json.text("url") == place.origin.url("/a"))
-                // Whoever lists it cannot see how far it is, but who has it.
+                // A listing cannot see how far it is, but which process has it.
                 let owner = running.processIdentifier
                 #expect(list.text.contains("\"owner\":\(owner)"))
                 let line = try await place.run("downloads").text

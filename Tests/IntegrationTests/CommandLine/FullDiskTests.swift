@@ -57,7 +57,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test("A disk that somebody else has filled to the last byte")
+    @Test("A disk that another program has filled to the last byte")
     func filled() async throws {
         try await Workplace.with { place in
             place.origin.serveFresh("/a", length: 3 << 20)

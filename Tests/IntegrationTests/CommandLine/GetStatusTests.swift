@@ -64,7 +64,7 @@ struct GetStatusTests {
         }
     }
 
-    @Test("Nobody listens, or no such host: 69 in one line")
+    @Test("No server listens, or no such host: 69 in one line")
     func unreachable() async throws {
         try await Workplace.with { place in
             let url = place.origin.url("/a")

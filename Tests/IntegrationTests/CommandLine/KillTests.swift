@@ -61,7 +61,7 @@ struct KillTests {
         try await Workplace.with { place in
             place.origin.serveFresh("/a", length: length, .first(1, .stall(after: sent)))
             let outcome = try await place.get("/a", into: "a") { running in
-                // Who opens the directory first owns it: that must be the download.
+                // The first to open the directory owns it: that must be the download.
                 await place.origin.waitUntil { !$0.exchanges.isEmpty }
                 // All but the begun block is on disk once the program has taken all there is.
                 var stored: Int64 = 0

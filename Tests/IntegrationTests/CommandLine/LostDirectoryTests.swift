@@ -142,7 +142,7 @@ struct LostDirectoryTests {
         }
     }
 
-    @Test("A disk limit below the smallest one is said, and costs nobody a byte")
+    @Test("A disk limit below the smallest one is said, and costs no byte")
     func smallestLimit() async throws {
         try await Workplace.with { place in
             place.origin.serveFresh("/a", length: 1000)

@@ -6,7 +6,7 @@ import TieredCacheTesting
 @_spi(Benchmarks) @testable import TieredCache
 @testable import TieredCacheCLI
 
-/// Commands that only look leave the directory to whoever wants to write to it.
+/// Commands that only look leave the directory to a process that wants to write to it.
 @Suite("Reading beside a writer", .timeLimit(.minutes(10)))
 struct ReadingTests {
     private static let film = 18 << 20
@@ -77,7 +77,7 @@ struct ReadingTests {
             try await place.run("prefetch", place.origin.url("/a")).expectDone()
             let reader = try reader(place)
             #expect(try reader.list().count == 1)
-            // Ends with 75 where somebody else owns the directory.
+            // Ends with 75 where another process owns the directory.
             try await place.run("prefetch", place.origin.url("/b")).expectDone()
             #expect(try reader.list().count == 2)
         }
@@ -110,7 +110,7 @@ struct ReadingTests {
             defer { try? open.close() }
             let before = try Data(contentsOf: URL(filePath: place.files.appending("film").string))
             try await crowd(place)
-            // It had to leave as a whole: who has it open still sees every byte of it.
+            // It had to leave as a whole: its readers still see every byte of it.
             #expect(try reader.entry(for: key) == nil)
             var buffer = [UInt8](repeating: 0, count: Self.film)
             let count = buffer.withUnsafeMutableBytes { lease.read(at: 0, into: $0) }
@@ -120,7 +120,7 @@ struct ReadingTests {
         }
     }
 
-    @Test("where nobody has it open it loses its tail and keeps its head")
+    @Test("where no process has it open it loses its tail and keeps its head")
     func punched() async throws {
         try await Workplace.with { place in
             try await storeFilm(place)

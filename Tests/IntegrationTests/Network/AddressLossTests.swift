@@ -33,7 +33,7 @@ struct AddressLossTests {
         trap 'kill "$(cat nginx.pid)"' EXIT
         "$2" get http://192.0.2.1:8080/film --output film --json --timeout 3600 --retries 3 \\
             --directory cache > report &
-        # First: whoever looks before it has the directory would own it instead.
+        # First: a program that opens the directory before it would own it instead.
         until [ -n "$(ss -Htn state established dport = 8080)" ]; do kill -0 $!; done
         until "$2" list --json --directory cache | grep -q '"held":[1-9]'; do
             kill -0 $!

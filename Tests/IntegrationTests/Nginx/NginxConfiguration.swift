@@ -23,7 +23,7 @@ struct NginxConfiguration {
     var originPort: Int?
 
     var text: String {
-        // Workers of a master that runs as root would be `nobody`, who may not enter the directory.
+        // Workers of a master that runs as root would be `nobody`, which may not enter the directory.
         let user = geteuid() == 0 ? "user root;" : ""
         return """
             \(user)

@@ -4,7 +4,7 @@ import Testing
 import TieredCache
 import TieredCacheTesting
 
-/// The whole engine against a server that nobody here wrote.
+/// The whole engine against a server of other authors.
 @Suite("The engine and nginx", .timeLimit(.minutes(10)))
 struct NginxEngineTests {
     /// Reads a body piece by piece, compares every byte, and returns where the bytes came from.

@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
-/// SIGKILL against a throttled server that nobody here wrote, with every byte accounted for.
+/// SIGKILL against a throttled server of other authors, with every byte accounted for.
 @Suite("SIGKILL and nginx", .timeLimit(.minutes(10)))
 struct NginxKillTests {
     /// Runs `get` to standard output and kills it when so many bytes have come out of it.

@@ -106,7 +106,7 @@ struct NginxServer: Sendable {
         return outcome.closureResult
     }
 
-    /// Tries with other ports when somebody was faster to take those that were free.
+    /// Tries with other ports when another program was faster to take those that were free.
     private static func withPorts<Result>(
         _ body: ((Int, Int)) async throws -> Result
     ) async throws -> Result {

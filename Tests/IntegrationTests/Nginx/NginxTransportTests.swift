@@ -3,7 +3,7 @@ import Testing
 import TieredCache
 import TieredCacheTesting
 
-/// The transport against a server that nobody here wrote.
+/// The transport against a server of other authors.
 @Suite("The transport and nginx", .timeLimit(.minutes(10)))
 struct NginxTransportTests {
     /// Pulls `target` to its end and compares every byte.

@@ -11,7 +11,7 @@ import Darwin
 
 /// VLC plays and seeks through the proxy, and shows what ffmpeg shows.
 ///
-/// It refuses to be root, so it runs as nobody there. It never shows the last picture of a
+/// It refuses to be root, so it runs as `nobody` there. It never shows the last picture of a
 /// transport stream, without a proxy neither.
 @Suite(
     .serialized,

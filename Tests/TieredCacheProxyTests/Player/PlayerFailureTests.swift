@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// Origins that fail a player who has bytes of a file already.
+/// Origins that fail a player that has bytes of a file already.
 @Suite(.timeLimit(.minutes(10)))
 struct PlayerFailureTests {
     private static let length: Int64 = 300_000
@@ -65,7 +65,7 @@ struct PlayerFailureTests {
         }
     }
 
-    @Test("Who wants credentials says so, also in the middle of a file")
+    @Test("An origin that wants credentials says so, also in the middle of a file")
     func credentials() async throws {
         try await ProxyFixture.run { fixture in
             let film = OriginResource.generated(length: Self.length, cacheControl: "no-cache")

@@ -84,7 +84,7 @@ struct PlayerPausingTests {
         }
     }
 
-    /// Keeps a connection open; nobody uses it from another thread.
+    /// Keeps a connection open; no other thread uses it.
     private struct Paused: @unchecked Sendable {
         // Unchecked: only kept.
         let connection: RawConnection

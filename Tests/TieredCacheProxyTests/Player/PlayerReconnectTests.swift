@@ -9,7 +9,7 @@ import TieredCacheTesting
 struct PlayerReconnectTests {
     @Test("A reconnect at the next byte goes on with the transfer that is under way")
     func reconnect() async throws {
-        // Nobody's patience ends before the player is back: the clock stands still.
+        // No deadline ends before the player is back: the clock stands still.
         let time = ManualTimeSource()
         let change: (inout ProxySettings) -> Void = { $0.timeSource = time }
         try await ProxyFixture.run(cacheTime: time, change) { fixture in

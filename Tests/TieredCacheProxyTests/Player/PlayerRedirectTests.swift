@@ -25,7 +25,7 @@ struct PlayerRedirectTests {
                 #expect(answer.status == 206 && answer["location"] == nil)
                 #expect(firstDifference(answer.body, Array(whole[range])) == nil)
             }
-            // Stored and fresh: nobody is asked, not even for the redirect.
+            // Stored and fresh: no origin is asked, not even for the redirect.
             let asked = fixture.requests("/a.mp4") + fixture.requests("/b.mp4")
             #expect(try await firstDifference(fixture.ask("/a.mp4").body, whole) == nil)
             #expect(fixture.requests("/a.mp4") + fixture.requests("/b.mp4") == asked)

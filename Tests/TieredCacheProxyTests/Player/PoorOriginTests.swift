@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// Origins in which nobody could seek, behind the proxy.
+/// Origins without any way to seek, behind the proxy.
 @Suite(.timeLimit(.minutes(10)))
 struct PoorOriginTests {
     private static let length: Int64 = 1_500_000
@@ -144,14 +144,14 @@ struct PoorOriginTests {
                 time.advance(by: .seconds(9))
             }
             #expect(fixture.requests("/a.mp4") == asked)
-            // Who comes later wants to know what there is by then.
+            // A later request wants to know what there is by then.
             while fixture.requests("/a.mp4") == asked {
                 // The last answer may still be about to end.
                 time.advance(by: .seconds(30))
                 _ = try await fixture.ask("/a.mp4", "Range: bytes=5-9")
             }
             let later = fixture.requests("/a.mp4")
-            // Who begins anew does as well.
+            // A request that begins anew does as well.
             _ = try await fixture.ask("/a.mp4", "Range: bytes=0-")
             #expect(fixture.requests("/a.mp4") > later)
         }

@@ -60,13 +60,13 @@ struct ReverseFailureTests {
             #expect(answer.status == 502 && answer["content-length"] != nil)
             let answer3 = try await fixture.ask("/a", method: "POST")
             #expect(answer3.status == 502)
-            // Who posts does not want it done twice.
+            // A POST must not be done twice.
             #expect(fixture.origin.requests.filter { $0.method == "POST" }.count == 1)
         }
     }
 
     @Test func anOriginThatRefusesConnectionsIs502() async throws {
-        // It keeps the port, so that nobody else can listen there.
+        // It keeps the port, so that no other program can listen there.
         let listener = try RawListener(backlog: nil)
         try await ReverseFixture.run {
             $0.originURL = "http://127.0.0.1:\(listener.port)"
@@ -137,7 +137,7 @@ struct ReverseFailureTests {
     }
 
     @Test func aConnectionThatTakesTooLongIs504() async throws {
-        // The first connection fills the only place of a listener that accepts nobody.
+        // The first connection fills the only place of a listener that accepts no connection.
         let listener = try SaturatedListener()
         try await ReverseFixture.run {
             $0.originURL = "http://127.0.0.1:\(listener.port)"
@@ -309,7 +309,7 @@ struct ReverseFailureTests {
                     #expect(answer["cache-status"]?.hasPrefix("TieredCache; fwd=stale") == true)
                     continue
                 }
-                // Marked, so that who gets it can tell (RFC 9211).
+                // Marked, so that the client can tell (RFC 9211).
                 #expect(answer.text == "held" && answer["age"] != nil)
                 #expect(answer["cache-status"]?.contains("detail=stale") == true)
             }

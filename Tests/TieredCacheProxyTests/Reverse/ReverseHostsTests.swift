@@ -4,7 +4,7 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// Who asks by a name that a page on the web could have made up is refused (DNS rebinding).
+/// A request by a name that a page on the web could have made up is refused (DNS rebinding).
 @Suite(.timeLimit(.minutes(10)))
 struct ReverseHostsTests {
     @Test(arguments: [

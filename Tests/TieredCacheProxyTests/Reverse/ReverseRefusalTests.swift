@@ -61,7 +61,7 @@ struct ReverseRefusalTests {
     }
 
     @Test(
-        "Who takes too long gets 408",
+        "A client that takes too long gets 408",
         arguments: [
             "GET / HT", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab",
             "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",

@@ -29,7 +29,7 @@ struct ReverseUploadTests {
                 try connection.send("abc")
                 return [interim, try connection.receiveAnswer()]
             }
-            // Once, whoever may have said it.
+            // Once, wherever it came from.
             #expect(answers.map(\.status) == [100, 200])
             #expect(answers[0].fields.isEmpty && answers[1].text == "abc")
         }

@@ -15,7 +15,7 @@ import TieredCacheTesting
 /// reading the body, `/cut` is cut after one piece, `/wait` when the gate opens.
 private struct EchoResponder: Responder {
     let gate = OriginGate()
-    /// Opens when somebody waits for ``gate``.
+    /// Opens when a task waits for ``gate``.
     let visited = OriginGate()
 
     func immediateAnswer(to request: ServerRequest) -> PendingResponse? {
@@ -204,7 +204,7 @@ struct HTTPServerTests {
                 #expect(try connection.receiveHead() == "HTTP/1.1 100 Continue\r\n\r\n")
                 try connection.send("abcde")
                 #expect(try connection.receiveAnswer().text == "POST /a\nabcde")
-                // Who does not want the body does not ask for it, and ends the connection.
+                // A client that does not want the body does not ask for it, and ends the connection.
                 try connection.send("POST /unread " + head)
                 let answer = try connection.receiveAnswer()
                 #expect(answer.text == "POST /unread\n")

@@ -44,11 +44,11 @@ struct ProxyIdentityTests {
             ports.append(fixture.proxy.port)
             await fixture.stop()
             guard run == 0 else { continue }
-            // Somebody else is there now.
+            // Another program listens there now.
             others.append(
                 try await HTTPServer.start(
                     port: ports[0],
-                    responder: Nobody(),
+                    responder: NoResponder(),
                     limits: ServerLimits(),
                     logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
                 )
@@ -60,7 +60,7 @@ struct ProxyIdentityTests {
         #expect(Set(bases.map { $0.split(separator: "/").last }).count == 1)
     }
 
-    private struct Nobody: Responder {
+    private struct NoResponder: Responder {
         func respond(
             to request: ServerRequest,
             body: RequestBody,

@@ -133,7 +133,7 @@ struct DiskDamageTests {
     }
 
     @Test(
-        "records and bodies of two entries, exchanged, are nobody's bytes",
+        "records and bodies of two entries, exchanged, are the bytes of neither",
         arguments: DiskKind.allCases,
         [1000, 200_000]
     )

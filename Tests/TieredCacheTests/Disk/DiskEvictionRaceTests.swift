@@ -118,7 +118,7 @@ struct DiskEvictionRaceTests {
         return try #require(entry.state.withLock { $0.body })
     }
 
-    @Test("what is replaced while it is about to leave keeps its bytes for those who read it")
+    @Test("what is replaced while it is about to leave keeps its bytes for its readers")
     func replaceAndEvict() throws {
         let disk = TestDisk(.memory)
         let reading = Guarded<DiskEntry?>(nil)

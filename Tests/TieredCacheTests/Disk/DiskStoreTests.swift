@@ -161,7 +161,7 @@ struct DiskStoreTests {
     }
 
     @Test(
-        "those who hold a replaced or removed entry read on",
+        "readers of a replaced or removed entry read on",
         arguments: DiskKind.allCases,
         [1000, 200_000]
     )

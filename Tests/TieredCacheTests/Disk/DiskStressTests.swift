@@ -17,7 +17,7 @@ struct DiskStressTests {
         [700, 5000, 65_536, 150_000, 400_000, 1 << 20][number % 6]
     }
 
-    @Test("whoever reads gets the right bytes or none", arguments: DiskKind.allCases)
+    @Test("a reader gets the right bytes or none", arguments: DiskKind.allCases)
     func stress(kind: DiskKind) throws {
         let disk = TestDisk(kind)
         let limit: Int64 = 4 << 20

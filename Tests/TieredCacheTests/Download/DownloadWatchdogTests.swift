@@ -177,7 +177,7 @@ struct DownloadWatchdogTests {
             let alarm = Task { try await time.sleep(for: Self.timeout) }
             await clock.value
             alarm.cancel()
-            // The slot is free again, the reader is told, and whoever asks next goes on where the
+            // The slot is free again, the reader is told, and the next request goes on where the
             // bytes stopped.
             #expect(try await cache.data(for: fixture.request("/page")).count == 1000)
             let error = await #expect(throws: CacheError.self) {

@@ -68,7 +68,7 @@ struct RedirectsTests {
     @Test("A name that turns out to be this machine's is no way around that")
     func namesOfThisMachine() throws {
         var direct = try chain("http://a.example/")
-        // Who asks for it by that name means it.
+        // A request by that name means it.
         #expect(direct.didReachMachine(staysOutside: true) == .none)
         #expect(direct.follow(response(302, "http://127.0.0.1/"), maximum: 10) == .follow)
         var led = try chain("http://a.example/")

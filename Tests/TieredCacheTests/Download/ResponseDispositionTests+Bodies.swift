@@ -14,7 +14,7 @@ extension ResponseDispositionTests {
         )
     }
 
-    @Test("Transfer codings beside chunked, and protocols, that nobody asked for")
+    @Test("Transfer codings beside chunked, and protocols, that were not asked for")
     func unaskedCodings() {
         for coding in ["gzip, chunked", "gzip", "chunked, chunked"] {
             for kind in [RequestKind.full, resume()] {

@@ -14,7 +14,7 @@ struct TokenBucketTests {
         #expect(bucket.take(500, now: at(0)) == .zero)
         #expect(bucket.take(100, now: at(0)) == .milliseconds(100))
         #expect(bucket.take(100, now: at(100)) == .milliseconds(100))
-        // Whoever does not wait owes more.
+        // A caller that does not wait owes more.
         #expect(bucket.take(100, now: at(100)) == .milliseconds(200))
     }
 

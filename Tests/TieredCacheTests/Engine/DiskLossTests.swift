@@ -83,7 +83,7 @@ struct DiskLossTests {
                 #expect(try await firstDifference(response.body.collect(), film.allBytes) == nil)
                 #expect(response.bytesFromCache == 1 << 20)
                 #expect(!response.isStored)
-                // Whoever asks next finds a directory that stores.
+                // The next request finds a directory that stores.
                 let next = try await cache.response(for: request)
                 #expect(next.cacheStatus.isStored)
                 #expect(try await firstDifference(next.body.collect(), film.allBytes) == nil)

@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// Who asks after a failure is told of gets a transfer of its own, not the failure once more.
+/// A request after a reported failure gets a transfer of its own, not the failure once more.
 @Suite("A transfer that failed", .timeLimit(.minutes(10)))
 struct FailedTransferTests {
     /// Looks at the queue in the very instant in which a failure is told.
@@ -46,7 +46,7 @@ struct FailedTransferTests {
             let request = try CacheRequest("http://origin.example/a")
             await #expect(throws: CacheError.self) { try await fixture.cache.data(for: request) }
             #expect(instant.joinable == [false])
-            // At once, as often as somebody likes: each asks the origin.
+            // At once, as often as a client likes: each asks the origin.
             for count in 2...20 {
                 await #expect(throws: CacheError.self) {
                     try await fixture.cache.data(for: request)

@@ -347,8 +347,8 @@ struct PartTests {
             #expect(!other.isHit && other.body == "of bob")
             #expect(try await fixture.ask(.get, alice).isHit)
             #expect(try await fixture.ask(.get, bob).body == "of bob")
-            let nobody = try await fixture.ask(fixture.answer(401, body: "who"))
-            #expect(!nobody.isHit && nobody.status == 401)
+            let refused = try await fixture.ask(fixture.answer(401, body: "refused"))
+            #expect(!refused.isHit && refused.status == 401)
             #expect(try await fixture.ask(.get, alice).isHit)
             // What the origin says is for anybody is.
             let open = fixture.answer(200, [.cacheControl: "public, max-age=60"], body: "open")

@@ -8,7 +8,7 @@ import TieredCacheTesting
 
 // What is found, asked for and changed while a new generation comes.
 extension PinnedGenerationTests {
-    @Test("What is fresh may be used while the new one comes; who insists gets what the origin has")
+    @Test("What is fresh may be used while the new one comes; a reload gets what the origin has")
     func insisting() async throws {
         try await Self.run("max-age=600") { fixture, request, film in
             var changed = film
@@ -35,7 +35,7 @@ extension PinnedGenerationTests {
         }
     }
 
-    @Test("Who may not use the old one shares the new one, in one transfer")
+    @Test("Requests that may not use the old one share the new one, in one transfer")
     func joined() async throws {
         try await Self.run { fixture, request, film in
             var changed = film

@@ -91,7 +91,7 @@ struct PinnedGenerationTests {
                 let bytes = try await cache.response(for: asked).read().bytes
                 let new = try #require(film.bodyOfVersion(2)).bytes()
                 #expect(firstDifference([UInt8](bytes), new) == nil)
-                // Who has read all of it finds it, also at once.
+                // A client that has read all of it finds it, also at once.
                 try await Self.expect(2, cache, fixture.request("/film"), film)
             }
             try await Self.expect(2, fixture, film)
@@ -150,7 +150,7 @@ struct PinnedGenerationTests {
             var changed = film
             changed.version = 2
             let new = changed.allBytes[1_000_000..<1_000_100]
-            // Whoever asks for the whole of it does not get that.
+            // A request for the whole of it does not get that.
             let gate = OriginGate()
             fixture.origin.serve("/film", changed, OriginScript(.wait(for: gate, after: 2_200_000)))
             var request = request

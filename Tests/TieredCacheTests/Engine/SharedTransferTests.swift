@@ -47,7 +47,7 @@ struct SharedTransferTests {
         }
     }
 
-    @Test("A reload does not disturb who is reading")
+    @Test("A reload does not disturb a reader")
     func aReloadLeavesReadersAlone() async throws {
         try await CacheFixture.run { fixture in
             let film = OriginResource.generated(length: Self.length, cacheControl: "max-age=60")
@@ -96,7 +96,7 @@ struct SharedTransferTests {
         }
     }
 
-    @Test("Who began a download may leave it to those who came later")
+    @Test("The first request of a download may leave it to those that came later")
     func theLeaderHandsOver() async throws {
         try await CacheFixture.run { fixture in
             let film = OriginResource.generated(length: 3 << 20, cacheControl: "max-age=60")

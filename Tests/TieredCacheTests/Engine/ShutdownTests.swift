@@ -29,7 +29,7 @@ struct ShutdownTests {
     func hangingDisk() async throws {
         let disk = TestDisk(.memory)
         let hangs = Guarded(false)
-        // Whoever passes lets the next one pass.
+        // Each that passes lets the next one pass.
         let turnstile = DispatchSemaphore(value: 0)
         let entered = Latch<Void>()
         let fileSystem = WatchedFileSystem(disk.memory) { _, _ in

@@ -24,7 +24,7 @@ struct StaleWhileRevalidateTests {
         return answer
     }
 
-    @Test("However many read what is stale, it is validated once, and nobody waits")
+    @Test("However many read what is stale, it is validated once, and no reader waits")
     func oneValidation() async throws {
         try await RelayFixture.run { fixture in
             _ = try await fixture.ask(Self.answer(fixture, 200, "old", delay: .zero))

@@ -64,7 +64,7 @@ struct DownloadBatchTests {
                 await fixture.origin.waitUntil { !$0.exchanges.isEmpty }
                 await batch.cancel(keepingBytes: false)
                 #expect(batch.status.failed == Self.count && batch.status.isEnd)
-                // A cancelled job stays until somebody says that it may go.
+                // A cancelled job stays until it is removed.
                 #expect(try await cache.downloads.all().count == Self.count)
                 await batch.remove()
                 #expect(try await cache.downloads.all().isEmpty)

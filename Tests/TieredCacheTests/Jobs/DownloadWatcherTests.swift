@@ -62,7 +62,7 @@ struct DownloadWatcherTests {
         }
     }
 
-    @Test("a watcher gets the last status, and then the end, whoever else reports meanwhile")
+    @Test("a watcher gets the last status, and then the end, whatever else is reported meanwhile")
     func lastStatusComesLast() async throws {
         try await CacheFixture.run { fixture in
             for number in 0..<20 {

@@ -75,7 +75,7 @@ struct JobCheckpointsTests {
                 // Less than 8 MiB, and a piece that was on its way.
                 #expect(stored >= 9 << 20 && stored <= 18 << 20, "\(stored)")
             } else {
-                // Nobody asked for more.
+                // No more was asked for.
                 #expect(stored == 0)
             }
             await cache.shutdown()

@@ -102,7 +102,7 @@ struct JobRecordTests {
         }
     }
 
-    @Test("Counts that somebody has made up can be counted on")
+    @Test("Made-up counts can be counted on")
     func madeUpCounts() throws {
         var record = try JobRecord(
             id: DownloadID(number: 1),

@@ -3,7 +3,7 @@ import Testing
 
 @_spi(Benchmarks) @testable import TieredCache
 
-/// A time source that nobody may ask.
+/// A time source that must not be asked.
 struct ForbiddenTime: TimeSource {
     func wallTime() -> WallTime {
         Issue.record("the date was asked for")
@@ -16,6 +16,6 @@ struct ForbiddenTime: TimeSource {
     }
 
     func sleep(for duration: Duration) async throws {
-        Issue.record("somebody slept")
+        Issue.record("a task slept")
     }
 }

@@ -73,7 +73,7 @@ struct LinuxMemoryPressureTests {
     }
 
     @Test
-    func `A level comes once per interval until nobody listens`() async throws {
+    func `A level comes once per interval until no consumer listens`() async throws {
         let time = ManualTimeSource()
         let source = LinuxMemoryPressureSource(root: "/nonexistent", time: time)
         let task = Task {

@@ -140,7 +140,7 @@ struct MemoryCacheModelTests {
             if found != expected { difference = "\(name): \(found), expected \(expected)" }
         }
 
-        /// Sums, statistics, and who left why: the order too, but for sweeps, which have none.
+        /// Sums, statistics, and which entries left why: the order too, but for sweeps, which have none.
         private mutating func compare() {
             model.statistics.cost = model.cost
             model.statistics.count = model.entries.count

@@ -28,7 +28,7 @@ struct NetworkGateTests {
         #expect(!gate.isOffline(for: target))
     }
 
-    @Test("Who waits goes on with the network, after a jitter; or after a minute, to try")
+    @Test("A waiting download goes on with the network, after a jitter; or after a minute, to try")
     func waits() async throws {
         let monitor = ScriptedNetworkMonitor(NetworkStatus(isOnline: false))
         let (gate, time, target) = (started(monitor), ManualTimeSource(), try target())
@@ -51,7 +51,7 @@ struct NetworkGateTests {
         try await second.value
     }
 
-    @Test("A metered network is no network to whoever forbids it")
+    @Test("A metered network is no network to a request that forbids it")
     func metered() async throws {
         let monitor = ScriptedNetworkMonitor(NetworkStatus(isOnline: true, isMetered: true))
         let (gate, time, target) = (started(monitor), ManualTimeSource(), try target())

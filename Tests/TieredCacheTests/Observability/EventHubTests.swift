@@ -17,9 +17,9 @@ struct EventHubTests {
     }
 
     @Test
-    func `Nobody listens, so no event is made`() {
+    func `No consumer listens, so no event is made`() {
         func make() -> MediaCache.Event {
-            Issue.record("made an event for nobody")
+            Issue.record("made an event without a consumer")
             return MediaCache.Event(key: nil, .removed)
         }
         #expect(!hub.hasListeners)

@@ -115,7 +115,7 @@ struct CombinedOperationTests {
     }
 
     @Test
-    func `The priority reaches whoever works, whenever it is set`() async throws {
+    func `The priority reaches the work, whenever it is set`() async throws {
         let seen = Guarded<[RequestPriority]>([])
         let (started, release) = (Latch<Void>(), Latch<Void>())
         let operation = Operation(priority: .prefetch) {

@@ -19,7 +19,7 @@ struct ConsumerPaceTests {
     }
 
     @Test(
-        "Slow is who is waited for at least half of the time",
+        "A reader is slow that is waited for at least half of the time",
         arguments: [0, 10, 49, 50, 90, 100]
     )
     func share(percent: Int64) {
@@ -33,7 +33,7 @@ struct ConsumerPaceTests {
         #expect(pace(share: 100, seconds: 2).isSlow)
     }
 
-    @Test("Who takes bytes faster again is not slow any more")
+    @Test("A reader that takes bytes faster again is not slow any more")
     func recovers() {
         var pace = pace(share: 100, seconds: 4)
         pace.didWait(from: instant(6900), to: instant(7000))

@@ -216,7 +216,7 @@ private struct Interleaving {
         }
         for (id, transfer) in machine.transfers where transfer.subscribers.isEmpty {
             if case .cancelled = transfer.state { continue }
-            fail("\(id) goes on for nobody")
+            fail("\(id) goes on without a reader")
         }
     }
 

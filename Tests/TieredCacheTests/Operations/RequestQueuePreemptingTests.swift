@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-/// Who plays gets a slot at once, also where those that nobody waits for hold all of them.
+/// A playing request gets a slot at once, also where background transfers hold all of them.
 @Suite("Request queue, preempting", .timeLimit(.minutes(10)))
 struct RequestQueuePreemptingTests {
     private let queue = RequestQueue(
@@ -34,7 +34,7 @@ struct RequestQueuePreemptingTests {
     }
 
     @Test(arguments: [RequestPriority.normal, .high, .playing])
-    func `What somebody waits for keeps its slot`(priority: RequestPriority) async throws {
+    func `What a client waits for keeps its slot`(priority: RequestPriority) async throws {
         let works = (0..<3).map { _ in ControlledWork() }
         let running = works[..<2].enumerated().map {
             queue.join("\($0)", $1, priority: priority)
@@ -47,7 +47,7 @@ struct RequestQueuePreemptingTests {
     }
 
     @Test
-    func `A prefetch that waits starts when somebody plays it`() async throws {
+    func `A prefetch that waits starts when a player asks for it`() async throws {
         let works = (0..<3).map { _ in ControlledWork() }
         let prefetches = works.enumerated().map {
             queue.join("\($0)", $1, priority: .prefetch)
@@ -75,7 +75,7 @@ struct RequestQueuePreemptingTests {
     }
 
     @Test
-    func `Nobody is paused twice, nor for a host that is full of others`() throws {
+    func `No transfer is paused twice, nor for a host that is full of others`() throws {
         var machine = RequestQueueStateMachine(
             limits: .init(maximumDownloads: 2, maximumPerHost: 1)
         )

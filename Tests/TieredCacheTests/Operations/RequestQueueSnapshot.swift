@@ -12,7 +12,7 @@ struct RequestQueueSnapshot: Sendable {
             case running
             /// Waits for its first byte; its slot was given to what plays.
             case yielded
-            /// Has given its slot back because nobody reads.
+            /// Has given its slot back because it has no active reader.
             case stalled
             /// Was stalled and waits for a slot.
             case resuming

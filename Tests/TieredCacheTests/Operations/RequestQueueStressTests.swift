@@ -31,7 +31,7 @@ struct RequestQueueStressTests {
         }
     }
 
-    /// With those that nobody waits for, one may run on for a moment after its slot was taken, or
+    /// With those that no client waits for, one may run on for a moment after its slot was taken, or
     /// until its first byte after it was leased.
     @Test(arguments: [RequestPriority.background, .normal])
     func `Everybody is completed once and the limit holds`(lowest: RequestPriority) async {

@@ -142,7 +142,7 @@ struct RequestQueueTests {
     }
 
     @Test
-    func `A transfer is as urgent as its most urgent subscriber, who may leave`() async throws {
+    func `A transfer is as urgent as its most urgent subscriber, which may leave`() async throws {
         let work = ControlledWork()
         let first = queue.join("a", work, priority: .prefetch)
         let context = try await work.context()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TieredCache
 
-/// Fairness as a property: whatever arrives, whoever waits has a turn.
+/// Fairness as a property: whatever arrives, each waiting transfer has a turn.
 @Suite("Starvation", .timeLimit(.minutes(10)))
 struct StarvationTests {
     @Test(
@@ -43,7 +43,7 @@ private struct Simulation {
     }
 
     mutating func run() {
-        // So that whoever comes now has to wait.
+        // So that the next one has to wait.
         for _ in 0..<24 { join([.playing, .high]) }
         let patient = (0..<30).map { _ in join([.background, .prefetch, .normal]) }
         waiting = Set(patient).subtracting(running)

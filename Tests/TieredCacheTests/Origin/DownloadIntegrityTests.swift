@@ -82,7 +82,7 @@ struct DownloadIntegrityTests {
                     try await cache.data(for: request)
                 }
                 #expect(error?.code == .integrityFailed)
-                // A record and a body, for whoever wants to know what the origin sends.
+                // A record and a body, to show what the origin sends.
                 let files = try setAside(fixture)
                 #expect(files.count == 2)
                 let body = try #require(files.first { $0.hasSuffix(".body") })

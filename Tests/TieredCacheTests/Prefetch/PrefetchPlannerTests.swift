@@ -85,7 +85,7 @@ struct PrefetchPlannerTests {
         }
         #expect(planner.didRank(keys) == [.start(keys[0], bytes: 800_000)])
         #expect(planner.didFail(keys[0], bytes: 500_000) == [.start(keys[1], bytes: 800_000)])
-        // More is stored of it than was fetched now, or nobody knows.
+        // More is stored of it than was fetched now, or it is not known.
         #expect(planner.didFail(keys[1], bytes: 5_000_000) == [.start(keys[2], bytes: 700_000)])
         #expect(planner.didFail(keys[2], bytes: nil) == [])
         #expect(planner.bytesInUse == 2_000_000)

@@ -95,7 +95,7 @@ struct AsyncHTTPClientTransportTests {
         }
         try await TransportCase.withTransport { transport in
             let response = try await transport.send(TransportCase.request(peer.authority))
-            // Nobody pulls: the peer runs ahead until the buffers between us are full.
+            // Nothing is pulled: the peer runs ahead until the buffers between us are full.
             for await _ in signal.stream { break }
             var received = 0
             var worstLead = 0

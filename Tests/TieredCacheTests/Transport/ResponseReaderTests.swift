@@ -7,7 +7,7 @@ import Testing
 
 @testable import TieredCache
 
-/// The handler between what a connection brings and who asks for it.
+/// The handler between a connection and the exchange that asked.
 @Suite("What is read off a connection", .timeLimit(.minutes(10)))
 struct ResponseReaderTests {
     /// What the socket sees: requests and reads.

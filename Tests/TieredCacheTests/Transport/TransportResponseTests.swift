@@ -34,7 +34,7 @@ struct TransportResponseTests {
         }
     }
 
-    @Test("Interim responses are handed to who wants them, before the head")
+    @Test("Interim responses are handed to a request that wants them, before the head")
     func interimResponses() async throws {
         let peer = RawPeer { connection in
             while let head = connection.readHead() {
@@ -186,7 +186,7 @@ struct TransportResponseTests {
         }
     }
 
-    /// Nobody pulls before the peer is done for.
+    /// Nothing is pulled before the peer is gone.
     private func expectDelivery(
         of sent: [UInt8],
         _ ending: Ending,
@@ -250,7 +250,7 @@ struct TransportResponseTests {
         }
     }
 
-    @Test("Who answers is told apart by the address that the exchange goes out from")
+    @Test("The peer is told apart by the address that the exchange goes out from")
     func localAddress() async throws {
         let peer = RawPeer { connection in
             guard connection.readHead() != nil else { return }

@@ -6,7 +6,7 @@ import TieredCacheTesting
 struct MediaFiles: Sendable {
     private static let made = Task { try await make() }
 
-    /// The films; made by the first who asks.
+    /// The films; made by the first test that asks.
     static var shared: MediaFiles {
         get async throws { try await made.value }
     }

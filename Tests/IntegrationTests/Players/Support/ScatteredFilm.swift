@@ -1,6 +1,6 @@
 import Testing
 
-/// A film whose streams lie one behind the other instead of side by side, so that whoever plays it
+/// A film whose streams lie one behind the other instead of side by side, so that a player of it
 /// jumps to and fro all the time.
 struct ScatteredFilm {
     let bytes: [UInt8]

@@ -99,7 +99,7 @@ struct DiskGuestTests {
         #expect(try owner.verify(repair: false).damaged == 0)
     }
 
-    @Test("of those who open a directory at once, one owns it")
+    @Test("of several stores that open a directory at once, one owns it")
     func race() async throws {
         for round in 0..<50 {
             let options = TestDisk(.posix).options()
@@ -112,7 +112,7 @@ struct DiskGuestTests {
             }
             #expect(stores.count(where: \.access.canWrite) == 1, "round \(round)")
             stores.first { $0.access.canWrite }?.close()
-            // A lock that nobody holds is free, whatever the file says.
+            // A lock that no process holds is free, whatever the file says.
             #expect(try DiskStore(own).access.canWrite, "round \(round)")
         }
     }

@@ -16,7 +16,7 @@ struct DiskSharingTests {
         return options
     }
 
-    /// An owner with a huge film that nobody of its own reads, and a guest.
+    /// An owner with a huge film without a reader of its own, and a guest.
     private func withGuest(
         _ kind: DiskKind,
         _ body: (TestDisk, _ owner: DiskStore, _ guest: DiskStore) throws -> Void
@@ -41,7 +41,7 @@ struct DiskSharingTests {
             // Room for all of it but a little: a tail would be given up.
             try owner.setLimit(1 << 20)
             #expect(owner.counters.shortened == 0)
-            // It may leave as a whole, which who has it open does not see; but never with holes.
+            // It may leave as a whole, which its readers do not see; but never with holes.
             #expect(disk.files[file] == nil || disk.files[file] == before)
             #expect(firstDifference(lease.read(2 << 20), Self.film) == nil)
         }

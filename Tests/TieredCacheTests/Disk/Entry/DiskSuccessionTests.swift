@@ -80,7 +80,7 @@ struct DiskSuccessionTests {
                 }
                 #expect(!entry.isSuccessor && !entry.isSuperseded && reader.isSuperseded)
                 try Self.expect(store, 2, new)
-                // Who reads the old one reads on.
+                // A reader of the old one reads on.
                 #expect(reader.read(old.count) == old)
                 withExtendedLifetime((reader, entry)) {}
                 try Self.expect(try disk.open(), 2, new)
@@ -99,7 +99,7 @@ struct DiskSuccessionTests {
             try writer.write(bytes(150_000, seed: 2)[..<(isFinished ? 150_000 : 131_072)])
             store.closeIdle()
             #expect(try store.usage().bytes == disk.allocatedBytes)
-            // Whatever it finds, it is nobody's but ours.
+            // Whatever it finds is ours alone.
             #expect(try store.verify(repair: true).damaged == 0)
             #expect(
                 firstDifference(entry.read(131_072), Array(bytes(150_000, seed: 2).prefix(131_072)))

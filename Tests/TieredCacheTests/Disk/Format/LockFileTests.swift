@@ -2,7 +2,7 @@ import Testing
 
 @_spi(Benchmarks) @testable import TieredCache
 
-/// What LOCK says, and what it is taken for where somebody else wrote it.
+/// What LOCK says, and what it is taken for where another program wrote it.
 @Suite("Disk: LOCK", .timeLimit(.minutes(10)))
 struct LockFileTests {
     @Test("a claim is read as it was written", arguments: [0, 1, 4096, 1 << 40, (1 << 60) - 1])

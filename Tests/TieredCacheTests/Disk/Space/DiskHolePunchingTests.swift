@@ -162,7 +162,7 @@ struct DiskHolePunchingTests {
         }
     }
 
-    @Test("who reads a closed store on, while the next owner evicts, sees gaps")
+    @Test("a reader of a closed store, while the next owner evicts, sees gaps")
     func closed() throws {
         let disk = TestDisk(.posix)
         var store: DiskStore? = try disk.open(options(disk, limit: 4 << 20))

@@ -199,7 +199,7 @@ struct DiskLimitTests {
         #expect(throws: CacheError.self) { try store.store([1], for: key("a")) }
         #expect(throws: CacheError.self) { try store.setLimit(DiskStoreOptions.minimumLimit - 1) }
         #expect(disk.allocatedBytes <= DiskStoreOptions.minimumLimit)
-        // Who only looks has no limit.
+        // A guest has no limit.
         var options = disk.options(limit: 1)
         options.isReader = true
         #expect(try disk.open(options).list().isEmpty)

@@ -24,7 +24,7 @@ struct DiskQuarantineTests {
     private func setAside(_ name: String, size: Int = count, in store: DiskStore) throws {
         let entry = try store.store(bytes(size), for: key(name))
         #expect(try store.quarantine(entry))
-        // Whoever reads it reads on.
+        // Its reader reads on.
         #expect(entry.isSuperseded)
         var first = [UInt8](repeating: 0, count: 1000)
         #expect(first.withUnsafeMutableBytes { entry.read(at: 0, into: $0) } == 1000)
@@ -36,7 +36,7 @@ struct DiskQuarantineTests {
     }
 
     @Test(
-        "It is served to nobody, takes room below the limit, and its bytes are there",
+        "It is never served, takes room below the limit, and its bytes are there",
         arguments: DiskKind.allCases,
         [1000, count]
     )

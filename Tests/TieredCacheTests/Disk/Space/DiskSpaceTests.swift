@@ -189,7 +189,7 @@ struct DiskSpaceTests {
 }
 
 extension DiskStore {
-    /// Lets go of entries that nobody uses.
+    /// Lets go of entries that are not in use.
     func closeIdle() {
         for _ in 0..<2 {
             let idle = state.withLock { shrink(&$0, to: 0, maximumDormantCost: 0) }

@@ -6,7 +6,7 @@ import TieredCacheTesting
 @Suite("Disk: room set aside", .timeLimit(.minutes(10)))
 struct RoomPromiseTests {
     @Test(
-        "What is promised nobody else gets, what is not used comes back",
+        "What is promised no other write gets, what is not used comes back",
         arguments: DiskKind.allCases
     )
     func promised(_ kind: DiskKind) throws {

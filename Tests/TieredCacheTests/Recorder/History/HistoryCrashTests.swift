@@ -112,7 +112,7 @@ struct HistoryCrashTests {
         try files.append(Array(next.line.utf8))
         let now = try files.loadEvents()
         #expect(now.last == next, "\(context)")
-        // No torn line becomes one that nobody wrote.
+        // No torn line becomes one that was never written.
         #expect(Set(now.dropLast()).isSubset(of: events), "\(context)")
     }
 }

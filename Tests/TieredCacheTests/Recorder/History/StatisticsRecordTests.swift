@@ -64,7 +64,7 @@ struct StatisticsRecordTests {
         #expect((sample - sample).lookups == 0)
     }
 
-    @Test("Numbers that somebody has made up do not overflow when they are summed")
+    @Test("Made-up numbers do not overflow when they are summed")
     func madeUp() throws {
         var statistics = MediaCache.Statistics()
         for counter in StatisticsCounters.Counter.allCases {

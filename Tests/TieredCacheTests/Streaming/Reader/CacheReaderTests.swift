@@ -85,7 +85,7 @@ struct CacheReaderTests {
         }
     }
 
-    @Test("A size that nobody knows yet is nil, by URL and by key, and never waited for")
+    @Test("A size that is not known yet is nil, by URL and by key, and never waited for")
     func unknownSize() async throws {
         try await CacheFixture.run { fixture in
             let length: Int64 = 500_000
@@ -127,7 +127,7 @@ struct CacheReaderTests {
         }
     }
 
-    @Test("The cursor moves with reads and seeks, and asks nobody for it")
+    @Test("The cursor moves with reads and seeks, and no request is made for it")
     func cursor() async throws {
         try await CacheFixture.run { fixture in
             fixture.origin.serve("/film", Self.film)

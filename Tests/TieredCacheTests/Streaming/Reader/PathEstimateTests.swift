@@ -37,7 +37,7 @@ struct PathEstimateTests {
         #expect(path.readAheadLimit(forRun: 16 << 20, isSeek: false) == 4 << 20)
     }
 
-    @Test("Who goes here and there has to read two megabytes in a row first")
+    @Test("A reader that goes here and there has to read two megabytes in a row first")
     func seeking() {
         let path = waits(3, latency: .milliseconds(100), half: .milliseconds(10))
         for run: Int64 in [0, 65_536, 1 << 20, 2 << 20] {

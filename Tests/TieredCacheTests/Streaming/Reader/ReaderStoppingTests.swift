@@ -107,7 +107,7 @@ struct ReaderStoppingTests {
         }
     }
 
-    @Test("Who has left for two seconds holds no connection")
+    @Test("A reader that has left for two seconds holds no connection")
     func leaving() async throws {
         let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
         try await CacheFixture.run { fixture in
@@ -124,7 +124,7 @@ struct ReaderStoppingTests {
         }
     }
 
-    @Test("Nobody who has left costs more than 1 MiB", arguments: [true, false])
+    @Test("No reader that has left costs more than 1 MiB", arguments: [true, false])
     func leavingCosts(_ acceptsRanges: Bool) async throws {
         // It stands still: two seconds are never over.
         let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
