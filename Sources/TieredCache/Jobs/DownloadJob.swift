@@ -2,7 +2,7 @@ import HTTPCaching
 
 /// One job: performs the actions of ``JobStateMachine``, writes its record, and reports its status.
 final class DownloadJob: Sendable {
-    private struct State {
+    struct State {
         var machine: JobStateMachine
         var record: JobRecord
         /// Includes the credentials that the record does not store.
@@ -20,12 +20,10 @@ final class DownloadJob: Sendable {
         var watchers = StatusWatchers()
     }
 
-    private static let reportInterval = Duration.milliseconds(100)
-
     let id: DownloadID
-    private let responder: Responder
+    let responder: Responder
     private let maximumSegments: Int
-    private let state: Guarded<State>
+    let state: Guarded<State>
 
     /// Creates a job that has not run yet; `request` has its credentials, if they are known.
     init(
@@ -128,60 +126,6 @@ final class DownloadJob: Sendable {
         } catch {
             responder.recorder.didFailToLookUp(key, error: error)
         }
-    }
-
-    // MARK: Status
-
-    /// The current status at once, then every change, at most ten times per second while bytes
-    /// arrive; ends with the job.
-    func statuses() -> AsyncStream<DownloadStatus> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            let number = state.withLock { state -> UInt64? in
-                // No consumer waits yet, so this resumes none.
-                continuation.yield(state.status)
-                return state.machine.isForgotten ? nil : state.watchers.add(continuation)
-            }
-            guard let number else { return continuation.finish() }
-            continuation.onTermination = { [weak self] _ in
-                // Returned, so that it is released outside the lock.
-                _ = self?.state.withLock { $0.watchers.remove(number) }
-            }
-        }
-    }
-
-    /// Reports at most ten times per second, and always the latest status.
-    private func report(isForced: Bool = false) {
-        let now = responder.time.monotonicTime()
-        let (tells, isLater) = state.withLock { state -> (Bool, Bool) in
-            guard isForced || state.lastReport.duration(to: now) >= Self.reportInterval else {
-                defer { state.hasLateReport = true }
-                return (false, !state.hasLateReport)
-            }
-            state.lastReport = now
-            return (state.watchers.beginTelling(), false)
-        }
-        if tells { tellWatchers() }
-        guard isLater else { return }
-        Task { [weak self, time = responder.time] in
-            do {
-                try await time.sleep(for: Self.reportInterval)
-            } catch {
-                // No code cancels this task; the report is made in any case.
-            }
-            self?.state.withLock { $0.hasLateReport = false }
-            self?.report(isForced: true)
-        }
-    }
-
-    /// Tells the watchers the status, one thread at a time and so in order.
-    ///
-    /// Outside the lock: to yield takes the lock of the consumer's task, and a task that is
-    /// cancelled holds that lock while its stream's termination takes the lock of this job.
-    private func tellWatchers() {
-        LockChecker.assertHoldsNoValue()
-        while let news = state.withLock({
-            $0.watchers.takeNews($0.status, isLast: $0.machine.isForgotten)
-        }) { news.tell() }
     }
 
     // MARK: Acting
@@ -374,25 +318,5 @@ final class DownloadJob: Sendable {
         case .queued, .restarted:
             break
         }
-    }
-}
-
-/// The bytes that one run of a job has read.
-private struct JobProgress {
-    var position: Int64 = 0
-    var rate: RateEstimator
-    private var fromOrigin: Int64 = 0
-
-    init(start: Int64, now: MonotonicTime) {
-        position = start
-        rate = RateEstimator(now: now)
-    }
-
-    /// - Returns: bytes from the origin since the last call.
-    mutating func didReach(fromOrigin total: Int64, now: MonotonicTime) -> Int64 {
-        defer { fromOrigin = total }
-        let news = total - fromOrigin
-        rate.didReceive(Int(clamping: news), now: now)
-        return news
     }
 }
