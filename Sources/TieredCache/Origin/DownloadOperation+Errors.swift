@@ -4,7 +4,11 @@ import HTTPTypes
 // Error responses.
 extension DownloadOperation {
     /// Handles a final status without a wanted body; stores the status if the rules allow it.
-    func didEnd(with response: HTTPResponse, outcome: DownloadOutcome, report: TransferReport) {
+    func didEnd(
+        with response: HTTPResponse,
+        outcome: DownloadOutcome,
+        context: TransferContext
+    ) {
         let now = origins.time.wallTime()
         let stored = storedResponse(
             status: response.status.code,
@@ -22,18 +26,19 @@ extension DownloadOperation {
         )
         // A response that may be served instead of the error is not replaced by it.
         let isKept =
-            storability == .storable && request.isCacheable && plan.relay == nil && keep(stored)
+            storability == .storable && request.isCacheable && plan.relay == nil
+            && keep(stored, context: context)
         shared.didReceiveHead(
             .unsuccessful(stored, isStored: isKept),
-            report: report,
+            report: context.report,
             group: group
         )
     }
 
     /// Stores a head with an empty body, as only the status of an error is of use.
     ///
-    /// A pinned entry is not replaced.
-    private func keep(_ stored: StoredResponse) -> Bool {
+    /// A pinned entry is not replaced; an abandoned transfer stores nothing.
+    private func keep(_ stored: StoredResponse, context: TransferContext) -> Bool {
         do throws(CacheError) {
             defer { storage.memory.remove(request.key) }
             try storage.disk.store().store(
@@ -41,10 +46,13 @@ extension DownloadOperation {
                 for: request.key,
                 metadata: stored.encoded(),
                 class: request.entryClass,
-                succession: DiskSuccession(sparesPinned: true)
+                succession: DiskSuccession(
+                    sparesPinned: true,
+                    isWanted: { !context.isCancelled }
+                )
             )
             return true
-        } catch  where error.code == .notStorable {
+        } catch  where error.code == .notStorable || error.code == .cancelled {
             return false
         } catch {
             recorder.didFailToStore(request.key, target: request.target, error: error)

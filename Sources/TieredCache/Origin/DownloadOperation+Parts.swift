@@ -10,8 +10,13 @@ extension DownloadOperation {
         let start: Int64
     }
 
-    /// Creates the entry of a standalone part; nil if it must not or cannot be stored.
-    func makePart(_ head: DownloadHead, start: GenerationStart) -> PartWriter? {
+    /// Creates the entry of a standalone part; nil if it must not or cannot be stored, or if the
+    /// transfer is abandoned.
+    func makePart(
+        _ head: DownloadHead,
+        start: GenerationStart,
+        context: TransferContext
+    ) -> PartWriter? {
         guard head.response.status == .partialContent, request.method == .get,
             start.coding == .identity, storage.hasDirectory,
             let length = partLength(of: head.response, start: start),
@@ -25,9 +30,14 @@ extension DownloadOperation {
                 metadata: stored.encoded(),
                 completeLength: length,
                 class: request.entryClass.subtracting(.pinned),
-                succession: DiskSuccession(cause: storage.removal(of: key))
+                succession: DiskSuccession(
+                    cause: storage.removal(of: key),
+                    isWanted: { !context.isCancelled }
+                )
             )
             return PartWriter(writer: try entry.beginWriting(at: 0), start: start.offset)
+        } catch  where error.code == .cancelled {
+            return nil
         } catch {
             recorder.didFailToStore(request.key, target: request.target, error: error)
             return nil

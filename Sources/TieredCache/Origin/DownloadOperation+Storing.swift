@@ -115,13 +115,17 @@ extension DownloadOperation {
     ///   - head: the head as received.
     ///   - start: the start of the body.
     ///   - end: the end of the wanted bytes.
+    ///   - context: the transfer; an abandoned one creates no entry, since a removal may have
+    ///     followed.
     /// - Returns: the entry.
+    /// - Throws: `.cancelled` if the transfer is abandoned.
     func makeEntry(
         for stored: StoredResponse,
         head: DownloadHead,
         start: GenerationStart,
-        end: Int64
-    ) -> Result<Place, NotStored> {
+        end: Int64,
+        context: TransferContext
+    ) throws(CacheError) -> Result<Place, NotStored> {
         let storability = storability(of: stored, head: head, start: start)
         if case .notStorable(let reason) = storability {
             recorder.didRefuse(request.key, because: reason)
@@ -152,13 +156,16 @@ extension DownloadOperation {
                     // A client of a relay receives errors and redirects without storing them over a
                     // pin.
                     sparesPinned: !(200...299).contains(stored.status),
-                    awaitsDecision: !expectedDigests(of: stored).isEmpty
+                    awaitsDecision: !expectedDigests(of: stored).isEmpty,
+                    isWanted: { !context.isCancelled }
                 )
             )
             storage.memory.remove(key)
             return .success(Place(entry: entry, promise: promise))
         } catch  where error.code == .notStorable {
             return .failure(.forbidden(.status))
+        } catch  where error.code == .cancelled {
+            throw error
         } catch {
             if storage.hasDirectory {
                 recorder.didFailToStore(request.key, target: request.target, error: error)

@@ -60,7 +60,7 @@ struct DownloadOperation: Sendable {
             recorder.didFailToStore(request.key, target: request.target, error: error)
         }
         if let failure = verify(sink.generation, after: result) { result = .failure(failure) }
-        didEnd(with: result, sink: sink, report: context.report)
+        didEnd(with: result, sink: sink, context: context)
         recorder.didFinish(
             request.key,
             target: request.target,
@@ -115,12 +115,12 @@ struct DownloadOperation: Sendable {
     private func didEnd(
         with result: Result<DownloadOutcome, CacheError>,
         sink: StoringSink,
-        report: TransferReport
+        context: TransferContext
     ) {
         guard case .success(let outcome) = result else { return }
         if request.relay == nil { origins.didLearn(from: outcome, of: request) }
         if case .unsuccessful(let response) = outcome.end {
-            didEnd(with: response, outcome: outcome, report: report)
+            didEnd(with: response, outcome: outcome, context: context)
         }
         if outcome.areRangesUntrusted, let generation = sink.generation,
             !generation.head.flags.contains(.withoutRanges)

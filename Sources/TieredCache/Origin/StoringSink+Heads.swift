@@ -48,11 +48,12 @@ extension StoringSink {
         try await operation.shared.acquireEntryCreation()
         defer { operation.shared.releaseEntryCreation() }
         setPromise(nil)
-        switch operation.makeEntry(
+        switch try operation.makeEntry(
             for: stored,
             head: head,
             start: start,
-            end: state.withLock { $0.end }
+            end: state.withLock { $0.end },
+            context: context
         ) {
         case .success(let place):
             setPromise(place.promise)
@@ -66,7 +67,8 @@ extension StoringSink {
             publish(.storing(generation))
         case .failure(let reason):
             beginDigests(of: stored, start: start)
-            let kept = reason.isOfDisk ? nil : operation.makePart(head, start: start)
+            let kept =
+                reason.isOfDisk ? nil : operation.makePart(head, start: start, context: context)
             endPart()
             state.withLock { $0.part = kept }
             beginPassing(

@@ -10,19 +10,25 @@ import TieredCacheTesting
 @Suite("One download", .timeLimit(.minutes(1)))
 struct DownloadOperationTests {
     private static func transfers(_ cacheControl: String) throws -> Transfers {
+        try transfers(
+            over: ScriptedTransport { _, _ in
+                ScriptedResponse(
+                    status: 200,
+                    fields: [.cacheControl: cacheControl, .contentLength: "4096"],
+                    steps: [.bytes([UInt8](repeating: 7, count: 4096))]
+                )
+            }
+        )
+    }
+
+    private static func transfers(over transport: some Transport) throws -> Transfers {
         var parts = EngineParts()
         parts.fileSystem = InMemoryFileSystem()
         var configuration = MediaCache.Configuration(path: "/cache")
         configuration.minimumFreeDisk = 0
         configuration.networkMonitor = nil
         configuration.respondsToMemoryPressure = false
-        configuration.transport = ScriptedTransport { _, _ in
-            ScriptedResponse(
-                status: 200,
-                fields: [.cacheControl: cacheControl, .contentLength: "4096"],
-                steps: [.bytes([UInt8](repeating: 7, count: 4096))]
-            )
-        }
+        configuration.transport = transport
         let rules = CacheRules(isShared: false, applicationLifetime: nil)
         let writers = parts.makeExecutor("tc-write")
         let storage = try Storage(
@@ -37,23 +43,29 @@ struct DownloadOperationTests {
         return Transfers(configuration, storage: storage, origins: origins)
     }
 
-    /// Runs a download to its end.
-    private static func download(
-        _ request: CacheRequest,
-        _ transfers: Transfers
-    ) async throws -> SharedTransfers.Outcome? {
+    private static func begin(_ request: CacheRequest, _ transfers: Transfers) -> Subscription {
         let shared = transfers.shared(for: request)
+        let range = FirstRange.ofTransfer(for: request.range)
         let operation = DownloadOperation(
             storage: transfers.storage,
             origins: transfers.origins,
             shared: shared,
             group: shared.group,
             request: request,
-            plan: transfers.origins.plan(request, range: FirstRange.ofTransfer(for: nil)),
+            plan: transfers.origins.plan(request, range: range),
             base: nil,
             stored: nil
         )
-        let share = transfers.join(operation, at: 0)
+        return transfers.join(operation, at: range.lowerBound)
+    }
+
+    /// Runs a download to its end.
+    private static func download(
+        _ request: CacheRequest,
+        _ transfers: Transfers
+    ) async throws -> SharedTransfers.Outcome? {
+        let shared = transfers.shared(for: request)
+        let share = begin(request, transfers)
         while share.outcome == nil {
             let seen = shared.signal.version
             guard share.outcome == nil else { break }
@@ -97,5 +109,89 @@ struct DownloadOperationTests {
         #expect(statistics.downloadsFinished == 1)
         #expect(statistics.bytesStored == 0)
         transfers.storage.disk.close()
+    }
+
+    /// The ways in which a response can become an entry.
+    enum Answer: String, CaseIterable {
+        case whole
+        case empty
+        case standalonePart
+        case errorStatus
+
+        var head: HTTPResponse {
+            var head = HTTPResponse(status: .ok)
+            head.headerFields[.cacheControl] = "max-age=60"
+            head.headerFields[.contentLength] = self == .empty ? "0" : "4096"
+            if self == .errorStatus { head.status = .notFound }
+            if self == .standalonePart {
+                head.status = .partialContent
+                head.headerFields[.contentRange] = "bytes 0-4095/8192"
+            }
+            return head
+        }
+    }
+
+    /// Answers when the request has been left, as a transport may whose bytes came just before.
+    private final class LateTransport: Transport {
+        private final class Body: TransportBody {
+            private let didAsk: @Sendable () -> Void
+
+            init(didAsk: @escaping @Sendable () -> Void) {
+                self.didAsk = didAsk
+            }
+
+            func next() async throws(TransportError) -> BodyChunk? {
+                didAsk()
+                throw TransportError(.cancelled, "the request was left")
+            }
+
+            func cancel() {}
+        }
+
+        let isAsked = Latch<Void>()
+        let isLeft = Latch<Void>()
+        let didAsk = Guarded<@Sendable () -> Void>({})
+        private let head: HTTPResponse
+
+        init(_ head: HTTPResponse) {
+            self.head = head
+        }
+
+        func send(_: TransportRequest) async throws(TransportError) -> TransportResponse {
+            isAsked.complete(with: .success(()))
+            while isLeft.outcome == nil { await Task.yield() }
+            return TransportResponse(head: head, body: Body { [self] in didAsk.withLock(\.self)() })
+        }
+
+        func shutdown() async {}
+    }
+
+    @Test(
+        "An abandoned transfer creates no entry: a removal may have followed",
+        arguments: Answer.allCases
+    )
+    func abandoned(_ answer: Answer) async throws {
+        let transport = LateTransport(answer.head)
+        let transfers = try Self.transfers(over: transport)
+        let disk = transfers.storage.disk
+        let created = Guarded(0)
+        let count: @Sendable () -> Void = {
+            let entries = disk.openStore?.state.withLock { $0.open.residents.all.count }
+            created.withLock { $0 += entries ?? 0 }
+        }
+        transport.didAsk.withLock { $0 = count }
+        var request = try CacheRequest("http://origin.example/film")
+        if answer == .standalonePart { request.range = .bounded(0..<4096) }
+        let share = Self.begin(request, transfers)
+        _ = await transport.isAsked.wait()
+        share.cancel()
+        transport.isLeft.complete(with: .success(()))
+        await transfers.queue.shutdown()
+        count()
+        #expect(created.withLock(\.self) == 0)
+        #expect(try disk.store().usage().entries == 0)
+        // Its response was not refused by the disk.
+        #expect(transfers.storage.recorder.counters.statistics.storageFailures == 0)
+        disk.close()
     }
 }

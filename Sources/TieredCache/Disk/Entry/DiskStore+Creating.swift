@@ -3,7 +3,7 @@ import SystemPackage
 extension DiskStore {
     /// Starts a new generation, which replaces the entry of the same name as `succession` says.
     ///
-    /// - Throws: also `.notStorable`.
+    /// - Throws: also `.notStorable`, and `.cancelled` if it is no longer wanted.
     func makeEntry(
         for key: CacheKey,
         metadata: [UInt8],
@@ -22,6 +22,7 @@ extension DiskStore {
             flags: entryClass.flags
         )
         try withLock(of: entry.name) { (lock) throws(CacheError) in
+            try succession.requireWanted()
             guard try !inheritPin(lock, to: entry, succession: succession) else {
                 if let completeLength {
                     try checkRoom(besidePins: Self.cost(ofBody: completeLength))
@@ -39,7 +40,7 @@ extension DiskStore {
 
     /// Stores a complete body, which replaces the entry of the same name as `succession` says.
     ///
-    /// - Throws: also `.notStorable`.
+    /// - Throws: also `.notStorable`, and `.cancelled` if it is no longer wanted.
     @discardableResult
     func store(
         _ bytes: UnsafeRawBufferPointer,
@@ -119,6 +120,7 @@ extension DiskStore {
         succession: DiskSuccession
     ) throws(CacheError) {
         try withLock(of: entry.name) { (lock) throws(CacheError) in
+            try succession.requireWanted()
             if entry.isSuperseded {
                 // Removed while it was being filled: only its leases still want it.
                 return try keepInMemoryless(lock, bytes: bytes, checksum: checksum, of: entry)

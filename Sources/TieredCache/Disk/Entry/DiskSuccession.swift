@@ -6,6 +6,16 @@ struct DiskSuccession: Sendable {
     var sparesPinned = false
     /// Whether a successor waits for ``DiskEntry/takeName()`` once it is complete.
     var awaitsDecision = false
+    /// Whether the new entry is still wanted.
+    ///
+    /// Called with the lock of the name, so that an entry that is no longer wanted cannot follow a
+    /// removal. Must not block on the disk.
+    var isWanted: @Sendable () -> Bool = { true }
+
+    /// - Throws: `.cancelled` if the new entry is no longer wanted.
+    func requireWanted() throws(CacheError) {
+        guard isWanted() else { throw .leftTransfer }
+    }
 }
 
 /// The state of an entry that was made while a complete pinned one had its name.
