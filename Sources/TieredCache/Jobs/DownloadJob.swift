@@ -186,7 +186,15 @@ final class DownloadJob: Sendable {
         }
     }
 
+    /// Removes the entry once no run can begin another transfer; a transfer that a run has left
+    /// creates no entry.
     private func dropBytes() async {
+        // Another command may have ended a run that still winds down.
+        let ending = state.withLock { state in
+            let current = state.machine.hasDriver ? state.machine.run : nil
+            return state.tasks.filter { $0.key != current }.map(\.value)
+        }
+        for task in ending { await task.value }
         do throws(CacheError) {
             _ = try await storage.remove(request.key)
         } catch {
@@ -245,7 +253,14 @@ final class DownloadJob: Sendable {
             return state.operation
         }
         withExtendedLifetime(replaced) {}
-        let response = try await operation.value()
+        let response: CacheResponse
+        do throws(CacheError) {
+            response = try await operation.value()
+        } catch {
+            // It may be about to begin a transfer.
+            await operation.waitForWork()
+            throw error
+        }
         try response.requireSuccess(of: request)
         var progress = JobProgress(
             start: response.range.lowerBound,
@@ -258,7 +273,26 @@ final class DownloadJob: Sendable {
             request: request,
             response: response
         )
-        defer { segments.cancel() }
+        do throws(CacheError) {
+            try await receive(response, by: segments, progress: &progress, run: run)
+        } catch {
+            await segments.end()
+            throw error
+        }
+        await segments.end()
+        await note(response, progress: &progress, run: run)
+        // The purpose of a download is to store the bytes.
+        if let storageError = response.storageError { throw storageError }
+    }
+
+    /// Reads the body to its end, and waits for its verification.
+    private func receive(
+        _ response: CacheResponse,
+        by segments: JobSegments,
+        progress: inout JobProgress,
+        run: Int
+    ) async throws(CacheError) {
+        let request = request
         var checkpoints = JobCheckpoints(now: responder.time.monotonicTime())
         while let chunk = try await response.body.source.next() {
             progress.position += Int64(chunk.count)
@@ -269,9 +303,6 @@ final class DownloadJob: Sendable {
             await checkpoint(response.body.source.storageKey ?? request.key)
         }
         try await segments.requireIntegrity()
-        await note(response, progress: &progress, run: run)
-        // The purpose of a download is to store the bytes.
-        if let storageError = response.storageError { throw storageError }
     }
 
     private func note(_ response: CacheResponse, progress: inout JobProgress, run: Int) async {

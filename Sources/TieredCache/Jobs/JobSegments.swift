@@ -74,7 +74,13 @@ struct JobSegments: Sendable {
         if let failure = failures.first(where: { $0.code == .integrityFailed }) { throw failure }
     }
 
-    func cancel() {
+    /// Ends the requests; on return none begins another transfer.
+    func end() async {
+        cancel()
+        for task in tasks { _ = await task.value }
+    }
+
+    private func cancel() {
         for task in tasks { task.cancel() }
     }
 

@@ -72,16 +72,22 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
             await self.run(lookup, then: download)
         }
         let isLate = state.withLock { state in
-            if !state.machine.isFinished { state.task = task }
+            state.task = task
             return state.machine.isFinished
         }
         if isLate { task.cancel() }
     }
 
+    /// Waits until neither lookup nor download runs any more, as they may after a cancellation;
+    /// cancelling the waiting task changes nothing.
+    func waitForWork() async { await state.withLock { $0.task }?.value }
+
     /// Ends the operation with ``CacheError/Code/cancelled``, unless it has ended.
+    ///
+    /// Lookup or download may still run for a moment; see ``waitForWork()``.
     package func cancel() {
         let (action, task, work) = state.withLock { state in
-            defer { (state.task, state.work) = (nil, nil) }
+            defer { state.work = nil }
             return (state.machine.didCancel(), state.task, state.work)
         }
         withExtendedLifetime(work) {}

@@ -160,4 +160,50 @@ struct CombinedOperationTests {
         work.finish()
         #expect(try await operation.value() == "done")
     }
+
+    @Test(arguments: [true, false])
+    func `The work of a cancelled operation can be waited for`(isDownload: Bool) async {
+        let (started, release) = (Latch<Void>(), Latch<Void>())
+        let hasEnded = Guarded(false)
+        // The work does not notice that it is cancelled.
+        let work: @Sendable () async -> Void = {
+            started.complete(with: .success(()))
+            while release.outcome == nil { await Task.yield() }
+            hasEnded.withLock { $0 = true }
+        }
+        let operation = Operation {
+            () throws(CacheError) in
+            if !isDownload { await work() }
+            return .incomplete(1)
+        } download: { _, _ in
+            await work()
+            return "too late"
+        }
+        operation.start()
+        _ = await started.wait()
+        operation.cancel()
+        #expect(await code { _ = try await operation.value() } == .cancelled)
+        let waiting = Task {
+            await operation.waitForWork()
+            return hasEnded.withLock(\.self)
+        }
+        // It waits all the same.
+        waiting.cancel()
+        release.complete(with: .success(()))
+        #expect(await waiting.value)
+        await operation.waitForWork()
+    }
+
+    @Test
+    func `An operation that never started has no work to wait for`() async {
+        let operation = Operation {
+            () throws(CacheError) in
+            .complete("")
+        } download: { _, _ in
+            ""
+        }
+        await operation.waitForWork()
+        operation.cancel()
+        await operation.waitForWork()
+    }
 }
