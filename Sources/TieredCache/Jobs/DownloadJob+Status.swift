@@ -49,8 +49,21 @@ extension DownloadJob {
     /// cancelled holds that lock while its stream's termination takes the lock of this job.
     private func tellWatchers() {
         LockChecker.assertHoldsNoValue()
-        while let news = state.withLock({
-            $0.watchers.takeNews($0.status, isLast: $0.machine.isForgotten)
-        }) { news.tell() }
+        takeNews()?.tell()
+        guard let later = takeNews() else { return }
+        // Others report meanwhile, perhaps without end, and this thread may be one that must not
+        // wait: a task goes on.
+        Task {
+            var news: StatusWatchers.News? = later
+            while let current = news {
+                current.tell()
+                await Task.yield()
+                news = takeNews()
+            }
+        }
+    }
+
+    private func takeNews() -> StatusWatchers.News? {
+        state.withLock { $0.watchers.takeNews($0.status, isLast: $0.machine.isForgotten) }
     }
 }

@@ -1,8 +1,9 @@
 /// The consumers of a job's status, and which thread tells them.
 ///
 /// States: `silent` → `telling` (`beginTelling`) → `silent` (`takeNews` finds nothing new). Only
-/// the thread that has begun tells, and it tells the news of others too: so no older status follows
-/// a newer one, although no lock is held while the consumers are resumed.
+/// the thread that has begun tells, or a task that continues for it, and it tells the news of
+/// others too: so no older status follows a newer one, although no lock is held while the consumers
+/// are resumed.
 struct StatusWatchers {
     typealias Watcher = AsyncStream<DownloadStatus>.Continuation
 

@@ -85,4 +85,77 @@ struct DownloadWatcherTests {
             }
         }
     }
+
+    /// Runs the consumer on a thread of its own; while it is armed, each resumption of the consumer
+    /// is followed by another report, a hundred times.
+    private final class Repeater: Sendable {
+        let runs = Guarded(0)
+        let tellsOfCaller = Guarded(0)
+        let isArmed = Guarded(false)
+        private let reports = Guarded(0)
+        private let handle: DownloadHandle
+        private let caller = DispatchQueue(label: "caller")
+        private let mark = DispatchSpecificKey<Bool>()
+
+        init(_ handle: DownloadHandle) {
+            self.handle = handle
+            caller.setSpecific(key: mark, value: true)
+        }
+
+        /// Reports on a thread that must not wait; another may tell in its place.
+        func report() async {
+            reports.withLock { $0 = 0 }
+            await withCheckedContinuation { continuation in
+                caller.async { [handle] in
+                    handle.job.report(isForced: true)
+                    continuation.resume()
+                }
+            }
+        }
+
+        func executor() -> IOExecutor {
+            IOExecutor { [self] job, executor in
+                let didRun = DispatchSemaphore(value: 0)
+                Thread.run { [self] in
+                    job.runSynchronously(on: executor)
+                    runs.withLock { $0 += 1 }
+                    didRun.signal()
+                }
+                guard isArmed.withLock(\.self) else { return }
+                if DispatchQueue.getSpecific(key: mark) == true {
+                    tellsOfCaller.withLock { $0 += 1 }
+                }
+                // The consumer waits for the next status by then.
+                didRun.wait()
+                let isLast = reports.withLock { count in
+                    count += 1
+                    return count >= 100
+                }
+                if !isLast { handle.job.report(isForced: true) }
+            }
+        }
+    }
+
+    @Test("a thread that reports tells once, however much news follows")
+    func tellsOnce() async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", .generated(length: 1000, cacheControl: "max-age=60"))
+            try await fixture.withCache { cache in
+                let handle = try await cache.downloads.start(fixture.request("/film"))
+                try await handle.wait()
+                let repeater = Repeater(handle)
+                let executor = repeater.executor()
+                let consumer = Task(executorPreference: executor) {
+                    await handle.progress.reduce(nil) { $1.state }
+                }
+                while repeater.runs.withLock({ $0 == 0 }) { await Task.yield() }
+                repeater.isArmed.withLock { $0 = true }
+                while repeater.tellsOfCaller.withLock({ $0 == 0 }) { await repeater.report() }
+                #expect(repeater.tellsOfCaller.withLock(\.self) == 1)
+                repeater.isArmed.withLock { $0 = false }
+                await handle.acknowledge()
+                #expect(await consumer.value == .finished)
+            }
+        }
+    }
 }
