@@ -39,17 +39,10 @@ final class DownloadCenter: Sendable {
     ///
     /// Does not start it.
     ///
-    /// - Throws: `.notOwner` if another process runs the jobs; `.invalidArgument` for a request
-    ///   whose response is never stored.
+    /// - Throws: `.notOwner` if another process runs the jobs; `.invalidURL`, and `.invalidArgument`
+    ///   for a request whose response is never stored.
     func submit(_ request: CacheRequest) async throws(CacheError) -> DownloadJob {
-        try request.checkURL()
-        guard request.isCacheable else {
-            throw CacheError(
-                .invalidArgument,
-                "\(request.target.redacted) cannot be a download: only a GET, or a request with "
-                    + "a key of its own, is stored"
-            )
-        }
+        try check(request)
         try requireOwnership()
         try await load()
         var request = request
@@ -65,6 +58,18 @@ final class DownloadCenter: Sendable {
         // Released outside the lock: a job's release ends the streams of its watchers.
         withExtendedLifetime(forgotten) {}
         return kept
+    }
+
+    /// Throws `.invalidURL`, or `.invalidArgument` for a request whose response is never stored.
+    func check(_ request: CacheRequest) throws(CacheError) {
+        try request.checkURL()
+        guard request.isCacheable else {
+            throw CacheError(
+                .invalidArgument,
+                "\(request.target.redacted) cannot be a download: only a GET, or a request with "
+                    + "a key of its own, is stored"
+            )
+        }
     }
 
     private func makeJob(from record: JobRecord, request: CacheRequest) -> DownloadJob {

@@ -23,7 +23,10 @@ public struct Downloads: Sendable {
     }
 
     /// Fetches many as one; see ``start(_:)-(CacheRequest)``.
+    ///
+    /// Starts none if any of the requests cannot be a download.
     public func start(_ requests: [CacheRequest]) async throws(CacheError) -> DownloadBatch {
+        for request in requests { try center.check(request) }
         var handles: [DownloadHandle] = []
         for request in requests { handles.append(try await start(request)) }
         return DownloadBatch(handles)

@@ -1,4 +1,6 @@
+import FoundationEssentials
 import HTTPCaching
+import HTTPTypes
 import Testing
 import TieredCacheTesting
 
@@ -72,6 +74,28 @@ struct DownloadBatchTests {
             }
             let left = try await fixture.withCache { try await $0.downloads.all().count }
             #expect(left == 0)
+        }
+    }
+
+    @Test("A batch with a request that cannot be a download starts none")
+    func startsNone() async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", .generated(length: 1000, cacheControl: "max-age=60"))
+            let film = try fixture.request("/film")
+            let unusable = CacheRequest(try #require(URL(string: "file:///film")), key: "film")
+            let head = try CacheRequest(fixture.origin.url("/film"), method: .head)
+            let others = [(unusable, CacheError.Code.invalidURL), (head, .invalidArgument)]
+            for (other, code) in others {
+                try await fixture.withCache { cache in
+                    let error = await #expect(throws: CacheError.self) {
+                        try await cache.downloads.start([film, other])
+                    }
+                    #expect(error?.code == code)
+                    let all = try await cache.downloads.all()
+                    #expect(all.isEmpty)
+                }
+            }
+            #expect(fixture.origin.log.exchanges.isEmpty)
         }
     }
 }
