@@ -104,8 +104,9 @@ public struct CacheRequest: Sendable {
     private(set) var facts: RequestFacts
     /// Whether method, fields and policy are what they are by default.
     private var isPlain: Bool
-    /// Whether an answer may be kept at all as far as the request says.
-    let isCacheable: Bool
+    /// Whether an answer may be kept at all as far as the request says; false where the URL cannot
+    /// be used, whatever the key.
+    private(set) var isCacheable: Bool
 
     /// Creates a request.
     ///
@@ -144,6 +145,7 @@ public struct CacheRequest: Sendable {
         } catch {
             self.init(.unusable, key: key, method: method)
             invalidURL = InvalidURL(error)
+            isCacheable = false
         }
     }
 

@@ -107,6 +107,23 @@ struct RequestURLTests {
         }
     }
 
+    @Test("A URL that cannot be used is not answered from what its key names")
+    func unusableWithKey() async throws {
+        let url = try #require(URL(string: "file:///film"))
+        try await CacheFixture.run { fixture in
+            try await fixture.withCache { cache in
+                let film = try CacheRequest(fixture.origin.url("/film"), key: "film")
+                try await cache.store(Data([1, 2, 3]), for: film)
+                #expect(cache.cachedData(for: film) == Data([1, 2, 3]))
+                let unusable = CacheRequest(url, key: "film")
+                #expect(unusable.key == film.key && !unusable.isCacheable)
+                #expect(cache.cachedData(for: unusable) == nil)
+                #expect(await !cache.contains(unusable))
+                #expect(await cache.noteUnfinished(unusable) == nil)
+            }
+        }
+    }
+
     @Test("A URL is asked for as it stands, by its own overloads too")
     func usable() async throws {
         try await CacheFixture.run { fixture in
