@@ -19,10 +19,10 @@ extension MediaCache {
         ///
         /// By default ``defaultDirectory``.
         public var directory: URL? {
-            get { path.map { URL(filePath: $0.string, directoryHint: .isDirectory) } }
-            set { path = newValue.map(Self.path) }
+            get { path.map { URL(file: $0, directoryHint: .isDirectory) } }
+            set { path = newValue.map { FilePath(fileURL: $0) ?? "" } }
         }
-        /// ``directory`` as a path; empty for a URL of another scheme.
+        /// ``directory`` as a path; empty for a URL that names no file of this machine.
         package var path: FilePath?
         /// The most that the memory tier may hold, in bytes; 64 MiB by default.
         public var memoryLimit: Int64 = 64 << 20
@@ -152,15 +152,11 @@ extension MediaCache {
         ///
         /// - Parameter directory: where the disk tier lives; nil for a cache in memory only.
         public init(directory: URL?) {
-            path = directory.map(Self.path)
+            self.directory = directory
         }
 
         package init(path: FilePath) {
             self.path = path
-        }
-
-        private static func path(_ directory: URL) -> FilePath {
-            directory.isFileURL ? FilePath(directory.path(percentEncoded: false)) : ""
         }
 
         /// `$XDG_CACHE_HOME/tieredcache`, or `~/.cache/tieredcache`.
@@ -168,7 +164,7 @@ extension MediaCache {
         /// Nil where the process has neither variable; relative paths in them count as missing, as
         /// the XDG base directory specification asks.
         public static var defaultDirectory: URL? {
-            defaultPath.map { URL(filePath: $0.string, directoryHint: .isDirectory) }
+            defaultPath.map { URL(file: $0, directoryHint: .isDirectory) }
         }
 
         package static var defaultPath: FilePath? {

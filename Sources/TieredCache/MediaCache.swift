@@ -188,7 +188,7 @@ extension MediaCache {
     public func fileURL(for request: CacheRequest) async throws(CacheError) -> URL? {
         try request.checkURL()
         return try await engine.storage.withStore { (store) throws(CacheError) in
-            try store.bodyPath(for: request.key).map { URL(filePath: $0.string) }
+            try store.bodyPath(for: request.key).map { URL(file: $0) }
         }
     }
 

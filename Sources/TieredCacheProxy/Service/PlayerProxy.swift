@@ -31,13 +31,13 @@ public final class PlayerProxy: Sendable {
     ///   - settings: the port, the token, time limits.
     /// - Returns: the proxy, ready for requests.
     /// - Throws: `.localStorage` if the port is in use; `.invalidArgument` for an invalid port or
-    ///   token.
+    ///   token, or a directory that is no `file` URL.
     public static func start(
         cache: MediaCache,
         directory: URL? = nil,
         settings: ProxySettings = ProxySettings()
     ) async throws(CacheError) -> PlayerProxy {
-        let directory = directory.map { FilePath($0.path(percentEncoded: false)) }
+        let directory = try path(directory)
         let kept = directory.map { ProxyIdentity.read(from: $0) } ?? ProxyIdentity()
         let token = settings.token ?? kept.token ?? ProxyAddress.randomToken()
         guard ProxyAddress.isToken(token) else {
@@ -58,6 +58,14 @@ public final class PlayerProxy: Sendable {
         responder.address.set(address)
         keep(address, replacing: kept, in: directory, cache: cache, settings: settings)
         return PlayerProxy(server: server, address: address)
+    }
+
+    private static func path(_ directory: URL?) throws(CacheError) -> FilePath? {
+        guard let directory else { return nil }
+        guard let path = FilePath(fileURL: directory) else {
+            throw CacheError(.invalidArgument, "'\(directory)' is not the URL of a directory here")
+        }
+        return path
     }
 
     /// Stores a new port or token; a process without the lock of the directory leaves the file to

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Logging
 import SystemPackage
 import Testing
@@ -112,6 +113,25 @@ struct ProxyIdentityTests {
             }
             #expect(error?.code == .invalidArgument && error?.message.contains("16") == true)
         }
+    }
+
+    @Test func onlyAFileURLNamesADirectory() async throws {
+        let files = try TemporaryDirectory("proxy-identity")
+        let cache = try MediaCache(MediaCache.Configuration(path: files.path))
+        let file = files.appending(ProxyIdentity.fileName)
+        for text in ["http://example.com\(files.path)", "file://example.com\(files.path)", "a/b"] {
+            let url = try #require(URL(string: text))
+            let error = await #expect(throws: CacheError.self) {
+                try await PlayerProxy.start(cache: cache, directory: url)
+            }
+            #expect(error?.code == .invalidArgument)
+        }
+        #expect(access(file.string, F_OK) != 0)
+        let url = try #require(URL(string: "file://localhost\(files.path)"))
+        let proxy = try await PlayerProxy.start(cache: cache, directory: url)
+        await proxy.stop()
+        #expect(access(file.string, F_OK) == 0)
+        await cache.shutdown()
     }
 
     private static func permissions(of path: FilePath) throws -> mode_t {

@@ -33,11 +33,19 @@ package struct POSIXFileSystem: FileSystem {
         _ path: FilePath,
         creating: Bool
     ) throws(FileSystemError) -> OpenFile {
-        let first = tc_openat_plain(AT_FDCWD, path.string, O_RDONLY | O_DIRECTORY, 0)
+        let first = openDirectory(path)
         guard first == -ENOENT, creating else { return try claimed(opened(first, call: .open)) }
         try makeDirectories(path)
-        let second = tc_openat_plain(AT_FDCWD, path.string, O_RDONLY | O_DIRECTORY, 0)
-        return try claimed(opened(second, call: .open))
+        return try claimed(opened(openDirectory(path), call: .open))
+    }
+
+    // The bytes of the path, which need not be UTF-8: its text would name another directory.
+    private func openDirectory(_ path: FilePath) -> Int32 {
+        path.withPlatformString { tc_openat_plain(AT_FDCWD, $0, O_RDONLY | O_DIRECTORY, 0) }
+    }
+
+    private func makeDirectory(_ path: FilePath) -> Int32 {
+        path.withPlatformString { tc_mkdirat(AT_FDCWD, $0) }
     }
 
     private func claimed(_ root: OpenFile) throws(FileSystemError) -> OpenFile {
@@ -151,12 +159,12 @@ package struct POSIXFileSystem: FileSystem {
     }
 
     private func makeDirectories(_ path: FilePath) throws(FileSystemError) {
-        var result = tc_mkdirat(AT_FDCWD, path.string)
+        var result = makeDirectory(path)
         let parent = path.removingLastComponent()
         if result == -ENOENT, parent != path, !parent.isEmpty {
             try makeDirectories(parent)
             // Once: where nothing can be made at all, as in /proc, it is "no such file" for ever.
-            result = tc_mkdirat(AT_FDCWD, path.string)
+            result = makeDirectory(path)
         }
         if result == -EEXIST { return }
         try check(result, call: .create)
@@ -167,8 +175,7 @@ package struct POSIXFileSystem: FileSystem {
     /// it.
     private func syncName(of path: FilePath) {
         let parent = path.removingLastComponent()
-        let name = parent.isEmpty ? "." : parent.string
-        let file = tc_openat_plain(AT_FDCWD, name, O_RDONLY | O_DIRECTORY, 0)
+        let file = openDirectory(parent.isEmpty ? "." : parent)
         // One that must not be read, or that its file system cannot sync, is as it always was.
         guard file >= 0 else { return }
         _ = tc_sync(file, false)
