@@ -1,3 +1,4 @@
+package import FoundationEssentials
 package import HTTPCaching
 package import HTTPTypes
 
@@ -10,7 +11,7 @@ package struct DownloadPlan: Sendable {
     /// The caller's fields; the engine replaces those that frame a message or select bytes.
     package var fields: HTTPFields
     /// The request body, or nil.
-    package var body: [UInt8]?
+    package var body: Data?
     /// A request body that is streamed, in place of `body`.
     package var upload: UploadBody?
     /// How the response is relayed to a client; nil for a request of the application itself.
@@ -40,7 +41,7 @@ package struct DownloadPlan: Sendable {
         target: TargetURI,
         method: HTTPRequest.Method = .get,
         fields: HTTPFields = [:],
-        body: [UInt8]? = nil,
+        body: Data? = nil,
         range: Range<Int64> = 0..<Int64.max,
         generation: Generation? = nil,
         conditionalFields: HTTPFields = [:],

@@ -1,3 +1,4 @@
+package import FoundationEssentials
 package import HTTPCaching
 package import HTTPTypes
 
@@ -58,7 +59,7 @@ package struct DownloadRequest: Hashable, Sendable {
     /// The complete head.
     package let head: HTTPRequest
     /// The body, or nil.
-    package let body: [UInt8]?
+    package let body: Data?
 
     /// Fields that frame the message, belong to one connection, or are set by the engine.
     static let ownFields: [HTTPField.Name] =

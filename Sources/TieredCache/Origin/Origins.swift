@@ -52,7 +52,7 @@ final class Origins: Sendable {
             target: request.target,
             method: request.method,
             fields: request.fields,
-            body: request.body.map(Array.init),
+            body: request.body,
             range: range,
             policy: policy
         )

@@ -1,3 +1,5 @@
+public import FoundationEssentials
+
 /// Some bytes of a body, in the buffer of the transport: no copy is made.
 public struct BodyChunk: Sendable {
     private let storage: any BodyChunkStorage
@@ -43,5 +45,21 @@ extension [UInt8]: BodyChunkStorage {
         try withUnsafeBufferPointer { (bytes: UnsafeBufferPointer<UInt8>) throws(Failure) in
             try body(UnsafeRawBufferPointer(bytes))
         }
+    }
+}
+
+extension Data: BodyChunkStorage {
+    /// Calls `body` with the contiguous bytes.
+    public func withBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        let result = withUnsafeBytes { bytes -> Swift.Result<Result, Failure> in
+            do throws(Failure) {
+                return .success(try body(bytes))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
     }
 }

@@ -1,3 +1,4 @@
+public import FoundationEssentials
 public import HTTPTypes
 
 /// Sends one request and returns one response: one hop, no redirects, no decoding, no retry.
@@ -26,7 +27,7 @@ public struct TransportRequest: Sendable {
     /// Method, scheme, authority, path and fields, exactly as sent.
     public var head: HTTPRequest
     /// The body, or nil for none or for a streamed one; small by nature (a query).
-    public var body: [UInt8]?
+    public var body: Data?
     /// A body that is read while it is sent, in place of ``body``; it can be sent only once.
     public var upload: UploadBody?
     /// Called with each interim response (1xx but 101) before the head, on a thread that must not
@@ -41,7 +42,7 @@ public struct TransportRequest: Sendable {
     /// Creates a request.
     public init(
         head: HTTPRequest,
-        body: [UInt8]? = nil,
+        body: Data? = nil,
         upload: UploadBody? = nil,
         connectTimeout: Duration = .seconds(10)
     ) {

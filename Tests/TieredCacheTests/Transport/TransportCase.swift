@@ -1,3 +1,5 @@
+import FoundationEssentials
+
 #if HTTPClient
 import HTTPTypes
 import Testing
@@ -22,7 +24,7 @@ enum TransportCase {
                 path: path,
                 headerFields: fields
             ),
-            body: body,
+            body: body.map { Data($0) },
             connectTimeout: connectTimeout
         )
     }
