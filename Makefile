@@ -52,7 +52,7 @@ fuzz: setup ## Feed decoders and a whole engine with libFuzzer's inputs, a minut
 	Fuzzing/run.sh
 
 format: ## Rewrite the sources in the house style
-	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests Fuzzing
+	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests Fuzzing Examples
 
 lint: ## Refuse what is not in the house style: sources, scripts, workflow files, references, arrows
 	scripts/check-scripts.sh
@@ -60,7 +60,7 @@ lint: ## Refuse what is not in the house style: sources, scripts, workflow files
 	scripts/check-arrows.sh
 	scripts/check-columns.sh
 	@! grep -rnE --include='*.swift' '(^|[^A-Za-z])try\?' Sources # handle an error, or say why not
-	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzzing
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzzing Examples
 
 api: setup-build ## Refuse what breaks programs written for the last version
 	scripts/api.sh

@@ -161,6 +161,31 @@ let package = Package(
             ],
             swiftSettings: house
         ),
+        .executableTarget(
+            name: "TieredCacheExamples",
+            dependencies: [
+                "HTTPCaching",
+                "TieredCache",
+                "TieredCacheProxy",
+                "TieredCacheTesting",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Subprocess", package: "swift-subprocess"),
+                .product(name: "SystemPackage", package: "swift-system"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+                .product(
+                    name: "AsyncHTTPClient",
+                    package: "async-http-client",
+                    condition: .when(traits: ["HTTPClient"])
+                ),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
+            path: "Examples",
+            exclude: ["README.md"],
+            swiftSettings: house
+        ),
         .testTarget(
             name: "HTTPCachingTests",
             dependencies: [
@@ -223,6 +248,7 @@ let package = Package(
                 "DiskKillWorker",
                 "TieredCache",
                 "TieredCacheCLI",
+                "TieredCacheExamples",
                 "TieredCacheProxy",
                 "TieredCacheTesting",
                 .product(name: "Subprocess", package: "swift-subprocess"),

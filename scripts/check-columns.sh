@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 export LC_ALL=C.UTF-8 # columns are characters, not bytes
 status=0
-long=$(grep -rnP --include='*.swift' --exclude-dir=.build '^\s*//(?!/ \|).{100,}$' Package.swift Sources Tests Fuzzing Benchmarks |
+long=$(grep -rnP --include='*.swift' --exclude-dir=.build '^\s*//(?!/ \|).{100,}$' Package.swift Sources Tests Fuzzing Benchmarks Examples |
     grep -P '^[^:]+:\d+:.{101,}$') || status=$?
 [ "$status" -le 1 ] || exit "$status"
 if [ -n "$long" ]; then

@@ -24,7 +24,7 @@ if [ -n "$twice" ]; then
     exit 1
 fi
 
-find Sources Tests Fuzzing Benchmarks docs ./*.md -name .build -prune -o -type f \
+find Sources Tests Fuzzing Benchmarks Examples docs ./*.md -name .build -prune -o -type f \
     \( -name '*.swift' -o -name '*.c' -o -name '*.h' -o -name '*.md' \) -print | sort |
     awk -v defined="$defined" -v page="$page" '
     BEGIN {
