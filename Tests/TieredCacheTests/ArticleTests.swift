@@ -9,24 +9,24 @@ import TieredCacheTesting
 /// ``DocumentationTests`` compares it with the articles.
 @Suite("Articles", .timeLimit(.minutes(1)))
 struct ArticleTests {
-    private struct Image {
+    struct Image {
         let pixels: [UInt8]
 
         init(_ bytes: Data) { pixels = Array(bytes) }
     }
 
     /// What the articles are about, and where it is.
-    private struct Place {
+    struct Place {
         let origin: ScriptedOrigin
         let directory: URL
 
         func url(_ path: String) throws -> URL { try #require(URL(string: origin.url(path))) }
     }
 
-    private func show(_ data: Data) {}
-    private func append(_ data: Data) {}
+    func show(_ data: Data) {}
+    func append(_ data: Data) {}
 
-    private func run(_ body: (MediaCache, Place) async throws -> Void) async throws {
+    func run(_ body: (MediaCache, Place) async throws -> Void) async throws {
         let origin = try await ScriptedOrigin.start()
         for path in ["/poster", "/next", "/list", "/film"] {
             let length: Int64 = path == "/film" ? 3 << 20 : 5000

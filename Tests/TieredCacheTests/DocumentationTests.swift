@@ -41,24 +41,50 @@ struct DocumentationTests {
         return blocks
     }
 
-    @Test(
-        "Every block is compiled: here, or where the articles are run",
-        arguments: ["README.md", "\(articles)/GettingStarted.md"]
-            + [
-                "PostersAndSmallThings", "FilmsWhileTheyDownload", "DownloadsThatSurvive",
-                "OfflineAndPins", "PoliciesAndFreshness", "LimitsAndEviction", "Observing",
-                "TestingWithDoubles",
-            ].map { "\(articles)/\($0).md" }
-    )
-    func blocks(path: String) throws {
-        let source =
-            try Self.lines("Tests/TieredCacheTests/DocumentationTests.swift")
-            + Self.lines("Tests/TieredCacheTests/ArticleTests.swift")
-        let blocks = try Self.blocks(path)
-        #expect(!blocks.isEmpty)
-        for block in blocks {
-            let starts = source.indices.filter { source[$0...].starts(with: block) }
-            #expect(!starts.isEmpty, "not compiled: \(block)")
+    /// Where code of the documentation is compiled, and most of it run.
+    private static func compiled() throws -> [String] {
+        let tests = "Tests/TieredCacheTests"
+        return try [
+            "\(tests)/DocumentationTests.swift", "\(tests)/ArticleTests.swift",
+            "\(tests)/ArticleTests+Background.swift",
+            "Tests/TieredCacheProxyTests/Service/ProxyArticleTests.swift",
+        ].flatMap(lines)
+    }
+
+    /// The pages of the documentation, all but those without code.
+    private static func pages() throws -> [String] {
+        let names = try FileManager.default.contentsOfDirectory(
+            atPath: root.appending(articles).string
+        )
+        let withoutCode = ["TieredCache.md", "Glossary.md"]
+        return names.filter { $0.hasSuffix(".md") && !withoutCode.contains($0) }.sorted()
+    }
+
+    @Test("Every block of code in README and articles is compiled, and no article is without")
+    func blocks() throws {
+        let source = try Self.compiled()
+        let pages = try Self.pages()
+        #expect(pages.count > 15)
+        for path in ["README.md"] + pages.map({ "\(Self.articles)/\($0)" }) {
+            let blocks = try Self.blocks(path)
+            #expect(!blocks.isEmpty, "\(path) has no code")
+            for block in blocks {
+                let starts = source.indices.filter { source[$0...].starts(with: block) }
+                #expect(!starts.isEmpty, "\(path), not compiled: \(block)")
+            }
+        }
+    }
+
+    @Test("Every call of ours in the tables about migrating is compiled")
+    func migrating() throws {
+        let source = try Self.compiled()
+        let rows = try Self.lines("\(Self.articles)/Migrating.md").filter { $0.hasPrefix("| ") }
+        #expect(rows.count > 40)
+        for row in rows {
+            let cell = row.split(separator: "|").last(where: { $0 != " " }) ?? ""
+            for (number, call) in cell.split(separator: "`").enumerated() where number % 2 == 1 {
+                #expect(source.contains { $0.contains(call) }, "not compiled: \(call)")
+            }
         }
     }
 
