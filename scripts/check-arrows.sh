@@ -26,7 +26,7 @@ grep -q ' ' <<<"$listed" || {
     exit 1
 }
 
-find "$source" -name '*.swift' -print | sort |
+find "$source" -name '*.docc' -prune -o -name '*.swift' -print | sort |
     awk -v listed="$listed" -v page="$page" -v source="$source" -v mode="${1-}" '
     BEGIN {
         lines = split(listed, line, "\n")

@@ -1,0 +1,1 @@
+../../../Sources/TieredCache/TieredCache.docc/Resources/gallery-6.swift

@@ -1,0 +1,1 @@
+../../../Sources/TieredCache/TieredCache.docc/Resources/film-5.swift
