@@ -55,7 +55,8 @@ struct ExampleTests {
                 #expect(outcome.lines == ["the player ended: exited(0)", last])
                 #expect(try place.file("played", equals: "/film"))
             }
-            #expect(place.origin.log.bodyBytesWritten(for: "/film") == 3 << 20)
+            // A transfer that was cut may have sent a piece that nothing has read.
+            #expect(place.origin.log.bodyBytesWritten(for: "/film") <= 4 << 20)
         }
     }
 
