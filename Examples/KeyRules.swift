@@ -8,7 +8,7 @@ enum KeyRules: Example {
     /// Parameters of a URL that say that allow access, not which film it is.
     private static let signature: Set<String> = ["expires", "signature", "token"]
 
-    /// A request whose key is the URL without its signature, the other parameters in order.
+    /// A request with a key of its own: the URL without its signature, the other parameters in order.
     static func request(for url: String) throws -> CacheRequest {
         guard var parts = URLComponents(string: url) else {
             throw CacheError(.invalidURL, "cannot use '\(url)' as a URL")
