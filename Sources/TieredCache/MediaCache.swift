@@ -219,7 +219,7 @@ extension MediaCache {
     ///
     /// - Parameters:
     ///   - request: the request to read; its range is ignored.
-    ///   - offset: the offset of the first read.
+    ///   - offset: the offset of the first read, and the first ``CacheReader/position``.
     ///   - end: the offset at which reading certainly ends; nil if it may end anywhere.
     ///   - options: deadline and read-ahead.
     /// - Returns: the reader.

@@ -25,18 +25,20 @@ struct ReaderOpener: Sendable {
         guard (0..<ByteOffset.limit).contains(offset) else {
             throw CacheError(.invalidArgument, "cannot read at offset \(offset)")
         }
-        if let response = wholeInMemory, let reader = reader(from: response) { return reader }
+        if let response = wholeInMemory, let reader = reader(from: response, at: offset) {
+            return reader
+        }
         let opening = FirstRange.ofReader(at: offset, expectedEnd: end)
         do throws(CacheError) {
             let response = try await open(opening)
-            if let reader = reader(from: response, opening: opening) { return reader }
+            if let reader = reader(from: response, at: offset, opening: opening) { return reader }
         } catch {
             // An empty body has no first byte to request.
             guard error.code == .rangeNotSatisfiable, offset == 0 else { throw error }
         }
         // Without a strong validator parts cannot be combined, so the whole is requested.
         let response = try await open(0..<Int64.max)
-        guard let reader = reader(from: response) else {
+        guard let reader = reader(from: response, at: offset) else {
             throw CacheError(
                 .originFailed,
                 "\(request.target.redacted) gave no answer that a reader can use; try again"
@@ -64,6 +66,7 @@ struct ReaderOpener: Sendable {
     /// A reader that continues a response; nil if it needs the whole representation instead.
     private func reader(
         from response: CacheResponse,
+        at offset: Int64,
         opening: Range<Int64> = 0..<Int64.max
     ) -> CacheReader? {
         let source: any BodyReader
@@ -84,6 +87,7 @@ struct ReaderOpener: Sendable {
             source,
             request: request,
             response: response,
+            position: offset,
             options: options,
             time: responder.time
         )

@@ -29,16 +29,18 @@ public final class CacheReader: Sendable {
     let source: any BodyReader
     let control = ReadControl()
     private let time: any TimeSource
-    private let cursor = Guarded<Int64>(0)
+    private let cursor: Guarded<Int64>
     private let failure = Guarded<CacheError?>(nil)
 
     init(
         _ source: any BodyReader,
         request: CacheRequest,
         response: CacheResponse,
+        position: Int64,
         options: ReaderOptions,
         time: any TimeSource
     ) {
+        cursor = Guarded(position)
         self.request = request
         status = response.status
         fields = response.fields

@@ -25,7 +25,6 @@ final class WatchedFilm: Sendable {
     /// The bytes at a place that the viewer seeks; fewer only at the end of the film.
     func piece(at offset: Int64, count: Int) async throws -> Data {
         let reader = try await cache.reader(for: film, at: offset)
-        try reader.seek(to: offset)
         var piece = Data()
         while piece.count < count {
             let bytes = try await reader.read(count: count - piece.count)

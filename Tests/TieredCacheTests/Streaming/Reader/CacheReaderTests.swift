@@ -152,6 +152,22 @@ struct CacheReaderTests {
         }
     }
 
+    @Test("A reader that is opened at an offset reads from there", arguments: [true, false])
+    func openedAtOffset(isStored: Bool) async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", Self.film)
+            let request = try fixture.request("/film")
+            try await fixture.withCache { cache in
+                if isStored { _ = try await cache.data(for: request) }
+                let reader = try await cache.reader(for: request, at: 1 << 20)
+                #expect(reader.position == 1 << 20)
+                let bytes = try await reader.read(count: 100)
+                #expect(Array(bytes) == Self.film.bytes(1 << 20..<(1 << 20) + Int64(bytes.count)))
+                #expect(reader.position == 1 << 20 + Int64(bytes.count) && !bytes.isEmpty)
+            }
+        }
+    }
+
     @Test("Random seeks fetch at most 1.3 of the distinct bytes", arguments: [11, 12, 13])
     func randomSeeks(_ seed: UInt64) async throws {
         try await CacheFixture.run { fixture in
