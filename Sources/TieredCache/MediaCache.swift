@@ -240,7 +240,7 @@ extension MediaCache {
 extension MediaCache {
     /// An operation that the caller starts, prioritizes and cancels.
     public func operation(for request: CacheRequest) -> RequestOperation {
-        RequestOperation(responder.operation(for: request))
+        RequestOperation(request, responder: responder)
     }
 
     /// Suspends, resumes and ends what this cache has under way with origins.

@@ -44,26 +44,9 @@ extension DownloadJob {
     }
 
     /// Tells the watchers the status, one thread at a time and so in order.
-    ///
-    /// Outside the lock: to yield takes the lock of the consumer's task, and a task that is
-    /// cancelled holds that lock while its stream's termination takes the lock of this job.
     private func tellWatchers() {
-        LockChecker.assertHoldsNoValue()
-        takeNews()?.tell()
-        guard let later = takeNews() else { return }
-        // Others report meanwhile, perhaps without end, and this thread may be one that must not
-        // wait: a task goes on.
-        Task {
-            var news: StatusWatchers.News? = later
-            while let current = news {
-                current.tell()
-                await Task.yield()
-                news = takeNews()
-            }
+        StreamWatchers<DownloadStatus>.tell { [self] in
+            state.withLock { $0.watchers.takeNews([$0.status], isLast: $0.machine.isForgotten) }
         }
-    }
-
-    private func takeNews() -> StatusWatchers.News? {
-        state.withLock { $0.watchers.takeNews($0.status, isLast: $0.machine.isForgotten) }
     }
 }

@@ -17,7 +17,7 @@ final class DownloadJob: Sendable {
         var nextNote: UInt64 = 0
         /// Whether a delayed report is scheduled.
         var hasLateReport = false
-        var watchers = StatusWatchers()
+        var watchers = StreamWatchers<DownloadStatus>()
     }
 
     let id: DownloadID

@@ -32,6 +32,7 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
     private let executor: (any TaskExecutor)?
     private let context: OperationContext
     private let latch = Latch<Output>()
+    private let didEnd: @Sendable (Result<Output, CacheError>) -> Void
 
     /// Creates an operation; nothing happens before ``start()`` or ``value()``.
     ///
@@ -40,12 +41,15 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
     ///   - executor: runs lookup and download, which may block on it; nil for the global executor.
     ///   - lookup: searches the tiers.
     ///   - download: completes the remainder of the lookup.
+    ///   - didEnd: called once, with the outcome.
     package init(
         priority: RequestPriority = .normal,
         executor: (any TaskExecutor)? = nil,
         lookup: @escaping Lookup,
-        download: @escaping Download
+        download: @escaping Download,
+        didEnd: @escaping @Sendable (Result<Output, CacheError>) -> Void = { _ in }
     ) {
+        self.didEnd = didEnd
         state = Guarded(State(work: (lookup, download)))
         self.executor = executor
         context = OperationContext(priority: priority)
@@ -93,7 +97,7 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
         withExtendedLifetime(work) {}
         guard action == .completeCancelled else { return }
         task?.cancel()
-        latch.complete(with: .failure(.leftTransfer))
+        complete(with: .failure(.leftTransfer))
     }
 
     /// Starts the operation if necessary and waits for its output.
@@ -146,7 +150,11 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
             return input(&state.machine)
         }
         guard action == .complete else { return }
-        latch.complete(with: outcome)
+        complete(with: outcome)
+    }
+
+    private func complete(with outcome: Result<Output, CacheError>) {
+        if latch.complete(with: outcome) { didEnd(outcome) }
     }
 }
 

@@ -58,7 +58,7 @@ extension DownloadOperation {
         recorder.logger.warning("digest mismatch, body quarantined: \(words)")
         switch decision {
         case .refetch:
-            request.onNotice?(.restarted)
+            request.report(.restarted)
             return CacheError(.representationChanged, "\(words); it was set aside, fetch it again")
         case .giveUp:
             return CacheError(

@@ -41,7 +41,7 @@ struct DownloadOperation: Sendable {
         }
         let sink = StoringSink(self, context: context)
         recorder.didStart(request.key, target: request.target, at: plan.range.lowerBound)
-        request.onNotice?(.started(offset: plan.range.lowerBound))
+        request.report(.started(offset: plan.range.lowerBound))
         // The notice may have cancelled it, before there is a task to cancel.
         guard !context.isCancelled else { return .failure(.leftTransfer) }
         var result = await download(into: sink)

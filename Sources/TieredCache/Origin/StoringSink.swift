@@ -216,14 +216,14 @@ final class StoringSink: DownloadSink {
     }
 
     func didProgress(_ progress: DownloadProgress) {
-        operation.request.onProgress?(progress)
+        operation.request.report(progress)
         recorder.didProgress(progress, of: operation.request.key)
     }
 
     func willRetry(_ retry: DownloadRetry) {
         let request = operation.request
         notifyReaders()
-        request.onNotice?(retry.isForNetwork ? .waitingForNetwork : .retrying(retry))
+        request.report(retry.isForNetwork ? .waitingForNetwork : .retrying(retry))
         recorder.willRetry(retry, of: request.key, target: request.target)
     }
 

@@ -83,6 +83,8 @@ final class Transfers: Sendable {
     ) -> Subscription {
         let shared = operation.shared
         let queue = operation.plan.upload == nil ? queue : uploads
+        // Released with the work, whether it has run or was dropped.
+        let mark = operation.request.reports?.beginTransfer()
         let subscription = queue.join(
             operation.group,
             wanting: offset,
@@ -90,9 +92,12 @@ final class Transfers: Sendable {
             host: operation.request.target.origin.description,
             priority: operation.request.priority,
             maximumDistance: maximumDistance,
-            didMake: { operation.request.onNotice?(.queued) },
+            didMake: { operation.request.report(.queued) },
             didEnd: { shared.signal.bump() },
-            work: { context in await operation.run(context) }
+            work: { [mark] context in
+                defer { withExtendedLifetime(mark) {} }
+                return await operation.run(context)
+            }
         )
         if !subscription.isFirst { storage.recorder.didShareDownload() }
         return subscription

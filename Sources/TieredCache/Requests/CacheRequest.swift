@@ -84,6 +84,8 @@ public struct CacheRequest: Sendable {
     ///
     /// It must not block. Of several requests that share a transfer, only the first is called.
     public var onNotice: (@Sendable (DownloadNotice) -> Void)?
+    /// The consumers of the reports of the operation that makes this request; nil if there is none.
+    var reports: RequestReports?
     /// The expected digests of the whole body, checked when its last missing byte has arrived.
     ///
     /// A body with another digest is discarded and fetched once more; then the request fails with

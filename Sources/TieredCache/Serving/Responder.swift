@@ -61,6 +61,15 @@ final class Responder: Sendable {
                     await storage.keepPin(nil, for: request)
                 }
                 return response
+            },
+            didEnd: { [reports = request.reports] outcome in
+                switch outcome {
+                case .success(let response):
+                    let source = response.body.source
+                    reports?.didRespond { [weak source] in source?.mayFetch ?? false }
+                case .failure:
+                    reports?.didFail()
+                }
             }
         )
     }
@@ -199,6 +208,7 @@ final class Responder: Sendable {
         var request = request
         // The client has its response and must not receive interim responses of this exchange.
         request.relay?.onInterim = nil
+        request.reports = nil
         request.fields = ConditionalRequest.removingConditions(from: request.fields)
         request.priority = .background
         request.range = nil

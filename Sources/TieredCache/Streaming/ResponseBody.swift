@@ -107,6 +107,8 @@ protocol BodySource: AnyObject, Sendable {
     var storageKey: CacheKey? { get }
     /// The entry, while its missing bytes are fetched; nil if the origin is not asked.
     var fetching: EntryFetching? { get }
+    /// Whether reading may start a transfer.
+    var mayFetch: Bool { get }
     /// Gives the bytes to a reader; sequential reads end.
     func open() -> ReaderBytes
 }
@@ -119,6 +121,7 @@ extension BodySource {
     var generation: UInt64? { nil }
     var storageKey: CacheKey? { nil }
     var fetching: EntryFetching? { nil }
+    var mayFetch: Bool { false }
 }
 
 /// An entry, and the fetcher of its missing bytes.

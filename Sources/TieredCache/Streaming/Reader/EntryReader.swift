@@ -35,6 +35,8 @@ final class EntryReader: BodySource, BodyReader {
         /// as the cache's.
         var storedAtStart: ByteRangeSet
         var counts = ByteCounts()
+        /// Whether sequential reads have reached the end or failed.
+        var hasEnded = false
     }
 
     let entry: DiskEntry
@@ -125,6 +127,7 @@ final class EntryReader: BodySource, BodyReader {
     deinit {
         guard let fetcher else { return }
         if let number { fetcher.shared.leave(number) }
+        fetcher.request.reports?.endIfDone()
         guard isPlanned else { return }
         let shares = state.withLock { $0.shares }
         Lingering.begin(
@@ -170,6 +173,7 @@ final class EntryReader: BodySource, BodyReader {
         while true {
             let (position, limit) = bounds
             guard position < limit else {
+                defer { didEnd() }
                 if !isPlanned { try await finish(at: position, limit: limit) }
                 return nil
             }
@@ -179,7 +183,13 @@ final class EntryReader: BodySource, BodyReader {
                 destination: ReadDestination(buffer),
                 expectedEnd: expectedEnd
             )
-            let got = try await self.read(read, until: budget.map { now.advanced(by: $0) })
+            let got: Int
+            do throws(CacheError) {
+                got = try await self.read(read, until: budget.map { now.advanced(by: $0) })
+            } catch {
+                didEnd()
+                throw error
+            }
             // The end may have been found meanwhile.
             guard got > 0 else { continue }
             state.withLock { $0.position = position + Int64(got) }
@@ -197,6 +207,21 @@ final class EntryReader: BodySource, BodyReader {
         didRead(leased.range, expectedEnd: expectedEnd)
         state.withLock { $0.position = leased.range.upperBound }
         return leased
+    }
+
+    /// Whether a sequential read may start a transfer: bytes are missing, and it goes on.
+    var mayFetch: Bool {
+        guard fetcher != nil, !state.withLock({ $0.hasEnded }) else { return false }
+        let (position, limit) = bounds
+        guard limit < .max else { return true }
+        return position < limit && entry.storedRanges.gaps(in: position..<limit).count > 0
+    }
+
+    /// Ends the reports of the operation, unless a transfer of it goes on.
+    private func didEnd() {
+        guard let reports = fetcher?.request.reports else { return }
+        state.withLock { $0.hasEnded = true }
+        reports.endIfDone()
     }
 
     /// The next byte of sequential reads, and the end of the body as far as it is known.
