@@ -16,6 +16,7 @@ let package = Package(
         .library(name: "TieredCache", targets: ["TieredCache"]),
         .library(name: "HTTPCaching", targets: ["HTTPCaching"]),
         .library(name: "TieredCacheProxy", targets: ["TieredCacheProxy"]),
+        .library(name: "TieredCacheObservability", targets: ["TieredCacheObservability"]),
         .library(name: "TieredCacheTesting", targets: ["TieredCacheTesting"]),
         .executable(name: "tieredcache", targets: ["TieredCacheCLI"]),
     ],
@@ -30,9 +31,11 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
         .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
@@ -130,6 +133,18 @@ let package = Package(
             swiftSettings: house
         ),
         .target(
+            name: "TieredCacheObservability",
+            dependencies: [
+                "HTTPCaching",
+                "TieredCache",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Instrumentation", package: "swift-distributed-tracing"),
+                .product(name: "Tracing", package: "swift-distributed-tracing"),
+            ],
+            swiftSettings: house
+        ),
+        .target(
             name: "TieredCacheTesting",
             dependencies: [
                 "CLinuxCalls",
@@ -199,8 +214,11 @@ let package = Package(
             dependencies: [
                 "CZlib",
                 "TieredCache",
+                "TieredCacheObservability",
                 "TieredCacheTesting",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
             exclude: ["Disk/Fixtures"],
             swiftSettings: house
@@ -216,6 +234,17 @@ let package = Package(
                 "TieredCacheProxy",
                 "TieredCacheTesting",
                 .product(name: "NIOEmbedded", package: "swift-nio"),
+            ],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "TieredCacheObservabilityTests",
+            dependencies: [
+                "TieredCache",
+                "TieredCacheObservability",
+                "TieredCacheTesting",
+                .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
+                .product(name: "MetricsTestKit", package: "swift-metrics"),
             ],
             swiftSettings: house
         ),

@@ -81,6 +81,8 @@ extension MediaCache {
         /// from the first download on that leaves this machine.
         public var networkMonitor: (any NetworkMonitor)? = MediaCache.Configuration
             .defaultNetworkMonitor
+        /// Observes what is asked of origins; nil, the default, for nothing.
+        package var observer: (any OriginObserver)?
         /// Asked for a fresh URL where the origin answers 401, 403 or 410: signatures expire.
         ///
         /// Gets the request and the status, gives an absolute URL, or nil where there is none. The

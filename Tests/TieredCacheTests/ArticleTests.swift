@@ -1,8 +1,11 @@
+import CoreMetrics
 import FoundationEssentials
 import HTTPCaching
 import Testing
 import TieredCache
+import TieredCacheObservability
 import TieredCacheTesting
+import Tracing
 
 /// The code of the articles, run against an origin on loopback.
 ///
@@ -180,6 +183,17 @@ struct ArticleTests {
             print(counters.memoryHits, counters.diskHits, counters.misses)
             let lifetime = try await cache.lifetimeStatistics()
             #expect(counters.misses == 2 && lifetime?.statistics.misses == 2)
+            let directory = place.directory
+            var observed = MediaCache.Configuration(directory: directory)
+            observed.observeOrigins(
+                tracer: InstrumentationSystem.tracer,
+                metrics: MetricsSystem.factory
+            )
+            let metrics = CacheMetrics(of: cache)
+            let reporting = Task { await metrics.run() }
+            reporting.cancel()
+            await reporting.value
+            try observed.validate()
             if let entry = try await cache.entry(for: CacheRequest(posterURL)) {
                 print(entry.storedRanges, entry.isPinned, entry.validator ?? "no validator")
             }

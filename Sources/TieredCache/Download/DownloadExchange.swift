@@ -8,6 +8,7 @@ struct DownloadExchange: Sendable {
     let watchdog: DownloadWatchdog
     let network: NetworkGate
     let request: DownloadRequest
+    let observation: (any ExchangeObservation)?
 
     /// The result of an exchange.
     struct Result<Sink: DownloadSink>: Sendable {
@@ -40,6 +41,7 @@ struct DownloadExchange: Sendable {
         }
         watchdog.disarm()
         watchdog.didReceiveHead()
+        observation?.didReceiveHead(status: response.head.status.code)
         watchdog.didLearn(localAddress: response.localAddress)
         network.didReceiveBytes()
         defer { response.body.cancel() }
@@ -236,6 +238,7 @@ struct DownloadExchange: Sendable {
         _ error: TransportError,
         run: inout DownloadRun<some DownloadSink>
     ) -> DownloadStateMachine.Action {
+        observation?.didFail(error, type: error.kind.rawValue)
         let isOffline = network.isOffline(for: run.machine.finalTarget)
         // The watchdog ends an exchange by cancelling it; the caller has not cancelled then.
         guard error.kind == .cancelled else {

@@ -57,7 +57,7 @@ package struct DownloadRequest: Hashable, Sendable {
     /// The URL of the request.
     package let target: TargetURI
     /// The complete head.
-    package let head: HTTPRequest
+    package var head: HTTPRequest
     /// The body, or nil.
     package let body: Data?
 

@@ -117,13 +117,20 @@ package struct Downloader: Sendable {
         run: inout DownloadRun<Sink>
     ) async throws(CacheError) -> DownloadStateMachine.Action {
         let watchdog = DownloadWatchdog(timeout: run.machine.plan.policy.timeout, time: time)
+        var observed = request
+        let observation = run.machine.plan.observation?.begin(
+            &observed.head,
+            to: run.machine.finalTarget
+        )
         let exchange = DownloadExchange(
             transport: transport,
             time: time,
             watchdog: watchdog,
             network: network,
-            request: request
+            request: observed,
+            observation: observation
         )
+        defer { observation?.end() }
         let before = run
         let handler = network.onLostAddress { watchdog.didLoseAddress($0, target: request.target) }
         defer { network.removeHandler(handler) }
@@ -132,6 +139,9 @@ package struct Downloader: Sendable {
             ? await watchdog.watchAttached { await exchange.perform(before) }
             : await watchdog.watch { await exchange.perform(before) }
         run = result.run
+        if case .failure(let error) = result.action {
+            observation?.didFail(error, type: error.code.description)
+        }
         return try result.action.get()
     }
 }

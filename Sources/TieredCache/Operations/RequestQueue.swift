@@ -68,6 +68,7 @@ package final class RequestQueue: Sendable {
     ///   - priority: the priority of the subscriber.
     ///   - maximumDistance: the maximum number of bytes between a transfer's position and `offset`;
     ///     nil for no limit.
+    ///   - observation: observes a new transfer; nil for none.
     ///   - didMake: called at once if there was no transfer to join, before its work begins.
     ///   - didEnd: called once the subscription has its outcome, however it ended.
     ///   - work: the work of a new transfer; dropped if there is a transfer to join. If a slot is
@@ -80,6 +81,7 @@ package final class RequestQueue: Sendable {
         host: String,
         priority: RequestPriority = .normal,
         maximumDistance: Int64? = nil,
+        observation: (any TransferObservation)? = nil,
         didMake: () -> Void = {},
         didEnd: @escaping @Sendable () -> Void = {},
         work: @escaping Work
@@ -97,7 +99,11 @@ package final class RequestQueue: Sendable {
             state.latches[join.subscriber] = latch
             if let transfer = join.transfer, join.isNew {
                 state.works[transfer] = work
-                state.contexts[transfer] = TransferContext(id: transfer, queue: self)
+                state.contexts[transfer] = TransferContext(
+                    id: transfer,
+                    queue: self,
+                    observation: observation
+                )
             }
             let report = join.transfer.flatMap { state.contexts[$0]?.report }
             return (join, report, Self.effects(of: join.actions, in: &state))

@@ -22,11 +22,12 @@ package final class TransferContext: Sendable {
     }
 
     package let id: TransferID
-    let report = TransferReport()
+    let report: TransferReport
     private let queue: RequestQueue
     private let state = Guarded(State())
 
-    init(id: TransferID, queue: RequestQueue) {
+    init(id: TransferID, queue: RequestQueue, observation: (any TransferObservation)? = nil) {
+        report = TransferReport(observation: observation)
         self.id = id
         self.queue = queue
     }

@@ -8,6 +8,12 @@ final class TransferReport: Sendable {
     }
 
     private let state = Guarded(State())
+    /// The observation of the transfer, which other requests join; nil without an observer.
+    let observation: (any TransferObservation)?
+
+    init(observation: (any TransferObservation)? = nil) {
+        self.observation = observation
+    }
 
     /// The consequence of the transfer's head; nil before it has arrived.
     var answer: SharedTransfers.Outcome? { state.withLock { $0.answer } }

@@ -134,7 +134,11 @@ final class GapFetcher: Sendable {
         var group = shared.joinableGroup(for: entry)
         if isExclusive { group = transfers.exclusiveGroup(group) }
         let base = SharedTransfers.Generation(head: head, entry: entry)
-        var plan = transfers.origins.plan(request, range: range)
+        var plan = transfers.origins.plan(
+            request,
+            range: range,
+            reason: stored == nil ? .partial : .stale
+        )
         plan.generation = Generation(
             validator: head.validator,
             completeLength: entry.completeLength,

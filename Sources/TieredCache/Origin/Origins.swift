@@ -41,7 +41,19 @@ final class Origins: Sendable {
     }
 
     /// The part of a download's plan that all transfers of a request share.
-    func plan(_ request: CacheRequest, range: Range<Int64>) -> DownloadPlan {
+    ///
+    /// To be called in the task of the request, whose task-local values an observer takes.
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - range: the bytes to fetch.
+    ///   - reason: why the cache does not answer without the origin.
+    /// - Returns: the plan.
+    func plan(
+        _ request: CacheRequest,
+        range: Range<Int64>,
+        reason: CacheStatus.ForwardReason
+    ) -> DownloadPlan {
         var policy = DownloadPolicy()
         policy.maximumAttempts = configuration.retries
         policy.timeout = configuration.timeout
@@ -56,6 +68,7 @@ final class Origins: Sendable {
             range: range,
             policy: policy
         )
+        plan.observation = configuration.observer?.observe(reason)
         if let relay = request.relay {
             plan.relay = RelayPlan()
             plan.relay?.onInterim = relay.onInterim

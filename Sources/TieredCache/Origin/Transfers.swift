@@ -92,6 +92,7 @@ final class Transfers: Sendable {
             host: operation.request.target.origin.description,
             priority: operation.request.priority,
             maximumDistance: maximumDistance,
+            observation: operation.plan.observation,
             didMake: { operation.request.report(.queued) },
             didEnd: { shared.signal.bump() },
             work: { [mark] context in
@@ -99,7 +100,7 @@ final class Transfers: Sendable {
                 return await operation.run(context)
             }
         )
-        if !subscription.isFirst { storage.recorder.didShareDownload() }
+        if !subscription.isFirst { didShare(subscription) }
         return subscription
     }
 
@@ -125,8 +126,13 @@ final class Transfers: Sendable {
             case .storing(let generation) = subscription.report?.answer,
             generation.entry.generation == entry.generation
         else { return nil }
-        storage.recorder.didShareDownload()
+        didShare(subscription)
         return subscription
+    }
+
+    private func didShare(_ subscription: Subscription) {
+        storage.recorder.didShareDownload()
+        subscription.report?.observation?.didJoin()
     }
 
     private func joinUnderWay(

@@ -164,7 +164,11 @@ struct Fetch: Sendable {
         {
             return transfer
         }
-        var plan = transfers.origins.plan(request, range: FirstRange.ofTransfer(for: request.range))
+        var plan = transfers.origins.plan(
+            request,
+            range: FirstRange.ofTransfer(for: request.range),
+            reason: remainder.reason
+        )
         var stored: StoredEntry?
         if case .validate = remainder.task, let found = remainder.stored {
             stored = found

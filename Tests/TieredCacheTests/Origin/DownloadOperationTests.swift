@@ -52,7 +52,7 @@ struct DownloadOperationTests {
             shared: shared,
             group: shared.group,
             request: request,
-            plan: transfers.origins.plan(request, range: range),
+            plan: transfers.origins.plan(request, range: range, reason: .uriMiss),
             base: nil,
             stored: nil
         )

@@ -121,6 +121,9 @@ final class AsyncHTTPClientPool: Sendable {
             decompression: .disabled
         )
         configuration.httpVersion = .http1Only
+        // The library's own spans carry whole URLs, secrets in the query too, and begin on an event
+        // loop, which knows nothing of the request that they belong to. An observer makes ours.
+        configuration.tracing.tracer = nil
         configuration.connectionPool.retryConnectionEstablishment = false
         if isFresh { configuration.connectionPool.idleTimeout = .milliseconds(1) }
         // The request queue limits running requests; the pool must never make a request wait.

@@ -1,0 +1,145 @@
+import HTTPCaching
+import HTTPTypes
+import Instrumentation
+import TieredCache
+import Tracing
+
+/// Makes spans and measurements of requests to origins.
+struct RequestObserver: OriginObserver {
+    let tracer: (any Tracer)?
+    let durations: RequestDurations?
+
+    func observe(_ reason: CacheStatus.ForwardReason) -> any TransferObservation {
+        ObservedTransfer(
+            tracer: tracer,
+            durations: durations,
+            parent: ServiceContext.current ?? .topLevel,
+            reason: reason
+        )
+    }
+}
+
+/// The requests of one transfer, one after the other; each has a span.
+final class ObservedTransfer: TransferObservation {
+    private struct State {
+        /// The span of the request that is under way.
+        var span: (any Span)?
+        /// The contexts of the other requests that wait for the transfer.
+        var joined: [ServiceContext] = []
+        var requests = 0
+    }
+
+    private let tracer: (any Tracer)?
+    private let durations: RequestDurations?
+    private let parent: ServiceContext
+    private let reason: CacheStatus.ForwardReason
+    private let state = Guarded(State())
+
+    init(
+        tracer: (any Tracer)?,
+        durations: RequestDurations?,
+        parent: ServiceContext,
+        reason: CacheStatus.ForwardReason
+    ) {
+        self.tracer = tracer
+        self.durations = durations
+        self.parent = parent
+        self.reason = reason
+    }
+
+    func didJoin() {
+        guard tracer != nil, let context = ServiceContext.current else { return }
+        let span = state.withLock { state in
+            state.joined.append(context)
+            return state.span
+        }
+        span?.addLink(SpanLink(context: context, attributes: [:]))
+    }
+
+    func begin(_ request: inout HTTPRequest, to target: TargetURI) -> any ExchangeObservation {
+        let method = request.method.rawValue
+        let span = tracer?.startSpan(method, context: parent, ofKind: .client)
+        let (number, joined) = state.withLock { state in
+            defer { state.requests += 1 }
+            state.span = span
+            return (state.requests, state.joined)
+        }
+        if let span {
+            span.updateAttributes { attributes in
+                attributes["http.request.method"] = method
+                attributes["url.full"] = target.redacted
+                attributes["tieredcache.forward_reason"] = reason.rawValue
+                if number > 0 { attributes["http.request.resend_count"] = number }
+            }
+            for context in joined { span.addLink(SpanLink(context: context, attributes: [:])) }
+            tracer?.inject(span.context, into: &request.headerFields, using: FieldInjector())
+        }
+        return ObservedExchange(
+            span: span,
+            measurement: durations?.begin(method: method),
+            didEnd: { [self] in state.withLock { $0.span = nil } }
+        )
+    }
+}
+
+/// One request with its span and its measurement.
+final class ObservedExchange: ExchangeObservation {
+    private struct State {
+        var status: Int?
+        /// The kind of the first failure; later ones follow from it.
+        var failure: String?
+    }
+
+    private let span: (any Span)?
+    private let measurement: RequestDurations.Measurement?
+    private let didEnd: @Sendable () -> Void
+    private let state = Guarded(State())
+
+    init(
+        span: (any Span)?,
+        measurement: RequestDurations.Measurement?,
+        didEnd: @escaping @Sendable () -> Void
+    ) {
+        self.span = span
+        self.measurement = measurement
+        self.didEnd = didEnd
+    }
+
+    func didReceiveHead(status: Int) {
+        state.withLock { $0.status = status }
+        guard let span else { return }
+        span.updateAttributes { $0["http.response.status_code"] = status }
+        if status >= 400 { didFail(type: String(status), in: span) }
+    }
+
+    func didFail(_ error: any Error, type: String) {
+        let isFirst = state.withLock { state in
+            defer { if state.failure == nil { state.failure = type } }
+            return state.failure == nil
+        }
+        guard isFirst, let span else { return }
+        span.recordError(error)
+        didFail(type: type, in: span)
+    }
+
+    private func didFail(type: String, in span: any Span) {
+        span.updateAttributes { $0["error.type"] = type }
+        span.setStatus(SpanStatus(code: .error))
+    }
+
+    func end() {
+        didEnd()
+        let (status, failure) = state.withLock { ($0.status, $0.failure) }
+        measurement?.end(result: failure ?? status.map(String.init) ?? "none")
+        span?.end()
+    }
+}
+
+/// Writes the context of a span into the fields of a request.
+private struct FieldInjector: Injector {
+    func inject(_ value: String, forKey key: String, into fields: inout HTTPFields) {
+        // A name that is no field name comes from a tracer of another protocol.
+        guard let name = HTTPField.Name(key) else { return }
+        fields[name] = value
+    }
+}
