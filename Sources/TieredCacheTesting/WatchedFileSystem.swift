@@ -10,6 +10,7 @@ package final class WatchedFileSystem: FileSystem {
     private let isCold: Bool
     private let isWarm: Bool
     private let watchClosing: (@Sendable (OpenFile) -> Void)?
+    private let watchWriting: (@Sendable (Int) -> Void)?
     private let watch: @Sendable (FileSystemError.Call, String) -> Void
 
     /// Creates a file system.
@@ -20,6 +21,7 @@ package final class WatchedFileSystem: FileSystem {
     ///   - isWarm: whether every range can be sent from its file without blocking, whatever the
     ///     kernel reports.
     ///   - watchClosing: gets each file before it is closed; `nil` for none.
+    ///   - watchWriting: gets the number of bytes of each write before it is made; `nil` for none.
     ///   - watch: gets each call that may block and its name argument, empty for calls on open
     ///     files. Closing and calls that never block are not reported.
     package init(
@@ -27,12 +29,14 @@ package final class WatchedFileSystem: FileSystem {
         isCold: Bool = false,
         isWarm: Bool = false,
         watchClosing: (@Sendable (OpenFile) -> Void)? = nil,
+        watchWriting: (@Sendable (Int) -> Void)? = nil,
         watch: @escaping @Sendable (FileSystemError.Call, String) -> Void
     ) {
         self.base = base
         self.isCold = isCold
         self.isWarm = isWarm
         self.watchClosing = watchClosing
+        self.watchWriting = watchWriting
         self.watch = watch
     }
 
@@ -98,6 +102,7 @@ package final class WatchedFileSystem: FileSystem {
         at offset: Int64
     ) throws(FileSystemError) {
         watch(.write, "")
+        watchWriting?(first.count + second.count)
         try base.write(first, followedBy: second, to: file, at: offset)
     }
 

@@ -274,7 +274,7 @@ final class DownloadJob: Sendable {
             response: response
         )
         do throws(CacheError) {
-            try await receive(response, by: segments, progress: &progress, run: run)
+            try await receive(response, progress: &progress, run: run)
         } catch {
             await segments.end()
             throw error
@@ -285,10 +285,9 @@ final class DownloadJob: Sendable {
         if let storageError = response.storageError { throw storageError }
     }
 
-    /// Reads the body to its end, and waits for its verification.
+    /// Reads the body to its end, which waits for its verification.
     private func receive(
         _ response: CacheResponse,
-        by segments: JobSegments,
         progress: inout JobProgress,
         run: Int
     ) async throws(CacheError) {
@@ -302,7 +301,6 @@ final class DownloadJob: Sendable {
             else { continue }
             await checkpoint(response.body.source.storageKey ?? request.key)
         }
-        try await segments.requireIntegrity()
     }
 
     private func note(_ response: CacheResponse, progress: inout JobProgress, run: Int) async {

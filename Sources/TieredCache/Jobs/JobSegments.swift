@@ -9,10 +9,7 @@ struct JobSegments: Sendable {
     /// The minimum length of a part in bytes: a reader would wait for a shorter one, not fetch it.
     static let minimumLength = 2 * GapFetcher.maximumWaitDistance
 
-    private let tasks: [Task<CacheError?, Never>]
-    /// The entry whose digest the transfer with the last missing block verifies; nil without a
-    /// digest.
-    private let verifiedEntry: DiskEntry?
+    private let tasks: [Task<Void, Never>]
 
     /// Starts the requests; none without a length, a strong validator and an entry.
     init(
@@ -25,11 +22,10 @@ struct JobSegments: Sendable {
             let length = response.completeLength,
             let beginning = response.body.source.fetching
         else {
-            (tasks, verifiedEntry) = ([], nil)
+            tasks = []
             return
         }
         let entry = beginning.entry
-        verifiedEntry = beginning.fetcher.awaitsDecision ? entry : nil
         tasks = Self.ranges(length: length, count: count).map { range in
             var part = request
             part.range = .bounded(range)
@@ -58,48 +54,26 @@ struct JobSegments: Sendable {
         }
     }
 
-    /// Waits for the verification of a complete body, which any of the requests may have completed.
-    ///
-    /// - Throws: ``CacheError/Code/integrityFailed``
-    func requireIntegrity() async throws(CacheError) {
-        guard let verifiedEntry, verifiedEntry.isComplete else { return }
-        // A paused job must not wait for an origin.
-        let failures = await withTaskCancellationHandler {
-            var failures: [CacheError] = []
-            for task in tasks { if let failure = await task.value { failures.append(failure) } }
-            return failures
-        } onCancel: {
-            cancel()
-        }
-        if let failure = failures.first(where: { $0.code == .integrityFailed }) { throw failure }
-    }
-
     /// Ends the requests; on return none begins another transfer.
     func end() async {
-        cancel()
-        for task in tasks { _ = await task.value }
-    }
-
-    private func cancel() {
         for task in tasks { task.cancel() }
+        for task in tasks { await task.value }
     }
 
     private static func fetch(
         _ range: Range<Int64>,
         of entry: DiskEntry,
         using fetcher: GapFetcher
-    ) async -> CacheError? {
+    ) async {
         let wanted = WantedRange(range)
         let storage = fetcher.transfers.storage
         let opening = EntryOpening(entry: entry, storage: storage, fetcher: fetcher)
         let body = EntryReader(opening, wanted: wanted)
         do throws(CacheError) {
             while try await body.next() != nil {}
-            return nil
         } catch {
             // The job's own reader fetches the missing bytes.
             storage.recorder.logger.debug("a segment was not fetched: \(error)")
-            return error
         }
     }
 }

@@ -59,7 +59,7 @@ struct DownloadOperation: Sendable {
         } catch {
             recorder.didFailToStore(request.key, target: request.target, error: error)
         }
-        if let failure = verify(sink.generation, after: result) { result = .failure(failure) }
+        if let failure = await verify(sink.generation) { result = .failure(failure) }
         didEnd(with: result, sink: sink, context: context)
         recorder.didFinish(
             request.key,
@@ -74,28 +74,23 @@ struct DownloadOperation: Sendable {
         return result.map { _ in }
     }
 
-    /// Verifies a complete body, and lets a finished successor take the name of a pinned entry.
+    /// Decides about a complete body, and lets a finished successor take the name of a pinned entry.
     ///
-    /// The second happens however the transfer ended: its last reader may have left with the last
-    /// byte.
+    /// However the transfer ended: its last reader may have left with the last byte.
     ///
     /// - Returns: the failed verification; nil if there is none.
-    private func verify(
-        _ generation: SharedTransfers.Generation?,
-        after result: Result<DownloadOutcome, CacheError>
-    ) -> CacheError? {
-        guard let generation else { return nil }
-        var isOver = generation.entry.isSuccessor
-        if case .success(let outcome) = result, case .completed = outcome.end { isOver = true }
-        if isOver, let failure = integrityFailure(of: generation) { return failure }
-        guard generation.entry.hasFollowedPinned else { return nil }
-        do throws(CacheError) {
-            try generation.entry.takeName()
-        } catch {
-            recorder.didFailToStore(request.key, target: request.target, error: error)
+    private func verify(_ generation: SharedTransfers.Generation?) async -> CacheError? {
+        guard let entry = generation?.entry else { return nil }
+        let judge = BodyJudge(storage: storage, origins: origins, shared: shared, request: request)
+        if entry.isComplete {
+            do throws(CacheError) {
+                try await judge.decide(about: entry)
+            } catch {
+                // If this task was cancelled, the one that compares does the rest.
+                return error.code == .cancelled ? nil : error
+            }
         }
-        // A hit may have promoted the old body meanwhile.
-        storage.memory.remove(generation.entry.key)
+        judge.takeName(entry)
         return nil
     }
 

@@ -23,10 +23,24 @@ final class GapFetcher: Sendable {
         self.head = head
     }
 
-    /// Whether a transfer that completes the body verifies a digest before it ends.
-    var awaitsDecision: Bool {
-        guard request.expectedDigests.isEmpty else { return true }
-        return request.relay == nil && !ContentDigest.promised(in: head.fields).isEmpty
+    /// Adds the digests promised for the body of an entry that has gaps.
+    func expectDecision(about entry: DiskEntry) {
+        guard !entry.isComplete else { return }
+        shared.expect(request.expectedDigests(of: head), of: entry)
+    }
+
+    /// Waits until a whole body has been compared with all digests promised for it.
+    ///
+    /// - Throws: the error of a body that does not match, or `.cancelled`.
+    func awaitDecision(about entry: DiskEntry) async throws(CacheError) {
+        guard shared.awaitsDecision(entry) else { return }
+        let judge = BodyJudge(
+            storage: transfers.storage,
+            origins: transfers.origins,
+            shared: shared,
+            request: request
+        )
+        try await judge.decide(about: entry)
     }
 
     /// Whether the origin is known to have a representation other than that of `entry`.

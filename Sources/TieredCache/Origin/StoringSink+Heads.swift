@@ -147,6 +147,10 @@ extension StoringSink {
 
     private func publish(_ answer: SharedTransfers.Outcome) {
         let group = operation.isForOneReader ? nil : operation.group
+        if case .storing(let generation) = answer {
+            let digests = operation.expectedDigests(of: generation.head)
+            operation.shared.expect(digests, of: generation.entry)
+        }
         operation.shared.didReceiveHead(answer, report: context.report, group: group)
         noteChange()
     }

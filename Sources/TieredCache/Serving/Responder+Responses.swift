@@ -136,8 +136,10 @@ extension Responder {
         for request: CacheRequest
     ) async throws(CacheError) -> ResponseContent {
         let storageError = await storage.keepPin(entry, for: request)
-        if entry.isComplete, let length = entry.completeLength,
-            wanted == WantedRange(start: 0, end: length), length <= storage.memory.promotionLimit,
+        // A body that is still to be verified is read by a reader, which waits for that.
+        if entry.isComplete, !transfers.awaitsDecision(entry, for: request),
+            let length = entry.completeLength, wanted == WantedRange(start: 0, end: length),
+            length <= storage.memory.promotionLimit,
             let bytes = await readWhole(entry, length: length)
         {
             if !request.isPrefetch {

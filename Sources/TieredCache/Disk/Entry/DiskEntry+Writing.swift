@@ -104,6 +104,23 @@ extension DiskEntry {
         }
     }
 
+    /// Seals the unsealed ends of writers that are whole blocks.
+    ///
+    /// Their writers do it as well: on return it is done, by whichever of them.
+    ///
+    /// - Throws: as ``BodyWriter/write(_:)`` does.
+    func sealFullEnds() throws(CacheError) {
+        let ends = state.withLock { state in
+            state.tails.filter { $0.isFull(until: state.table.completeLength) }
+                .map { ($0.range.lowerBound, [UInt8]($0.contents)) }
+        }
+        for (offset, bytes) in ends {
+            try bytes.withUnsafeBufferPointer { (bytes) throws(CacheError) in
+                try seal(UnsafeRawBufferPointer(bytes), at: offset)
+            }
+        }
+    }
+
     /// Waits until what has claimed a block is done with it.
     private func waitForClaim(of block: Int, in store: DiskStore) {
         guard let claim = state.withLock({ $0.claims.first { $0.blocks.contains(block) } }) else {

@@ -153,6 +153,13 @@ import Synchronization
         }
     }
 
+    /// Whether every byte of the body is readable, on disk or in the unsealed ends of writers.
+    var isWhole: Bool {
+        if isComplete { return true }
+        guard let length = completeLength else { return false }
+        return storedRanges.gaps(in: 0..<length).ranges.isEmpty
+    }
+
     /// The longest run of readable bytes around `offset`; `nil` if that byte is missing.
     package func storedRange(at offset: Int64) -> Range<Int64>? {
         state.withLock { $0.storedRange(at: offset) }

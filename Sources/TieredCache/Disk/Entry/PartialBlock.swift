@@ -21,6 +21,11 @@ final class PartialBlock: @unchecked Sendable {
 
     var count: Int { Int(range.upperBound - range.lowerBound) }
 
+    /// Whether it is a whole block, the last one of a body of that length included.
+    func isFull(until length: Int64?) -> Bool {
+        count > 0 && (count == BlockTable.blockSize || range.upperBound == length)
+    }
+
     /// What was received and not written yet.
     var contents: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[..<count])

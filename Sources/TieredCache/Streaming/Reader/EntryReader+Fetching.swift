@@ -226,6 +226,7 @@ extension EntryReader {
             throw error
         }
         transfer?.cancel()
+        try await fetcher?.awaitDecision(about: entry)
         guard position > limit else { return }
         // The range lies beyond the end of a body whose length was unknown at first.
         throw CacheError(
@@ -240,14 +241,15 @@ extension EntryReader {
     /// not end its response is limited as for a reader that has left.
     private func linger() async {
         guard let fetcher, let transfer = state.withLock({ $0.shares.first?.transfer }),
-            transfer.outcome == nil, transfer.isFirst || fetcher.awaitsDecision
+            transfer.outcome == nil, transfer.isFirst || fetcher.shared.awaitsDecision(entry)
         else { return }
         let signal = fetcher.shared.signal
-        // The time to compute digests grows with the length of the body.
-        let awaitsDecision = fetcher.awaitsDecision && entry.isComplete
-        let budget =
-            awaitsDecision ? nil : storage.time.alarm(after: Lingering.limit) { transfer.cancel() }
-        defer { budget?.cancel() }
+        let budget = storage.time.alarm(after: Lingering.limit) { [entry] in
+            // The time to compute digests grows with the length of the body.
+            if entry.isWhole, fetcher.shared.awaitsDecision(entry) { return }
+            transfer.cancel()
+        }
+        defer { budget.cancel() }
         while !Task.isCancelled, transfer.outcome == nil {
             let seen = signal.version
             guard transfer.outcome == nil else { return }

@@ -115,6 +115,7 @@ final class EntryReader: BodySource, BodyReader {
         )
         if let share { state.shares = [share] }
         self.state = Guarded(state)
+        fetcher?.expectDecision(about: entry)
         number = fetcher?.shared.enter(
             at: position,
             transfer: share?.transfer.transfer,
