@@ -5,12 +5,12 @@ import HTTPCaching
 extension CacheError {
     /// Whether the origin gave no answer: not reached, silent for too long, or against the
     /// protocol.
-    package var isWithoutAnswer: Bool { code == .originFailed || code == .timedOut }
+    package var isWithoutResponse: Bool { code == .originFailed || code == .timedOut }
 
     /// Whether the same request may be answered otherwise within moments: what a reader goes on
     /// after.
     var isTransient: Bool {
-        isWithoutAnswer || (code == .httpStatus && status.map(StatusCode.isTransient) ?? false)
+        isWithoutResponse || (code == .httpStatus && status.map(StatusCode.isTransient) ?? false)
     }
 
     /// Whether it may be answered otherwise later, also in hours, without any change on this side.
@@ -21,7 +21,7 @@ extension CacheError {
         switch code {
         case .localStorage, .notOwner, .representationChanged: true
         case .httpStatus: status.map(StatusCode.mayPass) ?? false
-        default: isWithoutAnswer
+        default: isWithoutResponse
         }
     }
 }

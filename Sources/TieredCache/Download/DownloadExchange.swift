@@ -78,7 +78,7 @@ struct DownloadExchange: Sendable {
         run: inout DownloadRun<some DownloadSink>
     ) async throws(CacheError) -> DownloadStateMachine.Action {
         if let kind { run.didBegin(kind) }
-        run.throttle.didBeginAnswer(time.monotonicTime())
+        run.throttle.didBeginResponse(time.monotonicTime())
         // The sink does not learn of a head before its bytes have been compared.
         if !run.machine.isComparing { try await deliverHead(&run) }
         guard kind != .notModified else {

@@ -86,7 +86,7 @@ struct ThrottleWatch: Sendable {
     }
 
     /// Another response begins: its rate is independent of the last one's.
-    mutating func didBeginAnswer(_ now: MonotonicTime) {
+    mutating func didBeginResponse(_ now: MonotonicTime) {
         guard case .watching = state else { return }
         (total, fastBytes, slow) = (0, 0, 0)
         begin(now)

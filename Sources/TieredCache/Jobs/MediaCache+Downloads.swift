@@ -95,7 +95,7 @@ extension MediaCache {
 extension DownloadHandle {
     /// The run that ``MediaCache/noteUnfinished(_:)`` stands for has given up.
     package func noteFailure(_ error: CacheError) async {
-        guard error.isWithoutAnswer else {
+        guard error.isWithoutResponse else {
             // The next attempt would fail for the same reason.
             return await job.remove()
         }

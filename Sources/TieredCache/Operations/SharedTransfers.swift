@@ -94,7 +94,7 @@ final class SharedTransfers: Sendable {
     ///   - group: the group that other requests may join for the same bytes; nil for a transfer
     ///     with one reader.
     func didReceiveHead(_ answer: Outcome, report: TransferReport, group: TransferGroup?) {
-        report.didAnswer(answer)
+        report.didReceive(answer)
         guard case .storing(let generation) = answer else { return }
         let before = state.withLock { state in
             defer { state.generation = generation }

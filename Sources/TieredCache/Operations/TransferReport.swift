@@ -3,7 +3,7 @@
 /// May be used from any thread. ``SharedTransfers/signal`` is bumped after a change.
 final class TransferReport: Sendable {
     private struct State {
-        var answer: SharedTransfers.Outcome?
+        var outcome: SharedTransfers.Outcome?
         var bypass: SharedTransfers.Bypass?
     }
 
@@ -16,13 +16,13 @@ final class TransferReport: Sendable {
     }
 
     /// The consequence of the transfer's head; nil before it has arrived.
-    var answer: SharedTransfers.Outcome? { state.withLock { $0.answer } }
+    var outcome: SharedTransfers.Outcome? { state.withLock { $0.outcome } }
 
     /// The delivery of the transfer's bytes after the disk refused some; nil while it stores.
     var bypass: SharedTransfers.Bypass? { state.withLock { $0.bypass } }
 
     /// Records a head: the first, or one that replaces it.
-    func didAnswer(_ answer: SharedTransfers.Outcome) { become(State(answer: answer)) }
+    func didReceive(_ outcome: SharedTransfers.Outcome) { become(State(outcome: outcome)) }
 
     func didBypassDisk(_ bypass: SharedTransfers.Bypass) {
         state.withLock { $0.bypass = bypass }

@@ -88,7 +88,7 @@ final class GapFetcher: Sendable {
         at position: Int64
     ) -> TransferStatus {
         guard let report = transfer.report else { return .underWay }
-        switch report.answer {
+        switch report.outcome {
         case nil, .notModified:
             return .underWay
         case .storing(let generation):
@@ -113,7 +113,7 @@ final class GapFetcher: Sendable {
     /// Keeps a transfer of another representation for a moment: a reader that starts again
     /// continues with its bytes.
     func lingerForRestart(_ transfer: Subscription) {
-        guard case .storing(let newest)? = transfer.report?.answer else { return }
+        guard case .storing(let newest)? = transfer.report?.outcome else { return }
         Lingering.begin([transfer], of: newest.entry, shared: shared, time: transfers.origins.time)
     }
 

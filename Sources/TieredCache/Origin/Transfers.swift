@@ -132,7 +132,7 @@ final class Transfers: Sendable {
             joined = joinUnderWay(shared, for: request, entry: entry, at: missing)
         }
         guard let subscription = joined,
-            case .storing(let generation) = subscription.report?.answer,
+            case .storing(let generation) = subscription.report?.outcome,
             generation.entry.generation == entry.generation
         else { return nil }
         didShare(subscription)

@@ -5,7 +5,7 @@ import HTTPTypes
 // Responses to the client of a relayed request.
 extension Relay {
     /// A response with its body, cut to the client's range.
-    func relayed(_ response: CacheResponse, answer: StoredAnswer) -> RelayResponse {
+    func relayed(_ response: CacheResponse, answer: ConditionalResponse) -> RelayResponse {
         relayed(
             status: response.status,
             fields: response.fields,
@@ -22,7 +22,7 @@ extension Relay {
         cacheStatus: CacheStatus,
         completeLength: Int64?,
         body: any BodySource,
-        answer: StoredAnswer
+        answer: ConditionalResponse
     ) -> RelayResponse {
         var (status, fields, body) = (status, fields, body)
         switch answer {
@@ -39,10 +39,10 @@ extension Relay {
                 ContentRange.bytes(range, completeLength: completeLength).fieldValue
         case .notModified:
             (status, body) = (.notModified, MemoryBody(Data()))
-            fields = StoredAnswer.notModifiedFields(fields)
+            fields = ConditionalResponse.notModifiedFields(fields)
         case .rangeNotSatisfiable:
             (status, body) = (.rangeNotSatisfiable, MemoryBody(Data()))
-            fields = StoredAnswer.notModifiedFields(fields)
+            fields = ConditionalResponse.notModifiedFields(fields)
             fields[.contentLength] = "0"
             fields[.contentRange] = completeLength.map {
                 ContentRange.unsatisfied(completeLength: $0).fieldValue

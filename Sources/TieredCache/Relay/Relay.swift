@@ -95,7 +95,7 @@ struct Relay: Sendable {
     private func relayed(
         _ stored: StoredEntry,
         decision: ReuseDecision,
-        answer: StoredAnswer
+        answer: ConditionalResponse
     ) -> RelayResponse {
         relayed(
             status: HTTPResponse.Status(code: stored.head.status),
@@ -109,7 +109,7 @@ struct Relay: Sendable {
 
     /// Bytes of a standalone part, or the whole 206 as received.
     private func relayed(_ part: StoredPart) -> RelayResponse {
-        let answer = part.bytes.map(StoredAnswer.partial) ?? .whole
+        let answer = part.bytes.map(ConditionalResponse.partial) ?? .whole
         return relayed(responder.response(from: part, for: request.lookedUp), answer: answer)
     }
 
@@ -172,13 +172,14 @@ struct Relay: Sendable {
         guard wasStored || asked.range != nil else { return relayed(response, answer: .whole) }
         return relayed(
             response,
-            answer: storedAnswer(from: response, to: asked, wasStored: wasStored)
+            answer: conditionalResponse(from: response, to: asked, wasStored: wasStored)
         )
     }
 
     /// The part of a stored representation that answers the client.
-    private func answer(from stored: StoredResponse, completeLength: Int64?) -> StoredAnswer {
-        StoredAnswer.decide(
+    private func answer(from stored: StoredResponse, completeLength: Int64?) -> ConditionalResponse
+    {
+        ConditionalResponse.decide(
             method: request.method,
             request: request.fields,
             stored: stored,
@@ -187,11 +188,11 @@ struct Relay: Sendable {
     }
 
     /// The part of a response that answers the client.
-    private func storedAnswer(
+    private func conditionalResponse(
         from response: CacheResponse,
         to asked: CacheRequest,
         wasStored: Bool
-    ) -> StoredAnswer {
+    ) -> ConditionalResponse {
         if wasStored {
             let answer = answer(from: response.head, completeLength: response.completeLength)
             guard case .partial = answer else { return answer }
@@ -217,7 +218,7 @@ extension RelayRequest {
     }
 
     /// The request for the bytes that `answer` needs of the stored representation.
-    fileprivate func asking(for answer: StoredAnswer) -> CacheRequest {
+    fileprivate func asking(for answer: ConditionalResponse) -> CacheRequest {
         var request = lookedUp
         request.fields[.range] = nil
         if case .partial(let range) = answer { request.range = .bounded(range) }
@@ -255,7 +256,7 @@ extension RelayRequest {
     }
 }
 
-extension StoredAnswer {
+extension ConditionalResponse {
     /// Whether the response has no byte of the representation.
     var hasNoContent: Bool { self == .notModified || self == .rangeNotSatisfiable }
 }

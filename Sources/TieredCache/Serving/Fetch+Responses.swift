@@ -188,7 +188,7 @@ extension Fetch {
     func staleResponse(after error: CacheError) async throws(CacheError) -> CacheResponse? {
         guard let stored = remainder.stored, remainder.staleOnError != .never else { return nil }
         switch error.code {
-        case _ where error.isWithoutAnswer: break
+        case _ where error.isWithoutResponse: break
         case .httpStatus where remainder.staleOnError == .error: break
         case .httpStatus
         where request.relay != nil && remainder.mayReplaceError(responder.judge.rules): break

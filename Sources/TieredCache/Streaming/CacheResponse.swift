@@ -1,11 +1,11 @@
 public import HTTPCaching
 public import HTTPTypes
 
-/// The answer to a ``CacheRequest``: the head, where it came from, and the body to be read.
+/// The response to a ``CacheRequest``: the head, where it came from, and the body to be read.
 public struct CacheResponse: Sendable {
     /// The final status; 200 where a range of a stored representation answers.
     ///
-    /// A status of 400 or more is an answer, not an error, here;
+    /// A status of 400 or more is a response, not an error, here;
     /// ``MediaCache/data(for:)-(CacheRequest)`` throws it.
     public let status: HTTPResponse.Status
     /// The fields of the representation, connection fields left out.
@@ -72,9 +72,9 @@ public struct CacheResponse: Sendable {
         throw CacheError.status(status.code, for: request.target)
     }
 
-    /// Where the answer came from, as far as the body has been read.
+    /// Where the response came from, as far as the body has been read.
     ///
-    /// Final once the body has been read to its end: an answer that began on disk becomes
+    /// Final once the body has been read to its end: a response that began on disk becomes
     /// ``ResponseSource/origin`` with the first byte that had to be fetched.
     public var source: ResponseSource {
         bytesFromOrigin > 0 ? .origin : headSource

@@ -26,7 +26,7 @@ extension MediaExchange {
     /// - Returns: false if the response is neither, or is not available; nothing has been sent
     ///   then.
     func answerPlaylist(_ source: MediaSource) async throws -> Bool {
-        let answer: PlaylistRelay.Answer
+        let answer: PlaylistRelay.Response
         switch try await playlist(source) {
         case .answer(let found): answer = found
         case .none: return false
@@ -49,7 +49,7 @@ extension MediaExchange {
     }
 
     private enum Playlist {
-        case answer(PlaylistRelay.Answer)
+        case answer(PlaylistRelay.Response)
         case none
         case failed(Int)
     }
@@ -83,7 +83,7 @@ extension MediaExchange {
         }
     }
 
-    private func send(_ answer: PlaylistRelay.Answer, from source: MediaSource) async throws {
+    private func send(_ answer: PlaylistRelay.Response, from source: MediaSource) async throws {
         guard destination.mayTake(answer.response.fields[.contentType]) else {
             return try await refuseBrowser()
         }
@@ -122,6 +122,6 @@ extension MediaExchange {
             framing: .length(Int64(bytes.count))
         )
         let body = request.isHead ? ByteBuffer() : ByteBuffer(bytes: bytes)
-        try await writer.send(WholeAnswer(head: head, body: body))
+        try await writer.send(WholeResponse(head: head, body: body))
     }
 }

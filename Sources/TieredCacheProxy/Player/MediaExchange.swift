@@ -20,7 +20,7 @@ struct MediaExchange: Sendable {
     let sessions: PlayingSessions
     let answered: AnsweredItems
     /// Whether the response has begun.
-    let start = AnswerStart()
+    let start = BodyStart()
 
     init(
         request: ServerRequest,
@@ -203,12 +203,12 @@ struct MediaExchange: Sendable {
             framing: [204, 304].contains(response.status.code)
                 ? .none : .length(Int64(bytes.count))
         )
-        try await writer.send(WholeAnswer(head: head, body: ByteBuffer(copying: bytes)))
+        try await writer.send(WholeResponse(head: head, body: ByteBuffer(copying: bytes)))
     }
 
     /// Refuses content that could run scripts with the proxy's own origin.
     func refuseBrowser() async throws {
-        var answer = WholeAnswer.text(403)
+        var answer = WholeResponse.text(403)
         answer.head.fields.append(contentsOf: PlayerFields.inert)
         try await writer.send(answer)
     }
@@ -230,7 +230,7 @@ struct MediaExchange: Sendable {
         framing: ResponseHead.Framing
     ) async throws {
         let head = ResponseHead(status: status, fields: fields, framing: framing)
-        try await writer.send(WholeAnswer(head: head, body: ByteBuffer()))
+        try await writer.send(WholeResponse(head: head, body: ByteBuffer()))
     }
 }
 

@@ -11,7 +11,7 @@ extension PlayerResponder {
         "if-unmodified-since", "service-worker",
     ]
 
-    func immediateAnswer(to request: ServerRequest) -> PendingResponse? {
+    func immediateResponse(to request: ServerRequest) -> PendingResponse? {
         guard let address = address.value,
             let plain = PlainRequest(request, unless: Self.notPlain),
             let host = plain.host, address.isNamed(by: host),
@@ -139,7 +139,7 @@ extension PlayerResponder {
         generation: UInt64?,
         to writer: ResponseWriter
     ) async {
-        let start = AnswerStart()
+        let start = BodyStart()
         start.begin()
         await lingering(start: start) {
             guard let generation else { return }

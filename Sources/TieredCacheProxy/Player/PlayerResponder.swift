@@ -50,7 +50,7 @@ struct PlayerResponder: Responder {
             case .refused(let refusal):
                 try await writer.send(.text(refusal.rawValue))
             case .redirectToBase:
-                var answer = WholeAnswer.text(308)
+                var answer = WholeResponse.text(308)
                 answer.head.fields[.location] = address.base
                 try await writer.send(answer)
             case .statusPage:
@@ -110,7 +110,7 @@ struct PlayerResponder: Responder {
     /// Lingers only before the first byte: a response that has begun lingers in its
     /// ``CacheReader``, and the two delays would add up.
     func lingering(
-        start: AnswerStart,
+        start: BodyStart,
         work body: @escaping @Sendable () async throws -> Void
     ) async {
         let settings = settings
@@ -138,11 +138,11 @@ struct PlayerResponder: Responder {
     }
 }
 
-extension WholeAnswer {
+extension WholeResponse {
     /// A text response with the status code and its reason phrase.
-    static func text(_ status: Int) -> WholeAnswer {
+    static func text(_ status: Int) -> WholeResponse {
         let text = "\(status) \(HTTPResponseStatus(statusCode: status).reasonPhrase)\n"
-        return WholeAnswer(
+        return WholeResponse(
             head: ResponseHead(
                 status: status,
                 fields: [.contentType: "text/plain; charset=utf-8"],

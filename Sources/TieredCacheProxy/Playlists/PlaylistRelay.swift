@@ -5,7 +5,7 @@ package import TieredCache
 /// Gets a playlist, revalidated as needed, and rewrites its URLs to the proxy.
 package struct PlaylistRelay: Sendable {
     /// A response, and the bytes for the player.
-    package struct Answer: Sendable {
+    package struct Response: Sendable {
         package let response: CacheResponse
         package let bytes: [UInt8]
         /// The kind; nil if the bytes are no playlist and unchanged.
@@ -57,7 +57,7 @@ package struct PlaylistRelay: Sendable {
     package func answer(
         _ request: CacheRequest,
         within limit: Duration = .seconds(30)
-    ) async throws(CacheError) -> Answer {
+    ) async throws(CacheError) -> Response {
         let start = time.monotonicTime()
         let stored: Got
         do throws(CacheError) {
@@ -79,7 +79,7 @@ package struct PlaylistRelay: Sendable {
             }
             return await answer(with: current, to: request)
         } catch {
-            guard error.isWithoutAnswer else { throw error }
+            guard error.isWithoutResponse else { throw error }
             return await answer(with: stored, to: request)
         }
     }
@@ -99,7 +99,7 @@ package struct PlaylistRelay: Sendable {
         for request: CacheRequest,
         after error: CacheError
     ) async throws(CacheError) -> Got? {
-        guard error.isWithoutAnswer else { return nil }
+        guard error.isWithoutResponse else { return nil }
         var request = request
         request.policy = .cacheOnly
         do throws(CacheError) {
@@ -149,12 +149,12 @@ package struct PlaylistRelay: Sendable {
         )
     }
 
-    private func answer(with got: Got, to request: CacheRequest) async -> Answer {
+    private func answer(with got: Got, to request: CacheRequest) async -> Response {
         guard let kind = got.kind else {
-            return Answer(response: got.response, bytes: got.original, kind: nil)
+            return Response(response: got.response, bytes: got.original, kind: nil)
         }
         let bytes = await Self.threads.run { rewritten(got, kind: kind, for: request) }
-        return Answer(
+        return Response(
             response: got.response,
             bytes: bytes ?? [],
             kind: kind,

@@ -13,7 +13,7 @@ extension ReverseResponder {
         "if-none-match", "if-range", "if-unmodified-since", "pragma", "te", "upgrade",
     ]
 
-    func immediateAnswer(to request: ServerRequest) -> PendingResponse? {
+    func immediateResponse(to request: ServerRequest) -> PendingResponse? {
         guard let plain = PlainRequest(request, unless: Self.notPlain), plain.range == nil,
             hosts.allows(plain.host)
         else { return nil }

@@ -29,7 +29,7 @@ struct ReverseResponder: Responder {
                 return try await writer.send(.text(508))
             }
             var fields = request.fields
-            if let answer = LocalAnswer.to(request, fields: &fields) {
+            if let answer = LocalResponse.to(request, fields: &fields) {
                 return try await writer.send(answer)
             }
             guard let target = target.target(for: request.target), let method = request.method
@@ -75,7 +75,7 @@ struct ReverseResponder: Responder {
         } catch {
             guard error.code != .cancelled, error.code != .shutDown else { return }
             logger.info("origin failed", metadata: ["error": "\(error)"])
-            return try await writer.send(LocalAnswer.to(error))
+            return try await writer.send(LocalResponse.to(error))
         }
         try await writer.start(Self.head(of: response, isHead: request.isHead))
         var body = response.body.makeAsyncIterator()

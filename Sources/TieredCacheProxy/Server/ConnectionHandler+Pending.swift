@@ -7,7 +7,7 @@ import TieredCache
 extension ConnectionHandler {
     /// Writes a response; the first piece is sent with the head.
     func writePending(_ answer: PendingResponse) {
-        guard let context, let head = beginAnswer(answer.head), let number = currentNumber else {
+        guard let context, let head = beginResponse(answer.head), let number = currentNumber else {
             return
         }
         // The response to a HEAD has no body.
@@ -30,7 +30,7 @@ extension ConnectionHandler {
         }
         if isEmpty {
             context.flush()
-            _ = finishAnswer()
+            _ = finishResponse()
             return
         }
         write(piece, of: answer, at: start, number: number, sent: max(0, sent - head.readableBytes))
@@ -69,7 +69,7 @@ extension ConnectionHandler {
             return startTask { await answer.goOn(offset, ResponseWriter(connection: $0)) }
         }
         guard end < answer.range.upperBound else {
-            _ = finishAnswer()
+            _ = finishResponse()
             return
         }
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)

@@ -47,7 +47,7 @@ extension ConnectionHandler {
 
     @discardableResult
     func enqueueHead(_ head: ResponseHead) -> EventLoopFuture<Void> {
-        guard let context, let bytes = beginAnswer(head) else {
+        guard let context, let bytes = beginResponse(head) else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
         enqueue(bytes, in: context)
@@ -64,12 +64,12 @@ extension ConnectionHandler {
     /// Records that the response has begun.
     ///
     /// - Returns: the bytes of the head, to be written; nil if there is no exchange to respond to.
-    func beginAnswer(_ head: ResponseHead) -> ByteBuffer? {
+    func beginResponse(_ head: ResponseHead) -> ByteBuffer? {
         guard let context, let exchange, exchange.answer == nil else { return nil }
         let persists = persists(framing: head.framing, request: exchange.request)
         var buffer = context.channel.allocator.buffer(capacity: 768)
         head.encode(into: &buffer, connection: connection(persists: persists))
-        var answer = Answer(
+        var answer = OutgoingResponse(
             framing: exchange.request.isHead ? .none : head.framing,
             persists: persists,
             missing: nil,
@@ -133,7 +133,7 @@ extension ConnectionHandler {
     }
 
     /// Ends the body; the future completes when all of it is written to the socket.
-    func finishAnswer() -> EventLoopFuture<Void> {
+    func finishResponse() -> EventLoopFuture<Void> {
         guard let context, let answer = exchange?.answer else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
@@ -162,14 +162,14 @@ extension ConnectionHandler {
     }
 
     /// Writes head and body in one system call.
-    func writeWhole(_ answer: WholeAnswer) -> EventLoopFuture<Void> {
+    func writeWhole(_ answer: WholeResponse) -> EventLoopFuture<Void> {
         guard let context else { return server.failedFuture(ConnectionFailure.closed) }
         let begun = enqueueHead(answer.head)
         guard exchange?.answer != nil else { return begun }
         let isEmpty =
             answer.body.readableBytes == 0 || exchange?.answer?.framing == ResponseHead.Framing.none
         if isEmpty { context.flush() } else { _ = writeBody(answer.body) }
-        return finishAnswer()
+        return finishResponse()
     }
 
     private func openNext() {

@@ -24,7 +24,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         var parts = Deque<ByteBuffer>()
         var partWaiter: EventLoopPromise<ByteBuffer?>?
         var hasToContinue: Bool
-        var answer: Answer?
+        var answer: OutgoingResponse?
         var task: Task<Void, Never>?
 
         init(_ request: ServerRequest, number: UInt64) {
@@ -35,7 +35,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     /// A response in progress.
-    struct Answer {
+    struct OutgoingResponse {
         let framing: ResponseHead.Framing
         let persists: Bool
         /// The bytes missing to the announced length; nil without one.
@@ -145,7 +145,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     private func respond() {
         guard let exchange, context != nil else { return }
-        if let answer = server.responder.immediateAnswer(to: exchange.request) {
+        if let answer = server.responder.immediateResponse(to: exchange.request) {
             return writePending(answer)
         }
         let (responder, request) = (server.responder, exchange.request)

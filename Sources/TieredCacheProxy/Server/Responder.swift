@@ -5,7 +5,7 @@ import TieredCache
 /// Answers the requests of a server.
 protocol Responder: Sendable {
     /// The response, if it can begin without waiting; called on the event loop.
-    func immediateAnswer(to request: ServerRequest) -> PendingResponse?
+    func immediateResponse(to request: ServerRequest) -> PendingResponse?
 
     /// Answers a request; cancelled when the client disconnects.
     ///
@@ -19,11 +19,11 @@ protocol Responder: Sendable {
 }
 
 extension Responder {
-    func immediateAnswer(to request: ServerRequest) -> PendingResponse? { nil }
+    func immediateResponse(to request: ServerRequest) -> PendingResponse? { nil }
 }
 
 /// A head and its whole body.
-struct WholeAnswer: Sendable {
+struct WholeResponse: Sendable {
     var head: ResponseHead
     var body = ByteBuffer()
 }
@@ -105,11 +105,11 @@ struct ResponseWriter: Sendable {
 
     /// Ends the body; returns when all of it is written to the socket.
     func finish() async throws {
-        try await connection.perform { $0.finishAnswer() }
+        try await connection.perform { $0.finishResponse() }
     }
 
     /// Sends a whole response.
-    func send(_ answer: WholeAnswer) async throws {
+    func send(_ answer: WholeResponse) async throws {
         try await connection.perform { $0.writeWhole(answer) }
     }
 }

@@ -10,9 +10,9 @@ enum MetricsPage {
     ///   - statistics: the statistics of the cache.
     ///   - usage: the usage of the disk tier; nil if the disk is not usable.
     /// - Returns: the response.
-    static func answer(_ statistics: MediaCache.Statistics, usage: DiskUsage?) -> WholeAnswer {
+    static func answer(_ statistics: MediaCache.Statistics, usage: DiskUsage?) -> WholeResponse {
         let text = text(statistics, usage: usage)
-        return WholeAnswer(
+        return WholeResponse(
             head: ResponseHead(
                 status: 200,
                 fields: [

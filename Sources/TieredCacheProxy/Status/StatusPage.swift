@@ -20,7 +20,7 @@ struct StatusPage: Sendable {
     ///
     /// - Parameter base: the proxy's own URL.
     /// - Returns: the page; it must not be stored or framed, and loads nothing from elsewhere.
-    func answer(base: String) async -> WholeAnswer {
+    func answer(base: String) async -> WholeResponse {
         do throws(CacheError) {
             let entries = try await cache.entries()
             let usage = try await cache.usage()
@@ -55,7 +55,7 @@ struct StatusPage: Sendable {
     }
 
     /// The metrics for Prometheus; without those of the disk tier if it is not usable.
-    func metrics() async -> WholeAnswer {
+    func metrics() async -> WholeResponse {
         do throws(CacheError) {
             return MetricsPage.answer(cache.statistics, usage: try await cache.usage())
         } catch {
@@ -75,7 +75,7 @@ struct StatusPage: Sendable {
         _ action: PlayerRoute.PageAction,
         with form: PageForm,
         base: String
-    ) async throws -> WholeAnswer {
+    ) async throws -> WholeResponse {
         guard let url = form["url"], let request = Self.request(url) else { return .text(400) }
         switch action {
         case .remove:
@@ -85,7 +85,7 @@ struct StatusPage: Sendable {
         case .unpin:
             try await cache.setPinned(false, for: request)
         }
-        return WholeAnswer(
+        return WholeResponse(
             head: ResponseHead(status: 303, fields: [.location: base], framing: .length(0))
         )
     }
@@ -99,7 +99,7 @@ struct StatusPage: Sendable {
         }
     }
 
-    private static func html(_ text: String) -> WholeAnswer {
+    private static func html(_ text: String) -> WholeResponse {
         var fields: HTTPFields = [
             .contentType: "text/html; charset=utf-8", .cacheControl: "no-store",
             .contentSecurityPolicy: "default-src 'none'; style-src 'unsafe-inline'; "
@@ -108,7 +108,7 @@ struct StatusPage: Sendable {
         ]
         // The URL contains the token: no link may reveal it.
         if let name = HTTPField.Name("Referrer-Policy") { fields[name] = "no-referrer" }
-        return WholeAnswer(
+        return WholeResponse(
             head: ResponseHead(
                 status: 200,
                 fields: fields,

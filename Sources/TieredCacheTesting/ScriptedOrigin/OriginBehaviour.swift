@@ -1,8 +1,8 @@
 public import HTTPTypes
 
-/// The deviations of one answer of a ``ScriptedOrigin`` from a correct one.
+/// The deviations of one response of a ``ScriptedOrigin`` from a correct one.
 ///
-/// Deviations combine: a delayed answer can be throttled, have a wrong length and be cut off.
+/// Deviations combine: a delayed response can be throttled, have a wrong length and be cut off.
 /// Offsets count the body bytes of the response, not of the representation.
 public struct OriginBehaviour: Sendable {
     /// How a connection ends prematurely.
@@ -13,8 +13,8 @@ public struct OriginBehaviour: Sendable {
         case reset
     }
 
-    /// What the answer is.
-    public enum Answer: Hashable, Sendable {
+    /// What the origin responds.
+    public enum Response: Hashable, Sendable {
         /// The resource, by the rules of RFC 9110.
         case resource
         /// A status with a small body, without the fields of the resource.
@@ -39,8 +39,8 @@ public struct OriginBehaviour: Sendable {
         case changeVersion
     }
 
-    /// What the answer is.
-    public var answer: Answer
+    /// What the origin responds.
+    public var response: Response
     /// The time between the request and the head.
     public var delay: Duration
     /// The gate that must open before the head is written.
@@ -57,7 +57,7 @@ public struct OriginBehaviour: Sendable {
     public var isGzipCoded: Bool
     /// The statuses of interim responses (1xx) before the final head.
     public var interimStatuses: [Int]
-    /// Fields that replace or extend those of the answer.
+    /// Fields that replace or extend those of the response.
     ///
     /// For wrong values of `Content-Length`, `Content-Range` or `ETag`; the bytes of the body do
     /// not change.
@@ -66,12 +66,12 @@ public struct OriginBehaviour: Sendable {
     public var omissions: Set<HTTPField.Name>
     /// Lines added to the head unchanged, including control characters.
     public var rawFieldLines: [String]
-    /// Whether the connection is closed after the answer, with `Connection: close`.
+    /// Whether the connection is closed after the response, with `Connection: close`.
     public var closesConnection: Bool
 
-    /// Creates the behaviour of a correct answer.
+    /// Creates the behaviour of a correct response.
     public init() {
-        answer = .resource
+        response = .resource
         delay = .zero
         gate = nil
         bytesPerSecond = nil
@@ -97,7 +97,7 @@ public struct OriginBehaviour: Sendable {
 extension OriginBehaviour {
     /// The resource, by the rules of RFC 9110.
     public static let faithful = OriginBehaviour()
-    /// Ranges are ignored for this answer.
+    /// Ranges are ignored for this response.
     public static let ignoringRange = faithful.with { $0.ignoresRange = true }
     /// An unsolicited gzip-coded body.
     public static let gzipCoded = faithful.with { $0.isGzipCoded = true }
@@ -110,7 +110,7 @@ extension OriginBehaviour {
     /// - Returns: the behaviour.
     public static func status(_ status: Int, retryAfter: String? = nil) -> OriginBehaviour {
         faithful.with {
-            $0.answer = .status(status, body: Array("status \(status)\n".utf8))
+            $0.response = .status(status, body: Array("status \(status)\n".utf8))
             if let retryAfter { $0.overrides[.retryAfter] = retryAfter }
         }
     }
@@ -123,7 +123,7 @@ extension OriginBehaviour {
     /// - Returns: the behaviour.
     public static func redirect(to location: String, status: Int = 302) -> OriginBehaviour {
         faithful.with {
-            $0.answer = .status(status, body: [])
+            $0.response = .status(status, body: [])
             $0.overrides[.location] = location
         }
     }
@@ -153,18 +153,18 @@ extension OriginBehaviour {
         faithful.with { $0.bytesPerSecond = bytesPerSecond }
     }
 
-    /// Replaces fields of a correct answer.
+    /// Replaces fields of a correct response.
     public static func lying(_ fields: HTTPFields) -> OriginBehaviour {
         faithful.with { $0.overrides = fields }
     }
 
     /// Sends these bytes instead of HTTP.
     public static func raw(_ text: String) -> OriginBehaviour {
-        faithful.with { $0.answer = .raw(Array(text.utf8)) }
+        faithful.with { $0.response = .raw(Array(text.utf8)) }
     }
 
-    /// Ends the connection without an answer.
+    /// Ends the connection without a response.
     public static func dropped(_ cut: Cut = .reset) -> OriginBehaviour {
-        faithful.with { $0.answer = .none(cut) }
+        faithful.with { $0.response = .none(cut) }
     }
 }

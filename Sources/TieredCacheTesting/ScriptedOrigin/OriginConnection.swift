@@ -77,7 +77,7 @@ struct OriginConnection: Sendable {
         (request, origin.begin(request, connection: number))
     }
 
-    private func perform(_ answer: OriginAnswer, exchange: Int, key: String) async throws {
+    private func perform(_ answer: OriginResponse, exchange: Int, key: String) async throws {
         for step in answer.steps {
             switch step {
             case .sleep(let duration): try await origin.timeSource.sleep(for: duration)
@@ -105,7 +105,8 @@ struct OriginConnection: Sendable {
     }
 
     /// Writes a range in pieces, each when the kernel has taken the previous one.
-    private func write(_ range: Range<Int64>, of answer: OriginAnswer, exchange: Int) async throws {
+    private func write(_ range: Range<Int64>, of answer: OriginResponse, exchange: Int) async throws
+    {
         // Twenty pieces a second look smooth enough to a client that measures a rate.
         let limit = answer.bytesPerSecond.map { max(1, min($0 / 20, Self.pieceSize)) }
         let size = Int64(limit ?? Self.pieceSize)
@@ -124,7 +125,7 @@ struct OriginConnection: Sendable {
     /// has.
     private func write(
         piece range: Range<Int64>,
-        of answer: OriginAnswer,
+        of answer: OriginResponse,
         exchange: Int
     ) async throws {
         let count = Int64(range.count)
@@ -137,7 +138,7 @@ struct OriginConnection: Sendable {
         }
     }
 
-    private func piece(_ range: Range<Int64>, of answer: OriginAnswer) -> ByteBuffer {
+    private func piece(_ range: Range<Int64>, of answer: OriginResponse) -> ByteBuffer {
         var buffer = channel.allocator.buffer(capacity: range.count + 32)
         if answer.isChunked { buffer.writeString(String(range.count, radix: 16) + "\r\n") }
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: range.count) { target in

@@ -6,7 +6,7 @@ extension ScriptedOrigin {
     /// Plans the answer to `request`, and counts the request for the script.
     ///
     /// - Returns: the answer, and the key under which the resource was found.
-    func answer(to request: OriginRequest) -> (OriginAnswer, key: String) {
+    func answer(to request: OriginRequest) -> (OriginResponse, key: String) {
         let now = timeSource.wallTime()
         let path = OriginLog.path(of: request.target)
         let found = state.withLock { state -> (Served, String)? in
@@ -19,7 +19,7 @@ extension ScriptedOrigin {
         }
         guard let (served, key) = found else { return (.notFound(request, now: now), path) }
         let behaviour = served.script.behaviour(forRequest: served.requests)
-        let answer = OriginAnswer.plan(
+        let answer = OriginResponse.plan(
             request,
             resource: served.resource,
             behaviour: behaviour,

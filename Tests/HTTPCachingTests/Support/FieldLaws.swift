@@ -128,7 +128,7 @@ struct FieldLaws: Sendable {
                 responseTime: received,
                 origin: StoredResponse.Origin(url: "http://host/")
             )
-            let answer = StoredAnswer.decide(
+            let answer = ConditionalResponse.decide(
                 method: .get,
                 request: request,
                 stored: stored,

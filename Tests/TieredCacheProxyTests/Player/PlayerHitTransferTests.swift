@@ -71,7 +71,7 @@ struct PlayerHitTransferTests {
                     }.joined()
                 )
                 for range in ranges {
-                    let answer = try connection.receiveAnswer()
+                    let answer = try connection.receiveResponse()
                     #expect(answer.status == 206)
                     #expect(firstDifference(answer.body, Array(whole[range])) == nil, "\(range)")
                 }

@@ -57,7 +57,7 @@ struct PlayerHitsTests {
             var head = HTTPRequestHead(version: .http1_1, method: method, uri: target)
             head.headers.add(name: "HOST", value: host)
             for (name, value) in fields { head.headers.add(name: name, value: value) }
-            return responder.immediateAnswer(to: ServerRequest(head))
+            return responder.immediateResponse(to: ServerRequest(head))
         }
     }
 

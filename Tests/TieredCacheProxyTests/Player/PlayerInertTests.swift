@@ -19,7 +19,7 @@ struct PlayerInertTests {
     }
 
     private func expectInert(
-        _ answer: RawAnswer,
+        _ answer: RawResponse,
         sourceLocation: SourceLocation = #_sourceLocation
     ) {
         let policy = answer["content-security-policy"] ?? ""

@@ -12,7 +12,7 @@ struct PlayerProxyTests {
     private let length: Int64 = 300_000
 
     private func expect(
-        _ answer: RawAnswer,
+        _ answer: RawResponse,
         is range: Range<Int64>,
         of resource: OriginResource,
         _ location: SourceLocation = #_sourceLocation

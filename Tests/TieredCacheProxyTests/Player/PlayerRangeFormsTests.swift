@@ -13,7 +13,7 @@ struct PlayerRangeFormsTests {
     private func ask(
         _ fields: [String],
         isStored: Bool,
-        _ body: (RawAnswer, OriginResource) throws -> Void
+        _ body: (RawResponse, OriginResource) throws -> Void
     ) async throws {
         try await ProxyFixture.run { fixture in
             let film = OriginResource.fresh(Self.length)
@@ -25,7 +25,7 @@ struct PlayerRangeFormsTests {
                 let connection = try RawConnection(port: port)
                 let lines = ["GET \(target) HTTP/1.1", "Host: 127.0.0.1:\(port)"] + fields
                 try connection.send(lines.joined(separator: "\r\n") + "\r\n\r\n")
-                return try connection.receiveAnswer()
+                return try connection.receiveResponse()
             }
             try body(answer, film)
         }

@@ -83,7 +83,7 @@ struct PlayerTagTests {
                     ["\(asked.method) \(target) HTTP/1.1", "Host: 127.0.0.1:\(port)"]
                     + asked.fields
                 try connection.send(lines.joined(separator: "\r\n") + "\r\n\r\n")
-                return try connection.receiveAnswer(toHead: asked.method == "HEAD")
+                return try connection.receiveResponse(toHead: asked.method == "HEAD")
             }
             #expect(answer.status == asked.status, "\(context): \(asked)")
             #expect(answer["etag"] == tag, "\(context): \(asked)")

@@ -30,8 +30,8 @@ struct ReverseContentTests {
             try Self.withoutContent($0, $1)
         } _: { fixture in
             let evil = "GET /EVIL HTTP/1.1\r\nX-Ignore: "
-            let evilAnswer = try await fixture.ask("/a", method: method, body: evil)
-            #expect(evilAnswer.status == 200)
+            let evilResponse = try await fixture.ask("/a", method: method, body: evil)
+            #expect(evilResponse.status == 200)
             for _ in 0..<2 {
                 let answer = try await fixture.ask("/victim")
                 #expect(answer.text == "page /victim")
@@ -58,7 +58,7 @@ struct ReverseContentTests {
                 try connection.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
                 var statuses: [Int] = []
                 while statuses.last.map({ $0 < 200 }) ?? true {
-                    statuses.append(try connection.receiveAnswer().status)
+                    statuses.append(try connection.receiveResponse().status)
                 }
                 return statuses
             }
@@ -101,7 +101,7 @@ struct ReverseContentTests {
                 await time.waitForSleeper(within: .seconds(60))
                 time.advance(by: .seconds(20))
             }
-            let answer = try await onThread { try client.connection.receiveAnswer() }
+            let answer = try await onThread { try client.connection.receiveResponse() }
             #expect(answer.status == 200 && answer.text == "all of it", "\(answer)")
         }
     }

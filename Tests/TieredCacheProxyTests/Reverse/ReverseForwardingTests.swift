@@ -68,7 +68,7 @@ struct ReverseForwardingTests {
             let (text, _) = try await fixture.exchange(
                 "GET /a HTTP/1.1\r\nHost: a\r\n" + fields.joined(separator: "\r\n") + "\r\n\r\n"
             )
-            let answer = try RawAnswer(head: text)
+            let answer = try RawResponse(head: text)
             let request = try #require(fixture.origin.requests.first)
             for name in [
                 "x-own", "keep-alive", "te", "proxy-connection", "trailer", "upgrade",
@@ -122,7 +122,7 @@ struct ReverseForwardingTests {
             let (tunnel, _) = try await fixture.exchange(
                 "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n"
             )
-            let answer = try RawAnswer(head: tunnel)
+            let answer = try RawResponse(head: tunnel)
             #expect(answer.status == 405 && answer["allow"]?.contains("GET") == true)
             let answer3 = try await fixture.ask("/a", "Expect: magic")
             #expect(answer3.status == 417)
@@ -195,7 +195,7 @@ struct ReverseForwardingTests {
             let bodies = try await onThread {
                 let connection = try RawConnection(port: port)
                 try connection.send(requests.joined())
-                return try targets.map { _ in try connection.receiveAnswer().text }
+                return try targets.map { _ in try connection.receiveResponse().text }
             }
             #expect(bodies == targets)
             // The next request may come before the last one's connection is back; mostly it does
@@ -218,9 +218,9 @@ struct ReverseForwardingTests {
             let (answers, stored) = try await onThread {
                 let connection = try RawConnection(port: port)
                 try connection.send(request)
-                let answers = try (0..<3).map { _ in try connection.receiveAnswer() }
+                let answers = try (0..<3).map { _ in try connection.receiveResponse() }
                 try connection.send(request)
-                return (answers, try connection.receiveAnswer())
+                return (answers, try connection.receiveResponse())
             }
             #expect(answers.map(\.status) == [102, 103, 200])
             #expect(answers[1]["link"] == "</x>" && answers[1]["x-own"] == nil)

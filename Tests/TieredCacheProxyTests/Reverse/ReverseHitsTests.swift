@@ -55,10 +55,10 @@ struct ReverseHitsTests {
     @Test func plainRequestsAreAnsweredAtOnce() async throws {
         try await run { origin, cache, responder in
             origin.serve("/a.bin", .fresh(4096))
-            #expect(responder.immediateAnswer(to: request()) == nil)
+            #expect(responder.immediateResponse(to: request()) == nil)
             try await fill(origin, cache)
             let answer = try #require(
-                responder.immediateAnswer(to: request(["Accept": "*/*", "Cookie": "a=b"]))
+                responder.immediateResponse(to: request(["Accept": "*/*", "Cookie": "a=b"]))
             )
             #expect(answer.head.status == 200 && answer.range == 0..<4096)
             let lines = String(buffer: try #require(answer.head.lines))
@@ -83,8 +83,8 @@ struct ReverseHitsTests {
         try await run { origin, cache, responder in
             origin.serve("/a.bin", .fresh(4096))
             try await fill(origin, cache)
-            #expect(responder.immediateAnswer(to: request()) != nil)
-            #expect(responder.immediateAnswer(to: request(fields)) == nil)
+            #expect(responder.immediateResponse(to: request()) != nil)
+            #expect(responder.immediateResponse(to: request(fields)) == nil)
         }
     }
 
@@ -99,7 +99,7 @@ struct ReverseHitsTests {
             resource.fields[name] = parts[1]
             origin.serve("/a.bin", resource)
             try await fill(origin, cache)
-            #expect(responder.immediateAnswer(to: request()) == nil)
+            #expect(responder.immediateResponse(to: request()) == nil)
         }
     }
 }

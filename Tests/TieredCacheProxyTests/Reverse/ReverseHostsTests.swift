@@ -43,7 +43,7 @@ struct ReverseHostsTests {
                 let (text, _) = try await fixture.exchange(
                     "GET /a HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n"
                 )
-                let answer = try RawAnswer(head: text)
+                let answer = try RawResponse(head: text)
                 #expect(answer.status == (host == "attacker.net" ? 421 : 200), "\(host)")
             }
             #expect(fixture.origin.requests.count == 1)

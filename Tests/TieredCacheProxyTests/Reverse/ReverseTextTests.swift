@@ -39,7 +39,7 @@ struct ReverseTextTests {
                 let answer = try await onThread {
                     let connection = try RawConnection(port: port)
                     try connection.send(Array(beginning.utf8) + bytes + Array(end.utf8))
-                    return try connection.receiveAnswer()
+                    return try connection.receiveResponse()
                 }
                 #expect(answer.status == 400, "\(bytes)")
             }

@@ -25,9 +25,9 @@ struct ReverseUploadTests {
             let answers = try await onThread {
                 let connection = try RawConnection(port: port)
                 try connection.send(expectant)
-                let interim = try connection.receiveAnswer()
+                let interim = try connection.receiveResponse()
                 try connection.send("abc")
-                return [interim, try connection.receiveAnswer()]
+                return [interim, try connection.receiveResponse()]
             }
             // Once, wherever it came from.
             #expect(answers.map(\.status) == [100, 200])
@@ -45,7 +45,7 @@ struct ReverseUploadTests {
             let answer = try await onThread {
                 let connection = try RawConnection(port: port)
                 try connection.send(expectant)
-                return try connection.receiveAnswer()
+                return try connection.receiveResponse()
             }
             #expect(answer.status == 403 && answer.text == "no")
             #expect(answer["connection"] == "close")
@@ -64,9 +64,9 @@ struct ReverseUploadTests {
             let answers = try await onThread {
                 let connection = try RawConnection(port: port)
                 try connection.send(expectant)
-                let interim = try connection.receiveAnswer()
+                let interim = try connection.receiveResponse()
                 try connection.send("abc")
-                return [interim, try connection.receiveAnswer()]
+                return [interim, try connection.receiveResponse()]
             }
             #expect(answers.map(\.status) == [100, 200] && answers[1].text == "abc")
         }
@@ -97,7 +97,7 @@ struct ReverseUploadTests {
                     try connection.send("\r\n")
                 }
                 try connection.send("0\r\n\r\n")
-                return try connection.receiveAnswer()
+                return try connection.receiveResponse()
             }
             #expect(answer["transfer-encoding"] == "chunked")
             #expect(firstDifference(answer.body, body) == nil)
@@ -137,7 +137,7 @@ struct ReverseUploadTests {
                 gate.open()
                 for _ in 0..<((size - taken) >> 20) { try connection.send(bytes) }
                 try connection.send([UInt8](repeating: 7, count: (size - taken) & (1 << 20 - 1)))
-                return (taken, try connection.receiveAnswer())
+                return (taken, try connection.receiveResponse())
             }
             #expect(taken < most)
             #expect(answer.text == "ok")

@@ -31,7 +31,7 @@ struct ConnectionHandlerTests {
 
     /// Answers everything at once, without a body.
     private struct HeadResponder: Responder {
-        func immediateAnswer(to request: ServerRequest) -> PendingResponse? {
+        func immediateResponse(to request: ServerRequest) -> PendingResponse? {
             PendingResponse(
                 head: ResponseHead(status: 200, framing: .length(0)),
                 bytes: .memory(Data()),

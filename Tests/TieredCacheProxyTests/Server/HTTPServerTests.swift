@@ -18,7 +18,7 @@ private struct EchoResponder: Responder {
     /// Opens when a task waits for ``gate``.
     let visited = OriginGate()
 
-    func immediateAnswer(to request: ServerRequest) -> PendingResponse? {
+    func immediateResponse(to request: ServerRequest) -> PendingResponse? {
         guard request.target == "/immediate" else { return nil }
         let body = Data("\(request.head.method) \(request.target)\n".utf8)
         return PendingResponse(
@@ -98,7 +98,7 @@ struct HTTPServerTests {
                 for index in 0..<20 {
                     let target = index.isMultiple(of: 3) ? "/immediate" : "/\(index)"
                     try connection.send("GET \(target) HTTP/1.1\r\nHost: a\r\n\r\n")
-                    let answer = try connection.receiveAnswer()
+                    let answer = try connection.receiveResponse()
                     #expect(answer.status == 200)
                     #expect(answer.reason == "OK")
                     #expect(answer.text == "GET \(target)\n")
@@ -129,7 +129,7 @@ struct HTTPServerTests {
                 }
                 try connection.send(text)
                 for index in 0..<200 {
-                    let answer = try connection.receiveAnswer()
+                    let answer = try connection.receiveResponse()
                     switch index % 4 {
                     case 0: #expect(answer.text == "GET /immediate\n")
                     case 1: #expect(answer.text == "GET /\(index)\n")
@@ -153,7 +153,7 @@ struct HTTPServerTests {
             try await onThread {
                 let socket = try RawConnection(port: port)
                 try socket.send(request)
-                let answer = try RawAnswer(head: try socket.receiveHead())
+                let answer = try RawResponse(head: try socket.receiveHead())
                 #expect(answer["connection"] == connection)
                 // To the end of the connection, not to a timeout.
                 #expect(String(decoding: try socket.receiveAll(), as: UTF8.self).hasPrefix("GET /"))
@@ -168,7 +168,7 @@ struct HTTPServerTests {
                 let connection = try RawConnection(port: port)
                 for _ in 0..<2 {
                     try connection.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
-                    let answer = try connection.receiveAnswer()
+                    let answer = try connection.receiveResponse()
                     #expect(answer["connection"] == "keep-alive")
                     #expect(answer.text == "GET /\n")
                 }
@@ -183,12 +183,12 @@ struct HTTPServerTests {
                 let connection = try RawConnection(port: port)
                 for target in ["/a", "/immediate", "/chunked"] {
                     try connection.send("HEAD \(target) HTTP/1.1\r\nHost: a\r\n\r\n")
-                    let answer = try connection.receiveAnswer(toHead: true)
+                    let answer = try connection.receiveResponse(toHead: true)
                     #expect(answer.status == 200)
                     if target == "/a" { #expect(answer["content-length"] == "8") }
                 }
                 try connection.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-                #expect(try connection.receiveAnswer().text == "GET /\n")
+                #expect(try connection.receiveResponse().text == "GET /\n")
             }
         }
     }
@@ -203,10 +203,10 @@ struct HTTPServerTests {
                 try connection.send("POST /a " + head)
                 #expect(try connection.receiveHead() == "HTTP/1.1 100 Continue\r\n\r\n")
                 try connection.send("abcde")
-                #expect(try connection.receiveAnswer().text == "POST /a\nabcde")
+                #expect(try connection.receiveResponse().text == "POST /a\nabcde")
                 // A client that does not want the body does not ask for it, and ends the connection.
                 try connection.send("POST /unread " + head)
-                let answer = try connection.receiveAnswer()
+                let answer = try connection.receiveResponse()
                 #expect(answer.text == "POST /unread\n")
                 #expect(answer["connection"] == "close")
                 #expect(try connection.receiveAll().isEmpty)
@@ -223,7 +223,7 @@ struct HTTPServerTests {
                 let head =
                     "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
                 try connection.send(head + body)
-                #expect(try connection.receiveAnswer().text == "POST /a\n" + body)
+                #expect(try connection.receiveResponse().text == "POST /a\n" + body)
             }
         }
     }
@@ -242,8 +242,8 @@ struct HTTPServerTests {
                 // What comes behind must not be taken for a request of its own.
                 let behind = "GET /behind HTTP/1.1\r\nHost: a\r\n\r\n"
                 try connection.send("GET /before HTTP/1.1\r\nHost: a\r\n\r\n" + request + behind)
-                #expect(try connection.receiveAnswer().text == "GET /before\n")
-                let answer = try connection.receiveAnswer()
+                #expect(try connection.receiveResponse().text == "GET /before\n")
+                let answer = try connection.receiveResponse()
                 #expect(answer.status == 400, "\(request.debugDescription)")
                 #expect(answer["connection"] == "close")
                 #expect(try connection.receiveAll().isEmpty)
@@ -261,7 +261,7 @@ struct HTTPServerTests {
                     "POST / HTTP/1.1\r\nHost: a\r\nX: b\0\r\nContent-Length: \(32 << 20)\r\n\r\n"
                 )
                 for _ in 0..<32 { try connection.send(piece) }
-                #expect(try connection.receiveAnswer().status == 400)
+                #expect(try connection.receiveResponse().status == 400)
             }
         }
     }
@@ -274,7 +274,7 @@ struct HTTPServerTests {
                 try connection.send(
                     "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcX"
                 )
-                #expect(try connection.receiveAnswer().status == 400)
+                #expect(try connection.receiveResponse().status == 400)
                 #expect(try connection.receiveAll().isEmpty)
             }
         }
@@ -286,7 +286,7 @@ struct HTTPServerTests {
             try await onThread {
                 let connection = try RawConnection(port: port)
                 try connection.send("GET /cut HTTP/1.1\r\nHost: a\r\n\r\n")
-                let head = try RawAnswer(head: try connection.receiveHead())
+                let head = try RawResponse(head: try connection.receiveHead())
                 let length = try #require(head["content-length"].flatMap { Int($0) })
                 #expect(try connection.receive(exactly: length).count == length - 1)
             }
@@ -301,7 +301,7 @@ struct HTTPServerTests {
             try await onThread {
                 let connection = try RawConnection(port: port)
                 try connection.send("GET / HTTP/1.1\r\nHost: ")
-                #expect(try connection.receiveAnswer().status == 408)
+                #expect(try connection.receiveResponse().status == 408)
                 #expect(try connection.receiveAll().isEmpty)
             }
         }
@@ -315,7 +315,7 @@ struct HTTPServerTests {
             try await onThread {
                 let connection = try RawConnection(port: port)
                 try connection.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab")
-                #expect(try connection.receiveAnswer().status == 408)
+                #expect(try connection.receiveResponse().status == 408)
                 #expect(try connection.receiveAll().isEmpty)
             }
         }
@@ -349,7 +349,7 @@ struct HTTPServerTests {
                 continue  // Closed before the request came.
             }
             guard !head.isEmpty else { continue }
-            let answer = try RawAnswer(head: head)
+            let answer = try RawResponse(head: head)
             #expect(answer.status == 200)
             let length = try #require(answer["content-length"].flatMap { Int($0) })
             #expect(try connection.receive(exactly: length).count == length)
@@ -376,7 +376,7 @@ struct HTTPServerTests {
                 try await onThread {
                     let busy = try RawConnection(port: port)
                     try busy.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
-                    return try busy.receiveAnswer()
+                    return try busy.receiveResponse()
                 }
             }
             await responder.visited.wait()

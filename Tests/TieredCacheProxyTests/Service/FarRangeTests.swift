@@ -30,7 +30,7 @@ struct FarRangeTests {
     }
 
     /// Whatever is answered, or dropped, will do.
-    private static func leaveAlone(_ exchange: () async throws -> RawAnswer) async {
+    private static func leaveAlone(_ exchange: () async throws -> RawResponse) async {
         do {
             _ = try await exchange()
         } catch {

@@ -35,7 +35,7 @@ struct MetricsPageTests {
     }
 
     /// What `promtool` finds fault with.
-    private func check(_ answer: RawAnswer, _ state: String) throws -> PrometheusText {
+    private func check(_ answer: RawResponse, _ state: String) throws -> PrometheusText {
         #expect(answer["content-type"] == "text/plain; version=0.0.4; charset=utf-8")
         #expect(answer["content-length"] == "\(answer.body.count)")
         let page = try PrometheusText(answer.text)
@@ -101,7 +101,7 @@ struct MetricsPageTests {
                 let connection = try RawConnection(port: port)
                 let target = base.dropFirst("http://127.0.0.1:\(port)".count) + page
                 try connection.send("GET \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n")
-                return try connection.receiveAnswer()
+                return try connection.receiveResponse()
             }
         }
         await proxy.stop()

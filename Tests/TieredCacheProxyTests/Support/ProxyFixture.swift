@@ -97,13 +97,13 @@ final class ProxyFixture: Sendable {
         _ fields: String...,
         method: String = "GET",
         didReceiveHead: @escaping @Sendable () -> Void = {}
-    ) async throws -> RawAnswer {
+    ) async throws -> RawResponse {
         let (port, target) = (proxy.port, try target(path))
         return try await onThread {
             let connection = try RawConnection(port: port)
             let lines = ["\(method) \(target) HTTP/1.1", "Host: 127.0.0.1:\(port)"] + fields
             try connection.send(lines.joined(separator: "\r\n") + "\r\n\r\n")
-            return try connection.receiveAnswer(
+            return try connection.receiveResponse(
                 toHead: method == "HEAD",
                 didReceiveHead: didReceiveHead
             )
@@ -115,7 +115,7 @@ final class ProxyFixture: Sendable {
         _ method: String,
         _ page: String,
         _ body: String = ""
-    ) async throws -> RawAnswer {
+    ) async throws -> RawResponse {
         let port = proxy.port
         let target = String(proxy.base.dropFirst("http://127.0.0.1:\(port)".count)) + page
         return try await onThread {
@@ -124,7 +124,7 @@ final class ProxyFixture: Sendable {
                 "\(method) \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n"
                     + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
             )
-            return try connection.receiveAnswer()
+            return try connection.receiveResponse()
         }
     }
 

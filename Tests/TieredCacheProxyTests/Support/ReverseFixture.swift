@@ -107,7 +107,7 @@ final class ReverseFixture: Sendable {
         _ fields: String...,
         method: String = "GET",
         body: String? = nil
-    ) async throws -> RawAnswer {
+    ) async throws -> RawResponse {
         let port = proxy.port
         var lines = ["\(method) \(target) HTTP/1.1", "Host: a", "Connection: close"] + fields
         if let body { lines.append("Content-Length: \(body.utf8.count)") }
@@ -115,7 +115,7 @@ final class ReverseFixture: Sendable {
         return try await onThread {
             let connection = try RawConnection(port: port)
             try connection.send(request)
-            return try connection.receiveAnswer(toHead: method == "HEAD")
+            return try connection.receiveResponse(toHead: method == "HEAD")
         }
     }
 }

@@ -5,7 +5,7 @@ import TieredCacheTesting
 struct OriginScriptTests {
     private func statuses(_ script: OriginScript, _ count: Int) -> [Int?] {
         (0..<count).map { index in
-            guard case .status(let status, _) = script.behaviour(forRequest: index).answer else {
+            guard case .status(let status, _) = script.behaviour(forRequest: index).response else {
                 return nil
             }
             return status

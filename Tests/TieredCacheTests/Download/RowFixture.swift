@@ -98,7 +98,7 @@ struct RowFixture {
             "HTTP/1.1 206 Partial Content\r\nETag: \(tag)\r\n"
             + fields.map { "\($0)\r\n" }.joined() + "\r\n"
         let body = film.generatedBody?.bytes(in: range) ?? []
-        return .faithful.with { $0.answer = .raw(Array(head.utf8) + body) }
+        return .faithful.with { $0.response = .raw(Array(head.utf8) + body) }
     }
 
     /// The film as it is after a change at the origin.

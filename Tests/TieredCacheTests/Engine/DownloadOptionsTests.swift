@@ -126,7 +126,7 @@ struct DownloadOptionsTests {
         }
         let shares = (0..<200).map(join)
         for share in shares { try await share.value() }
-        #expect(shares.allSatisfy { $0.report?.answer != nil })
+        #expect(shares.allSatisfy { $0.report?.outcome != nil })
         weak let report = shares[0].report
         withExtendedLifetime(shares) { #expect(report != nil) }
         var last: Subscription? = join(200)

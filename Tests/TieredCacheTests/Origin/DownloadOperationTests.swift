@@ -72,7 +72,7 @@ struct DownloadOperationTests {
             await shared.signal.wait(after: seen)
         }
         try share.outcome?.get()
-        return share.report?.answer
+        return share.report?.outcome
     }
 
     @Test("What may be stored is stored, found and counted")

@@ -37,7 +37,7 @@ struct GapFetcherJoiningTests {
         let report = try #require(transfer.report)
         while true {
             let seen = shared.signal.version
-            if report.answer != nil { return }
+            if report.outcome != nil { return }
             await shared.signal.wait(after: seen)
         }
     }

@@ -5,7 +5,7 @@ import NIOHTTP1
 import TieredCache
 
 /// Responses of the reverse proxy without the origin.
-enum LocalAnswer {
+enum LocalResponse {
     /// The response to a request that is neither forwarded nor answered from the cache; nil for
     /// other requests.
     ///
@@ -13,7 +13,7 @@ enum LocalAnswer {
     ///   - request: the request.
     ///   - fields: its fields; `Max-Forwards` is decremented.
     /// - Returns: the response, or nil.
-    static func to(_ request: ServerRequest, fields: inout HTTPFields) -> WholeAnswer? {
+    static func to(_ request: ServerRequest, fields: inout HTTPFields) -> WholeResponse? {
         guard let method = request.method else { return .text(400) }
         // Tunnels are not supported.
         guard method != .connect else { return notAllowed() }
@@ -27,8 +27,8 @@ enum LocalAnswer {
     }
 
     /// The response when the origin has failed, with `Cache-Status` (RFC 9211).
-    static func to(_ error: CacheError) -> WholeAnswer {
-        var answer = WholeAnswer.text(error.isTimeout ? 504 : 502)
+    static func to(_ error: CacheError) -> WholeResponse {
+        var answer = WholeResponse.text(error.isTimeout ? 504 : 502)
         var status = error.cacheStatus ?? .forwarded(.request)
         status.detail = error.isTimeout ? "timeout" : "origin-failed"
         if let name = HTTPField.Name("Cache-Status") {
@@ -37,24 +37,24 @@ enum LocalAnswer {
         return answer
     }
 
-    private static func notAllowed() -> WholeAnswer {
-        var answer = WholeAnswer.text(405)
+    private static func notAllowed() -> WholeResponse {
+        var answer = WholeResponse.text(405)
         answer.head.fields[.allow] = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE"
         return answer
     }
 
-    private static func options() -> WholeAnswer {
-        WholeAnswer(head: ResponseHead(status: 200, framing: .length(0)))
+    private static func options() -> WholeResponse {
+        WholeResponse(head: ResponseHead(status: 200, framing: .length(0)))
     }
 
     /// The request as it arrived, without secret fields (RFC 9110 §9.3.8).
-    private static func trace(of request: ServerRequest) -> WholeAnswer {
+    private static func trace(of request: ServerRequest) -> WholeResponse {
         var text = "TRACE \(request.target) HTTP/1.\(request.head.version.minor)\r\n"
         for field in request.fields where !isSecret(field.name) {
             text += "\(field.name.rawName): \(field.value)\r\n"
         }
         text += "\r\n"
-        return WholeAnswer(
+        return WholeResponse(
             head: ResponseHead(
                 status: 200,
                 fields: [.contentType: "message/http"],

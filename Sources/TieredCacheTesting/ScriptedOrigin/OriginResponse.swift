@@ -1,7 +1,7 @@
 import HTTPTypes
 
 /// The plan of one answer, made before its first byte is written.
-struct OriginAnswer: Sendable {
+struct OriginResponse: Sendable {
     /// The steps of an answer.
     enum Step: Sendable {
         case sleep(Duration)

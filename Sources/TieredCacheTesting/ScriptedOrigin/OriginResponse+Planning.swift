@@ -1,19 +1,19 @@
 import HTTPCaching
 import HTTPTypes
 
-extension OriginAnswer {
+extension OriginResponse {
     /// The answer to `request` by RFC 9110, with the deviations of the script.
     static func plan(
         _ request: OriginRequest,
         resource: OriginResource,
         behaviour: OriginBehaviour,
         now: WallTime
-    ) -> OriginAnswer {
-        var answer = OriginAnswer(date: HTTPDate.format(now))
+    ) -> OriginResponse {
+        var answer = OriginResponse(date: HTTPDate.format(now))
         answer.bytesPerSecond = behaviour.bytesPerSecond
         if behaviour.delay > .zero { answer.steps.append(.sleep(behaviour.delay)) }
         if let gate = behaviour.gate { answer.steps.append(.wait(gate)) }
-        switch behaviour.answer {
+        switch behaviour.response {
         case .none(let cut):
             answer.steps.append(.cut(cut))
         case .raw(let bytes):
@@ -32,7 +32,7 @@ extension OriginAnswer {
     }
 
     /// The answer to an unknown target.
-    static func notFound(_ request: OriginRequest, now: WallTime) -> OriginAnswer {
+    static func notFound(_ request: OriginRequest, now: WallTime) -> OriginResponse {
         plan(request, resource: .text(""), behaviour: .status(404), now: now)
     }
 

@@ -7,7 +7,7 @@ import TieredCacheTesting
 @testable import TieredCache
 
 @Suite(.timeLimit(.minutes(10)))
-struct RangeAnswerTests {
+struct RangeResponseTests {
     @Test("The end of what is not stored is fetched where it is, not where it was looked for")
     func aSuffixOfWhatIsNotStored() async throws {
         try await CacheFixture.run { fixture in

@@ -9,7 +9,7 @@ import TieredCacheTesting
 
 /// What becomes of an answer that contradicts what is stored.
 @Suite(.timeLimit(.minutes(10)))
-struct ChangedAnswerTests {
+struct ChangedResponseTests {
     @Test("All of another representation, sent for a range of the old one, is not asked for again")
     func wholeForRange() async throws {
         for isStreamed in [false, true] {

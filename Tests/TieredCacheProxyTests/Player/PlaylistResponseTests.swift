@@ -6,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 @Suite(.timeLimit(.minutes(10)))
-struct PlaylistAnswerTests {
+struct PlaylistResponseTests {
     private func playlist(_ text: String, _ control: String? = nil) -> OriginResource {
         var resource = OriginResource(
             .bytes(Array(text.utf8)),

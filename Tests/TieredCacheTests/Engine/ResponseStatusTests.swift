@@ -8,7 +8,7 @@ import TieredCacheTesting
 
 /// What the application is told about each kind of answer, in the words of RFC 9211.
 @Suite(.timeLimit(.minutes(10)))
-struct AnswerStatusTests {
+struct ResponseStatusTests {
     private static let url = "http://origin.example/a"
     /// An origin that fails is not asked again, for which a clock set by hand would have to go on.
     private let once: @Sendable (inout MediaCache.Configuration) -> Void = { $0.retries = 1 }

@@ -1,7 +1,7 @@
 package import HTTPTypes
 
 /// How a stored response answers a request with conditions and a range (RFC 9110 §13.2.2).
-package enum StoredAnswer: Hashable, Sendable {
+package enum ConditionalResponse: Hashable, Sendable {
     /// The whole stored response.
     case whole
     /// These bytes of it, as a 206.
@@ -30,7 +30,7 @@ package enum StoredAnswer: Hashable, Sendable {
         request: HTTPFields,
         stored: StoredResponse,
         completeLength: Int64?
-    ) -> StoredAnswer {
+    ) -> ConditionalResponse {
         guard stored.status == 200 else { return .whole }
         let condition = Precondition.evaluate(
             request: request,

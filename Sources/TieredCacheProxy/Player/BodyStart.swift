@@ -1,7 +1,7 @@
 import TieredCache
 
 /// Whether the body of an answer is on its way to the client.
-final class AnswerStart: Sendable {
+final class BodyStart: Sendable {
     private let state = Guarded(false)
 
     /// Whether the first byte of the body has been written.

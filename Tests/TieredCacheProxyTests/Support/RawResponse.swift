@@ -6,7 +6,7 @@ import TieredCacheTesting
 let socketThreads = IOExecutor(threads: 16)
 
 /// What a server has sent back, as it was on the wire.
-struct RawAnswer: Sendable, CustomStringConvertible {
+struct RawResponse: Sendable, CustomStringConvertible {
     let status: Int
     let reason: String
     /// Names in lower case.
@@ -48,11 +48,11 @@ extension RawConnection {
     /// Reads one answer, framed as its head says.
     ///
     /// - Parameter didReceiveHead: called between head and body.
-    func receiveAnswer(
+    func receiveResponse(
         toHead: Bool = false,
         didReceiveHead: () -> Void = {}
-    ) throws -> RawAnswer {
-        var answer = try RawAnswer(head: try receiveHead())
+    ) throws -> RawResponse {
+        var answer = try RawResponse(head: try receiveHead())
         didReceiveHead()
         if toHead || answer.status == 304 || answer.status == 204 || answer.status < 200 {
             return answer
