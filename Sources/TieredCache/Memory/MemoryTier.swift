@@ -59,8 +59,15 @@ package final class MemoryTier: Sendable {
 
     /// Removes what all views hold under `key`, as when the entry itself is removed or replaced.
     package func removeAll(forKey key: CacheKey) {
+        removeAll(forKey: key, besides: nil)
+    }
+
+    /// Removes what all views hold under `key`, one view apart.
+    func removeAll(forKey key: CacheKey, besides kept: UInt32?) {
         let count = views.withLock { UInt32($0.count) }
-        for number in 0..<count { cache.remove(MemoryTierKey(key, view: number)) }
+        for number in 0..<count where number != kept {
+            cache.remove(MemoryTierKey(key, view: number))
+        }
     }
 }
 

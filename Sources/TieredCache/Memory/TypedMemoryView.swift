@@ -62,6 +62,24 @@ public struct TypedMemoryView<Decoded: Sendable>: Sendable {
         )
     }
 
+    /// Stores a value in place of the one under its key in this view, if that is the expected one.
+    ///
+    /// - Returns: `false` if it was not replaced, or if the cost is too high.
+    func replaceValue(
+        forKey key: CacheKey,
+        with decoded: Decoded,
+        where isExpected: (Decoded) -> Bool
+    ) -> Bool {
+        view.cache.replaceValue(
+            forKey: MemoryTierKey(key, view: view.number),
+            with: TypedMemoryValue(decoded),
+            cost: cost(decoded)
+        ) { value in
+            // Safe, as in ``value(forKey:)``.
+            isExpected(unsafeDowncast(value, to: TypedMemoryValue<Decoded>.self).decoded)
+        }
+    }
+
     /// Whether a value is stored; changes neither the order nor the statistics.
     public func contains(_ key: CacheKey) -> Bool {
         view.contains(key)

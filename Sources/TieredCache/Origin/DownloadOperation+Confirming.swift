@@ -61,8 +61,9 @@ extension DownloadOperation {
         case .disk(let entry):
             update(entry, head: freshened)
         case .memory(let entry):
-            storage.memory.insert(
-                MemoryEntry(
+            storage.memory.replace(
+                entry,
+                by: MemoryEntry(
                     head: freshened,
                     body: entry.body,
                     generation: entry.generation

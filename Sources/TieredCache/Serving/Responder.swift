@@ -127,9 +127,11 @@ final class Responder: Sendable {
     private func keepInMemory(_ bytes: Data, of response: CacheResponse, for request: CacheRequest)
     {
         guard request.range == nil, request.isCacheable, response.mayKeepInMemory,
-            Int64(bytes.count) <= storage.memory.promotionLimit, response.headSource != .memory
+            Int64(bytes.count) <= storage.memory.promotionLimit
         else { return }
         let source = response.body.source
+        // It came from memory, or was promoted when it was read from disk; and may be removed since.
+        guard !(source is MemoryBody) else { return }
         let key = source.storageKey ?? request.key
         storage.promote(bytes, head: response.head, key: key, generation: source.generation) {
             source.isSuperseded

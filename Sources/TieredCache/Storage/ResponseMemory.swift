@@ -47,6 +47,16 @@ final class ResponseMemory: Sendable {
         responses.insert(entry, forKey: key)
     }
 
+    /// Stores a freshened response in place of the one that was freshened.
+    ///
+    /// Does nothing if that one was removed, invalidated or replaced meanwhile.
+    func replace(_ stale: MemoryEntry, by entry: MemoryEntry, forKey key: CacheKey) {
+        let isReplaced = responses.replaceValue(forKey: key, with: entry) {
+            $0.number == stale.number
+        }
+        if isReplaced { tier.removeAll(forKey: key, besides: responses.view.number) }
+    }
+
     /// Removes the response and the values decoded from it.
     @discardableResult
     func remove(_ key: CacheKey) -> Bool {
