@@ -34,7 +34,7 @@ extension RequestQueueStateMachine {
     package mutating func linger(_ id: TransferID, for amount: Int64) {
         guard let transfer = transfers[id], transfer.subscribers.count == 1 else { return }
         let (end, overflow) = transfer.position.addingReportingOverflow(amount)
-        transfers[id]?.lingeringEnd = overflow ? nil : end
+        transfers[id]?.lingeringEnd = overflow ? .max : end
     }
 
     /// The transfer will deliver nothing at or after `end`; requests for such bytes do not join it.

@@ -51,6 +51,9 @@ package final class TransferContext: Sendable {
     /// The offset at which the transfer ends because it has no reader; nil while it has one.
     package var lingeringEnd: Int64? { queue.lingeringEnd(of: id) }
 
+    /// Whether the transfer has no reader and waits for the next one.
+    var isLingering: Bool { lingeringEnd != nil }
+
     /// The transfer restarts with the byte at `offset`: bytes delivered before no longer count.
     package func restart(at offset: Int64) {
         queue.restart(id, at: offset)

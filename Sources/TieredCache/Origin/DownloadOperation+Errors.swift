@@ -48,7 +48,7 @@ extension DownloadOperation {
                 class: request.entryClass,
                 succession: DiskSuccession(
                     sparesPinned: true,
-                    isWanted: { !context.isCancelled }
+                    isWanted: isEntryWanted(in: context)
                 )
             )
             return true

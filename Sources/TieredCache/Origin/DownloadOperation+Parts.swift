@@ -32,7 +32,7 @@ extension DownloadOperation {
                 class: request.entryClass.subtracting(.pinned),
                 succession: DiskSuccession(
                     cause: storage.removal(of: key),
-                    isWanted: { !context.isCancelled }
+                    isWanted: isEntryWanted(in: context)
                 )
             )
             return PartWriter(writer: try entry.beginWriting(at: 0), start: start.offset)

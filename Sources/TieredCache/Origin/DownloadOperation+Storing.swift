@@ -108,6 +108,21 @@ extension DownloadOperation {
         var promise: RoomPromise?
     }
 
+    /// Whether an entry that the transfer creates is wanted when it is created.
+    ///
+    /// Not of an abandoned transfer; nor of one that lingers after its entry was removed or
+    /// replaced, since no request has asked for a new one.
+    func isEntryWanted(in context: TransferContext) -> @Sendable () -> Bool {
+        let filled =
+            if case .storing(let generation)? = context.report.outcome { generation.entry } else {
+                base?.entry
+            }
+        return {
+            guard !context.isCancelled else { return false }
+            return !context.isLingering || filled?.isSuperseded != true
+        }
+    }
+
     /// The entry for a representation, or the reason why there is none.
     ///
     /// - Parameters:
@@ -157,7 +172,7 @@ extension DownloadOperation {
                     // pin.
                     sparesPinned: !(200...299).contains(stored.status),
                     awaitsDecision: !expectedDigests(of: stored).isEmpty,
-                    isWanted: { !context.isCancelled }
+                    isWanted: isEntryWanted(in: context)
                 )
             )
             storage.memory.remove(key)

@@ -26,9 +26,8 @@ enum Lingering {
         // The transfer itself checks this limit, as the task below may run late. A body that cannot
         // be resumed is left to the task, so that a reader that comes at once finds a transfer to
         // join.
-        if shared.generation?.head.validator != nil {
-            for transfer in running { transfer.linger(for: amount) }
-        }
+        let most = shared.generation?.head.validator != nil ? amount : .max
+        for transfer in running { transfer.linger(for: most) }
         Task {
             let start = entry.storedRanges.count
             let end = time.monotonicTime().advanced(by: limit)

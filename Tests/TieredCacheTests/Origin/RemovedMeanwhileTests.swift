@@ -71,4 +71,62 @@ struct RemovedMeanwhileTests {
             }
         }
     }
+
+    @Test("a transfer that lingers stores no new representation of a removed entry")
+    func lingering() async throws {
+        let transport = ScriptedTransport(time: time) { _, index in
+            guard index > 0 else {
+                return ScriptedResponse(
+                    status: 206,
+                    fields: [
+                        .contentLength: "65536", .contentRange: "bytes 0-65535/1000000",
+                        .eTag: "\"1\"", .cacheControl: "max-age=600",
+                    ],
+                    steps: [.bytes(Array(repeating: 1, count: 65_536))]
+                )
+            }
+            var answer = ScriptedResponse(
+                status: 200,
+                fields: [
+                    .contentLength: "100000", .eTag: "\"2\"", .cacheControl: "max-age=600",
+                    .acceptRanges: "bytes",
+                ],
+                steps: [.bytes(Array(repeating: 2, count: 100_000))]
+            )
+            answer.headDelay = .seconds(1)
+            return answer
+        }
+        try await withCache(transport) { cache in
+            let request = try CacheRequest("http://example.com/film")
+            _ = try await cache.bytes(for: request, range: 0..<65_536).collect()
+            try await beginAndLeave(request, cache: cache, transport: transport)
+            let queue = cache.engine.transfers.queue
+            while !queue.state.withLock({ $0.machine.hasLingering }) { await Task.yield() }
+            #expect(try await cache.remove(request))
+            await time.waitForSleeper(within: .seconds(1))
+            time.advance(by: .seconds(1))
+            while !queue.state.withLock({ $0.machine.transfers.isEmpty }) { await Task.yield() }
+            #expect(transport.requests.count == 2)
+            #expect(try await cache.entry(for: request) == nil)
+        }
+    }
+
+    /// Reads bytes that are not stored, and leaves before the origin has answered.
+    private func beginAndLeave(
+        _ request: CacheRequest,
+        cache: MediaCache,
+        transport: ScriptedTransport
+    ) async throws {
+        let reader = try await cache.reader(for: request)
+        let reading = Task { try await reader.bytes(at: 70_000, count: 10) }
+        await transport.waitForRequests(2)
+        reading.cancel()
+        _ = await reading.result
+    }
+}
+
+extension RequestQueueStateMachine {
+    fileprivate var hasLingering: Bool {
+        transfers.values.contains { $0.lingeringEnd != nil }
+    }
 }
