@@ -89,7 +89,7 @@ static int open_beneath_plainly(int directory, const char *path, int flags, unsi
   return file;
 }
 
-// An odd umask can take the owner's own bits, and so make a file that nobody can open again.
+// An odd umask can take the owner's own bits, and so make a file that cannot be opened again.
 static void restore_mode(int file, unsigned mode) {
   struct stat status;
   if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
@@ -151,7 +151,7 @@ int64_t tc_pread_nowait(int file, void *buffer, size_t count,
 #endif
 
 #if defined(__linux__)
-// What was cached at a tick of the kernel's clock, for who asks thousands of times in it.
+// What was cached at a tick of the kernel's clock, for callers that ask thousands of times in it.
 struct cached_range {
   int64_t offset, length;
   struct timespec tick;

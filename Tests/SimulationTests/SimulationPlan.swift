@@ -271,7 +271,7 @@ struct SimulationPlan {
     ) async {
         if profile.damage, number % 4 < 2 {
             client.damage(url, number / 4)
-            // Who meets the damage asks for a part; who comes next may be given what lies around
+            // A client that meets the damage asks for a part; the next may be given what lies around
             // it.
             var get = get()
             (get.policy, get.isCancelled) = (.protocolDefault, false)

@@ -65,7 +65,7 @@ int tc_share(int file);
 /// Returns 1 if another open file has the lock or a share of it, 0 if none has.
 int tc_is_locked(int file);
 
-/// Gives that lock up, for all who share the open file.
+/// Gives that lock up, for all that share the open file.
 void tc_unlock(int file);
 
 int tc_renameat(int from, const char *old_path, int to, const char *new_path);

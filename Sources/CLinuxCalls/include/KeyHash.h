@@ -24,7 +24,7 @@ static inline uint64_t tc_key_fold(uint64_t left, uint64_t right) {
 /// A hash of 16 to 128 bytes, inline: most URLs.
 ///
 /// The construction is that of XXH3 for these lengths: 16 bytes at a time, each half mixed with a
-/// number that nobody outside knows, multiplied to 128 bits and folded, so that collisions cannot
+/// number that is secret, multiplied to 128 bits and folded, so that collisions cannot
 /// be crafted. XXH3 itself costs two calls and the check whether its seed has been drawn, together
 /// as much as the hash.
 static inline uint64_t tc_hash_short_key(const uint8_t *bytes, size_t count) {
