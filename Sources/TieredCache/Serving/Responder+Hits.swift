@@ -29,7 +29,10 @@ extension Responder {
                 entry.isComplete || range.isEmpty
                 || entry.storedRange(at: range.lowerBound).map { $0.upperBound >= range.upperBound }
                     ?? false
-            return isStored ? .disk(entry) : nil
+            // A reader waits for the comparison of a whole body with a promised digest.
+            guard isStored, !transfers.awaitsDecision(entry, for: request) || !entry.isWhole
+            else { return nil }
+            return .disk(entry)
         }
     }
 

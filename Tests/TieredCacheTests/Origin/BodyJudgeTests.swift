@@ -135,12 +135,15 @@ struct BodyJudgeTests {
             let request = try request(promising: Self.body)
             let first = try await cache.response(for: request)
             _ = await holdup.isReached.wait()
+            let plain = try RepeatedRequest(self.request())
+            #expect(cache.responder.hit(for: plain, range: nil) == nil)
             let reading = Task { try await cache.data(for: request) }
             holdup.readerMayEnd()
             let bytes = try await reading.value
             holdup.readerHasEnded()
             #expect(firstDifference(bytes, Self.body) == nil)
             #expect(cache.cachedData(for: request) == Self.body)
+            #expect(cache.responder.hit(for: plain, range: nil) != nil)
             withExtendedLifetime(first) {}
         }
     }
