@@ -64,7 +64,7 @@ if [ -n "$is_dry" ]; then
     exit 0
 fi
 
-make test || refuse "make test failed; there is no tag"
+make test API= || refuse "make test failed; there is no tag"
 if ! make api; then
     may_break || refuse "$version breaks programs written for $newest; that needs a new major version"
     echo "release: programs written for $newest break, as a version like $version may do"
