@@ -91,10 +91,11 @@ public final class CacheMetrics: Sendable {
     }
 
     private func reportCounters() {
-        let now = cache.statistics
-        let before = reported.withLock { reported in
-            defer { reported = now }
-            return reported
+        // Read under the lock: of two calls at once the later one has the later statistics.
+        let (before, now) = reported.withLock { reported in
+            let before = reported
+            reported = cache.statistics
+            return (before, reported)
         }
         for (field, counter) in counters {
             let added = now[keyPath: field] - before[keyPath: field]

@@ -29,6 +29,11 @@ final class ObservedTransfer: TransferObservation {
         var requests = 0
     }
 
+    /// Any other method is reported as `_OTHER`, as OpenTelemetry does: each makes a timer.
+    private static let knownMethods: Set<HTTPRequest.Method> = [
+        .get, .head, .post, .put, .delete, .connect, .options, .trace, .patch,
+    ]
+
     private let tracer: (any Tracer)?
     private let durations: RequestDurations?
     private let parent: ServiceContext
@@ -57,7 +62,7 @@ final class ObservedTransfer: TransferObservation {
     }
 
     func begin(_ request: inout HTTPRequest, to target: TargetURI) -> any ExchangeObservation {
-        let method = request.method.rawValue
+        let method = Self.knownMethods.contains(request.method) ? request.method.rawValue : "_OTHER"
         let span = tracer?.startSpan(method, context: parent, ofKind: .client)
         let (number, joined) = state.withLock { state in
             defer { state.requests += 1 }

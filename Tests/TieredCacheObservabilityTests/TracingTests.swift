@@ -41,6 +41,20 @@ struct TracingTests {
         }
     }
 
+    @Test("methods that are not defined share a name, so that a client cannot make many")
+    func unknownMethod() async throws {
+        try await ObservedCache.run(ObservedCache.whole) { observed in
+            let method = try #require(HTTPRequest.Method("BREW"))
+            let request = try CacheRequest(Self.url, method: method)
+            _ = try await observed.cache.data(for: request)
+            await observed.cache.shutdown()
+            let span = try #require(observed.tracer.finishedSpans.last)
+            #expect(span.operationName == "_OTHER")
+            #expect(span.attributes.get("http.request.method") == .string("_OTHER"))
+            #expect(observed.transport.requests.first?.head.method == method)
+        }
+    }
+
     @Test("a validation says so")
     func validation() async throws {
         let script: ScriptedTransport.Script = { request, number in

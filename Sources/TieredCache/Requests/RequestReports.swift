@@ -69,6 +69,7 @@ final class RequestReports: Sendable {
             let number = state.withLock { state -> UInt64? in
                 // No consumer waits yet, so this resumes none.
                 for notice in state.notices { continuation.yield(notice) }
+                if state.isOver { for last in state.untoldNotices { continuation.yield(last) } }
                 return state.isOver ? nil : state.noticeWatchers.add(continuation)
             }
             guard let number else { return continuation.finish() }

@@ -153,7 +153,10 @@ struct OperationReportsTests {
             return ScriptedResponse(
                 status: 200,
                 fields: Self.storable,
-                steps: [.bytes([1, 2, 3]), .fail(TransportError(.closedEarly, "scripted"))]
+                steps: [
+                    .bytes([1, 2, 3]), .delay(.seconds(1)),
+                    .fail(TransportError(.closedEarly, "scripted")),
+                ]
             )
         }
         try await run(script) { setup in
@@ -161,6 +164,9 @@ struct OperationReportsTests {
             let consumer = Consumer(operation)
             let clock = setup.endWaits(of: operation)
             let response = try await operation.response()
+            // Only now: a second attempt before the response would be the response.
+            await setup.time.waitForSleeper(within: .seconds(1))
+            setup.time.advance(by: .seconds(1))
             await #expect(throws: CacheError.self) { try await response.body.collect() }
             #expect(await consumer.notices.value.prefix(2) == [.queued, .started(offset: 0)])
             _ = await (consumer.progress.value, clock.value)
