@@ -3,7 +3,7 @@ import HTTPCaching
 // Which failures pass: the one place where that is decided. Which statuses do is decided in
 // `StatusCode`.
 extension CacheError {
-    /// Whether the origin gave no answer: not reached, silent for too long, or against the
+    /// Whether the origin gave no response: not reached, silent for too long, or against the
     /// protocol.
     package var isWithoutResponse: Bool { code == .originFailed || code == .timedOut }
 

@@ -65,7 +65,7 @@ extension MediaCache {
         public var bandwidth = BandwidthLimits()
         /// The most bytes that one request asks for; nil, the default, for all that is missing.
         ///
-        /// For origins that throttle long answers: one that is caught at it, because its rate
+        /// For origins that throttle long responses: one that is caught at it, because its rate
         /// collapses, is asked in pieces by itself for an hour. A body without a strong validator
         /// is fetched whole.
         public var maximumRequestLength: Int64?

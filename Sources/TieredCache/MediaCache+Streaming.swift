@@ -9,7 +9,7 @@ extension MediaCache {
     /// - Parameters:
     ///   - request: what is wanted.
     ///   - deadline: how long its body waits for a byte.
-    /// - Returns: the answer.
+    /// - Returns: the response.
     /// - Throws: what ``response(for:)`` throws.
     package func streamedResponse(
         for request: CacheRequest,
@@ -75,7 +75,7 @@ extension MediaCache {
 
     /// Bytes of a certain body that is stored, read on the threads that may wait.
     ///
-    /// For the rest of an answer that ``immediateHit(_:range:)`` has begun.
+    /// For the rest of a response that ``immediateHit(_:range:)`` has begun.
     ///
     /// - Parameters:
     ///   - range: which bytes.

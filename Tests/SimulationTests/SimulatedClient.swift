@@ -6,7 +6,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// One of several clients of the cache at the same time; compares each answer with the model.
+/// One of several clients of the cache at the same time; compares each response with the model.
 struct SimulatedClient: Sendable {
     let number: Int
     let world: SimulatedWorld
@@ -105,7 +105,7 @@ struct SimulatedClient: Sendable {
 
     /// Sends leased bytes from their file, as the kernel would, some time later.
     ///
-    /// - Returns: false if the file no longer reaches so far, so that the answer is cut.
+    /// - Returns: false if the file no longer reaches so far, so that the response is cut.
     private func send(
         _ yielded: LeasedBytes,
         _ check: inout BodyCheck,

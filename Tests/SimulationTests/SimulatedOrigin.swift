@@ -41,7 +41,7 @@ final class SimulatedOrigin: Sendable {
         var history: [[Representation]] = []
         var paths: [String: Representation] = [:]
         var count = 0
-        /// The URLs whose answers have been bad, or have changed.
+        /// The URLs whose responses have been bad, or have changed.
         var disturbed: Set<Int> = []
         var die: Die
     }
@@ -135,7 +135,7 @@ final class SimulatedOrigin: Sendable {
         didDisturb(url)
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     func answer(_ request: TransportRequest) -> ScriptedResponse {
         let path = request.head.path ?? ""

@@ -1,6 +1,6 @@
 // Feeds a whole engine with libFuzzer's inputs, under the law that the tests know too.
 //
-// What the bytes make is an origin's answers (status, ranges, lengths near the limits of numbers,
+// What the bytes make is an origin's responses (status, ranges, lengths near the limits of numbers,
 // redirects, cuts) and the requests that meet them, before a real cache over a file system in
 // memory. Nothing traps, everything ends, and what is delivered is of one representation.
 

@@ -40,16 +40,16 @@ package enum Freshening {
         return length == stored
     }
 
-    /// The stored fields, replaced by those of the answer with the same names.
+    /// The stored fields, replaced by those of the response with the same names.
     ///
     /// Fields that describe the stored bytes stay: `Content-Length`, `Content-Encoding`,
     /// `Content-Range` and `Content-Type` (a 304 has no content, and some origins send the defaults
-    /// of an empty one). `Age` and `Date` are removed if the answer has none, because they give the
+    /// of an empty one). `Age` and `Date` are removed if the response has none, because they give the
     /// age of the original response.
     ///
     /// - Parameters:
     ///   - storedFields: the fields of the stored response.
-    ///   - answer: the fields of the answer as received.
+    ///   - answer: the fields of the response as received.
     ///   - rules: the rules of the cache.
     /// - Returns: the updated fields to store.
     package static func updated(

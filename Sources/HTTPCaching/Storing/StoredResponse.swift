@@ -174,9 +174,9 @@ package struct StoredResponse: Hashable, Sendable {
     /// with it.
     ///
     /// - Parameters:
-    ///   - answer: the fields of the answer as received.
+    ///   - answer: the fields of the response as received.
     ///   - requestTime: when the conditional request was sent.
-    ///   - responseTime: when the answer arrived.
+    ///   - responseTime: when the response arrived.
     ///   - isPersonal: whether the conditional request had a cookie. A response that is confirmed
     ///     without a cookie, and sets none, is the same for all clients without a cookie.
     ///   - rules: the rules of the cache.

@@ -72,7 +72,7 @@ public struct CacheRequest: Sendable {
     public var options: Options = []
     /// Whether the entry is evicted first until it is used.
     var isPrefetch = false
-    /// How the answer goes to another client; nil where the application itself asks.
+    /// How the response goes to another client; nil where the application itself asks.
     var relay: Relay?
     /// What a reader will go on to after the range, which is only what it begins with.
     var scope: ReaderScope?
@@ -106,7 +106,7 @@ public struct CacheRequest: Sendable {
     private(set) var facts: RequestFacts
     /// Whether method, fields and policy are what they are by default.
     private var isPlain: Bool
-    /// Whether an answer may be kept at all as far as the request says; false where the URL cannot
+    /// Whether a response may be kept at all as far as the request says; false where the URL cannot
     /// be used, whatever the key.
     private(set) var isCacheable: Bool
 

@@ -245,7 +245,7 @@ struct Fetch: Sendable {
     ) async throws(CacheError) -> SharedTransfers.Outcome {
         while true {
             let seen = shared.signal.version
-            // In this order: a transfer that ends between the two has reported its answer before.
+            // In this order: a transfer that ends between the two has reported its response before.
             let outcome = subscription.outcome
             if let answer = subscription.report?.outcome { return answer }
             if let outcome {

@@ -231,7 +231,7 @@ final class Responder: Sendable {
                 guard response.source == .origin else { return }
                 while try await response.body.source.next() != nil {}
             } catch {
-                // The stale answer stays; the next request tries again.
+                // The stale response stays; the next request tries again.
                 recorder.logger.debug(
                     "background validation failed",
                     metadata: [LogKeys.error: "\(error)"]

@@ -46,7 +46,7 @@ struct StoredEntry: Sendable {
         }
     }
 
-    /// Whether a 304 could make it the answer to a request for the whole.
+    /// Whether a 304 could make it the response to a request for the whole.
     var isOfferable: Bool {
         head.status == 200 && head.fields.contains(.eTag)
             && contains(WantedRange(start: 0, end: completeLength))

@@ -1,6 +1,6 @@
 import TieredCache
 
-/// Whether the body of an answer is on its way to the client.
+/// Whether the body of a response is on its way to the client.
 final class BodyStart: Sendable {
     private let state = Guarded(false)
 

@@ -84,7 +84,7 @@ struct MediaExchange: Sendable {
     /// Whether the range starts after the first byte; playback starts with a request for that one.
     private var goesOn: Bool { conditions.range?.goesOn ?? false }
 
-    // MARK: Answers
+    // MARK: Responses
 
     private func answer(with response: CacheResponse, from source: MediaSource) async throws {
         guard destination.mayTake(response.fields[.contentType]) else {

@@ -51,7 +51,7 @@ package struct PlaylistRelay: Sendable {
     /// - Parameters:
     ///   - request: the request for the whole playlist.
     ///   - limit: the time limit.
-    /// - Returns: the answer; for a status of 400 or more with the unchanged body of the origin.
+    /// - Returns: the response; for a status of 400 or more with the unchanged body of the origin.
     /// - Throws: the errors of ``MediaCache/response(for:)``; `.invalidArgument` if the body is too
     ///   long for a playlist; `.timedOut`.
     package func answer(

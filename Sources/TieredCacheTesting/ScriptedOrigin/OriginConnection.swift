@@ -8,7 +8,7 @@ import Glibc
 import Darwin
 #endif
 
-/// Writes the answers on one accepted connection sequentially.
+/// Writes the responses on one accepted connection sequentially.
 struct OriginConnection: Sendable {
     /// Thrown when the script ends the connection.
     enum Ending: Error {

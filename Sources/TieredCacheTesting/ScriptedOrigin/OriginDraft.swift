@@ -1,7 +1,7 @@
 import HTTPTypes
 import NIOHTTP1
 
-/// The status, fields and bytes of a correct answer, before the script changes its head.
+/// The status, fields and bytes of a correct response, before the script changes its head.
 struct OriginDraft {
     var status: Int
     var source: OriginBodySource
@@ -26,7 +26,7 @@ struct OriginDraft {
     /// Whether the status allows a body: 304 and 204 do not (RFC 9110 §15).
     var mayHaveBody: Bool { status != 304 && status != 204 }
 
-    /// The answer of a correct origin for `resource`, after conditions and range.
+    /// The response of a correct origin for `resource`, after conditions and range.
     static func of(
         _ resource: OriginResource,
         for request: OriginRequest,

@@ -1,6 +1,6 @@
 import TieredCache
 
-/// Delays answers of a ``ScriptedOrigin`` until a test opens it, so that no test needs to sleep.
+/// Delays responses of a ``ScriptedOrigin`` until a test opens it, so that no test needs to sleep.
 public final class OriginGate: Sendable {
     private struct State {
         var isOpen = false

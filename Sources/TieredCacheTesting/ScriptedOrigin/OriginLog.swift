@@ -3,13 +3,13 @@ public import TieredCache
 
 /// One request to a ``ScriptedOrigin`` and its outcome.
 public struct OriginExchange: Sendable {
-    /// How far the answer has come.
+    /// How far the response has come.
     public enum Outcome: Hashable, Sendable {
-        /// The answer is still being written, or stalls.
+        /// The response is still being written, or stalls.
         case open
-        /// The answer is written completely.
+        /// The response is written completely.
         case complete
-        /// The script ended the answer early.
+        /// The script ended the response early.
         case cut
         /// The client disconnected, or the origin was stopped.
         case disconnected
@@ -36,16 +36,16 @@ public struct OriginExchange: Sendable {
     public internal(set) var bodyBytesWritten: Int64
     /// When the request's head was read.
     public let started: MonotonicTime
-    /// When the answer ended; nil while it is open.
+    /// When the response ended; nil while it is open.
     public internal(set) var ended: MonotonicTime?
-    /// How far the answer has come.
+    /// How far the response has come.
     public internal(set) var outcome: Outcome
 
     /// The target without its query.
     public var path: String { OriginLog.path(of: target) }
 }
 
-/// The requests to a ``ScriptedOrigin`` and their answers, at one moment.
+/// The requests to a ``ScriptedOrigin`` and their responses, at one moment.
 public struct OriginLog: Sendable {
     /// The requests in the order of arrival.
     public internal(set) var exchanges: [OriginExchange] = []
@@ -53,9 +53,9 @@ public struct OriginLog: Sendable {
     public internal(set) var acceptedConnections = 0
     /// The number of connections now open.
     public internal(set) var openConnections = 0
-    /// The number of answers now open, from the request's head to the answer's last byte.
+    /// The number of responses now open, from the request's head to the response's last byte.
     public internal(set) var openResponses = 0
-    /// The most answers that were open at the same time.
+    /// The most responses that were open at the same time.
     public internal(set) var openResponsesHighWaterMark = 0
 
     /// The exchanges of one path, in the order of arrival.
@@ -63,12 +63,12 @@ public struct OriginLog: Sendable {
         exchanges.filter { $0.path == path }
     }
 
-    /// ``OriginExchange/bodyBytesWritten`` for one path, over all its answers.
+    /// ``OriginExchange/bodyBytesWritten`` for one path, over all its responses.
     public func bodyBytesWritten(for path: String) -> Int64 {
         exchanges(for: path).reduce(0) { $0 + $1.bodyBytesWritten }
     }
 
-    /// ``OriginExchange/bodyBytesWritten`` over all answers.
+    /// ``OriginExchange/bodyBytesWritten`` over all responses.
     public var bodyBytesWritten: Int64 {
         exchanges.reduce(0) { $0 + $1.bodyBytesWritten }
     }

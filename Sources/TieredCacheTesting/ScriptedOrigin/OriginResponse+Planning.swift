@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 
 extension OriginResponse {
-    /// The answer to `request` by RFC 9110, with the deviations of the script.
+    /// The response to `request` by RFC 9110, with the deviations of the script.
     static func plan(
         _ request: OriginRequest,
         resource: OriginResource,
@@ -31,7 +31,7 @@ extension OriginResponse {
         return answer
     }
 
-    /// The answer to an unknown target.
+    /// The response to an unknown target.
     static func notFound(_ request: OriginRequest, now: WallTime) -> OriginResponse {
         plan(request, resource: .text(""), behaviour: .status(404), now: now)
     }

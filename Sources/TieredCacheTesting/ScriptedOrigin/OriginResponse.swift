@@ -1,8 +1,8 @@
 import HTTPTypes
 
-/// The plan of one answer, made before its first byte is written.
+/// The plan of one response, made before its first byte is written.
 struct OriginResponse: Sendable {
-    /// The steps of an answer.
+    /// The steps of a response.
     enum Step: Sendable {
         case sleep(Duration)
         case wait(OriginGate)
@@ -27,7 +27,7 @@ struct OriginResponse: Sendable {
     var closesConnection = false
 }
 
-/// The body of one answer; unaffected by later changes of the resource.
+/// The body of one response; unaffected by later changes of the resource.
 enum OriginBodySource: Sendable {
     case generated(GeneratedBody)
     case bytes([UInt8])

@@ -3,9 +3,9 @@ import TieredCache
 
 /// The interface for connections.
 extension ScriptedOrigin {
-    /// Plans the answer to `request`, and counts the request for the script.
+    /// Plans the response to `request`, and counts the request for the script.
     ///
-    /// - Returns: the answer, and the key under which the resource was found.
+    /// - Returns: the response, and the key under which the resource was found.
     func answer(to request: OriginRequest) -> (OriginResponse, key: String) {
         let now = timeSource.wallTime()
         let path = OriginLog.path(of: request.target)

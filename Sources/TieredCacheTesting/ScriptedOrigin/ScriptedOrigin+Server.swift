@@ -4,7 +4,7 @@ import NIOPosix
 import TieredCache
 
 extension ScriptedOrigin {
-    /// Answers are written to the channel itself, because an outbound writer would have to be
+    /// Responses are written to the channel itself, because an outbound writer would have to be
     /// finished even if the origin stops before it serves an accepted connection.
     private typealias Connection = NIOAsyncChannel<HTTPServerRequestPart, Never>
     private typealias Listener = NIOAsyncChannel<Connection, Never>
@@ -94,7 +94,7 @@ extension ScriptedOrigin {
         didClose()
     }
 
-    /// Serves a connection until its socket is closed: an answer that stalls or waits ends with its
+    /// Serves a connection until its socket is closed: a response that stalls or waits ends with its
     /// client.
     private func serve(
         _ inbound: NIOAsyncChannelInboundStream<HTTPServerRequestPart>,

@@ -69,7 +69,7 @@ public final class ScriptedOrigin: Sendable {
     /// - Parameters:
     ///   - path: with its leading slash. A request matches with its query first, then without.
     ///   - resource: what is served.
-    ///   - script: the deviations of the answers.
+    ///   - script: the deviations of the responses.
     public func serve(
         _ path: String,
         _ resource: OriginResource,
@@ -83,7 +83,7 @@ public final class ScriptedOrigin: Sendable {
         serve(path, .text(""), script)
     }
 
-    /// Changes the resource at `path`; answers in progress are not affected.
+    /// Changes the resource at `path`; responses in progress are not affected.
     public func update(_ path: String, with change: @Sendable (inout OriginResource) -> Void) {
         state.withLock { state in
             guard var served = state.served[path] else { return }
@@ -102,7 +102,7 @@ public final class ScriptedOrigin: Sendable {
         state.withLock { _ = $0.served.removeValue(forKey: path) }
     }
 
-    /// The requests and answers so far.
+    /// The requests and responses so far.
     public var log: OriginLog { state.withLock { $0.log } }
 
     /// Returns when `condition` holds for the log, or when the task is cancelled.

@@ -4,7 +4,7 @@ public import TieredCache
 
 /// A model of an origin with one representation, which answers by RFC 9110 or breaks one rule.
 public struct ScriptedOriginModel: Sendable {
-    /// A way to break the rules, or to use one of their options, in the answer to a range request.
+    /// A way to break the rules, or to use one of their options, in the response to a range request.
     public enum Lie: String, CaseIterable, Sendable {
         /// All rules are kept.
         case none

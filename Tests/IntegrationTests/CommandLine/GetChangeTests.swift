@@ -6,7 +6,7 @@ import TieredCacheTesting
 /// A representation that changes while it is delivered.
 @Suite("get: change", .timeLimit(.minutes(10)))
 struct GetChangeTests {
-    /// Ends the first answer early, after which the origin has another version.
+    /// Ends the first response early, after which the origin has another version.
     private static let changing = OriginScript.first(
         1,
         .faithful.with { $0.interruptions = [(600_000, .changeVersion), (600_000, .cut(.finish))] }

@@ -8,7 +8,7 @@ import TieredCacheTesting
 /// A server whose descriptors run out does less, and goes on.
 @Suite("Serving with few descriptors", .timeLimit(.minutes(10)))
 struct ServeDescriptorTests {
-    /// One client that asks for something else each time, until it has so many answers.
+    /// One client that asks for something else each time, until it has so many responses.
     ///
     /// Turned away, or cut, it comes again.
     private static func work(_ client: Int, _ port: Int, answers: Int) {

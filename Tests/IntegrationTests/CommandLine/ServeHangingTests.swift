@@ -34,7 +34,7 @@ struct ServeHangingTests {
         }
     }
 
-    /// The first line of the answer to a request of its own.
+    /// The first line of the response to a request of its own.
     private static func ask(_ target: String, _ port: Int) async throws -> String {
         try await threads.run { () throws(RawConnection.Failure) in
             let connection = try RawConnection(port: port)

@@ -6,8 +6,8 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// Warm answers over real sockets, however the bytes get there: copied from memory or from the page
-/// cache, sent from the file, or read by a task.
+/// Warm responses over real sockets, however the bytes get there: copied from memory or from the
+/// page cache, sent from the file, or read by a task.
 @Suite(.timeLimit(.minutes(10)))
 struct PlayerHitTransferTests {
     /// Where bytes may be had from without waiting.

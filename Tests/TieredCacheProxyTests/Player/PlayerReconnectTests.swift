@@ -27,7 +27,7 @@ struct PlayerReconnectTests {
                 return try connection.receive(exactly: met)
             }
             async let rest = fixture.ask("/film.mp4", "Range: bytes=\(met)-") {
-                // The answer has begun, and the transfer was not ended before.
+                // The response has begun, and the transfer was not ended before.
                 gate.open()
             }
             let body = try await first + rest.body

@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// The proxy's entity tag in every kind of answer, and every condition on it, over restarts.
+/// The proxy's entity tag in every kind of response, and every condition on it, over restarts.
 @Suite(.timeLimit(.minutes(10)))
 struct PlayerTagTests {
     private static let length: Int64 = 300_000
@@ -58,7 +58,7 @@ struct PlayerTagTests {
         #expect(tags.count == 1, "\(witness): \(tags)")
     }
 
-    /// Asks in every way, and returns the tag that all answers had.
+    /// Asks in every way, and returns the tag that all responses had.
     private static func check(_ fixture: ProxyFixture, _ context: String) async throws -> String {
         let range = "Range: bytes=5-9"
         let part = try await fixture.ask("/a.mp4", range)

@@ -48,7 +48,7 @@ struct PoorOriginTests {
             return resource
         }
 
-        /// Deviates in answers to ranges alone: what is sent without one is faithful.
+        /// Deviates in responses to ranges alone: what is sent without one is faithful.
         var script: OriginScript {
             switch self {
             case .noRanges, .noLength, .neither, .closedAtEnd: OriginScript()
@@ -146,7 +146,7 @@ struct PoorOriginTests {
             #expect(fixture.requests("/a.mp4") == asked)
             // A later request wants to know what there is by then.
             while fixture.requests("/a.mp4") == asked {
-                // The last answer may still be about to end.
+                // The last response may still be about to end.
                 time.advance(by: .seconds(30))
                 _ = try await fixture.ask("/a.mp4", "Range: bytes=5-9")
             }

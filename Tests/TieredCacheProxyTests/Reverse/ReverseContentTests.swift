@@ -4,7 +4,7 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// What an origin that breaks the rules does with requests and answers of others.
+/// What an origin that breaks the rules does with requests and responses of others.
 @Suite(.timeLimit(.minutes(10)))
 struct ReverseContentTests {
     /// An origin that takes the content of a request for the next one, as some do with GET.

@@ -10,7 +10,7 @@ import TieredCacheTesting
 struct ReverseFailureTests {
     private static let ok = "HTTP/1.1 200 OK\r\n"
 
-    /// Answers that are no HTTP, or that two parsers might read in two ways.
+    /// Responses that are no HTTP, or that two parsers might read in two ways.
     static let unusable: [String] = [
         "hello\r\n\r\n", "HTTP/2.0 200 OK\r\nContent-Length: 1\r\n\r\na",
         "HTTP/1.1 99 Low\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 1000 High\r\n\r\n",
@@ -204,7 +204,7 @@ struct ReverseFailureTests {
         }
     }
 
-    /// Only a coding that would have to be undone makes an answer useless (RFC 9112 §6.3).
+    /// Only a coding that would have to be undone makes a response useless (RFC 9112 §6.3).
     @Test func aCodingThatNobodyKnowsIsReadToTheEndOfItsConnection() async throws {
         try await ReverseFixture.run { connection, request in
             _ = try connection.receiveBody(of: request)
@@ -263,7 +263,7 @@ struct ReverseFailureTests {
     struct StaleCase: CustomTestStringConvertible, Sendable {
         let control: String
         let isShared: Bool
-        /// The answers while the origin says 503, and while it is gone.
+        /// The responses while the origin says 503, and while it is gone.
         let expected: (Int, Int)
 
         var testDescription: String { "\(control), \(isShared ? "shared" : "private")" }

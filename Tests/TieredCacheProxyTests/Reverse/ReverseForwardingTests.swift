@@ -224,7 +224,7 @@ struct ReverseForwardingTests {
             }
             #expect(answers.map(\.status) == [102, 103, 200])
             #expect(answers[1]["link"] == "</x>" && answers[1]["x-own"] == nil)
-            // Interim answers are no part of what is stored.
+            // Interim responses are no part of what is stored.
             #expect(stored.status == 200 && stored["link"] == nil && stored.text == "ok")
             #expect(fixture.origin.requests.count == 1)
         }

@@ -4,7 +4,7 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// What a client puts into its own request never becomes another client's answer.
+/// What a client puts into its own request never becomes another client's response.
 @Suite(.timeLimit(.minutes(10)))
 struct ReversePoisoningTests {
     /// An origin whose answers say what it saw of one field, by which they vary.

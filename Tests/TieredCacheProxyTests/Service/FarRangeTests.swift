@@ -4,7 +4,7 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// Ranges and parts near 2^62 and 2^63, where sums overflow: no answer of an origin ends the
+/// Ranges and parts near 2^62 and 2^63, where sums overflow: no response of an origin ends the
 /// process (invariant 13). Each trapped, and with it all streams, where a test fails here.
 @Suite(.timeLimit(.minutes(10)))
 struct FarRangeTests {
@@ -41,14 +41,14 @@ struct FarRangeTests {
     @Test("In front of a player", arguments: cases)
     func player(_ example: (asked: String, part: String)) async throws {
         try await ProxyFixture.run {
-            // The far answer is still being waited for when the proxy stops.
+            // The far response is still being waited for when the proxy stops.
             $0.limits.stopTimeout = .milliseconds(100)
         } _: { fixture in
             fixture.origin.serve("/far", OriginScript(.raw(Self.answer(example.part))))
             fixture.origin.serve("/near", .fresh(100_000))
             let isOver = OriginGate()
             try Self.ask(for: example.asked, fixture, isOver)
-            // Some of these answers make the proxy ask again, and again.
+            // Some of these responses make the proxy ask again, and again.
             let asking = Task {
                 await fixture.origin.waitUntil { $0.exchanges(for: "/far").count >= 3 }
                 isOver.open()

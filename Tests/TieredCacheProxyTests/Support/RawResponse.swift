@@ -45,7 +45,7 @@ extension String {
 }
 
 extension RawConnection {
-    /// Reads one answer, framed as its head says.
+    /// Reads one response, framed as its head says.
     ///
     /// - Parameter didReceiveHead: called between head and body.
     func receiveResponse(

@@ -89,7 +89,7 @@ final class ReverseFixture: Sendable {
             do {
                 try connection.send(request)
             } catch {
-                // It was refused before its end; the answer is there all the same.
+                // It was refused before its end; the response is there all the same.
             }
             var bytes: [UInt8] = []
             do throws(RawConnection.Failure) {
@@ -101,7 +101,7 @@ final class ReverseFixture: Sendable {
         }
     }
 
-    /// Asks by a connection of its own and reads one answer.
+    /// Asks by a connection of its own and reads one response.
     func ask(
         _ target: String,
         _ fields: String...,

@@ -6,7 +6,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// How downloads end, and what they do with answers of other kinds.
+/// How downloads end, and what they do with responses of other kinds.
 @Suite("Downloader: endings", .timeLimit(.minutes(10)))
 struct DownloaderEndingTests: DownloaderSuite {
     @Test("Revalidation: 304 has no body, 200 is a new generation that then resumes plainly")

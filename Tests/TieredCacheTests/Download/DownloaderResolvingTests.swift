@@ -41,7 +41,7 @@ struct DownloaderResolvingTests {
             .run(plan, into: sink)
     }
 
-    /// An origin that cuts the first answer, refuses the old signature from then on, and answers
+    /// An origin that cuts the first response, refuses the old signature from then on, and answers
     /// the new one by `fresh`.
     private func expiring(_ fresh: ScriptedOriginModel) -> ScriptedTransport {
         var first = fresh

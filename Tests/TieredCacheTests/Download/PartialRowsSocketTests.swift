@@ -149,7 +149,7 @@ struct PartialRowsSocketTests {
         let outcome = try await fixture.resume { $0.version = 2 }
         #expect(firstDifference(outcome.data, fixture.changed.allBytes) == nil)
         #expect(outcome.stored == RowFixture.length)
-        // The reader has bytes of the old one, and leaves; the next one goes on with the answer.
+        // The reader has bytes of the old one, and leaves; the next one goes on with the response.
         #expect(outcome.exchanges.map(\.status) == [200])
     }
 
@@ -168,7 +168,7 @@ struct PartialRowsSocketTests {
     }
 }
 
-/// A large job that is fetched in two segments, the second of which meets a row's answer.
+/// A large job that is fetched in two segments, the second of which meets a row's response.
 struct SegmentFixture {
     let isWhole: Bool
     let limits: HostTraits.Limits
@@ -182,7 +182,7 @@ struct SegmentFixture {
         )
         try await CacheFixture.run { fixture in
             let gate = OriginGate()
-            // The first answer waits, so that the second request is that of the segment.
+            // The first response waits, so that the second request is that of the segment.
             let first = OriginBehaviour.wait(for: gate, after: 1 << 20)
             fixture.origin.serve("/film", film, OriginScript.first(1, first).then(1, row))
             let request = try fixture.request("/film")

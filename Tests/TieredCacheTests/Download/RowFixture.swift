@@ -6,7 +6,8 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// A film on a scripted origin, of which the first two blocks are stored when a row's answer comes.
+/// A film on a scripted origin, of which the first two blocks are stored when a row's response
+/// comes.
 struct RowFixture {
     static let length: Int64 = 400_000
     /// Two blocks.
@@ -26,12 +27,12 @@ struct RowFixture {
 
     var film = OriginResource.generated(length: Self.length, cacheControl: "max-age=3600")
 
-    /// Fetches the film whole; the first answers are those of the row.
+    /// Fetches the film whole; the first responses are those of the row.
     func fetch(_ row: OriginBehaviour...) async throws -> Outcome {
         try await run(row, holdsPart: false)
     }
 
-    /// Fetches the rest of the film; the first answers are those of the row.
+    /// Fetches the rest of the film; the first responses are those of the row.
     func resume(
         _ row: OriginBehaviour...,
         change: @escaping @Sendable (inout OriginResource) -> Void = { _ in }
@@ -115,7 +116,7 @@ struct RowFixture {
 }
 
 extension RowFixture.Outcome {
-    /// The film arrived, and after the row's answer came so many further requests.
+    /// The film arrived, and after the row's response came so many further requests.
     func expectFilm(
         _ film: OriginResource,
         requests: Int,
@@ -130,7 +131,7 @@ extension RowFixture.Outcome {
         #expect(stored == RowFixture.length, sourceLocation: location)
     }
 
-    /// After the row's answer all of the changed film was asked for.
+    /// After the row's response all of the changed film was asked for.
     ///
     /// The reader has bytes of the old one, and leaves: what it meets is for the next one, which
     /// may find a part of it stored and ask for the rest.
@@ -151,7 +152,7 @@ extension RowFixture.Outcome {
         )
     }
 
-    /// After the row's answer all of it was asked for, without a range.
+    /// After the row's response all of it was asked for, without a range.
     func expectRestart(
         _ film: OriginResource,
         _ location: SourceLocation = #_sourceLocation

@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// Origins that send the beginning of a long answer fast and the rest slowly.
+/// Origins that send the beginning of a long response fast and the rest slowly.
 @Suite(.timeLimit(.minutes(10)))
 struct ThrottleWatchTests {
     private func at(_ milliseconds: Int64) -> MonotonicTime {

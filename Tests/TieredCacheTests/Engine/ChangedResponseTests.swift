@@ -7,7 +7,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// What becomes of an answer that contradicts what is stored.
+/// What becomes of a response that contradicts what is stored.
 @Suite(.timeLimit(.minutes(10)))
 struct ChangedResponseTests {
     @Test("All of another representation, sent for a range of the old one, is not asked for again")
@@ -60,7 +60,7 @@ struct ChangedResponseTests {
         for isStreamed in [false, true] {
             let transport = ScriptedTransport(time: InstantTime()) { [model] request, index in
                 var model = model
-                // Only the first answer is cut.
+                // Only the first response is cut.
                 if index == 0 { model.cutAfter = 400_000 }
                 return model.answer(request)
             }

@@ -7,7 +7,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// A directory that is removed under a cache, and what the answers say of it.
+/// A directory that is removed under a cache, and what the responses say of it.
 @Suite("Lost directories, through the engine", .timeLimit(.minutes(10)))
 struct DiskLossTests {
     private let disk = InMemoryFileSystem()

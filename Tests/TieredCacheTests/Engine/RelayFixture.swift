@@ -70,7 +70,7 @@ final class RelayFixture: Sendable {
         script.answers.withLock { $0 = answers }
     }
 
-    /// Asks for `/a` and reads the answer to its end.
+    /// Asks for `/a` and reads the response to its end.
     func ask(_ answers: ScriptedResponse...) async throws -> Exchange {
         try await ask(.get, [:], path: "/a", body: nil, answers)
     }
@@ -128,7 +128,7 @@ final class RelayFixture: Sendable {
         )
     }
 
-    /// An answer with a body and the `Date` of now.
+    /// A response with a body and the `Date` of now.
     func answer(
         _ status: Int = 200,
         _ fields: HTTPFields = [:],

@@ -6,7 +6,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// What the application is told about each kind of answer, in the words of RFC 9211.
+/// What the application is told about each kind of response, in the words of RFC 9211.
 @Suite(.timeLimit(.minutes(10)))
 struct ResponseStatusTests {
     private static let url = "http://origin.example/a"

@@ -57,7 +57,7 @@ struct SharedTransferTests {
             var reload = request
             reload.policy = .reload
             let again = reload
-            // The first answer waits for as long as the reload takes.
+            // The first response waits for as long as the reload takes.
             try await fixture.withCache {
                 $0.timeout = .seconds(300)
             } _: { cache in

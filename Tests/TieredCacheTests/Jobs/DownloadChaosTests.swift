@@ -33,7 +33,7 @@ struct DownloadChaosTests {
         }
     }
 
-    /// How one path of the origin behaves, ending in a faithful answer.
+    /// How one path of the origin behaves, ending in a faithful response.
     private func script(_ random: inout SplitMix, length: Int64) -> OriginScript {
         var script = OriginScript()
         for _ in 0..<Int.random(in: 0...4, using: &random) {

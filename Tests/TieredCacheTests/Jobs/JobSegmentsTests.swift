@@ -28,7 +28,7 @@ struct JobSegmentsTests {
             let length = 2 * JobSegments.minimumLength + 5
             let film = OriginResource.generated(length: length, cacheControl: "max-age=60")
             let gate = OriginGate()
-            // The first answer waits until the second request has come.
+            // The first response waits until the second request has come.
             fixture.origin.serve("/film", film, .first(1, .wait(for: gate, after: 1 << 20)))
             let request = try fixture.request("/film")
             try await fixture.withCache {
@@ -88,7 +88,7 @@ struct JobSegmentsTests {
             let length = 2 * JobSegments.minimumLength + 5
             let film = OriginResource.generated(length: length, cacheControl: "max-age=60")
             let gate = OriginGate()
-            // The second answer comes to its end after the first.
+            // The second response comes to its end after the first.
             let script = OriginScript.first(1, .faithful).then(1, .wait(for: gate, after: 1 << 20))
             fixture.origin.serve("/film", film, script)
             var request = try fixture.request("/film")

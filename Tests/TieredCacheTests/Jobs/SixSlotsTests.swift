@@ -10,7 +10,7 @@ struct SixSlotsTests {
     @Test("Thirty wait: six are busy")
     func busy() async throws {
         try await CacheFixture.run { fixture in
-            // No answer ends before six are open. How many the origin sees open later depends on
+            // No response ends before six are open. How many the origin sees open later depends on
             // when it notices an end, so that the limit itself is for the queue's own tests.
             let gate = OriginGate()
             let stored = OriginBehaviour.wait(for: gate, after: 1000)

@@ -58,7 +58,7 @@ struct BodyJudgeTests {
         await cache.shutdown()
     }
 
-    /// An answer, in two chunks of which the second one ends the last block.
+    /// A response, in two chunks of which the second one ends the last block.
     private func answer(_ bytes: Data) -> ScriptedResponse {
         ScriptedResponse(
             status: 200,

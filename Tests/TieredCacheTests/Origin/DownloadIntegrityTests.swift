@@ -37,7 +37,7 @@ struct DownloadIntegrityTests {
         try await CacheFixture.run { fixture in
             fixture.origin.serve("/film", film(), .first(1, .changeVersion(after: Self.length)))
             var request = try fixture.request("/film")
-            // The origin has the right bytes only from its second answer on.
+            // The origin has the right bytes only from its second response on.
             request.expectedDigests = [try digest(of: film(version: 2).allBytes)]
             let wanted = request
             try await fixture.withCache { cache in

@@ -5,7 +5,7 @@ import TieredCacheTesting
 
 @testable import TieredCache
 
-/// An answer that arrives after a removal brings nothing back that was removed.
+/// A response that arrives after a removal brings nothing back that was removed.
 @Suite("Removals during a transfer", .timeLimit(.minutes(1)))
 struct RemovedMeanwhileTests {
     private let time = ManualTimeSource()

@@ -8,7 +8,7 @@ import SystemPackage
 
 /// What holds for an engine whatever its origin answers and its clients ask.
 ///
-/// Bytes, of a fuzzer or of a seeded generator, make an origin's answers and the requests that
+/// Bytes, of a fuzzer or of a seeded generator, make an origin's responses and the requests that
 /// meet them: ranges, lengths and offsets near the limits of numbers, redirects, cuts, lies. The
 /// law: nothing traps; everything ends; what is delivered is of one representation, byte by byte;
 /// and as soon as the origin is honest, all of it is.
@@ -53,7 +53,7 @@ enum EngineLaw {
                     return "\(order) gave \(got.bytes.count) bytes of no one representation"
                 }
             } catch {
-                // An origin that lies may cost the answer.
+                // An origin that lies may cost the response.
             }
         }
         origin.becomeHonest()

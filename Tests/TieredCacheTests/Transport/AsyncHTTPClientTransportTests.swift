@@ -39,7 +39,7 @@ struct AsyncHTTPClientTransportTests {
         let connections = Mutex(0)
         let peer = RawPeer { connection in
             connections.withLock { $0 += 1 }
-            // As an origin that has just lost its patience: closed after the first answer.
+            // As an origin that has just lost its patience: closed after the first response.
             guard connection.readHead() != nil else { return }
             connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         }

@@ -9,7 +9,7 @@ extension Workplace {
         return Int64(range.dropFirst("bytes=".count).prefix { $0 != "-" })
     }
 
-    /// For each answer but the last, how much of what was sent the next one was asked for again.
+    /// For each response but the last, how much of what was sent the next one was asked for again.
     ///
     /// What was sent and had not been read lay in the sockets between the two processes: an upper
     /// bound for what the program lost.

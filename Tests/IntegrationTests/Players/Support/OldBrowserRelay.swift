@@ -2,7 +2,7 @@ import TieredCache
 import TieredCacheTesting
 
 /// Stands between a browser and a proxy and takes away what only newer browsers say about
-/// themselves (`Sec-Fetch-*`), so that what an answer says has to suffice.
+/// themselves (`Sec-Fetch-*`), so that what a response says has to suffice.
 final class OldBrowserRelay: Sendable {
     private let listener: RawListener
     private let threads = IOExecutor(threads: 24)
@@ -35,7 +35,7 @@ final class OldBrowserRelay: Sendable {
         init(_ connection: RawConnection?) { self.connection = connection }
     }
 
-    /// Passes one request and its answer on.
+    /// Passes one request and its response on.
     private func serve(_ connection: RawConnection, _ port: Int) {
         let client = Handover(connection)
         Task { [threads] in

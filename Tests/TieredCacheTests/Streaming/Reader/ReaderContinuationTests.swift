@@ -41,7 +41,7 @@ struct ReaderContinuationTests {
         case .weakTag: film.entityTag = .custom("W/\"1\"")
         case .youngDate:
             film.entityTag = .none
-            // Younger than any answer.
+            // Younger than any response.
             film.lastModified = "Fri, 31 Dec 2200 23:59:59 GMT"
         case .oldDate:
             film.entityTag = .none
