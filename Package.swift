@@ -242,6 +242,7 @@ let package = Package(
             dependencies: [
                 "TieredCache",
                 "TieredCacheObservability",
+                "TieredCacheProxy",
                 "TieredCacheTesting",
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "MetricsTestKit", package: "swift-metrics"),

@@ -64,6 +64,9 @@ public final class MediaCache: Sendable {
     /// The counters since the cache was opened.
     public var statistics: MediaCache.Statistics { engine.recorder.counters.statistics }
 
+    /// Observes what is asked of origins; nil for nothing.
+    package var observer: (any OriginObserver)? { engine.origins.observer }
+
     /// A stream of the events from now on, for one consumer.
     ///
     /// The stream buffers 1,024 events; a slow consumer loses the oldest ones.
@@ -117,7 +120,7 @@ extension MediaCache {
         try await response(for: CacheRequest(url))
     }
 
-    /// The answer to a request of another client, by the rules for an intermediary (RFC 9111).
+    /// The response to a request of another client, by the rules for an intermediary (RFC 9111).
     ///
     /// Any method and status; conditions and ranges are answered from what is stored. A change of
     /// the origin through here makes what is stored about it unusable. A request that the origin

@@ -19,15 +19,30 @@ struct RequestObserver: OriginObserver {
     }
 }
 
+extension RequestObserver {
+    func continueTrace(of fields: HTTPFields, in body: @Sendable () async -> Void) async {
+        guard let tracer else { return await body() }
+        var context = ServiceContext.current ?? .topLevel
+        // W3C Trace Context §3.2: the tracer ignores a header that is not valid.
+        tracer.extract(fields, into: &context, using: FieldExtractor())
+        await ServiceContext.withValue(context) { await body() }
+    }
+}
+
 /// The requests of one transfer, one after the other; each has a span.
 final class ObservedTransfer: TransferObservation {
     private struct State {
         /// The span of the request that is under way.
         var span: (any Span)?
-        /// The contexts of the other requests that wait for the transfer.
+        /// The contexts of the other requests that wait for the transfer, each once.
         var joined: [ServiceContext] = []
+        /// The contexts in ``joined``, as a tracer writes them: contexts cannot be compared.
+        var names: Set<HTTPFields> = []
         var requests = 0
     }
+
+    /// The most links of a span: OpenTelemetry's limit (`OTEL_SPAN_LINK_COUNT_LIMIT`).
+    private static let maximumLinks = 128
 
     /// Any other method is reported as `_OTHER`, as OpenTelemetry does: each makes a timer.
     private static let knownMethods: Set<HTTPRequest.Method> = [
@@ -54,11 +69,25 @@ final class ObservedTransfer: TransferObservation {
 
     func didJoin() {
         guard tracer != nil, let context = ServiceContext.current else { return }
-        let span = state.withLock { state in
+        // Without a name it has no span, so that there is nothing to link; and one request may
+        // join a transfer many times, with each of its readers and segments.
+        let name = name(of: context)
+        guard !name.isEmpty, name != self.name(of: parent) else { return }
+        let span = state.withLock { state -> (any Span)? in
+            guard state.names.count < Self.maximumLinks, state.names.insert(name).inserted else {
+                return nil
+            }
             state.joined.append(context)
             return state.span
         }
         span?.addLink(SpanLink(context: context, attributes: [:]))
+    }
+
+    /// A context as the tracer writes it into a request; empty without a span.
+    private func name(of context: ServiceContext) -> HTTPFields {
+        var fields = HTTPFields()
+        tracer?.inject(context, into: &fields, using: FieldInjector())
+        return fields
     }
 
     func begin(_ request: inout HTTPRequest, to target: TargetURI) -> any ExchangeObservation {
@@ -91,7 +120,7 @@ final class ObservedTransfer: TransferObservation {
 final class ObservedExchange: ExchangeObservation {
     private struct State {
         var status: Int?
-        /// The kind of the first failure; later ones follow from it.
+        /// The kind of the first failure, or `cancelled`; later ones follow from it.
         var failure: String?
     }
 
@@ -114,17 +143,27 @@ final class ObservedExchange: ExchangeObservation {
         state.withLock { $0.status = status }
         guard let span else { return }
         span.updateAttributes { $0["http.response.status_code"] = status }
-        if status >= 400 { didFail(type: String(status), in: span) }
+        if status >= 400 { didFail(type: StatusName.of(status), in: span) }
     }
 
     func didFail(_ error: any Error, type: String) {
-        let isFirst = state.withLock { state in
-            defer { if state.failure == nil { state.failure = type } }
-            return state.failure == nil
-        }
-        guard isFirst, let span else { return }
+        guard isFirst(type), let span else { return }
         span.recordError(error)
         didFail(type: type, in: span)
+    }
+
+    func didCancel() {
+        guard isFirst("cancelled") else { return }
+        // No status: OpenTelemetry leaves it unset for what is no error.
+        span?.updateAttributes { $0["tieredcache.cancelled"] = true }
+    }
+
+    private func isFirst(_ failure: String) -> Bool {
+        state.withLock { state in
+            guard state.failure == nil else { return false }
+            state.failure = failure
+            return true
+        }
     }
 
     private func didFail(type: String, in span: any Span) {
@@ -135,8 +174,15 @@ final class ObservedExchange: ExchangeObservation {
     func end() {
         didEnd()
         let (status, failure) = state.withLock { ($0.status, $0.failure) }
-        measurement?.end(result: failure ?? status.map(String.init) ?? "none")
+        measurement?.end(result: failure ?? status.map(StatusName.of) ?? "none")
         span?.end()
+    }
+}
+
+/// Reads the context of a span from the fields of a request.
+private struct FieldExtractor: Extractor {
+    func extract(key: String, from fields: HTTPFields) -> String? {
+        HTTPField.Name(key).flatMap { fields[$0] }
     }
 }
 

@@ -14,11 +14,15 @@ struct ObservedCache {
     let tracer = InMemoryTracer()
     let metrics = TestMetrics()
 
-    init(isObserved: Bool = true, script: @escaping ScriptedTransport.Script) throws {
+    init(
+        isObserved: Bool = true,
+        monitor: (any NetworkMonitor)? = nil,
+        script: @escaping ScriptedTransport.Script
+    ) throws {
         transport = ScriptedTransport(time: time, script: script)
         var configuration = MediaCache.Configuration(path: "/cache")
         configuration.minimumFreeDisk = 0
-        configuration.networkMonitor = nil
+        configuration.networkMonitor = monitor
         configuration.respondsToMemoryPressure = false
         configuration.retries = 1
         configuration.timeSource = time
@@ -29,10 +33,15 @@ struct ObservedCache {
 
     static func run(
         isObserved: Bool = true,
+        monitor: (any NetworkMonitor)? = nil,
         _ script: @escaping ScriptedTransport.Script,
         _ body: (ObservedCache) async throws -> Void
     ) async throws {
-        let observed = try ObservedCache(isObserved: isObserved, script: script)
+        let observed = try ObservedCache(
+            isObserved: isObserved,
+            monitor: monitor,
+            script: script
+        )
         try await body(observed)
         await observed.cache.shutdown()
     }

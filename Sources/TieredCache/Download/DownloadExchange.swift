@@ -238,16 +238,24 @@ struct DownloadExchange: Sendable {
         _ error: TransportError,
         run: inout DownloadRun<some DownloadSink>
     ) -> DownloadStateMachine.Action {
-        observation?.didFail(error, type: error.kind.rawValue)
         let isOffline = network.isOffline(for: run.machine.finalTarget)
         // The watchdog ends an exchange by cancelling it; the caller has not cancelled then.
         guard error.kind == .cancelled else {
+            observation?.didFail(error, type: error.kind.rawValue)
             return run.machine.didFail(error, isOffline: isOffline)
         }
         switch watchdog.decision {
-        case .silent: return run.machine.didTimeOut(isOffline: isOffline)
-        case .addressLost: return run.machine.didLoseAddress()
-        case nil: return run.machine.didFail(error)
+        case .silent:
+            let failure = DownloadFailure.timedOut(after: run.machine.plan.policy.timeout)
+                .error(for: run.machine.plan.target)
+            observation?.didFail(failure, type: failure.code.description)
+            return run.machine.didTimeOut(isOffline: isOffline)
+        case .addressLost:
+            observation?.didFail(error, type: "addressLost")
+            return run.machine.didLoseAddress()
+        case nil:
+            observation?.didCancel()
+            return run.machine.didFail(error)
         }
     }
 }

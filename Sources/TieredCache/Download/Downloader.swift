@@ -140,7 +140,11 @@ package struct Downloader: Sendable {
             : await watchdog.watch { await exchange.perform(before) }
         run = result.run
         if case .failure(let error) = result.action {
-            observation?.didFail(error, type: error.code.description)
+            if error.code == .cancelled {
+                observation?.didCancel()
+            } else {
+                observation?.didFail(error, type: error.code.description)
+            }
         }
         return try result.action.get()
     }

@@ -16,6 +16,8 @@ final class Origins: Sendable {
     /// The keys whose bodies did not match their digests, and when.
     let integrity = Guarded(IntegrityLedger())
     private let configuration: MediaCache.Configuration
+    /// Observes what is asked of origins; nil for nothing.
+    var observer: (any OriginObserver)? { configuration.observer }
     /// Draws random numbers in 0..<1 that spread the waits between attempts.
     private let jitter: @Sendable () -> Double
 

@@ -14,6 +14,13 @@ package protocol OriginObserver: Sendable {
     /// - Parameter reason: why the cache does not answer without the origin.
     /// - Returns: the observation of the transfer.
     func observe(_ reason: CacheStatus.ForwardReason) -> any TransferObservation
+
+    /// Runs `body` so that what it asks of origins belongs to the trace of a client's request.
+    ///
+    /// - Parameters:
+    ///   - fields: the fields of the client's request, which may name its trace, as `traceparent`.
+    ///   - body: the work for the client.
+    func continueTrace(of fields: HTTPFields, in body: @Sendable () async -> Void) async
 }
 
 /// One transfer: the requests that bring a range of bytes, with redirects and retries.
@@ -34,12 +41,14 @@ package protocol TransferObservation: Sendable {
 package protocol ExchangeObservation: Sendable {
     /// The final head has arrived.
     func didReceiveHead(status: Int)
-    /// The exchange has failed, or was cancelled.
+    /// The exchange has failed.
     ///
     /// - Parameters:
     ///   - error: the error.
     ///   - type: its kind, of few values.
     func didFail(_ error: any Error, type: String)
+    /// The caller has cancelled the exchange, which is no failure.
+    func didCancel()
     /// The exchange is over, in any case; called once.
     func end()
 }

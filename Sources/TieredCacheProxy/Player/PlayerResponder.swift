@@ -26,6 +26,8 @@ struct PlayerResponder: Responder {
         page = StatusPage(cache: cache, time: settings.timeSource)
     }
 
+    var observer: (any OriginObserver)? { cache.observer }
+
     func respond(
         to request: ServerRequest,
         body: RequestBody,

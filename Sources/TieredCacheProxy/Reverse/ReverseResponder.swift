@@ -16,6 +16,8 @@ struct ReverseResponder: Responder {
     let hits = ResponseHeadCache()
     var pseudonym = Intermediary.Pseudonym()
 
+    var observer: (any OriginObserver)? { cache.observer }
+
     func respond(
         to request: ServerRequest,
         body: RequestBody,

@@ -150,11 +150,15 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
         let (responder, request) = (server.responder, exchange.request)
         startTask { reference in
-            await responder.respond(
-                to: request,
-                body: RequestBody(connection: reference),
-                with: ResponseWriter(connection: reference)
-            )
+            let respond = { @Sendable in
+                await responder.respond(
+                    to: request,
+                    body: RequestBody(connection: reference),
+                    with: ResponseWriter(connection: reference)
+                )
+            }
+            guard let observer = responder.observer else { return await respond() }
+            await observer.continueTrace(of: request.fields, in: respond)
         }
     }
 

@@ -4,6 +4,9 @@ import TieredCache
 
 /// Answers the requests of a server.
 protocol Responder: Sendable {
+    /// Learns which trace a client's request belongs to; nil for nothing.
+    var observer: (any OriginObserver)? { get }
+
     /// The response, if it can begin without waiting; called on the event loop.
     func immediateResponse(to request: ServerRequest) -> PendingResponse?
 
@@ -19,6 +22,8 @@ protocol Responder: Sendable {
 }
 
 extension Responder {
+    var observer: (any OriginObserver)? { nil }
+
     func immediateResponse(to request: ServerRequest) -> PendingResponse? { nil }
 }
 
