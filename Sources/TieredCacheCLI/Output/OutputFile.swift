@@ -190,8 +190,12 @@ extension OutputFile {
 
     private static func temporaryPath(beside target: FilePath) -> FilePath {
         let mark = String(UInt64.random(in: .min ... .max), radix: 36)
-        let name = target.lastComponent?.string ?? ""
-        return target.removingLastComponent().appending(".\(name.prefix(100)).\(mark).part")
+        // In bytes, as NAME_MAX is: 255, of which the rest of the name needs about 20.
+        let name = String(
+            decoding: (target.lastComponent?.string ?? "").utf8.prefix(100),
+            as: UTF8.self
+        )
+        return target.removingLastComponent().appending(".\(name).\(mark).part")
     }
 
     private static func rename(_ path: FilePath, to target: FilePath) throws {

@@ -107,6 +107,18 @@ struct OutputFileTests {
         #expect(try directory.read("a") == "old")
     }
 
+    @Test("A name as long as the file system allows can be written", arguments: [true, false])
+    func longName(unnamed: Bool) throws {
+        let directory = try Directory()
+        let name = String(repeating: "🎬", count: 63)
+        for text in ["old", "new"] {
+            let output = try OutputFile(directory.file(name), allowsUnnamed: unnamed)
+            try write(text, to: output)
+            try output.complete()
+            #expect(try directory.read(name) == text)
+        }
+    }
+
     @Test("A process that ends at once removes its temporaries")
     func discarded() throws {
         let directory = try Directory()
