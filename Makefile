@@ -69,7 +69,10 @@ lint: ## Refuse what is not in the house style: sources, scripts, workflow files
 api: setup-build ## Refuse what breaks programs written for the last version
 	scripts/api.sh
 
-docs: setup-build ## Build the documentation into .build/documentation
+# The modules that have documentation: those of the products in Package.swift.
+DOCUMENTED = TieredCache HTTPCaching TieredCacheProxy TieredCacheObservability TieredCacheTesting
+
+docs: setup-build ## Build the documentation of all modules into .build/documentation
 	$(SWIFT) package --allow-writing-to-directory .build/documentation \
-		generate-documentation --target TieredCache --output-path .build/documentation \
-		--disable-indexing --warnings-as-errors
+		generate-documentation $(addprefix --target ,$(DOCUMENTED)) --enable-experimental-combined-documentation \
+		--output-path .build/documentation --disable-indexing --warnings-as-errors

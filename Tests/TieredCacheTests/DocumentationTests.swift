@@ -75,6 +75,39 @@ struct DocumentationTests {
         }
     }
 
+    @Test(
+        "Every public type is on the landing page of its module",
+        arguments: [
+            "HTTPCaching", "TieredCache", "TieredCacheObservability", "TieredCacheProxy",
+            "TieredCacheTesting",
+        ]
+    )
+    func curation(module: String) throws {
+        let page = try Self.lines("Sources/\(module)/\(module).docc/\(module).md")
+        let files = try FileManager.default.subpathsOfDirectory(
+            atPath: Self.root.appending("Sources/\(module)").string
+        )
+        let declaration =
+            #/public (?:final |indirect )?(?:struct|class|enum|protocol|actor) (\w+).*/#
+        var names: [String] = []
+        for file in files where file.hasSuffix(".swift") {
+            // Nested types are indented, and listed by DocC on the page of the outer one.
+            let text = try String(
+                decoding: Data(
+                    contentsOf: URL(
+                        filePath: Self.root.appending("Sources/\(module)/\(file)").string
+                    )
+                ),
+                as: UTF8.self
+            )
+            names += text.split(separator: "\n").compactMap { line in
+                (try? declaration.wholeMatch(in: line)).map { String($0.1) }
+            }
+        }
+        #expect(!names.isEmpty)
+        for name in names { #expect(page.contains("- ``\(name)``"), "\(name)") }
+    }
+
     @Test("Every call of ours in the tables about migrating is compiled")
     func migrating() throws {
         let source = try Self.compiled()
