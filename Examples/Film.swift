@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Subprocess
 import TieredCache
 import TieredCacheProxy
@@ -9,14 +10,18 @@ enum Film: Example {
     static let usage = "film URL PLAYER [ARGUMENT...]"
 
     static func run(_ arguments: [String]) async throws {
-        guard arguments.count >= 2 else { throw UsageError() }
+        guard arguments.count >= 2, let url = URL(string: arguments[0]) else {
+            throw UsageError()
+        }
         let configuration = MediaCache.Configuration()
         let cache = try MediaCache(configuration)
         let proxy = try await PlayerProxy.start(cache: cache, directory: configuration.directory)
 
         let player = try await Subprocess.run(
             .name(arguments[1]),
-            arguments: Arguments(arguments.dropFirst(2) + [try proxy.url(for: arguments[0])]),
+            arguments: Arguments(
+                arguments.dropFirst(2) + [try proxy.url(for: url).absoluteString]
+            ),
             output: .discarded
         )
         await proxy.stop()

@@ -12,9 +12,7 @@ enum OfflineHLS: Example {
         let batch = try await cache.downloads.start(parts)
         let outcome = await batch.wait()
         print("\(outcome.finished) of \(outcome.downloads) stored, \(outcome.bytes) bytes")
-        for download in batch.downloads {
-            if case .failed(let problem) = download.status.state { throw problem.error }
-        }
+        if let failure = outcome.failures.first { throw failure.problem.error }
         await batch.acknowledge()
 
         // On the journey: the policy forbids every request to the origin.

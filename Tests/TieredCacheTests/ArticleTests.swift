@@ -101,7 +101,7 @@ struct ArticleTests {
             #expect(download.status.state == .finished)
             let batch = try await cache.downloads.resumeAll()
             let outcome = await batch.wait()
-            print(outcome.finished, outcome.failed)
+            for failure in outcome.failures { print(failure.url, failure.problem.error) }
             #expect(outcome.failed == 0)
             for job in try await cache.downloads.all() {
                 await job.acknowledge()

@@ -8,6 +8,8 @@ public struct DownloadBatch: Sendable {
         public var finished = 0
         /// The number of downloads that failed or were cancelled.
         public var failed = 0
+        /// The downloads that failed, in the order of the requests; cancelled ones have no error.
+        public var failures: [Failure] = []
         /// The number of stored bytes.
         public var bytes: Int64 = 0
         /// The total length in bytes; nil while the length of any download is unknown.
@@ -40,6 +42,9 @@ public struct DownloadBatch: Sendable {
                 } else if part.state.isEnd {
                     failed += 1
                 }
+                if case .failed(let problem) = part.state {
+                    failures.append(Failure(id: part.id, url: part.url, problem: problem))
+                }
                 bytes += part.bytes
                 if part.state == .running || source == nil, source != .network {
                     source = part.source ?? source
@@ -50,6 +55,16 @@ public struct DownloadBatch: Sendable {
             }
             total = sum
         }
+    }
+
+    /// A download of a batch that failed.
+    public struct Failure: Hashable, Sendable {
+        /// The identifier of the job; ``Downloads/find(_:)`` finds it.
+        public let id: DownloadID
+        /// The URL of the request.
+        public let url: String
+        /// Why it failed; ``DownloadProblem/error`` can be thrown.
+        public let problem: DownloadProblem
     }
 
     /// The downloads, in the order of the requests.

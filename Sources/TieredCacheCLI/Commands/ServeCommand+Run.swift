@@ -1,4 +1,5 @@
 import Dispatch
+import FoundationEssentials
 import HTTPCaching
 import Logging
 import ServiceLifecycle
@@ -77,7 +78,7 @@ extension ServeCommand {
             )
             return try await run(
                 ProxyService { await proxy.stop() },
-                base: proxy.base,
+                base: proxy.base.absoluteString,
                 port: proxy.port
             )
         }
@@ -86,7 +87,11 @@ extension ServeCommand {
             directory: configuration.directory,
             settings: settings
         )
-        try await run(ProxyService { await proxy.stop() }, base: proxy.base, port: proxy.port)
+        try await run(
+            ProxyService { await proxy.stop() },
+            base: proxy.base.absoluteString,
+            port: proxy.port
+        )
     }
 
     private var timeout: Duration { .milliseconds(Int64(originTimeout * 1000)) }

@@ -96,8 +96,11 @@ enum PlayerRoute: Hashable, Sendable {
         }
         let rest = path[path.utf8.index(after: slash)...]
         guard let first = rest.utf8.first, first != UInt8(ascii: "/") else { return nil }
+        let authority = rest.prefix { $0 != "/" && $0 != "?" }
+        // Brackets around an IPv6 address are escaped in a proxied URL that is valid.
+        let host = authority.replacing("%5B", with: "[").replacing("%5D", with: "]")
         do {
-            return try TargetURI("\(path[..<slash])://\(rest)")
+            return try TargetURI("\(path[..<slash])://\(host)\(rest[authority.endIndex...])")
         } catch {
             // The route becomes a refusal with a status code.
             return nil

@@ -21,7 +21,9 @@ struct ProxyAddress: Hashable, Sendable {
 
     /// The proxied URL of a target.
     func url(of target: TargetURI) -> String {
-        "\(base)\(target.scheme.rawValue)/\(target.authority)\(target.originForm)"
+        // A path has no brackets (RFC 3986 §3.3), and `URL` refuses them there.
+        let authority = target.authority.replacing("[", with: "%5B").replacing("]", with: "%5D")
+        return "\(base)\(target.scheme.rawValue)/\(authority)\(target.originForm)"
     }
 
     /// Whether a `Host` field names this proxy.

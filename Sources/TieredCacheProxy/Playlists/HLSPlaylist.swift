@@ -139,10 +139,14 @@ package struct HLSPlaylist: Hashable, Sendable {
     }
 }
 
-/// The variants of a master playlist to fetch.
-package enum VariantChoice: Hashable, Sendable {
+/// The variants to fetch of a presentation that has several: of a master playlist of HLS, or of
+/// each adaptation set of DASH.
+public enum VariantChoice: Hashable, Sendable {
+    /// All of them.
     case all
+    /// The one with the highest bandwidth.
     case highest
+    /// The one with the lowest bandwidth.
     case lowest
     /// The best variant of at most so many bits per second; the lowest if there is none.
     case upTo(Int)

@@ -1,18 +1,38 @@
 import HTTPCaching
-package import TieredCache
+public import TieredCache
 
-/// Fetches all resources that a playlist refers to, so that it can be played without a network.
-package struct PlaylistPrefetch: Sendable {
+/// Fetches a playlist of HLS, or a manifest of DASH, with all that it refers to, so that it can be
+/// played without a network.
+///
+/// ```swift
+/// var request = CacheRequest(playlistURL)
+/// request.options.insert(.pinned)
+/// let outcome = await PlaylistPrefetch(cache, choice: .highest).run(request)
+/// ```
+public struct PlaylistPrefetch: Sendable {
     /// The number and bytes of fetched resources, and the failures.
-    package struct Outcome: Sendable {
-        /// The number of requested resources: playlists, segments, keys.
-        package var resources = 0
-        package var bytesFromCache: Int64 = 0
-        package var bytesFromOrigin: Int64 = 0
-        package var failures: [(url: String, error: CacheError)] = []
+    public struct Outcome: Sendable {
+        /// The number of requested resources: media playlists, segments, keys.
+        ///
+        /// The playlist of the request does not count; 0 if it is neither HLS nor DASH.
+        public var resources = 0
+        /// The bytes of resources that were stored before.
+        public var bytesFromCache: Int64 = 0
+        /// The bytes of resources that were fetched.
+        public var bytesFromOrigin: Int64 = 0
+        /// The resources that could not be fetched or read, with the playlist of the request.
+        public var failures: [Failure] = []
 
         /// Creates an empty outcome.
         package init() {}
+    }
+
+    /// A resource that could not be fetched or read.
+    public struct Failure: Sendable {
+        /// Its URL, without userinfo and query.
+        public let url: String
+        /// The reason.
+        public let error: CacheError
     }
 
     /// The most resources of one playlist; more are taken for an error.
@@ -27,18 +47,21 @@ package struct PlaylistPrefetch: Sendable {
     ///
     /// - Parameters:
     ///   - cache: the cache that stores the resources.
-    ///   - choice: the variants of a master playlist to fetch.
-    package init(_ cache: MediaCache, choice: VariantChoice) {
+    ///   - choice: the variants to fetch of a presentation with several.
+    public init(_ cache: MediaCache, choice: VariantChoice) {
         self.cache = cache
         self.choice = choice
     }
 
-    /// Fetches the resources of a stored playlist, and those of the media playlists that it refers
-    /// to.
+    /// Fetches a playlist, its resources, and those of the media playlists that it refers to.
+    ///
+    /// Six requests run at a time. Resources of the playlist's origin get the fields of the
+    /// request, and all are pinned if the request is. A live playlist brings the segments that it
+    /// has now.
     ///
     /// - Parameter request: the request of the playlist.
     /// - Returns: the outcome; a failed resource does not prevent the others from being fetched.
-    package func run(_ request: CacheRequest) async -> Outcome {
+    public func run(_ request: CacheRequest) async -> Outcome {
         var outcome = Outcome()
         var seen: Set<String> = [request.target.string]
         var playlists = [(request, HLSVariables())]
@@ -87,11 +110,13 @@ package struct PlaylistPrefetch: Sendable {
                 return references(ofDASH: DASHManifest(bytes), for: request, at: location)
             }
             if found.isCutShort {
-                outcome.failures.append((request.target.redacted, Self.tooMany))
+                outcome.failures.append(
+                    Failure(url: request.target.redacted, error: Self.tooMany)
+                )
             }
             return found
         } catch {
-            outcome.failures.append((request.target.redacted, error))
+            outcome.failures.append(Failure(url: request.target.redacted, error: error))
             return References()
         }
     }
@@ -197,7 +222,7 @@ package struct PlaylistPrefetch: Sendable {
                     outcome.bytesFromCache += result.bytesFromCache
                     outcome.bytesFromOrigin += result.bytesFromOrigin
                 case .failure(let error):
-                    outcome.failures.append((url, error))
+                    outcome.failures.append(Failure(url: url, error: error))
                 }
                 addNext()
             }

@@ -9,7 +9,7 @@ public import TieredCache
 /// ```swift
 /// let cache = try MediaCache(configuration)
 /// let proxy = try await PlayerProxy.start(cache: cache, directory: configuration.directory)
-/// player.open(try proxy.url(for: "https://example.com/film.mp4"))
+/// player.open(try proxy.url(for: filmURL))
 /// ```
 ///
 /// Listens on loopback only. A URL without the token gets 404, a request for another host is
@@ -97,19 +97,31 @@ public final class PlayerProxy: Sendable {
     /// The URL of the status page, `http://127.0.0.1:PORT/TOKEN/`.
     ///
     /// It contains the token: keep it secret.
-    public var base: String { address.base }
+    public var base: URL {
+        guard let url = URL(string: address.base) else {
+            preconditionFailure("a token has only characters that a URL may have")
+        }
+        return url
+    }
 
     /// The proxied URL of an absolute `http` or `https` URL.
     ///
     /// - Parameter url: the URL to play.
     /// - Returns: the URL for the player.
     /// - Throws: `.invalidURL` if it is no such URL.
-    public func url(for url: String) throws(CacheError) -> String {
+    public func url(for url: URL) throws(CacheError) -> URL {
+        let proxied: String
         do {
-            return address.url(of: try TargetURI(url))
+            proxied = address.url(of: try TargetURI(url.absoluteString))
         } catch {
             throw CacheError(.invalidURL, "cannot proxy this URL: \(error)")
         }
+        // By default `URL` mends a text by escaping it, the escapes in it included: `%20` would
+        // become `%2520`, another resource.
+        guard let url = URL(string: proxied, encodingInvalidCharacters: false) else {
+            throw CacheError(.invalidURL, "cannot proxy this URL: it has invalid characters")
+        }
+        return url
     }
 
     /// Stops listening and closes all connections; responses in progress have

@@ -1,3 +1,4 @@
+public import FoundationEssentials
 import HTTPCaching
 public import TieredCache
 
@@ -62,7 +63,12 @@ public final class ReverseProxy: Sendable {
     public var port: Int { server.port }
 
     /// The URL of the proxy, `http://127.0.0.1:PORT/`, which maps to the origin.
-    public var base: String { "http://127.0.0.1:\(port)/" }
+    public var base: URL {
+        guard let url = URL(string: "http://127.0.0.1:\(port)/") else {
+            preconditionFailure("a port is a number")
+        }
+        return url
+    }
 
     /// Stops listening and closes all connections; responses in progress have
     /// ``ServerLimits/stopTimeout`` to end.

@@ -73,7 +73,7 @@ struct InertPageTests {
         try await PlayerStage.with { stage in
             Self.serveAttacks(stage.origin)
             let urls = try Self.names.map(stage.url)
-            try await DevTools.with(stage.proxy.base) { try await attack($0, urls) }
+            try await DevTools.with(stage.base) { try await attack($0, urls) }
             expectNothingStolen(stage)
         }
     }
@@ -84,7 +84,7 @@ struct InertPageTests {
             Self.serveAttacks(stage.origin)
             let relay = try OldBrowserRelay(to: stage.proxy.port)
             let urls = try Self.names.map { relay.url(try stage.url($0), stage.proxy.port) }
-            let start = relay.url(stage.proxy.base, stage.proxy.port)
+            let start = relay.url(stage.base, stage.proxy.port)
             try await DevTools.with(start) { page in
                 try await attack(page, urls)
                 // The page itself has come, and nothing of it is alive.

@@ -23,7 +23,7 @@ struct StatusPageTests {
             let film = try CacheRequest(stage.origin.url("/a.bin"))
             _ = try await stage.cache.data(for: film)
             _ = try await stage.cache.data(for: film)
-            try await DevTools.with(stage.proxy.base) { page in
+            try await DevTools.with(stage.base) { page in
                 let row = Self.row("/a.bin")
                 try await page.waitUntil(row)
                 #expect(try await page.evaluate("\(row).cells[1].innerText") == "200")
@@ -61,7 +61,7 @@ struct StatusPageTests {
             )
             let film = try CacheRequest(stage.origin.url("/a.bin"))
             let download = Task { _ = try await stage.cache.prefetch(film) }
-            try await DevTools.with(stage.proxy.base) { page in
+            try await DevTools.with(stage.base) { page in
                 let row = Self.row("/a.bin")
                 try await page.waitUntil(row)
                 let bar = "\(row)?.querySelector('progress')"

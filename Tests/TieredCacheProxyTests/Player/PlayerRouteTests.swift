@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import Testing
@@ -30,10 +31,17 @@ struct PlayerRouteTests {
     }
 
     @Test func urlOfATargetLeadsBack() throws {
-        for url in ["https://example.com/a/b.mp4?q", "http://h:81/%20?a=b&c", "http://h/"] {
+        let urls = [
+            "https://example.com/a/b.mp4?q", "http://h:81/%20?a=b&c", "http://h/",
+            "http://[::1]:81/%5B%20%5D?x=%5B1%5D", "http://h//a/..;b/c@d:e!$&'()*+,=",
+        ]
+        for url in urls {
             let target = try TargetURI(url)
-            let path = address.url(of: target).dropFirst("http://127.0.0.1:8080".count)
+            let proxied = address.url(of: target)
+            let path = proxied.dropFirst("http://127.0.0.1:8080".count)
             #expect(route(String(path)) == .media(target))
+            let strict = URL(string: proxied, encodingInvalidCharacters: false)
+            #expect(strict?.absoluteString == proxied)
         }
     }
 

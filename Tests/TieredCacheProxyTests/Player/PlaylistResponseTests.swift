@@ -24,7 +24,7 @@ struct PlaylistResponseTests {
             #expect(answer.status == 200)
             #expect(answer["content-type"] == "application/vnd.apple.mpegurl")
             let origin = "http://127.0.0.1:\(fixture.proxy.port)"
-            let base = fixture.proxy.base.dropFirst(origin.count)
+            let base = fixture.base.dropFirst(origin.count)
             let key = "\(base)http/127.0.0.1:\(fixture.origin.port)/key"
             #expect(
                 answer.text
@@ -111,7 +111,7 @@ struct PlaylistResponseTests {
             #expect(now.status == 200 && !now.text.contains("HINT"))
             gate.open()
             let later = try await waiting
-            let base = fixture.proxy.base.dropFirst("http://127.0.0.1:\(fixture.proxy.port)".count)
+            let base = fixture.base.dropFirst("http://127.0.0.1:\(fixture.proxy.port)".count)
             let origin = "\(base)http/127.0.0.1:\(fixture.origin.port)"
             #expect(later.text.contains("PART:DURATION=0.3,URI=\"\(origin)/p1.mp4\""))
             #expect(later.text.contains("HINT:TYPE=PART,URI=\"\(origin)/p2.mp4\""))

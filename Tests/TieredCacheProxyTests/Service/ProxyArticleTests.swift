@@ -34,10 +34,10 @@ struct ProxyArticleTests {
         await origin.stop()
     }
 
-    private func play(_ url: String) {}
+    private func play(_ url: URL) {}
 
     /// Asks a server as a player does.
-    private func get(_ url: String) async throws -> Data {
+    private func get(_ url: URL) async throws -> Data {
         let player = try MediaCache(MediaCache.Configuration(directory: nil))
         do {
             let bytes = try await player.data(for: CacheRequest(url))
@@ -51,15 +51,32 @@ struct ProxyArticleTests {
 
     @Test func playlists() async throws {
         try await run { cache, origin, _ in
-            let site = origin.url("")
+            let masterURL = try #require(URL(string: origin.url("/film/master.m3u8")))
             let proxy = try await PlayerProxy.start(cache: cache)
-            let playlist = try proxy.url(for: "\(site)/film/master.m3u8")
+            let playlist = try proxy.url(for: masterURL)
             play(playlist)
             let rewritten = String(decoding: try await get(playlist), as: UTF8.self)
-            let proxied = try proxy.url(for: "\(site)/film/list.m3u8")
-            let path = proxied.dropFirst("http://127.0.0.1:\(proxy.port)".count)
+            let list = try #require(URL(string: origin.url("/film/list.m3u8")))
+            let proxied = try proxy.url(for: list)
+            let path = proxied.absoluteString.dropFirst("http://127.0.0.1:\(proxy.port)".count)
             #expect(path.first == "/" && rewritten.contains("\n\(path)\n"))
             await proxy.stop()
+        }
+    }
+
+    @Test func offlinePlaylists() async throws {
+        try await run { cache, origin, _ in
+            let masterURL = try #require(URL(string: origin.url("/film/master.m3u8")))
+            var master = CacheRequest(masterURL)
+            master.options.insert(.pinned)
+            let kept = await PlaylistPrefetch(cache, choice: .highest).run(master)
+            for failure in kept.failures { print(failure.url, failure.error) }
+            #expect(kept.failures.isEmpty && kept.resources == 3)
+            for path in ["master.m3u8", "list.m3u8", "1.ts", "2.ts"] {
+                let request = try CacheRequest(origin.url("/film/\(path)"))
+                let entry = try await cache.entry(for: request)
+                #expect(entry?.isPinned == true && entry?.isComplete == true, "\(path)")
+            }
         }
     }
 
@@ -79,7 +96,7 @@ struct ProxyArticleTests {
             }
             let batch = try await cache.downloads.start(segments)
             let outcome = await batch.wait()
-            print(outcome.finished, outcome.failed, outcome.bytes)
+            print(outcome.finished, outcome.failures, outcome.bytes)
             #expect(outcome.finished == 2 && outcome.bytes == 200_000)
             for segment in segments {
                 let entry = try await cache.entry(for: segment)
@@ -92,7 +109,8 @@ struct ProxyArticleTests {
         try await run { cache, origin, directory in
             let site = origin.url("")
             let proxy = try await PlayerProxy.start(cache: cache, directory: directory)
-            let film = try proxy.url(for: "\(site)/film")
+            let filmURL = try #require(URL(string: "\(site)/film"))
+            let film = try proxy.url(for: filmURL)
             play(film)
             print(proxy.base)
             let played = try await get(film)
@@ -107,7 +125,7 @@ struct ProxyArticleTests {
                 settings: settings
             )
             print(reverse.base, reverse.port)
-            let forwarded = try await get("\(reverse.base)film")
+            let forwarded = try await get(reverse.base.appending(path: "film"))
             #expect(forwarded == played)
             await proxy.stop()
             await reverse.stop()
@@ -118,7 +136,7 @@ struct ProxyArticleTests {
     @Test func migrating() async throws {
         try await run { cache, origin, directory in
             let request = try CacheRequest(origin.url("/film"))
-            let address = origin.url("/film")
+            let address = try #require(URL(string: origin.url("/film")))
             let events =
                 cache.events()
             let proxy =

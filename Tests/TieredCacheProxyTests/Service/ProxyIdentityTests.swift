@@ -41,7 +41,7 @@ struct ProxyIdentityTests {
         var others: [HTTPServer] = []
         for run in 0..<3 {
             let fixture = try await ProxyFixture(origin: origin, files: files)
-            bases.append(fixture.proxy.base)
+            bases.append(fixture.base)
             ports.append(fixture.proxy.port)
             await fixture.stop()
             guard run == 0 else { continue }

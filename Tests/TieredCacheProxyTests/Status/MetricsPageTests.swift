@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -95,7 +96,7 @@ struct MetricsPageTests {
         configuration.respondsToMemoryPressure = false
         let cache = try MediaCache(configuration)
         let proxy = try await PlayerProxy.start(cache: cache)
-        let (port, base) = (proxy.port, proxy.base)
+        let (port, base) = (proxy.port, proxy.base.absoluteString)
         let answers = try await onThread {
             try ["", "metrics"].map { page in
                 let connection = try RawConnection(port: port)

@@ -120,7 +120,7 @@ struct StatusHTMLTests {
             let form = "url=" + fixture.origin.url("/a.mp4")
             let pinned = try await fixture.request("POST", "pin", form)
             #expect(pinned.status == 303)
-            #expect(pinned["location"] == fixture.proxy.base)
+            #expect(pinned["location"] == fixture.base)
             let request = try CacheRequest(fixture.origin.url("/a.mp4"))
             let entry = try await fixture.cache.entry(for: request)
             #expect(entry?.isPinned == true)

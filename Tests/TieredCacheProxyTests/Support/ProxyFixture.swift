@@ -1,3 +1,4 @@
+import FoundationEssentials
 import SystemPackage
 import Testing
 import TieredCache
@@ -87,9 +88,13 @@ final class ProxyFixture: Sendable {
 
     /// The request target for a path at the origin.
     func target(_ path: String) throws -> String {
-        let url = try proxy.url(for: origin.url(path))
+        let place = try #require(URL(string: origin.url(path)))
+        let url = try proxy.url(for: place).absoluteString
         return String(url.dropFirst("http://127.0.0.1:\(proxy.port)".count))
     }
+
+    /// The beginning of all URLs of the proxy.
+    var base: String { proxy.base.absoluteString }
 
     /// Asks by a connection of its own.
     func ask(
@@ -117,7 +122,7 @@ final class ProxyFixture: Sendable {
         _ body: String = ""
     ) async throws -> RawResponse {
         let port = proxy.port
-        let target = String(proxy.base.dropFirst("http://127.0.0.1:\(port)".count)) + page
+        let target = String(base.dropFirst("http://127.0.0.1:\(port)".count)) + page
         return try await onThread {
             let connection = try RawConnection(port: port)
             try connection.send(

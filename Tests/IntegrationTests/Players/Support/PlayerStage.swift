@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPTypes
 import SystemPackage
 import Testing
@@ -69,8 +70,11 @@ struct PlayerStage: Sendable {
 
     /// The URL that the player gets.
     func url(_ name: String) throws -> String {
-        try proxy.url(for: origin.url("/\(name)"))
+        try proxy.url(for: try #require(URL(string: origin.url("/\(name)")))).absoluteString
     }
+
+    /// The URL of the status page.
+    var base: String { proxy.base.absoluteString }
 
     /// The size of a film.
     func size(_ name: String) throws -> Int64 { Int64(try media.bytes(name).count) }
