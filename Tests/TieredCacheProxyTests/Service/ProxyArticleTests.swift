@@ -108,8 +108,8 @@ struct ProxyArticleTests {
     @Test func proxies() async throws {
         try await run { cache, origin, directory in
             let site = origin.url("")
-            let proxy = try await PlayerProxy.start(cache: cache, directory: directory)
             let filmURL = try #require(URL(string: "\(site)/film"))
+            let proxy = try await PlayerProxy.start(cache: cache, directory: directory)
             let film = try proxy.url(for: filmURL)
             play(film)
             print(proxy.base)
