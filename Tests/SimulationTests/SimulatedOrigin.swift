@@ -41,7 +41,7 @@ final class SimulatedOrigin: Sendable {
         var history: [[Representation]] = []
         var paths: [String: Representation] = [:]
         var count = 0
-        /// The URLs whose responses have been bad, or have changed.
+        /// The URLs with responses that have been bad, or have changed.
         var disturbed: Set<Int> = []
         var die: Die
     }

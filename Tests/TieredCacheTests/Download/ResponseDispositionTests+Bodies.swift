@@ -4,7 +4,7 @@ import Testing
 
 @testable import TieredCache
 
-// Responses whose body is coded, framed or meant in another way.
+// Responses with a body that is coded, framed or meant in another way.
 extension ResponseDispositionTests {
     @Test("Row 23: 203: a final object that nothing is joined to")
     func row23() {
