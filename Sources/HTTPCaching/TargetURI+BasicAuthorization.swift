@@ -7,6 +7,7 @@ extension TargetURI {
     public var basicAuthorization: String? {
         guard let userinfo, !userinfo.isEmpty else { return nil }
         let bytes = Self.removingPercentEncoding(userinfo)
+        // Not in the decoded bytes: an escaped colon is a part of the user name.
         let hasPassword = userinfo.utf8.contains(UInt8(ascii: ":"))
         return "Basic " + Self.base64(hasPassword ? bytes : bytes + [UInt8(ascii: ":")])
     }

@@ -5,6 +5,7 @@ extension TargetURI {
     ///   no number from 1 to 65535, or a control character anywhere.
     public init(_ text: String) throws(TargetURIError) {
         let text = text.utf8.prefix { $0 != UInt8(ascii: "#") }
+        // CR or LF would begin another line of the request.
         guard !text.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
             throw TargetURIError("it contains a control character")
         }
@@ -43,6 +44,8 @@ extension TargetURI {
         }
         var hostAndPort = authority
         var userinfo: String?
+        // The last one, as in browsers: `http://good@evil@host` must not be two hosts to two
+        // parsers.
         if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
             userinfo = encoded(authority[..<at])
             hostAndPort = authority[authority.index(after: at)...]
@@ -63,6 +66,7 @@ extension TargetURI {
             throw TargetURIError("only ':' and a port may follow the host")
         }
         let digits = rest.dropFirst()
+        // RFC 3986 §3.2.3: the port may be empty.
         guard !digits.isEmpty else { return (userinfo, host, scheme.defaultPort) }
         guard digits.allSatisfy({ (0x30...0x39).contains($0) }),
             let port = Int(String(decoding: digits, as: UTF8.self)), (1...65535).contains(port)
@@ -104,6 +108,7 @@ extension TargetURI {
 
     private static func isOfHostName(_ byte: UInt8) -> Bool {
         switch byte {
+        // No host name has `_` (RFC 1123 §2.1), but names in use do, and they resolve.
         case UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "~"): true
         default: byte.isLetter || byte.isDigit
         }

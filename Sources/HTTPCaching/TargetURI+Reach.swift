@@ -31,6 +31,7 @@ extension TargetURI {
 
     private static func reach(of address: UInt32) -> Reach {
         switch address >> 24 {
+        // Linux connects to 0.0.0.0 as to loopback.
         case 0, 127: .machine
         case 169 where address >> 16 == 0xA9FE: .link
         default: .anywhere
@@ -79,6 +80,7 @@ struct IPv4Number {
             } else {
                 (text, 10)
             }
+        // `UInt64("+1")` is 1; no resolver accepts a sign.
         guard digits.utf8.first.map({ $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "-") }) ?? false
         else { return nil }
         return UInt64(digits, radix: radix)

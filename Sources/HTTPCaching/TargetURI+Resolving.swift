@@ -22,6 +22,7 @@ extension TargetURI {
         return TargetURI(
             origin: origin,
             path: resolved.path,
+            // RFC 3986 §5.2.2: only a reference without path and query keeps the query of the base.
             query: reference.isEmpty ? self.query : resolved.query,
             userinfo: userinfo
         )

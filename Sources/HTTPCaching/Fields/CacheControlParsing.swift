@@ -31,6 +31,7 @@ enum CacheControlParsing {
         scanner.skipWhitespace()
         guard scanner.skip("=") else { return .none }
         scanner.skipWhitespace()
+        // RFC 9111 §5.2: a recipient should accept both forms for every directive.
         guard let text = scanner.quotedString() ?? scanner.token() else { return .invalid }
         scanner.skipWhitespace()
         let isComplete = scanner.isAtEnd || scanner.next == UInt8(ascii: ",")
@@ -61,6 +62,7 @@ enum DeltaSeconds {
     static func parse(_ text: some StringProtocol) -> Int64? {
         var scanner = FieldScanner(text)
         guard let number = scanner.saturatingDigits(), scanner.isAtEnd else { return nil }
+        // RFC 9111 §1.2.2: what does not fit counts as 2^31.
         return min(number, maximum)
     }
 }

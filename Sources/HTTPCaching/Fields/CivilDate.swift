@@ -15,12 +15,15 @@ struct CivilDate: Hashable {
 
     /// The day that lies `dayNumber` days after 1970-01-01.
     init(dayNumber: Int) {
+        // From 0000-03-01; the algorithm is `civil_from_days` of Howard Hinnant.
         let shifted = dayNumber + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
         let dayOfEra = shifted - era * 146_097
+        // Periods of 4, 100 and 400 years, each without the leap day at its end.
         let leapDays = dayOfEra / 1_460 - dayOfEra / 36_524 + dayOfEra / 146_096
         let yearOfEra = (dayOfEra - leapDays) / 365
         let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        // From March on, each five months have 153 days.
         let shiftedMonth = (5 * dayOfYear + 2) / 153
         day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
         month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
@@ -40,6 +43,7 @@ struct CivilDate: Hashable {
 
     /// Whether the calendar has this day.
     var isValid: Bool {
+        // A day that the month lacks comes back as one of the next month.
         (1...12).contains(month) && day >= 1 && CivilDate(dayNumber: dayNumber) == self
     }
 }

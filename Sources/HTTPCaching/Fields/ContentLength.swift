@@ -14,6 +14,7 @@ public enum ContentLength {
         guard let text = fields[.contentLength] else { return nil }
         var scanner = FieldScanner(text)
         var length: Int64?
+        // RFC 9110 §8.6: a list of equal numbers may count as one; any other list is an error.
         repeat {
             scanner.skipWhitespace()
             guard let number = scanner.saturatingDigits(), number < ByteOffset.limit else {

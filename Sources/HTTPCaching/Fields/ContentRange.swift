@@ -45,6 +45,7 @@ public enum ContentRange: Hashable, Sendable {
     ///
     /// - Throws: ``FieldSyntaxError`` if it is malformed or there are several.
     public static func parse(in fields: HTTPFields) throws(FieldSyntaxError) -> ContentRange? {
+        // Several lines come joined by a comma, which no form of the value contains.
         guard let text = fields[.contentRange] else { return nil }
         return try ContentRange(text)
     }

@@ -26,6 +26,7 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
 
     init?(_ scanner: inout FieldScanner) {
         var ahead = scanner
+        // RFC 9110 §8.8.3: `W` is case-sensitive.
         isWeak = ahead.skip("W")
         guard !isWeak || ahead.skip("/"), ahead.skip("\"") else { return nil }
         opaque = String(decoding: ahead.take(while: Self.isOpaqueCharacter), as: UTF8.self)
@@ -43,6 +44,7 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
 
     /// Weak comparison: the texts are equal, regardless of strength (RFC 9110 §8.8.3.2).
     public func weaklyMatches(_ other: EntityTag) -> Bool {
+        // Not `==`, which takes canonically equivalent texts for equal: a tag is bytes.
         opaque.utf8.elementsEqual(other.opaque.utf8)
     }
 

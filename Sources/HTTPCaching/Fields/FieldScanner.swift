@@ -71,6 +71,7 @@ struct FieldScanner {
             if byte == UInt8(ascii: "\"") {
                 return String(decoding: content, as: UTF8.self)
             }
+            // RFC 9110 §5.6.4: a recipient takes the octet behind the backslash, whatever it is.
             guard byte == UInt8(ascii: "\\"), let escaped = next else {
                 content.append(byte)
                 continue
@@ -105,6 +106,7 @@ struct FieldScanner {
         for digit in digits {
             let (product, overflow) = number.multipliedReportingOverflow(by: 10)
             let (sum, overflow2) = product.addingReportingOverflow(Int64(digit & 0xF))
+            // RFC 9110 §8.6: a recipient must expect numerals that no integer type holds.
             guard !overflow, !overflow2 else { return .max }
             number = sum
         }
@@ -115,6 +117,7 @@ struct FieldScanner {
 extension UInt8 {
     var isDigit: Bool { (0x30...0x39).contains(self) }
 
+    // Bit 5 is all that differs between the two cases of an ASCII letter.
     var isLetter: Bool { (0x61...0x7A).contains(self | 0x20) }
 
     var lowercasedASCII: UInt8 { (0x41...0x5A).contains(self) ? self | 0x20 : self }

@@ -44,7 +44,9 @@ public enum ByteRangeSpec: Hashable, Sendable {
         case (let first?, nil):
             self = ByteRangeSpec.openEnded(from: first).clamped
         case (let first?, let last?):
+            // RFC 9110 §14.1.1: such a range is invalid, and the whole field is ignored then.
             guard first <= last else { return nil }
+            // `last + 1` might not fit, and no body reaches so far.
             let isOpen = last >= ByteOffset.limit
             let spec: ByteRangeSpec = isOpen ? .openEnded(from: first) : .bounded(first..<last + 1)
             self = spec.clamped
@@ -72,6 +74,8 @@ public struct RangeRequest: Hashable, Sendable {
         var specs: [ByteRangeSpec] = []
         repeat {
             scanner.skipWhitespace()
+            // RFC 9110 §5.6.1.2: empty elements are ignored. `continue` goes on at the condition
+            // below.
             guard !scanner.isAtEnd, scanner.next != UInt8(ascii: ",") else { continue }
             guard let spec = ByteRangeSpec(&scanner) else { return nil }
             specs.append(spec)

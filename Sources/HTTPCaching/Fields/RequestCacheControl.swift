@@ -50,6 +50,7 @@ public struct RequestCacheControl: Hashable, Sendable {
 
     private mutating func apply(_ name: String, argument: CacheControlParsing.Argument) {
         switch name {
+        // The stricter of repeated directives counts; one without a number allows nothing.
         case "max-age": maxAge = min(maxAge ?? .max, argument.seconds ?? 0)
         case "min-fresh": minFresh = max(minFresh ?? 0, argument.seconds ?? 0)
         case "max-stale": maxStale = narrower(maxStale, argument: argument)
@@ -66,6 +67,7 @@ public struct RequestCacheControl: Hashable, Sendable {
         argument: CacheControlParsing.Argument
     ) -> MaxStale {
         if case .none = argument {
+            // A number beside a bare `max-stale` is the narrower permission.
             return known ?? .any
         }
         let seconds = argument.seconds ?? 0

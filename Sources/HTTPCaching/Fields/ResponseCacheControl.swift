@@ -75,6 +75,8 @@ public struct ResponseCacheControl: Hashable, Sendable {
             staleWhileRevalidate = min(staleWhileRevalidate ?? .max, argument.seconds ?? 0)
         case "stale-if-error": staleIfError = min(staleIfError ?? .max, argument.seconds ?? 0)
         case "no-cache":
+            // A list without a valid name restricts the whole response: the safe reading of an
+            // error.
             noCacheFields += argument.fieldNames
             flags.formUnion(argument.fieldNames.isEmpty ? .noCache : [])
         case "private":

@@ -36,6 +36,7 @@ extension ResponseCacheControl {
     private mutating func apply(targeted name: String, _ value: StructuredDictionary.Value) -> Bool
     {
         switch (Self.argumentKind(of: name), value) {
+        // RFC 9213 §2.1: unknown members are ignored; `?0` is a directive that is not there.
         case (.unknown, _), (.none, .boolean(false)), (.optionalFields, .boolean(false)):
             return true
         case (.none, .boolean(true)), (.optionalFields, .boolean(true)):

@@ -31,6 +31,7 @@ public enum CurrentAge {
         requestTime: WallTime,
         responseTime: WallTime
     ) -> Duration {
+        // Negative where our clock is behind the origin's.
         let apparentAge = max(.zero, date.duration(to: responseTime))
         let responseDelay = max(.zero, requestTime.duration(to: responseTime))
         return max(apparentAge, (ageValue ?? .zero) + responseDelay)

@@ -45,6 +45,7 @@ public struct FreshnessLifetime: Hashable, Sendable {
             self.init(duration: .zero, source: .none)
             return
         }
+        // RFC 9111 §4.2.2 calls this fraction typical.
         let tenth = max(.zero, modified.duration(to: response.date)) / 10
         self.init(duration: min(tenth, rules.maximumHeuristicLifetime), source: .heuristic)
     }
@@ -66,7 +67,9 @@ public struct FreshnessLifetime: Hashable, Sendable {
         if rules.isShared, response.targetedControl != nil { return nil }
         switch response.expires {
         case .absent: return nil
+        // RFC 9111 §5.3: an invalid date, `0` above all, is one in the past.
         case .invalid: return .zero
+        // Against `Date` and not our time: both are of the clock of the origin.
         case .at(let time): return response.date.duration(to: time)
         }
     }

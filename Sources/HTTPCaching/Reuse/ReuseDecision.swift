@@ -60,6 +60,8 @@ public struct ReuseDecision: Hashable, Sendable {
     public let staleOnError: StaleOnError
 
     /// Whether the stored response is older than its lifetime.
+    ///
+    /// RFC 9111 §4.2: fresh only while the lifetime exceeds the age.
     public var isStale: Bool { timeToLive <= .zero }
 
     /// Decides about a stored response.
@@ -92,6 +94,7 @@ public struct ReuseDecision: Hashable, Sendable {
         let refuses = request.cacheControl.onlyIfCached || request.policy == .cacheOnly
         switch choice.action {
         case .validate where refuses, .forward where refuses: action = .refuse
+        // Validation in the background would be a request, too.
         case .useAndRevalidate where refuses: action = .use
         default: action = choice.action
         }
@@ -116,6 +119,7 @@ private struct ReuseContext {
 
     func choice(policy: CachePolicy, matchesVary: Bool) -> Choice {
         guard policy != .reload else { return (.forward, .policy) }
+        // Before the policies: at no age is another variant the response to this request.
         guard matchesVary else { return (.forward, .varyMiss) }
         switch policy {
         case .cacheElseLoad, .cacheOnly: return (.use, timeToLive > .zero ? .fresh : .policy)
@@ -161,15 +165,18 @@ private struct ReuseContext {
         if stored.has(.mustRevalidate) || stored.has(.noCache) {
             return true
         }
+        // RFC 9111 §5.2.2.10: `s-maxage` implies `proxy-revalidate`.
         return rules.isShared && (stored.has(.proxyRevalidate) || stored.sharedMaxAge != nil)
     }
 
     func staleOnError(_ reason: ReuseDecision.Reason) -> ReuseDecision.StaleOnError {
         guard !request.noCache, reason != .noCache, !isInvalidated else { return .never }
+        // Still fresh: the request alone wanted a validation, and its failure proves nothing.
         guard timeToLive <= .zero else { return .error }
         guard !forbidsStale else { return .never }
         // The longer of the request's and the response's window counts (RFC 5861 §4).
         let window = max(stored.staleIfError ?? 0, request.staleIfError ?? 0)
+        // RFC 9111 §4.2.4: while disconnected, stale responses need no directive.
         return window > 0 && staleness <= .seconds(window) ? .error : .disconnected
     }
 }

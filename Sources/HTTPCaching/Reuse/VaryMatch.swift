@@ -35,6 +35,7 @@ public struct SelectingField: Hashable, Sendable {
         let isKnown = isDigest || SelectingFieldNormalisation.isList(name)
         self.init(
             name: name,
+            // "unknown" has not the length of a digest, so nothing equals it.
             digest: value.map { isDigest ? $0 : isKnown ? SHA256Digest.hex(of: $0) : "unknown" }
         )
     }

@@ -104,12 +104,14 @@ public struct CacheStatus: Hashable, Sendable, CustomStringConvertible {
 
     private static func wholeSeconds(_ duration: Duration) -> Int64 {
         let (seconds, attoseconds) = duration.components
+        // Components are rounded towards zero: stale by half a second is a ttl of -1, not 0.
         return attoseconds < 0 ? seconds - 1 : seconds
     }
 
     /// A token if the text is one, else a string (RFC 8941 §3.3.3, §3.3.4); characters that are not
     /// allowed in a string become `?`.
     private static func structured(_ text: String) -> String {
+        // RFC 9651 §3.3.4: unlike a token of HTTP, one of structured fields begins with a letter.
         if let first = text.utf8.first, first.isLetter,
             text.utf8.allSatisfy({ $0.isTokenCharacter || $0 == UInt8(ascii: ":") })
         {

@@ -62,6 +62,7 @@ package enum Freshening {
         updated[.date] = nil
         var replaced: Set<String> = []
         for field in StoredFields.of(answer, rules: rules) where !describesBytes(field.name) {
+            // The first line of a name takes the place of all stored ones; further lines join it.
             if replaced.insert(field.name.canonicalName).inserted {
                 updated[fields: field.name] = []
             }

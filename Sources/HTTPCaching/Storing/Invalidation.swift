@@ -19,6 +19,7 @@ public enum Invalidation {
         status: Int,
         fields: HTTPFields
     ) -> [TargetURI] {
+        // RFC 9111 §4.4: a non-error response has a status of 2xx or 3xx.
         guard !isSafe(method), (200...399).contains(status) else { return [] }
         var targets = [target.withoutUserinfo]
         for name: HTTPField.Name in [.location, .contentLocation] {
@@ -34,6 +35,7 @@ public enum Invalidation {
     /// Whether a method promises to change nothing (RFC 9110 §9.2.1).
     public static func isSafe(_ method: HTTPRequest.Method) -> Bool {
         switch method.rawValue {
+        // QUERY: draft-ietf-httpbis-safe-method-w-body.
         case "GET", "HEAD", "OPTIONS", "TRACE", "QUERY": true
         default: false
         }

@@ -94,6 +94,7 @@ public enum Storability: Hashable, Sendable {
         _ response: ResponseFacts,
         control: ResponseCacheControl
     ) -> Bool {
+        // A 304 changes a stored response, and is none itself (RFC 9111 §4.3.4).
         guard (200...599).contains(response.status), response.status != 304 else { return false }
         let mustUnderstand = control.has(.mustUnderstand)
         return !mustUnderstand || StatusCode.isUnderstood(response.status)

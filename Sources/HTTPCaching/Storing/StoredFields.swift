@@ -71,6 +71,7 @@ package enum StoredFields {
 
     private static func isHopByHop(_ name: String) -> Bool {
         switch name {
+        // RFC 9110 §7.6.1, and what is between client and proxy alone (RFC 9111 §3.1).
         case "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info",
             "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding",
             "upgrade":
