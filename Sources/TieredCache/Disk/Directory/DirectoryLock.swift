@@ -71,6 +71,7 @@ final class DirectoryLock: Sendable {
     /// - Returns: the file that holds the lock, if it is to be closed now.
     func close() -> OpenFile? {
         state.withLock { state in
+            // Set before the last write ends: from here on no further one begins.
             state.isClosed = true
             return state.takeFile()
         }

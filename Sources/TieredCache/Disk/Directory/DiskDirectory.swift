@@ -137,6 +137,7 @@ struct DiskDirectory {
 
     private mutating func takeLock() throws(CacheError) {
         do throws(FileSystemError) {
+            // Never removed and made anew: two processes could then lock two files of one name.
             let file = try fileSystem.openFile("LOCK", in: root, mode: .openOrCreate)
             lockFile = file
             guard try fileSystem.lock(file) else {
@@ -147,6 +148,7 @@ struct DiskDirectory {
             try signLock(file)
         } catch {
             switch error.errno {
+            // What is stored can be served all the same; any other error says that nothing works.
             case .readOnlyFileSystem, .permissionDenied, .notPermitted, .noSpace,
                 .diskQuotaExceeded:
                 access = .readOnly(CacheError(error, path: path.appending("LOCK")))
@@ -327,6 +329,7 @@ struct DiskDirectory {
         }
         guard let opened else { return nil }
         defer { fileSystem.close(opened) }
+        // `LockFile.length`; FORMAT is shorter.
         var bytes = [UInt8](repeating: 0, count: 64)
         let count = try bytes.withUnsafeMutableBytesThrowing { (buffer) throws(FileSystemError) in
             try fileSystem.read(opened, into: buffer, at: 0)

@@ -184,6 +184,8 @@ struct DiskIndex: Sendable {
         guard let number = names.remove(name, in: slots) else { return nil }
         unlink(number)
         slots.remove(number)
+        // After `remove`, which leaves the slot as it was: `placeAsOlder` may still name the
+        // number.
         slots[number].older = -3
         return slots[number]
     }
@@ -240,6 +242,7 @@ struct DiskIndex: Sendable {
         let before = slots[number].bytes
         change(&slots[number])
         let growth = slots[number].bytes - before
+        // An entry without a place is in no queue, so its bytes are in no sum yet.
         if slots[number].older >= -1 {
             ends[Int(slots[number].queue.rawValue)].bytes += growth
         }

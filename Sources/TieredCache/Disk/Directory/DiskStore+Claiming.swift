@@ -11,6 +11,7 @@ extension DiskStore {
     func claimRoom() throws(CacheError) {
         let least = options.minimumSnapshotEntries
         guard state.withLock({ $0.lacksClaim(from: least) }) else { return }
+        // Asked for again behind the lock: another thread may have raised it meanwhile.
         try claims.withLock { () throws(CacheError) in
             let wanted = state.withLock { $0.lacksClaim(from: least) ? $0.space.wantedClaim : nil }
             guard let claim = wanted else { return }
@@ -22,6 +23,8 @@ extension DiskStore {
             } catch {
                 throw self.error(error, naming: "LOCK")
             }
+            // Only now: nothing may be allocated above the old claim before the new one is on the
+            // medium.
             state.withLock { $0.space.didClaim(claim) }
         }
     }

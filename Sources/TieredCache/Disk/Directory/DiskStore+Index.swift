@@ -16,6 +16,7 @@ extension DiskStore {
         isCancelled: @Sendable () -> Bool = { false }
     ) throws(CacheError) {
         if state.withLock({ $0.entries.isLoaded }) { return }
+        // `loading` is taken before `shardLoads` and `claims`, and these before `state`.
         try loading.withLock { () throws(CacheError) in
             if state.withLock({ $0.entries.isLoaded }) { return }
             openSnapshot()
@@ -130,6 +131,7 @@ extension DiskStore {
     private func didLoadIndex() {
         let file = state.withLock { state in
             state.space.didReadAll()
+            // Its name went before; its blocks are free once the descriptor below is closed.
             state.space.charge(-state.entries.snapshot.size)
             return state.entries.didLoadAll()
         }

@@ -53,6 +53,8 @@ extension DiskStore {
         guard let entries = entriesIfPresent else { return [] }
         do throws(FileSystemError) {
             let items = try fileSystem.list(entries).filter { $0.kind == .directory }
+            // By name and not by number: `AA` and `aa` are two directories, and one of them is
+            // foreign.
             let names = Set(items.map(\.name))
             return (0..<256).filter { names.contains(EntryName.shard($0)) }
         } catch {
@@ -70,6 +72,7 @@ extension DiskStore {
             let found: RecordReader.Found
             do throws(CacheError) {
                 guard let record = try readRecord(of: name) else {
+                    // Removed later, never here: a guest scans, too.
                     result.damaged.append(name)
                     continue
                 }
@@ -92,6 +95,7 @@ extension DiskStore {
             slot.bodyBytes = slot.hasBody ? try allocated(body.path, atLeast: stored) : 0
             result.slots.append(slot)
         }
+        // After all records: a body belongs to the one record that names its generation.
         result.orphans.append(contentsOf: files.bodies.subtracting(claimed))
     }
 

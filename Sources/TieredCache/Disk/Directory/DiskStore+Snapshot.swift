@@ -43,6 +43,7 @@ extension DiskStore {
     private func stamp(of shard: Int) -> IndexSnapshot.Stamp? {
         do throws(FileSystemError) {
             let status = try fileSystem.status(of: EntryName.shard(shard), in: entries)
+            // A file system without times reports 0, which would fit every state.
             guard status.kind == .directory, status.modified > 0 else { return nil }
             return IndexSnapshot.Stamp(status)
         } catch {
@@ -73,6 +74,7 @@ extension DiskStore {
         }
         // Anything but a file is foreign, and no reader accepts it.
         guard let status, status.kind == .file else { return }
+        // Unlinked, not emptied: the open descriptor is read on.
         try fileSystem.unlinkIfPresent(IndexSnapshot.name, in: root)
         state.withLock { state in
             if state.entries.snapshot.file != nil {

@@ -33,6 +33,7 @@ extension DiskStore {
         report: (DiskFinding) -> Void = { _ in }
     ) throws(CacheError) -> DiskVerification {
         if repair { try beginWriting() }
+        // Not reached where `beginWriting` throws, so that the two always come in pairs.
         defer { if repair { endWriting() } }
         // Before the index is loaded, since that sweeps.
         let scan = try scan()
@@ -251,6 +252,7 @@ extension DiskStore {
             open.generation == found.record.generation
         {
             for block in blocks {
+                // In memory first: a reader must not lease a block that the disk no longer has.
                 open.lose(block)
             }
         }

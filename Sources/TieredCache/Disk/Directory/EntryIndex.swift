@@ -114,6 +114,7 @@ struct EntryIndex: Sendable {
 
     /// Files of the name are not what a lookup may have opened.
     mutating func didChange(_ name: EntryName) {
+        // Wraps after 2^32 changes; a lookup lasts for a few of them.
         changes[name.shardNumber] &+= 1
     }
 
@@ -156,6 +157,7 @@ struct EntryIndex: Sendable {
     mutating func touch(_ name: EntryName, at time: UInt64) {
         if loaded[name.shardNumber] {
             index.touch(name, at: time)
+            // Some MiB at most; a use that is not noted makes the order of eviction worse, no more.
         } else if earlyUses.count < 1 << 16 {
             earlyUses[name] = time
         }
@@ -171,6 +173,7 @@ struct EntryIndex: Sendable {
 
     /// Whether a minute has passed since uses were last written down; counts as doing it.
     mutating func beginFold(at now: Int64) -> Bool {
+        // Eviction can do with an order of use that is a minute old.
         guard now - lastFold >= 60_000_000_000 else { return false }
         lastFold = now
         return true

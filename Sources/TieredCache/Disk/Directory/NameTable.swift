@@ -15,6 +15,7 @@ struct NameTable {
 
     /// - Parameter seed: of the hash.
     init(seed: UInt64 = .random(in: .min ... .max)) {
+        // Odd, so that multiplying by it loses no bit of the digest.
         self.seed = seed | 1
     }
 
@@ -37,6 +38,7 @@ struct NameTable {
 
     /// Enters a number whose name is not in the table.
     mutating func insert(_ number: Int32, in slots: SlotSlab) {
+        // Three quarters: linear probing takes long runs above that. What is gone counts as taken.
         if (used + 1) * 4 > places.count * 3 { rebuild(slots) }
         var place = home(of: slots[number].name)
         while places[place] >= 0 {
@@ -88,6 +90,7 @@ struct NameTable {
 
     @inline(__always)
     private func home(of name: EntryName) -> Int {
+        // The constant is 2^64 divided by the golden ratio (Fibonacci hashing, Knuth 6.4).
         let mixed = (name.digest.low ^ seed) &* 0x9E37_79B9_7F4A_7C15 ^ name.digest.high &* seed
         return Int(truncatingIfNeeded: (mixed ^ mixed >> 32)) & (places.count - 1)
     }

@@ -29,6 +29,7 @@ struct SlotSlab {
         }
         if Int(end) & (Self.chunkSize - 1) == 0 {
             var chunk: [DiskIndex.Slot] = []
+            // The first chunk grows: a full one has 256 KiB, too much for a small cache.
             chunk.reserveCapacity(chunks.isEmpty ? 64 : Self.chunkSize)
             chunks.append(chunk)
         }

@@ -16,6 +16,7 @@ extension DiskEntry {
     /// How large a region is, as a power of two: 64 of them hold the body, where its length is
     /// known.
     static func regionShift(completeLength: Int64?) -> Int64 {
+        // 4 MiB: the 64 regions come round every 256 MiB.
         guard let completeLength, completeLength > 0 else { return 22 }
         var shift: Int64 = 18
         while (completeLength - 1) >> shift > 63 { shift += 1 }
@@ -40,6 +41,8 @@ extension DiskEntry {
                 for block in run { state.table.lose(block) }
             }
             refreshHotBody(&state)
+            // Counted before the bytes go: a read begun earlier, which may see zeros, then reads
+            // again.
             givenUp.add(1, ordering: .sequentiallyConsistent)
             let free = DiskEntryState.runs(
                 runs.joined().filter { !state.isLeased($0) && !state.isClaimed($0) }
@@ -74,6 +77,8 @@ extension DiskEntry {
     func coldRuns(_ count: Int64, head: Int) -> [Range<Int>] {
         let recent = regions.exchange(0, ordering: .relaxed)
         return state.withLock { state in
+            // Two calls may come close together, with no read between them: the last known readers
+            // count.
             if recent != 0 { state.warm = recent }
             guard state.warm != 0, state.canGiveUp else { return [] }
             let kept = state.keptRegions(regionShift)
@@ -105,6 +110,7 @@ extension DiskEntryState {
 
     /// The blocks at readers, those right after them, and those at writers.
     fileprivate func keptRegions(_ shift: Int64) -> UInt64 {
+        // Rotated: in a body of unknown length the last region is followed by the first.
         var kept = warm | warm << 1 | warm >> 63
         for tail in tails {
             let region = tail.range.lowerBound >> shift

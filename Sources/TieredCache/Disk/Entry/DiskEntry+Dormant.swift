@@ -24,6 +24,7 @@ extension DiskEntry {
     /// The approximate bytes of memory of the entry without its file.
     var headCost: Int {
         state.withLock { state in
+            // Roughly the object, its slots in two dictionaries and the heads of its arrays.
             800 + key.string.utf8.count + state.metadata.count + 9 * state.table.checksums.count
         }
     }

@@ -62,6 +62,7 @@ extension DiskEntry {
     /// The same for a state that is being changed, so that of two changes the later one stays.
     func refreshHotBody(_ state: inout DiskEntryState) {
         let hot = state.isTrusted ? state.hotBody : nil
+        // The length first: the releasing store of the file publishes both.
         hotLength.store(hot?.length ?? 0, ordering: .relaxed)
         hotBody.store(hot?.packed ?? 0, ordering: .releasing)
     }

@@ -214,6 +214,7 @@ extension DiskStore {
     ) throws(FileSystemError) -> (file: OpenFile, result: FileStatus) {
         guard let staging else { throw FileSystemError(.create, errno: .noSuchFileOrDirectory) }
         let staged = entry.name.staged(entry.generation)
+        // A process that was killed may have left one, which O_EXCL would refuse.
         try fileSystem.unlinkIfPresent(staged, in: staging)
         return try create(lock, at: staged, in: staging) { (file) throws(FileSystemError) in
             try write(head, followedBy: body, to: file)

@@ -320,6 +320,7 @@ extension FileStatus {
         var hasher = UInt64(bitPattern: modified) &* 0x9E37_79B9_7F4A_7C15
         hasher ^= identity &* 0xBF58_476D_1CE4_E5B9
         hasher ^= UInt64(bitPattern: size) &* 0x94D0_49BB_1331_11EB
+        // 0 means that nothing was verified.
         return hasher | 1
     }
 }

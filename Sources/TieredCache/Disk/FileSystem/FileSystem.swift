@@ -125,6 +125,8 @@ extension FileSystem {
         in directory: OpenFile,
         mode: OpenMode
     ) throws(FileSystemError) -> OpenFile {
+        // Looked at after opening, by descriptor: between a look at a name and its opening it may
+        // change.
         let file = try open(name, in: directory, mode: mode)
         _ = try requireFile(file)
         return file

@@ -47,6 +47,8 @@ extension FileSystemError {
     /// ours.
     var isAbsence: Bool {
         switch errno {
+        // ELOOP is what `RESOLVE_NO_SYMLINKS` says of a link; ESPIPE is what `pread` says of a
+        // pipe.
         case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .isDirectory,
             .noSuchAddressOrDevice, .illegalSeek:
             true

@@ -16,6 +16,8 @@ extension POSIXFileSystem {
     ) throws(FileSystemError) -> Int {
         var done = 0
         while done < buffer.count, let base = buffer.baseAddress {
+            // Again after a short read: read(2) may return less than was asked for, and does above
+            // 2 GiB.
             let result = tc_pread(
                 file.number,
                 base + done,
@@ -140,6 +142,7 @@ extension POSIXFileSystem {
 
     private static func name(of entry: UnsafeMutablePointer<dirent>) -> String? {
         withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+            // Swift sees an array of 256 bytes as a tuple.
             let size = MemoryLayout.size(ofValue: pointer.pointee)
             return pointer.withMemoryRebound(to: CChar.self, capacity: size) {
                 String(validatingCString: $0)

@@ -83,6 +83,7 @@ package struct POSIXFileSystem: FileSystem {
     ) throws(FileSystemError) -> NonBlocking<OpenFile> {
         let flags = Self.flags(.read)
         let file = tc_open_beneath_on(directory.number, name, flags, 0, true, isOldKernel)
+        // EAGAIN where a name is not in the kernel's cache of names (openat2(2), Linux 5.12).
         return file == -EAGAIN ? .wouldBlock : .ready(try opened(file, call: .open))
     }
 
@@ -124,6 +125,8 @@ package struct POSIXFileSystem: FileSystem {
 
     /// `fcntl(2)` with `F_OFD_SETLK`.
     package func lock(_ file: OpenFile) throws(FileSystemError) -> Bool {
+        // Of the open file, not of the process (fcntl(2)): a POSIX lock would be lost with any
+        // descriptor of the file that is closed.
         try isOne(tc_lock(file.number))
     }
 
@@ -150,6 +153,7 @@ package struct POSIXFileSystem: FileSystem {
 
     private static func flags(_ mode: OpenMode) -> Int32 {
         switch mode {
+        // Otherwise opening a FIFO in the place of a file waits for its other end (fifo(7)).
         case .read: O_RDONLY | O_NONBLOCK
         case .readWrite: O_RDWR | O_NONBLOCK
         case .createNew: O_RDWR | O_CREAT | O_EXCL

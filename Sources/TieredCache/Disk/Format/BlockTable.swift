@@ -82,6 +82,7 @@ struct BlockTable: Sendable {
             checksums.append(0)
         }
         if checksums[block] == 0 { storedCount += 1 }
+        // 0 would say that the block is not stored (invariant 2).
         checksums[block] = checksum == 0 ? 1 : checksum
         verify(block)
     }

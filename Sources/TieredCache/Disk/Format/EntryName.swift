@@ -93,6 +93,7 @@ enum EntryFileName: Equatable {
             (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
                 || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
         }
+        // `UInt64(_:radix:)` takes upper case and a sign as well: two files would be one body.
         guard text.utf8.count == 16, isCanonical else { return nil }
         return UInt64(text, radix: 16)
     }

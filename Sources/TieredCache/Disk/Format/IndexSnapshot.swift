@@ -21,6 +21,8 @@ enum IndexSnapshot {
     static let magic: UInt64 = 0x0A02_7864_6943_5489
     /// A directory changed so shortly before the snapshot was written may have been changed once
     /// more within the same tick of the file system's clock.
+    ///
+    /// Linux stamps files with its tick, 10 ms at HZ=100.
     static let clockGrain: Int64 = 20_000_000
 
     private static let bodyBits: UInt32 = 30
@@ -41,6 +43,7 @@ enum IndexSnapshot {
 
         init(_ status: FileStatus) {
             modified = status.modified
+            // The multipliers of SplitMix64; any odd ones with many bits would do.
             origin =
                 status.identity &* 0xBF58_476D_1CE4_E5B9
                 ^ UInt64(bitPattern: status.changed) &* 0x94D0_49BB_1331_11EB

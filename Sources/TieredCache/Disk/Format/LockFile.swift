@@ -29,6 +29,7 @@ struct LockFile {
         guard lines.count > 1 else { return }
         let words = lines[1].split(separator: " ")
         guard words.count == 2, let number = Int64(words[0]),
+            // A sum with it must not overflow, whatever the file says.
             (0..<(1 << 60)).contains(number),
             Self.checksum(of: number) == words[1]
         else { return }

@@ -65,6 +65,7 @@ struct Record: Sendable {
             for (index, checksum) in table.enumerated() {
                 bytes.put(checksum, at: Int(tableOffset) + 8 * index)
             }
+            // Not of the last use at 16, which is written alone, in place.
             bytes.put(checksumOf(UnsafeRawBufferPointer(bytes)[24..<headEnd]), at: 8)
         }
     }

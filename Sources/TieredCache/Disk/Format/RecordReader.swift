@@ -172,6 +172,7 @@ struct RecordReader {
         if end > Int64(bytes.count) {
             // Whole records are bounded by the limit; a forged size is not worth its memory.
             guard end <= 1 << 30 else { return .damaged }
+            // One more than is needed: a read that leaves room has met the end of the file.
             return .needs(Int(end) + 1)
         }
         let start = Int(min(record.tableOffset, Int64(bytes.count)))
@@ -208,6 +209,7 @@ struct RecordReader {
         body: (UnsafeMutableRawBufferPointer) throws(FileSystemError) -> Result
     ) throws(FileSystemError) -> Result {
         let result = withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
+            // `withUnsafeTemporaryAllocation` has no typed throws in Swift 6.3.
             Swift.Result { () throws(FileSystemError) in try body(buffer) }
         }
         return try result.get()

@@ -79,6 +79,7 @@ struct SnapshotReader {
                 (buffer) throws(FileSystemError) in
                 try fileSystem.read(file, into: buffer, at: offset)
             }
+            // Nothing has no header, so that the snapshot ends here.
             return done == count ? bytes : []
         } catch {
             end()

@@ -46,6 +46,7 @@ extension DiskStore {
                 result.isExhausted = cold <= 0
             }
         }
+        // Behind the lock: the history takes locks of its own.
         for gone in result.gone { didLose(gone) }
         return result
     }
@@ -74,6 +75,7 @@ extension DiskStore {
             let leased = Set(state.open.residents.leasedNames())
             // Heads go last, but old ones must not take the place of all that is new.
             let hasManyHeads = state.entries.index.bytes(in: .heads) > state.space.limit / 4
+            // 64 at a time: hits wait for the lock that is held here.
             let candidates = state.entries.index.oldest(64, headsFirst: hasManyHeads) { slot in
                 !leased.contains(slot.name) && !failed.contains(slot.name)
             }
@@ -223,6 +225,7 @@ extension DiskStore {
         of victim: inout DiskIndex.Slot
     ) -> Bool {
         do throws(FileSystemError) {
+            // The record first: a body alone is swept at the next start, a record alone is damage.
             try fileSystem.unlinkIfPresent(victim.name.record, in: entries)
             victim.recordBytes = 0
             if victim.hasBody {

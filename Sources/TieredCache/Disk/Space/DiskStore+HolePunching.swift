@@ -21,6 +21,7 @@ extension DiskStore {
                 return nil
             }
             left.queue = .heads
+            // The file has changed, so what was verified of it counts no more.
             left.verification = 0
             state.withLock { state in
                 state.entries.spareVictim(left)

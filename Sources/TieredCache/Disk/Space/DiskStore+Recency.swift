@@ -9,6 +9,8 @@ extension DiskStore {
         let now = useTime()
         state.withLock { state in
             for entry in state.open.residents.all
+            // A hit sets the mark and takes no lock; the time of the fold stands for that of the
+            // hit.
             where entry.isUsed.exchange(false, ordering: .relaxed) {
                 state.entries.touch(entry.name, at: now)
                 entry.pendingUse.store(now, ordering: .relaxed)
@@ -45,6 +47,7 @@ extension DiskStore {
     @discardableResult
     func persistUse(of entry: DiskEntry, _ use: UInt64, isLast: Bool = false) -> Bool {
         let last = entry.lastKnownUse
+        // `last > use` where the wall clock was set back: else nothing would be written for years.
         let isDue = isLast ? use != last : use >= last &+ 60_000_000_000 || last > use
         guard isDue, lock.beginWrite() else { return use == last }
         defer { endWriting() }

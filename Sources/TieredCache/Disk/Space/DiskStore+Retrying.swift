@@ -71,6 +71,7 @@ extension DiskStore {
         _ count: Int64,
         body: () throws(CacheError) -> Result
     ) throws(CacheError) -> Result {
+        // At every call, and not only when the volume is full: the retry below loads the index.
         LockChecker.assertMayTake(.loading)
         do throws(CacheError) {
             return try body()

@@ -51,6 +51,8 @@ struct SpaceLedger: Sendable {
     // MARK: The limit
 
     /// Eviction starts above this.
+    ///
+    /// In two parts: `limit * 95` may overflow. The fractions are those of Chromium's disk cache.
     var highWatermark: Int64 { limit / 100 * 95 + limit % 100 * 95 / 100 }
     /// Eviction stops at or below this.
     var lowWatermark: Int64 { limit / 100 * 90 + limit % 100 * 90 / 100 }
