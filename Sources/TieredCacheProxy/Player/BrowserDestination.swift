@@ -24,6 +24,7 @@ enum BrowserDestination: Hashable, Sendable {
 
     /// Reads the fields of a request.
     init(_ request: ServerRequest) {
+        // `Service-Worker: script`, which browsers without Fetch Metadata send as well.
         let isWorker = request.value("service-worker") != nil
         self = isWorker ? .code : BrowserDestination(request.value("sec-fetch-dest"))
     }

@@ -28,6 +28,7 @@ enum GenerationTag {
             finalURL.map { "\(target.string)\n\($0.prefix { $0 != "?" })" }
             ?? target.string
         if let tag = fields[.eTag].flatMap({ EntityTag($0) }), !tag.isWeak {
+            // The letters keep tags of different sources apart.
             return EntityTag(opaque: "o" + digest("\(resource)\n\(tag.opaque)"))
         }
         if let generation {

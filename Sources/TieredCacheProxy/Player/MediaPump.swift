@@ -38,6 +38,7 @@ struct MediaPump: Sendable {
                 guard case .cache(let failure) = error, failure.isWorthAnotherTry else {
                     throw error
                 }
+                // The time limit is for silence: bytes begin it anew.
                 if position > start { retry = OpenRetry(source.settings) }
                 guard let delay = retry.delay(after: .unavailable, isKnown: true) else {
                     throw error

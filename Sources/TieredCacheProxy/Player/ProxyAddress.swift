@@ -40,6 +40,7 @@ struct ProxyAddress: Hashable, Sendable {
     func hasToken(_ other: some StringProtocol) -> Bool {
         let (left, right) = (Array(token.utf8), Array(other.utf8))
         var difference = left.count ^ right.count
+        // Over the length of what the client sent, which it knows anyway.
         for (index, byte) in right.enumerated() {
             difference |= Int(byte ^ left[index % max(1, left.count)])
         }
@@ -66,6 +67,7 @@ struct ProxyAddress: Hashable, Sendable {
 
     /// A token of 128 random bits.
     static func randomToken() -> String {
+        // getrandom(2) on Linux: not to be guessed from other tokens.
         var generator = SystemRandomNumberGenerator()
         return (0..<2).map { _ in hexadecimal(generator.next()) }.joined()
     }

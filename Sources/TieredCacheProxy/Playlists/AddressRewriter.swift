@@ -135,6 +135,7 @@ package struct AddressRewriter: Sendable {
         let scheme = address.prefix { byte in
             byte.isASCIILetter || byte.isASCIIDigit || "+-.".utf8.contains(byte)
         }
+        // No registered scheme is longer, and the text is not trusted.
         guard let first = scheme.first, first.isASCIILetter, scheme.count <= 32,
             scheme.endIndex < address.endIndex, address[scheme.endIndex] == UInt8(ascii: ":")
         else { return nil }

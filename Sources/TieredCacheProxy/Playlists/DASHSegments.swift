@@ -90,6 +90,8 @@ struct DASHSegments: Hashable, Sendable {
         for (index, span) in timeline.enumerated() where span.duration > 0 {
             time = span.time ?? time
             var left = span.repeats
+            // ISO/IEC 23009-1 §5.3.9.6: a negative `@r` repeats until the next `S`, or the end of
+            // the period.
             if left < 0 {
                 let next = index + 1 < timeline.count ? timeline[index + 1].time : nil
                 guard let end = next ?? periodEnd(seconds), end > time else { break }
@@ -111,6 +113,7 @@ struct DASHSegments: Hashable, Sendable {
     private func periodEnd(_ seconds: Double?) -> Int64? {
         guard let seconds, timescale > 0 else { return nil }
         let end = (seconds * Double(timescale)).rounded() + Double(timeOffset)
+        // Below 2^63: the conversion traps otherwise.
         return abs(end) < 9e18 ? Int64(end) : nil
     }
 }

@@ -40,6 +40,7 @@ struct DASHTemplate {
         if parts.count == 2 {
             // "05d"
             guard parts[1].hasPrefix("0"), parts[1].hasSuffix("d"),
+                // A wider number would only be a longer address.
                 let digits = Int(parts[1].dropLast()), digits <= 32
             else { return nil }
             width = digits

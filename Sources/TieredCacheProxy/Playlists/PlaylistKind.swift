@@ -30,6 +30,8 @@ package enum PlaylistKind: Hashable, Sendable {
         let start = Array(bytes.prefix(4096))
         switch self {
         case .hls:
+            // RFC 8216 §4.1 forbids a byte order mark; with one, a playlist must not bypass the
+            // proxy all the same.
             let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
             let text = start.starts(with: mark) ? start[3...] : start[...]
             return text.starts(with: "#EXTM3U".utf8)

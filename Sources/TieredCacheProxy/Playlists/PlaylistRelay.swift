@@ -74,6 +74,7 @@ package struct PlaylistRelay: Sendable {
         do throws(CacheError) {
             let left = limit - start.duration(to: time.monotonicTime())
             let current = try await get(again, within: max(.milliseconds(1), left))
+            // RFC 9111 §4.2.4: as good as no connection, and the film goes on.
             guard current.response.status.code < 500 else {
                 return await answer(with: stored, to: request)
             }

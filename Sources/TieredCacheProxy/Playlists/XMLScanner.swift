@@ -70,6 +70,8 @@ struct XMLScanner: Sequence, IteratorProtocol {
             return nil
         }
         position = close + 1
+        // A document type ends at its first `>` here, and its rest is text: no entity is ever
+        // defined.
         guard start + 1 < close, bytes[start + 1] != UInt8(ascii: "!") else { return nil }
         if bytes[start + 1] == UInt8(ascii: "/") { return .end }
         let isEmpty = bytes[close - 1] == UInt8(ascii: "/")
@@ -86,6 +88,7 @@ struct XMLScanner: Sequence, IteratorProtocol {
     /// The position of the `>` that ends a tag, ignoring quoted ones.
     private func endOfTag(from start: Int) -> Int? {
         var quote: UInt8?
+        // A range that ends before its start traps.
         for index in start..<Swift.max(start, bytes.count) {
             let byte = bytes[index]
             if let open = quote {

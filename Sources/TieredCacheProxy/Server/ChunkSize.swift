@@ -14,6 +14,7 @@ enum ChunkSize {
         for byte in line {
             guard let digit = hexadecimalDigit(byte) else { break }
             count += 1
+            // 60 bits, so that sums with it fit into `Int64`.
             guard count <= 15 else { throw .malformed("a chunk size has too many digits") }
             size = size << 4 | Int64(digit)
         }

@@ -174,6 +174,7 @@ extension ConnectionHandler {
             didWrite()
             return answer.lastWrite
         }
+        // `FileRegion` takes nothing else, and the other initialisers open a file; see `letGo`.
         let handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: bytes.descriptor)
         let region = FileRegion(
             fileHandle: handle,
@@ -186,6 +187,7 @@ extension ConnectionHandler {
         done.futureResult.whenComplete { result in
             bound.value.fileTimer?.stop()
             bound.value.leased = nil
+            // The handle first: without the lease the number may soon stand for another file.
             withExtendedLifetime(bytes) { Self.letGo(handle) }
             if case .success = result { bound.value.didWrite() }
         }

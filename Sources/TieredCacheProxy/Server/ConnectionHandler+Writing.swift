@@ -230,6 +230,7 @@ extension ConnectionHandler {
 
     private func drain() {
         guard let context else { return }
+        // RFC 9112 §9.6: close the own side, read on, and close for good a little later.
         context.close(mode: .output, promise: nil)
         context.channel.setOption(.autoRead, value: true).whenComplete { _ in }
         let channel = context.channel
@@ -244,6 +245,7 @@ extension Channel {
         guard let options = channel as? any SocketOptionProvider else {
             return channel.close(promise: nil)
         }
+        // With a linger time of 0 close(2) sends RST (tcp(7), socket(7)).
         options.setSoLinger(linger(l_onoff: 1, l_linger: 0))
             .whenComplete { _ in channel.close(promise: nil) }
     }

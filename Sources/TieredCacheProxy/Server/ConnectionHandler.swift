@@ -124,6 +124,7 @@ final class ConnectionHandler: ChannelInboundHandler {
             if exchange == nil { context.close(promise: nil) }
         case is MakeRoomEvent:
             makeRoom()
+        // A FIN: the client has left, or has only said that it sends no more (RFC 9112 §9.6).
         case ChannelEvent.inputClosed:
             didLoseInput()
         default:
@@ -214,6 +215,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     private func sendContinueIfAwaited() {
+        // RFC 9110 §10.1.1: not before the body is wanted, so that a refused upload is never sent.
         guard exchange?.hasToContinue == true, exchange?.answer == nil else { return }
         exchange?.hasToContinue = false
         guard let context else { return }
@@ -276,6 +278,7 @@ final class ConnectionHandler: ChannelInboundHandler {
             if gate.isIdle(for: MakeRoomEvent.patience) { context?.close(promise: nil) }
             return
         }
+        // Only then can its head still say `Connection: close`.
         if exchange.answer == nil { isLast = true }
     }
 

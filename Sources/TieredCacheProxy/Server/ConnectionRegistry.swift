@@ -48,6 +48,7 @@ final class ConnectionRegistry: Sendable {
         channel.closeFuture.whenComplete { [self] _ in
             state.withLock { _ = $0.channels.removeValue(forKey: id) }
         }
+        // Accepted while `stop` was making its list.
         if isStopping { channel.close(promise: nil) }
     }
 

@@ -56,7 +56,9 @@ final class HTTPServer: Sendable {
         let maximum =
             maximumConnections ?? DescriptorBudget(downloads: 6)?.maximumConnections ?? .max
         let bootstrap = ServerBootstrap(group: group)
+            // Those that wait while the gate pauses; the kernel allows net.core.somaxconn at most.
             .serverChannelOption(.backlog, value: 1024)
+            // Connections of the last run in TIME_WAIT would keep the port for a minute.
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -66,7 +68,10 @@ final class HTTPServer: Sendable {
                 }
             }
             .childChannelOption(.autoRead, value: false)
+            // A client may close its side behind its request and read the response.
             .childChannelOption(.allowRemoteHalfClosure, value: true)
+            // Nagle's algorithm would hold back the end of a response until its beginning is
+            // acknowledged.
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelOption(

@@ -69,6 +69,7 @@ struct RequestGuard {
             state = isEnd ? .head : .body(remaining: remaining - count)
             return .pass(Int(count), endsRequest: isEnd)
         case .chunkSize:
+            // Extensions are ignored (RFC 9112 §7.1.1), but not without end.
             guard let line = try nextLine(bytes, limit: 256) else { return .incomplete }
             try beginChunk(size: try ChunkSize.parse(line))
             return passChecked(endsRequest: false)
@@ -102,6 +103,7 @@ struct RequestGuard {
             return nil
         }
         let end = start + length
+        // The empty line that ends the head has two bytes, however little is left of the limit.
         guard end - checked < max(limit, 2) else { throw .headTooLarge }
         guard end > checked, bytes[end - 1] == UInt8(ascii: "\r") else {
             throw .malformed("a line ends without CR")

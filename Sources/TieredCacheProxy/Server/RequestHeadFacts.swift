@@ -56,7 +56,10 @@ struct RequestHeadFacts {
     /// Checks conditions on the whole head.
     func requireComplete() throws(RequestRefusal) {
         guard hasRequestLine else { throw .malformed("there is no request line") }
+        // RFC 9112 §3.2.
         guard hasHost || isVersion10 else { throw .malformed("there is no Host") }
+        // RFC 9112 §6.3 lets the coding win; a parser behind us that lets the length win reads
+        // another request.
         guard !isChunked || contentLength == nil else {
             throw .malformed("there is a length beside the chunked coding")
         }
@@ -64,6 +67,7 @@ struct RequestHeadFacts {
         guard !isConnect || !isChunked && contentLength == nil else {
             throw .malformed("CONNECT has no content")
         }
+        // RFC 9112 §6.1: such a message is to be treated as faultily framed.
         guard !isChunked || !isVersion10 else {
             throw .malformed("HTTP/1.0 has no transfer codings")
         }
@@ -82,6 +86,7 @@ struct RequestHeadFacts {
     ) throws(RequestRefusal) {
         // Repeating the same length would be harmless, but no sound client does.
         guard contentLength == nil else { throw .malformed("there are two lengths") }
+        // 18 digits fit into `Int64`.
         guard (1...18).contains(value.count), value.allSatisfy(isDigit) else {
             throw .malformed("the length is no number")
         }

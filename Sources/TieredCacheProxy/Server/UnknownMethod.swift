@@ -22,6 +22,7 @@ enum UnknownMethod {
             ),
             !known.contains(method)
         else { return nil }
+        // To every parser a method that may have content and opens no tunnel.
         var replaced = ByteBuffer(string: "PATCH")
         head.moveReaderIndex(forwardBy: method.utf8.count)
         replaced.writeBuffer(&head)

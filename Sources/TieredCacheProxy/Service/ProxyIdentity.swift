@@ -103,6 +103,7 @@ struct ProxyIdentity: Hashable, Sendable {
         guard status.st_uid == geteuid(), status.st_mode & S_IFMT == S_IFREG else { return false }
         guard status.st_mode & 0o077 != 0 else { return true }
         guard fchmod(file.rawValue, 0o600) == 0 else { throw Errno(rawValue: errno) }
+        // Corrected now, but what others could write until now is not believed.
         return status.st_mode & 0o022 == 0
     }
 }

@@ -86,6 +86,7 @@ struct StatusPage: Sendable {
             try await cache.setPinned(false, for: request)
         }
         return WholeResponse(
+            // RFC 9110 §15.4.4: a reload of the page then does not submit the form again.
             head: ResponseHead(status: 303, fields: [.location: base], framing: .length(0))
         )
     }
