@@ -97,6 +97,7 @@ struct Ending: Equatable {
 
     /// Finds `tieredcache get --help` at the end of the parser's full message.
     private static func helpCommand(in text: String) -> String {
+        // ArgumentParser ends a usage by "See 'tieredcache get --help' for more information."
         let quoted = text.split(separator: "'").last { $0.hasSuffix(" --help") }
         return quoted.map(String.init) ?? "tieredcache --help"
     }

@@ -37,6 +37,7 @@ enum Interruption {
                 task.cancel()
             } expired: {
                 OutputFile.discardAll()
+                // Not `exit`, which flushes standard output: its reader may be what hangs.
                 _exit(ExitStatus.interrupted.rawValue)
             }
         }

@@ -23,6 +23,7 @@ enum OpenFileLimit {
         tc_raise_descriptor_limit()
         var limit = rlimit()
         #if canImport(Glibc)
+        // Glibc declares this parameter as an enumeration, Darwin as a number.
         let result = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         #else
         let result = getrlimit(RLIMIT_NOFILE, &limit)

@@ -133,6 +133,7 @@ extension OutputFile {
     private func name() throws {
         let result = target.withPlatformString { tc_link_unnamed(descriptor.rawValue, $0) }
         guard result != 0 else { return }
+        // linkat(2) replaces no file: the second name is then renamed over it.
         guard -result == EEXIST else { throw Errno(rawValue: -result) }
         let temporary = Self.temporaryPath(beside: target)
         Self.temporaries.withLock { _ = $0.insert(temporary) }
@@ -170,6 +171,8 @@ extension OutputFile {
         if allowsUnnamed {
             let result = directory.withPlatformString { tc_open_unnamed($0, 0o666) }
             if result >= 0 { return (FileDescriptor(rawValue: result), .unnamed) }
+            // open(2): a file system without O_TMPFILE says EOPNOTSUPP, a kernel before Linux 3.11
+            // EISDIR.
             guard [EOPNOTSUPP, EISDIR].contains(-result) else { throw Errno(rawValue: -result) }
         }
         let path = temporaryPath(beside: target)

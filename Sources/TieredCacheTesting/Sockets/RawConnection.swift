@@ -23,6 +23,7 @@ package final class RawConnection {
         descriptor = socket(AF_INET, Int32(streamType), 0)
         guard descriptor >= 0 else { throw Failure(call: "socket", errno: lastError()) }
         Self.setTimeouts(descriptor)
+        // Before the connection: the handshake fixes the scale of the window (tcp(7)).
         if var receiveBuffer {
             let size = socklen_t(MemoryLayout<Int32>.size)
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, size)
@@ -140,6 +141,7 @@ package final class RawConnection {
     }
 
     private static func setTimeouts(_ descriptor: Int32) {
+        // A test that goes wrong fails instead of hanging; far above what a loaded machine needs.
         var timeout = timeval(tv_sec: 300, tv_usec: 0)
         let size = socklen_t(MemoryLayout<timeval>.size)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, size)
