@@ -27,6 +27,7 @@ package struct Backoff: Hashable, Sendable {
     /// - Returns: The wait.
     package func delay(after attempts: Int, retryAfter: Duration?, jitter: Double) -> Duration {
         let ceiling = ceiling(after: attempts)
+        // The source of jitter is the caller's; a NaN would trap in the conversion below.
         let share = jitter.isNaN ? 1 : min(1, max(0, jitter))
         let nanoseconds = Double(ceiling.saturatedNanoseconds) * share
         // Below 2^63 even after rounding: the cap is applied before the conversion.
@@ -36,6 +37,7 @@ package struct Backoff: Hashable, Sendable {
 
     private func ceiling(after attempts: Int) -> Duration {
         var ceiling = max(.zero, min(base, cap))
+        // 62 doublings exceed every cap, however many attempts there were.
         for _ in 0..<min(62, max(1, attempts) - 1) where ceiling < cap {
             ceiling = min(cap, ceiling * 2)
         }

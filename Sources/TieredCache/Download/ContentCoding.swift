@@ -19,6 +19,7 @@ package enum ContentCoding: Hashable, Sendable {
             .filter { !$0.isEmpty && $0 != "identity" }
         switch text.first {
         case nil: self = .identity
+        // RFC 9110 §8.4.1.3: a recipient should treat x-gzip as gzip.
         case "gzip" where text.count == 1, "x-gzip" where text.count == 1: self = .gzip
         case "deflate" where text.count == 1: self = .deflate
         default: self = .unknown(text.joined(separator: ", "))

@@ -44,6 +44,7 @@ struct DownloadExchange: Sendable {
         observation?.didReceiveHead(status: response.head.status.code)
         watchdog.didLearn(localAddress: response.localAddress)
         network.didReceiveBytes()
+        // Also after a regular end, where it does nothing: every way out must end the exchange.
         defer { response.body.cancel() }
         let responseTime = time.wallTime()
         let sink = run.sink
@@ -222,6 +223,7 @@ struct DownloadExchange: Sendable {
     /// follows.
     private func drain(_ body: any TransportBody, head: HTTPResponse) async {
         let length = Int64(head.headerFields[.contentLength] ?? "") ?? 0
+        // About the initial window of TCP (RFC 6928), so that it has usually arrived already.
         guard length <= 16 << 10 else { return }
         watchdog.arm()
         defer { watchdog.disarm() }

@@ -97,8 +97,10 @@ package struct DownloadRequest: Hashable, Sendable {
         }
         if chain.dropsCredentials {
             for name in plan.secretFields { fields[name] = nil }
+            // It spoke for a request to the first origin; AsyncHTTPClient drops it as well.
             fields[.origin] = nil
         }
+        // RFC 9110 §15.4: fields that are specific to the content go with it.
         if !chain.keepsBody { fields[.contentType] = nil }
         if fields[.accept] == nil { fields[.accept] = "*/*" }
         if fields[.userAgent] == nil { fields[.userAgent] = "TieredCache" }
@@ -157,10 +159,13 @@ package struct DownloadRequest: Hashable, Sendable {
         }
         switch kind {
         case .resume(_, let generation), .overlap(_, let generation, _):
+            // The text of the response, not a date made of it: some origins compare it as text.
             fields[.ifRange] = generation.validator?.ifRangeValue
         case .segment(_, let generation):
             guard let validator = generation.validator else { break }
             let isDate = validator.kind == .lastModified
+            // Chromium does the same for parallel requests: with `If-Range` each would get the
+            // whole of a changed file.
             fields[isDate ? .ifUnmodifiedSince : .ifMatch] = validator.ifRangeValue
         case .revalidation:
             fields.append(contentsOf: plan.conditionalFields)

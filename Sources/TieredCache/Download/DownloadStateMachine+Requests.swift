@@ -33,6 +33,7 @@ extension DownloadStateMachine {
         }
         guard let generation else { return .full }
         let end = min(plan.range.upperBound, generation.completeLength ?? .max)
+        // All is there already, or more than there should be: only the whole can say.
         guard position < end else { return .full }
         let range = bounded(position..<end)
         if relation != .same || generation.validator == nil,
@@ -117,6 +118,7 @@ extension DownloadStateMachine {
         isImmediate: Bool = false,
         giveUp: Action? = nil
     ) -> Action {
+        // As in ExoPlayer, progress resets the count: a long body may be cut many times.
         if !hasProgressed { attemptsWithoutProgress += 1 }
         hasProgressed = false
         guard attemptsWithoutProgress < max(1, plan.policy.maximumAttempts) else {
@@ -138,6 +140,7 @@ extension DownloadStateMachine {
     /// The stored bytes cannot be combined with the response: the whole is requested again.
     mutating func restart(_ reason: RestartReason) -> Action {
         restarts += 1
+        // An origin behind a balancer may contradict itself at each request, for ever.
         guard restarts <= plan.policy.maximumRestarts else { return fail(.contradiction(reason)) }
         switch reason {
         case .representationChanged:

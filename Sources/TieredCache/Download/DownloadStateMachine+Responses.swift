@@ -154,6 +154,7 @@ extension DownloadStateMachine {
     /// Whether to retry at the requested URL, because the known target of its redirects has failed.
     private mutating func distrustPermanentTarget(_ response: HTTPResponse) -> Bool {
         guard plan.permanentTarget != nil, !distrustsPermanentTarget, !isResolved,
+            // 412 and 416 speak of the conditions and the range, not of the URL.
             response.status.code >= 400, response.status.code != 416, response.status.code != 412
         else { return false }
         distrustsPermanentTarget = true
@@ -165,6 +166,7 @@ extension DownloadStateMachine {
         noteReplacement(by: start)
         var start = start
         start.contradictsStored = hasContradicted
+        // The whole has the validator that its ranges had: it is the ranges that are wrong.
         if hasContradicted, let contradictedValidator, contradictedValidator == start.validator {
             areRangesUntrusted = true
         }
@@ -233,6 +235,7 @@ extension DownloadStateMachine {
         case .cancelled: return fail(.cancelled)
         case .shutDown: return fail(.shutDown)
         case .invalidRequest: return fail(.invalidRequest(error))
+        // A certificate is as wrong at the next attempt.
         case .tls: return fail(.transport(error))
         case .nameResolution, .connect, .closedEarly, .malformedResponse: break
         }

@@ -217,6 +217,7 @@ package struct DownloadStateMachine: Sendable {
         guard case .receiving(let reception) = state else {
             preconditionFailure("end of body in \(state)")
         }
+        // The length in its head is that of a GET; no bytes were to come.
         guard plan.method != .head else { return finish(.completed(completeLength: nil)) }
         guard reception.comparing == nil else {
             return attemptFailed("sent less than it announced")
@@ -226,6 +227,7 @@ package struct DownloadStateMachine: Sendable {
         if let limit = reception.limit, position < limit {
             return attemptFailed("sent less than it announced")
         }
+        // The framing has proven the end, so that a close-delimited body gets its length here.
         if reception.isWhole {
             generation?.completeLength = position
         }

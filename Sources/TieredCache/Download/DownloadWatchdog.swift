@@ -104,6 +104,7 @@ final class DownloadWatchdog: Sendable {
             state.decision = .addressLost
             return true
         }
+        // Outside the lock: ending the exchange calls the transport.
         if isOurs { didDecide() }
     }
 

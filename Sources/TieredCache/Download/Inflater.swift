@@ -19,6 +19,8 @@ final class Inflater {
 
     init(_ coding: ContentCoding) {
         self.coding = coding
+        // On the heap: zlib keeps the address of the stream and compares it (`inflateStateCheck`),
+        // so that it must not move.
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
     }
@@ -33,6 +35,7 @@ final class Inflater {
 
     /// Supplies coded bytes; all output of earlier ones must have been taken.
     func supply(_ chunk: BodyChunk) {
+        // Moves what zlib has left, a few bytes: it consumes its input unless the output is full.
         input.removeFirst(consumed)
         consumed = 0
         chunk.withUnsafeBytes { input.append(contentsOf: $0) }
@@ -60,6 +63,7 @@ final class Inflater {
             }
             isStarted = true
         } else if isAtEnd, coding == .gzip, consumed < input.count, input[consumed] == 0x1F {
+            // RFC 1952 §2.2: members may follow each other, each beginning with 1F 8B.
             guard inflateReset(stream) == Z_OK else { throw InvalidData() }
             isAtEnd = false
         }
@@ -72,6 +76,7 @@ final class Inflater {
         guard coding == .deflate else { return 15 + 16 }
         let first = Int(input[consumed])
         let second = consumed + 1 < input.count ? Int(input[consumed + 1]) : nil
+        // RFC 1950 §2.2: method 8, and both bytes together a multiple of 31.
         let isZlib = first & 0xF == 8 && second.map { (first << 8 | $0) % 31 == 0 } ?? true
         return isZlib ? 15 : -15
     }
@@ -90,6 +95,7 @@ final class Inflater {
             }
         }
         switch status {
+        // Z_BUF_ERROR is no error: there was nothing to do without more input (zlib.h).
         case Z_OK, Z_BUF_ERROR: mayHaveMore = piece.count == Self.pieceSize
         case Z_STREAM_END:
             isAtEnd = true

@@ -38,6 +38,7 @@ package struct RateEstimator: Hashable, Sendable {
     /// `0.5 ^ exponent` without a mathematics library: whole halvings, then the interpolation
     /// `1 / (1 + x)`, which is exact at both ends of 0...1 and less than 6 % off between.
     private static func powerOfHalf(_ exponent: Double) -> Double {
+        // After two minutes without a byte nothing of the old rate is left.
         guard exponent < 60 else { return 0 }
         var result = 1.0
         var rest = exponent

@@ -93,6 +93,8 @@ package struct RedirectChain: Hashable, Sendable {
             return .refuse("to something that is no http URL: \(error)")
         }
         guard count < maximum else { return .refuse("more than \(maximum) times") }
+        // Anyone on the path could change a body that was asked for over TLS; AsyncHTTPClient
+        // follows these.
         guard !(target.scheme == .https && next.scheme == .http) else {
             return .refuse("from https to http")
         }
@@ -100,6 +102,7 @@ package struct RedirectChain: Hashable, Sendable {
             return .refuse("to \(next.origin), an address of \(next.reach.place)")
         }
         let hop = Hop(method: Self.rewritten(method, status: response.status.code), target: next)
+        // With the method: a POST may be redirected to its own URL, as a GET.
         guard !visited.contains(hop) else { return .refuse("in a circle") }
         go(to: hop)
         let mayBeKept =
@@ -137,6 +140,7 @@ package struct RedirectChain: Hashable, Sendable {
     ) -> HTTPRequest.Method {
         switch (status, method) {
         case (303, .head), (303, .get): method
+        // RFC 9110 §15.4.2, §15.4.3: allowed for historical reasons, and what servers expect.
         case (303, _), (301, .post), (302, .post): .get
         default: method
         }

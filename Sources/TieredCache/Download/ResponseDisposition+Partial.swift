@@ -74,6 +74,7 @@ extension ResponseDisposition {
         of fields: HTTPFields
     ) -> Result<(Range<Int64>, completeLength: Int64?), Unusable> {
         let mediaType = fields[.contentType]?.lowercased() ?? ""
+        // RFC 9110 §15.3.7.2 forbids this response to a request for one range.
         guard !mediaType.hasPrefix("multipart/byteranges") else {
             return .failure(Unusable(reason: "sent several ranges for one"))
         }
@@ -81,6 +82,7 @@ extension ResponseDisposition {
             guard case .bytes(let range, let length) = try ContentRange.parse(in: fields) else {
                 return .failure(Unusable(reason: "sent a part without saying which"))
             }
+            // RFC 9112 §6.3: with a transfer coding the length does not count.
             if fields[.transferEncoding] == nil,
                 let partLength = try ContentLength.parse(in: fields),
                 partLength != Int64(range.count)

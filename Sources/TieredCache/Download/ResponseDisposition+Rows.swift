@@ -77,6 +77,7 @@ extension ResponseDisposition {
             )
         }
         var start = GenerationStart(completeLength: isChunked ? nil : length, validator: validator)
+        // RFC 9110 §15.3.5, §15.3.6: 204 and 205 have no content, whatever their fields say.
         if context.method != .head, hasNoBody { start.completeLength = 0 }
         start.end = start.completeLength
         start.framing =

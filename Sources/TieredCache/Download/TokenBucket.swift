@@ -35,6 +35,7 @@ struct TokenBucket: Hashable, Sendable {
         tokens = min(Double(burst), tokens + elapsed * Double(rate)) - Double(count)
         filledAt = max(filledAt, now)
         guard tokens < 0 else { return .zero }
+        // Bounded, or a rate of 1 and a large chunk would exceed the numbers of `Int64`.
         let seconds = min(-tokens / Double(rate), 3600)
         return .nanoseconds(Int64(seconds * 1e9))
     }

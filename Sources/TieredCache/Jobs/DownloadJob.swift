@@ -252,6 +252,7 @@ final class DownloadJob: Sendable {
             defer { state.operation = operation }
             return state.operation
         }
+        // Released outside the lock: its release may resume tasks that take the lock.
         withExtendedLifetime(replaced) {}
         let response: CacheResponse
         do throws(CacheError) {

@@ -3,6 +3,7 @@ import HTTPTypes
 
 /// The bytes of a record; docs/jobs-format.md is normative.
 extension JobRecord {
+    // As PNG does (RFC 2083 §12.11): not text, not UTF-8, and damaged by conversion of line ends.
     static let magic: [UInt8] = [0x89, 0x54, 0x43, 0x6A, 0x6F, 0x62, 0x01, 0x0A]
     /// Larger records are neither written nor read, in bytes.
     static let maximumSize = 4 << 20
@@ -116,6 +117,7 @@ extension JobRecord {
 
     private static func state(_ reader: inout ByteReader) -> DownloadState? {
         switch reader.readText() {
+        // A run ends with its process.
         case "queued", "running": return .queued
         case "waitingForNetwork": return .waitingForNetwork
         case "paused": return .paused

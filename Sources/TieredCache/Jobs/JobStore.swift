@@ -72,6 +72,7 @@ struct JobStore: Sendable {
     private func read(_ name: String, in jobs: OpenFile) throws(FileSystemError) -> [UInt8] {
         let file = try store.fileSystem.open(name, in: jobs, mode: .read)
         defer { store.fileSystem.close(file) }
+        // A damaged file may be of any size.
         let size = Int(min(try store.fileSystem.status(of: file).size, 4 << 20))
         var bytes = [UInt8](repeating: 0, count: size)
         let count = try bytes.withUnsafeMutableBytesThrowing { (buffer) throws(FileSystemError) in

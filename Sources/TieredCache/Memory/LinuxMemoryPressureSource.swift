@@ -58,6 +58,7 @@ package struct LinuxMemoryPressureSource: MemoryPressureSource {
     private var groupPath: FilePath? {
         text(of: root.appending("proc/self/cgroup"))?
             .split(separator: "\n")
+            // Hierarchy 0 is that of version 2 (cgroups(7)); the others have no memory.pressure.
             .first { $0.hasPrefix("0::/") }
             .map { FilePath(String($0.dropFirst(4))) }
     }
@@ -77,6 +78,7 @@ package struct LinuxMemoryPressureSource: MemoryPressureSource {
 
     /// The text of a small file, or `nil` if there is none: any of them may be missing.
     private func text(of path: FilePath) -> String? {
+        // memory.stat is the longest, with some 2 KiB.
         var bytes = [UInt8](repeating: 0, count: 16_384)
         do {
             let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)

@@ -45,6 +45,8 @@ struct LinuxMemoryReading: Hashable, Sendable {
 
     /// The level that the figures amount to.
     var level: MemoryPressureLevel {
+        // At the limit itself the kernel kills (memory.max, cgroup-v2.rst), so critical begins
+        // below it.
         if fullStall >= 5 || used >= 0.97 { return .critical }
         if someStall >= 10 || fullStall >= 1 || used >= 0.9 { return .warning }
         return .normal

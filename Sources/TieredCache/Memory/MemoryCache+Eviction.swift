@@ -79,6 +79,7 @@ extension MemoryCache {
         let oldest = shard.pointee.oldest()
         let ledger = shard.pointee.entries.ledger(oldest)
         let stamp = ledger.pointee.stamp
+        // Stamps count insertions in their upper bits, hits in the lower 20.
         let slack = UInt64(truncatingIfNeeded: max(0, count.load(ordering: .relaxed)) / 16) << 20
         guard stamp < shard.pointee.clock,
             stamp <= floor.load(ordering: .relaxed) &+ slack || stamp <= raiseFloor() &+ slack

@@ -102,6 +102,7 @@ extension MemoryCache {
     /// Updates the sums for a removal and calls the observer; the caller holds no lock.
     @usableFromInline
     func finish(_ removal: borrowing Removal) {
+        // Before the observer is called, since it may read the sums.
         charge(MemoryGrowth(cost: -removal.cost, count: -1))
         notify(removal)
     }

@@ -219,6 +219,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @inlinable
     @inline(__always)
     func advanceEpoch(in shard: UnsafeMutablePointer<Shard>) -> UInt64 {
+        // Relaxed everywhere: a stamp orders evictions and guards nothing; the lock guards the
+        // entries.
         let advanced = max(epoch.load(ordering: .relaxed), shard.pointee.clock) &+ 1 << 20
         epoch.store(advanced, ordering: .relaxed)
         return advanced
@@ -279,6 +281,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     private static func allocateShards(_ count: Int) -> UnsafeMutableRawPointer {
         precondition(MemoryLayout<Shard>.size <= 512 - 32)
         precondition(MemoryLayout<MemoryShardHead>.size <= 32)
+        // 128: x86 loads lines of 64 bytes in pairs, ARM servers have lines of 128.
         let memory = UnsafeMutableRawPointer.allocate(byteCount: count << 9, alignment: 128)
         for number in 0..<count {
             let place = memory + number << 9

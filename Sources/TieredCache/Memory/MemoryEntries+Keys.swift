@@ -30,6 +30,7 @@ extension MemoryEntries {
                     ? 64 : max(8, MemoryLayout<Value>.alignment, MemoryLayout<Key>.alignment)
             )
         }
+        // 80 bytes hold most URLs, and fill up two cache lines.
         return aligned(bytesOffset &+ 80, to: alignment)
     }
 

@@ -46,6 +46,7 @@ struct MemoryEntries<Key: Hashable, Value> {
     @usableFromInline
     init(capacity: Int) {
         base = .allocate(byteCount: capacity * Self.stride, alignment: Self.alignment)
+        // All of them: the queue also reads ledgers of entries that have gone.
         for number in 0..<capacity { ledger(number).initialize(to: MemoryLedger(free: -1)) }
     }
 

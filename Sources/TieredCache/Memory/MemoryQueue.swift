@@ -64,6 +64,7 @@ struct MemoryQueue {
     @inlinable
     @inline(__always)
     mutating func append(stamp: UInt64, entry: Int) -> UInt32 {
+        // Never 0, which is the ticket of no entry.
         lastTicket = lastTicket == .max ? 1 : lastTicket &+ 1
         let record = Record(
             stamp: stamp,

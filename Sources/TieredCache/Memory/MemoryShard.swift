@@ -100,6 +100,7 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
         let ledger = entries.ledger(entry)
         index.remove(tag: ledger.pointee.tag, entry: entry)
         let cost = ledger.pointee.cost
+        // With ticket 0: the record that stays in the queue is recognised by that.
         ledger.pointee = MemoryLedger(free: firstFree)
         firstFree = entry
         count(cause)
@@ -167,6 +168,7 @@ struct MemoryShard<Key: Hashable, Value>: ~Copyable {
             let isLive = ledger.ticket == record.ticket
             if isLive, ledger.stamp == record.stamp { return Int(record.entry) }
             dropFirst(fromHeap: isHeapFirst)
+            // The record of an entry that was removed is dropped when it comes up, not before.
             guard isLive else { continue }
             let entries = entries
             queue.push(

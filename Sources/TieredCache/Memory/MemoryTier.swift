@@ -64,6 +64,7 @@ package final class MemoryTier: Sendable {
 
     /// Removes what all views hold under `key`, one view apart.
     func removeAll(forKey key: CacheKey, besides kept: UInt32?) {
+        // Views are never given up, so that the numbers below the count are all there are.
         let count = views.withLock { UInt32($0.count) }
         for number in 0..<count where number != kept {
             cache.remove(MemoryTierKey(key, view: number))

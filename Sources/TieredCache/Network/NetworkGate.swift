@@ -86,6 +86,7 @@ final class NetworkGate: Sendable {
         jitter: Double
     ) async throws {
         let deadline = time.monotonicTime().advanced(by: Self.probeInterval)
+        // Not `self`, which the alarm would keep alive for a minute.
         let changed = changes
         let alarm = Task {
             do {

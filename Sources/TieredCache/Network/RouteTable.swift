@@ -45,6 +45,7 @@ struct RouteTable: Hashable, Sendable {
         case .addressGone(let text, let link):
             addresses[Address(text: text, link: link)] = nil
         }
+        // Of the texts, not of the pairs: an address may move from one link to another.
         return before.subtracting(present).sorted()
     }
 

@@ -79,6 +79,7 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
             state.task = task
             return state.machine.isFinished
         }
+        // Cancelled between the two locks, when there was no task yet.
         if isLate { task.cancel() }
     }
 
@@ -94,6 +95,7 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
             defer { state.work = nil }
             return (state.machine.didCancel(), state.task, state.work)
         }
+        // Released behind the lock: the closures may own much, and their release may call back.
         withExtendedLifetime(work) {}
         guard action == .completeCancelled else { return }
         task?.cancel()

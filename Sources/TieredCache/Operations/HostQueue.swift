@@ -105,6 +105,7 @@ struct HostQueue {
     }
 
     private mutating func sweepIfWorthwhile() {
+        // The 64 keep a short queue from being swept at each change.
         guard heapCount > 2 * places.count + 64 else { return }
         candidates = Heap()
         parked = [:]

@@ -143,6 +143,7 @@ final class PassThroughChannel: Sendable {
     func waitForRoom(below mark: Int) async throws(CacheError) {
         while true {
             let seen = signal.version
+            // Behind `seen`: a bump after this look ends the wait below at once.
             let (bytes, isAbandoned) = state.withLock { ($0.bytes, $0.isAbandoned) }
             guard !isAbandoned, !Task.isCancelled else {
                 throw CacheError(.cancelled, "the reader has left")

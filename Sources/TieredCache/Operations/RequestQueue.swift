@@ -226,6 +226,7 @@ package final class RequestQueue: Sendable {
             case .grant(let context): context.grant()
             case .pause(let context): context.pause()
             case .cancel(let context): context.cancel()
+            // Released with `effects`, outside the lock.
             case .drop: break
             case .complete(let latch, let outcome): latch.complete(with: outcome)
             case .drained: drained.complete(with: .success(()))

@@ -42,6 +42,7 @@ extension RequestQueueStateMachine {
                 && (!isHostFull || other.host == transfer.host)
         }
         return candidates.min { left, right in
+            // Crosswise: the lowest priority, and of these the highest number, which is the newest.
             (left.value.priorities.highest, right.key) < (right.value.priorities.highest, left.key)
         }?.key
     }
@@ -53,6 +54,7 @@ extension RequestQueueStateMachine {
         else { return nil }
         return transfers.filter { _, other in
             other.state == .running && !other.hasBytes && other.host != transfer.host
+            // Numbers ascend: the lowest is the oldest.
         }.keys.min()
     }
 }

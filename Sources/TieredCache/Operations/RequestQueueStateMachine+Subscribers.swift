@@ -139,6 +139,7 @@ extension RequestQueueStateMachine {
             return transfer.position <= offset && offset < transfer.coverage.upperBound
                 && offset - transfer.position <= maximumDistance ?? .max
         }
+        // The one that is furthest has the shortest way to the byte.
         return reaching.max { left, right in
             (transfers[left]?.position ?? 0) < (transfers[right]?.position ?? 0)
         }
@@ -178,6 +179,8 @@ extension RequestQueueStateMachine {
     }
 
     private mutating func endAll(with completion: Completion) -> [Action] {
+        // Sorted: the order of a dictionary is another one in each process, and seeded tests
+        // compare actions.
         transfers.keys.sorted().flatMap { end($0, with: completion) }
     }
 

@@ -190,6 +190,7 @@ package struct RequestQueueStateMachine {
         case .nothing: return
         }
         let inUse = placesInUseByHost[host, default: 0] - 1
+        // No entry for a zero, or the hosts of a long life would add up.
         placesInUseByHost[host] = inUse == 0 ? nil : inUse
         waiting.setHost(host, isOpen: true)
     }

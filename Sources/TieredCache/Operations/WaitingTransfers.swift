@@ -83,6 +83,7 @@ struct WaitingTransfers {
             priority: priority
         )
         arrivals[host, default: []].append(Arrival(transfer: transfer, sequence: sequence))
+        // The lowest rank goes first.
         let rank = -priority.rawValue
         updateLane(kind) { lane in
             lane.byPriority.insert(

@@ -41,6 +41,7 @@ extension DownloadOperation {
     /// Handles a 304: freshens the stored response in either tier.
     func didConfirm(_ head: DownloadHead, report: TransferReport) {
         let fields = head.response.headerFields
+        // RFC 9111 §4.3.4: the validator of the 304 says which of several is confirmed.
         let known = stored ?? variants.first { fields[.eTag] == $0.head.fields[.eTag] }
         guard let stored = known, Freshening.identifies(fields, storedFields: stored.head.fields),
             isAbout(stored.head, response: head)

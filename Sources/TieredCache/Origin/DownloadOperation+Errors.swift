@@ -40,6 +40,7 @@ extension DownloadOperation {
     /// A pinned entry is not replaced; an abandoned transfer stores nothing.
     private func keep(_ stored: StoredResponse, context: TransferContext) -> Bool {
         do throws(CacheError) {
+            // Last, so that no lookup promotes the old body again.
             defer { storage.memory.remove(request.key) }
             try storage.disk.store().store(
                 UnsafeRawBufferPointer(start: nil, count: 0),

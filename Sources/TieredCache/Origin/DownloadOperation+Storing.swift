@@ -17,6 +17,7 @@ extension DownloadOperation {
         if start.coding != .identity {
             // The bytes are decoded before they are stored.
             fields[.contentEncoding] = nil
+            // RFC 9530 §3: `Repr-Digest` is of the coded bytes.
             for name in ContentDigest.promisingFields { fields[name] = nil }
             fields[.contentLength] = start.completeLength.map(String.init)
         }

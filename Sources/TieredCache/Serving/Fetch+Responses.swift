@@ -57,6 +57,7 @@ extension Fetch {
         generation: SharedTransfers.Generation
     ) -> Bool {
         let head = generation.head
+        // No second transfer could bring these bytes into the entry, however far they are.
         if head.validator == nil || head.flags.contains(.withoutRanges) { return true }
         let stored = generation.entry.storedRanges.ranges.last?.upperBound ?? transfer.start
         return wanted.start - max(stored, transfer.start) <= GapFetcher.maximumWaitDistance
@@ -69,6 +70,7 @@ extension Fetch {
         reason: NotStored,
         wanted: WantedRange
     ) throws(CacheError) -> CacheResponse {
+        // A prefetch has no reader for the bytes.
         guard !request.isPrefetch else { throw reason.error(for: request) }
         let body = PassThroughReader(
             channel,

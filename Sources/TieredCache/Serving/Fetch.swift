@@ -35,6 +35,7 @@ struct Fetch: Sendable {
             status: response.status.code,
             fields: response.fields
         )
+        // After the response, which says whether there is anything to invalidate (RFC 9111 §4.4).
         for target in targets { await responder.storage.invalidate(CacheKey(target)) }
     }
 
@@ -45,6 +46,8 @@ struct Fetch: Sendable {
         var remainder = remainder
         var asked = request
         var isExclusive =
+            // A reload wants what no earlier transfer has asked for; what is not cacheable is for
+            // one client.
             request.policy == .reload || !request.isCacheable || request.relay?.upload != nil
         // A further round follows if the transfer's response is only for another request, or if a
         // 304 confirms a response that is not stored.

@@ -34,6 +34,7 @@ enum FirstRange {
             return 0..<Int64.max
         case .bounded(let range):
             let first = range.lowerBound / blockSize * blockSize
+            // An application may ask for a range up to `Int64.max`.
             let (end, overflow) = range.upperBound.addingReportingOverflow(blockSize - 1)
             return first..<(overflow ? .max : end / blockSize * blockSize)
         case .openEnded(let start):

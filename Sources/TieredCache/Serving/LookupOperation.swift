@@ -135,6 +135,8 @@ struct LookupOperation: Sendable {
 
     /// The stored response for the request: the variant that it selects, otherwise any.
     func storedEntry() async throws(CacheError) -> StoredEntry? {
+        // One look for the usual miss: variants are stored beside a primary entry, and are not
+        // found without it.
         guard let primary = try await storedEntry(under: request.key) else { return nil }
         guard !isSelected(primary) else { return primary }
         for key in request.key.variants {

@@ -39,6 +39,7 @@ package final class RepeatedRequest: Sendable {
     /// The head of a memory entry, decoded at most once as long as the entry stays the same.
     func head(of entry: MemoryEntry) -> HitHead {
         known.withLock { known in
+            // By number and not by key: a freshened entry has the same key and another head.
             if let known, known.origin == .memory(entry.number) { return known.head }
             let head = HitHead(entry.head, generation: entry.generation)
             known = Known(origin: .memory(entry.number), head: head)

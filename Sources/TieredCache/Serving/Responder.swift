@@ -66,6 +66,7 @@ final class Responder: Sendable {
                 switch outcome {
                 case .success(let response):
                     let source = response.body.source
+                    // Weak: the reports outlive a body that the application has released.
                     reports?.didRespond { [weak source] in source?.mayFetch ?? false }
                 case .failure:
                     reports?.didFail()
@@ -118,6 +119,8 @@ final class Responder: Sendable {
                 return bytes
             } catch {
                 changes += 1
+                // Nothing was delivered yet, so that the new representation can be read from its
+                // start.
                 guard error.code == .representationChanged, changes <= 3 else { throw error }
             }
         }

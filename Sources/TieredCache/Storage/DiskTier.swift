@@ -96,6 +96,7 @@ final class DiskTier: Sendable {
             switch state {
             case .open(let store, let retryAt):
                 guard store.wantsAnother, now >= retryAt else { return .success(store) }
+                // Others use what there is while this caller tries.
                 state = .open(store, retryAt: now.advanced(by: Self.retryInterval))
                 return nil
             case .closed:

@@ -17,6 +17,7 @@ extension Storage {
     /// Removes the response stored under a key because the origin's response must not be stored.
     func forget(_ key: CacheKey, because cause: DiskRemoval.Cause, sparesPinned: Bool = false) {
         memory.remove(key)
+        // Once more: it may have been promoted before the file was gone.
         defer { memory.remove(key) }
         guard let store = disk.openStore else { return }
         do throws(CacheError) {
@@ -66,6 +67,7 @@ extension Storage {
         await writers.run { [self] in
             do throws(CacheError) {
                 guard let entry = try store.entry(for: stored.key, isUse: false),
+                    // Another response may have taken the name meanwhile.
                     StoredResponse(encoded: entry.metadata) == stored.head
                 else { return }
                 update(entry, with: head)

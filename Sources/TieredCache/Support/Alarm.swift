@@ -110,6 +110,7 @@ final class SharedAlarms: Sendable {
             }
             let now = time.monotonicTime()
             let (due, next) = state.withLock { $0.takeDue(at: now, expectedAt: deadline) }
+            // Outside the lock: a closure that rings may set the next alarm.
             for setting in due { setting.ring() }
             guard let next else { return }
             deadline = next

@@ -48,6 +48,7 @@ package enum ByteCountFormat {
     package static func format(_ bytes: Int64) -> String {
         let names = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
         guard bytes.magnitude >= 1_024 else { return "\(bytes) B" }
+        // Ten bits to a unit: the position of the highest bit tells it without a logarithm.
         let index = min((63 - bytes.magnitude.leadingZeroBitCount) / 10, names.count)
         let unit = UInt64(1) << UInt64(index * 10)
         let whole = bytes.magnitude / unit
@@ -94,6 +95,7 @@ package enum ByteCountFormat {
             numerator = numerator * 10 + UInt64(digit - UInt8(ascii: "0"))
             denominator *= 10
         }
+        // 128 bits wide: 10^15 times 2^40 does not fit into 64.
         let product = numerator.multipliedFullWidth(by: unit.magnitude)
         return Int64(denominator.dividingFullWidth(product).quotient)
     }

@@ -32,6 +32,7 @@ package struct DescriptorBudget: Hashable, Sendable {
     ///   - limit: how many descriptors there may be.
     ///   - downloads: how many downloads are wanted at once.
     package init(limit: Int, downloads: Int) {
+        // For what this program does not open: libdispatch, the resolver, libraries of the host.
         let reserve = min(max(limit / 8, 8), 64)
         ceiling = max(1, limit - reserve)
         let room = max(0, ceiling - Self.base)

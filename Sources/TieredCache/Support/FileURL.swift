@@ -7,6 +7,7 @@ extension FilePath {
     /// Nil for a URL of another scheme or host, without a path, or with an escaped NUL or slash,
     /// which no file name contains.
     package init?(fileURL url: URL) {
+        // RFC 8089 §2: an empty host and `localhost` are this machine.
         guard url.isFileURL, ["", "localhost"].contains(url.host(percentEncoded: false) ?? "")
         else { return nil }
         var bytes: [CInterop.PlatformChar] = []

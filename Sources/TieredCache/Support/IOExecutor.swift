@@ -182,6 +182,7 @@ private final class Shared: @unchecked Sendable {
 
     private func next() -> Work? {
         pthread_mutex_lock(mutex)
+        // A loop: a condition variable may wake without a signal (pthread_cond_wait(3)).
         while queue.isEmpty {
             if stopped {
                 pthread_mutex_unlock(mutex)

@@ -48,6 +48,7 @@ final class Latch<Value: Sendable>: Sendable {
             defer { state.waiters = [:] }
             return Array(state.waiters.values)
         }
+        // Outside the lock: resuming takes the lock of the task (swiftlang/swift#85668).
         for waiter in waiters ?? [] { waiter.resume(returning: outcome) }
         if waiters != nil { didComplete() }
         return waiters != nil

@@ -26,6 +26,8 @@ package enum LockChecker {
         package var description: String { "\(file):\(line)" }
 
         package static func == (left: Self, right: Self) -> Bool {
+            // By address: `#fileID` is one constant per file, and comparing texts would cost at
+            // each lock.
             left.file.utf8Start == right.file.utf8Start && left.line == right.line
         }
 
@@ -94,6 +96,7 @@ private final class HeldLocks {
 
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
+        // A key of pthreads: Swift has no thread-local storage.
         let result = pthread_key_create(&key) { value in
             #if canImport(Glibc)
             guard let value else { return }

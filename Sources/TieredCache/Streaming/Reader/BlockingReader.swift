@@ -151,6 +151,7 @@ public final class BlockingReader: Sendable {
             let deadline = deadline ?? options.deadline
             let start = time.monotonicTime()
             let reader = try opened(within: deadline)
+            // Stored bytes need no task, and no thread of the concurrency pool.
             if let count = try readWithoutWaiting(read, from: reader) { return count }
             let left = deadline - start.duration(to: time.monotonicTime())
             let gate = BlockingGate<Int>()
@@ -239,6 +240,7 @@ public final class BlockingReader: Sendable {
         if let reader = state.withLock({ $0.reader }) { return reader }
         let gate = BlockingGate<CacheReader>()
         let (time, request, openReader) = (time, request, openReader)
+        // A thread waits: one of its priority must not be stuck behind background work.
         let opening = Task(priority: .high) {
             do throws(CacheError) {
                 let reader = try await openReader()
@@ -263,6 +265,7 @@ public final class BlockingReader: Sendable {
             opening.cancel()
             alarm.cancel()
         }
+        // After the tasks exist: a cancellation that came first ends them through the gate.
         begin { gate.open(with: .failure($0)) }
         let result = Result { () throws(CacheError) in try gate.wait() }
         return try end(result)

@@ -23,6 +23,8 @@ final class PassThroughReader: BodySource {
     private let state: Guarded<State>
 
     /// The maximum number of bytes read after the last wanted one, to complete a stored block.
+    ///
+    /// About what has arrived anyway: more would be traffic that was not asked for.
     private static let maximumRest: Int64 = 64 << 10
 
     /// Reads the bytes of a channel, claimed for this reader, that lie in `range`.

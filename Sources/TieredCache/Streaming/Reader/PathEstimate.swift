@@ -15,6 +15,8 @@ struct PathEstimate {
     static let provenRun: Int64 = 2 << 20
 
     /// The maximum number of requests that are tracked.
+    ///
+    /// A request is only forgotten when its bytes are read, which may never happen.
     private static let maximumRequests = 8
 
     private struct Request {
@@ -57,6 +59,7 @@ struct PathEstimate {
                 rate = max(rate ?? 0, Double(range.upperBound - first.end) / seconds)
             }
         } else if isAwaited, range.lowerBound == request.range.lowerBound {
+            // Only bytes for which a read waited tell the latency: others may have arrived long ago.
             requests[asked].first = (now, range.upperBound)
             waits += 1
             latency = min(latency, request.began.duration(to: now).totalSeconds)

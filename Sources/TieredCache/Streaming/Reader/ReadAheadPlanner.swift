@@ -155,8 +155,10 @@ struct ReadAheadPlanner {
     }
 
     private func ahead(of window: Window, expectedEnd end: Int64?, now: MonotonicTime) -> Int64 {
+        // A first read in the same instant would divide by zero.
         let elapsed = max(0.001, window.began.duration(to: now).totalSeconds)
         let lasting = Double(window.run) / elapsed * options.lead.totalSeconds
+        // The conversion traps above 2^63.
         let paced = max(2 * options.minimum, Int64(min(lasting, 1e15)))
         let trusted =
             end == nil ? path.readAheadLimit(forRun: window.run, isSeek: window.isSeek) : .max

@@ -132,6 +132,7 @@ extension HTTPResponse {
         }
         self.init(
             status: .init(
+                // `HTTPResponse.Status` traps above 999.
                 code: min(999, Int(head.status.code)),
                 reasonPhrase: head.status.reasonPhrase
             ),

@@ -96,6 +96,7 @@ final class AsyncHTTPClientPool: Sendable {
         let clients = close()
         guard !clients.isEmpty else { return }
         for client in clients {
+            // The type selects the overload that does not wait.
             let _: EventLoopFuture<Void> = client.shutdown()
         }
     }
@@ -115,19 +116,24 @@ final class AsyncHTTPClientPool: Sendable {
     ) -> HTTPClient.Configuration {
         var configuration = HTTPClient.Configuration(
             redirectConfiguration: .disallow,
+            // No read timeout: the library's goes on while a reader pauses. `DownloadWatchdog` has
+            // ours.
             timeout: .init(
                 connect: .nanoseconds(max(1, connectTimeout.saturatedNanoseconds))
             ),
             decompression: .disabled
         )
+        // async-http-client#922 (a crash at RST_STREAM) and #660 (a hang at GOAWAY) are open.
         configuration.httpVersion = .http1Only
         // The library's own spans carry whole URLs, secrets in the query too, and begin on an event
         // loop, which knows nothing of the request that they belong to. An observer makes ours.
         configuration.tracing.tracer = nil
+        // Otherwise a refused connection shows only after the connect timeout.
         configuration.connectionPool.retryConnectionEstablishment = false
         if isFresh { configuration.connectionPool.idleTimeout = .milliseconds(1) }
         // The request queue limits running requests; the pool must never make a request wait.
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 4096
+        // The only way that the library offers to the pipeline of its connections.
         configuration.http1_1ConnectionDebugInitializer = { $0.prepareForOurRequests() }
         if !additionalTrustRoots.isEmpty {
             var tls = TLSConfiguration.makeClientConfiguration()

@@ -28,6 +28,7 @@ final class LastPartDelay: ChannelOutboundHandler {
             missing = missing.map { $0 - Int64(part.readableBytes) }
             guard missing == 0, part.readableBytes > 0 else { break }
             lastPart = data
+            // Now: the body ends only after this, and its end is what sends the part.
             promise?.succeed()
             return
         case .end:

@@ -58,6 +58,7 @@ extension TransportError {
         case let error as HTTPParserError:
             error == .invalidEOFState ? .closedEarly : .malformedResponse
         case let error as NIOConnectionError:
+            // Without an address there was no connection to try.
             error.connectionErrors.isEmpty ? .nameResolution : .connect
         case NIOSSLError.uncleanShutdown:
             .closedEarly
