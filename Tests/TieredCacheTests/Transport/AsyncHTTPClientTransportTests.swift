@@ -12,16 +12,17 @@ import TieredCacheTesting
 struct AsyncHTTPClientTransportTests {
     @Test("A refused connection fails as connect")
     func refused() async throws {
+        // Bound for as long as the test runs, so that no other server gets the port.
+        let closed = try RawListener(backlog: nil)
         try await TransportCase.withTransport { transport in
             for host in ["127.0.0.1", "localhost"] {
                 let error = await #expect(throws: TransportError.self) {
-                    try await transport.send(
-                        TransportCase.request("\(host):\(RawPeer.closedPort())")
-                    )
+                    try await transport.send(TransportCase.request("\(host):\(closed.port)"))
                 }
                 #expect(error?.kind == .connect, "\(String(describing: error))")
             }
         }
+        withExtendedLifetime(closed) {}
     }
 
     @Test("A name that does not resolve fails as nameResolution")
@@ -167,17 +168,19 @@ struct AsyncHTTPClientTransportTests {
 
     @Test("A task cancelled from the start makes no request")
     func cancelledFromStart() async throws {
+        let closed = try RawListener(backlog: nil)
         try await TransportCase.withTransport { transport in
             let task = Task {
                 withUnsafeCurrentTask { $0?.cancel() }
                 return try await transport.send(
-                    TransportCase.request("127.0.0.1:\(RawPeer.closedPort())")
+                    TransportCase.request("127.0.0.1:\(closed.port)")
                 )
                 .head
             }
             let error = await #expect(throws: TransportError.self) { try await task.value }
             #expect(error?.kind == .cancelled)
         }
+        withExtendedLifetime(closed) {}
     }
 
     @Test("After shutdown nothing is sent, and exchanges under way fail")

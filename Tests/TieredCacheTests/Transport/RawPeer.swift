@@ -98,6 +98,9 @@ final class RawPeer: Sendable {
         self.port = port
         let owner = self
         Self.startThread { [weak owner] in
+            // Only this thread closes the listener: if another closed it between two calls of
+            // `accept`, the next one could take a connection of a later peer with the same number.
+            defer { close(listener) }
             while true {
                 let descriptor = accept(listener, nil, nil)
                 guard descriptor >= 0 else { return }
@@ -113,14 +116,6 @@ final class RawPeer: Sendable {
     deinit {
         // Wakes the accepting thread, which then leaves.
         Glibc.shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
-    }
-
-    /// A port on which nothing listens.
-    static func closedPort() -> Int {
-        let (descriptor, port) = listen()
-        close(descriptor)
-        return port
     }
 
     private static func listen() -> (descriptor: Int32, port: Int) {
