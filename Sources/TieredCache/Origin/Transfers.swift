@@ -19,12 +19,14 @@ final class Transfers: Sendable {
     init(_ configuration: MediaCache.Configuration, storage: Storage, origins: Origins) {
         self.storage = storage
         self.origins = origins
+        // Without a disk nothing blocks, and a change of thread is saved.
+        let executor = storage.hasDirectory ? storage.writers : nil
         queue = RequestQueue(
             limits: RequestQueueStateMachine.Limits(
                 maximumDownloads: configuration.maximumDownloads,
                 maximumPerHost: configuration.maximumDownloadsPerHost
             ),
-            executor: storage.writers
+            executor: executor
         )
         uploads = RequestQueue(
             limits: RequestQueueStateMachine.Limits(
@@ -32,7 +34,7 @@ final class Transfers: Sendable {
                 maximumPerHost: configuration.maximumUploads
             ),
             firstTransfer: 1 << 63,
-            executor: storage.writers
+            executor: executor
         )
     }
 

@@ -141,7 +141,7 @@ extension PlayerResponder {
     ) async {
         let start = BodyStart()
         start.begin()
-        await lingering(start: start) {
+        await lingering(start: start, on: writer.executor) {
             guard let generation else { return }
             let sent = try await sendPending(
                 rest,

@@ -104,7 +104,7 @@ struct PlayerResponder: Responder {
             answered: answered,
             writer: writer
         )
-        await lingering(start: exchange.start) { try await exchange.run() }
+        await lingering(start: exchange.start, on: writer.executor) { try await exchange.run() }
     }
 
     /// Runs the work of a response, and keeps it running for a moment after the client disconnects.
@@ -113,10 +113,11 @@ struct PlayerResponder: Responder {
     /// ``CacheReader``, and the two delays would add up.
     func lingering(
         start: BodyStart,
+        on executor: EventLoopExecutor,
         work body: @escaping @Sendable () async throws -> Void
     ) async {
         let settings = settings
-        let work = Task {
+        let work = Task(executorPreference: executor) {
             do {
                 try await body()
             } catch {

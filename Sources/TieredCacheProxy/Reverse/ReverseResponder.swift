@@ -85,8 +85,6 @@ struct ReverseResponder: Responder {
         try await writer.finish()
     }
 
-    private static let maximumWaitingInterims = 8
-
     /// Relays a request, and forwards interim responses of the origin until the final response
     /// arrives.
     private func answer(
@@ -95,40 +93,18 @@ struct ReverseResponder: Responder {
         to writer: ResponseWriter
     ) async throws(CacheError) -> RelayResponse {
         var order = order
-        // Bounded: a client that does not read gets only the first ones.
-        let (interim, incoming) = AsyncStream.makeStream(
-            of: HTTPResponse.self,
-            bufferingPolicy: .bufferingOldest(Self.maximumWaitingInterims)
-        )
         order.onInterim = { response in
-            guard let awaited, response.status == .continue else {
-                incoming.yield(response)
-                return
-            }
             // The client gets its own 100 when its body is read.
-            awaited.open()
-        }
-        let sender = Task {
-            for await response in interim {
-                let fields = StoredFields.endToEnd(response.headerFields)
-                let head = ResponseHead(
+            if let awaited, response.status == .continue { return awaited.open() }
+            writer.sendInterim(
+                ResponseHead(
                     status: response.status.code,
-                    fields: fields,
+                    fields: StoredFields.endToEnd(response.headerFields),
                     framing: .none
                 )
-                try await writer.sendInterim(head)
-            }
+            )
         }
-        let result: Result<RelayResponse, CacheError>
-        do throws(CacheError) {
-            result = .success(try await cache.relay(order))
-        } catch {
-            result = .failure(error)
-        }
-        incoming.finish()
-        // A disconnected client is noticed when the response is written.
-        _ = await sender.result
-        return try result.get()
+        return try await cache.relay(order)
     }
 
     private static func head(of response: RelayResponse, isHead: Bool) -> ResponseHead {

@@ -26,22 +26,37 @@ extension ConnectionHandler {
         return framing != .unknown || request.head.version == .http1_1 || request.isHead
     }
 
-    func writeInterim(_ head: ResponseHead) -> EventLoopFuture<Void> {
-        guard let context, let exchange, exchange.answer == nil else {
-            return server.failedFuture(ConnectionFailure.misuse)
-        }
-        guard exchange.request.head.version == .http1_1 else {
-            return context.eventLoop.makeSucceededVoidFuture()
-        }
+    /// The most interim responses of an exchange, and of those the most that wait for a client that
+    /// does not read; later ones are dropped.
+    private static let maximumInterims = (all: 64, unsent: 8)
+
+    /// Writes an interim response; drops it where it may not be sent.
+    func writeInterim(_ head: ResponseHead) {
+        guard let context, let exchange, exchange.answer == nil,
+            exchange.request.head.version == .http1_1,
+            exchange.interims.all < Self.maximumInterims.all,
+            exchange.interims.unsent < Self.maximumInterims.unsent
+        else { return }
         var buffer = context.channel.allocator.buffer(capacity: 256)
         head.encode(into: &buffer, connection: connection(persists: true))
-        return context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)))
+        self.exchange?.interims.all += 1
+        self.exchange?.interims.unsent += 1
+        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+        context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)))
+            .whenComplete { _ in
+                guard bound.value.currentNumber == exchange.number else { return }
+                bound.value.exchange?.interims.unsent -= 1
+            }
     }
 
-    /// Writes and flushes the head.
+    /// Writes the head, and flushes it with what the exchange writes in this tick of the loop.
     func writeHead(_ head: ResponseHead) -> EventLoopFuture<Void> {
         let result = enqueueHead(head)
-        context?.flush()
+        if let context {
+            let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+            // A body that is there is written before: both go to the socket in one call.
+            context.eventLoop.execute { bound.value.context?.flush() }
+        }
         return result
     }
 

@@ -24,6 +24,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         var parts = Deque<ByteBuffer>()
         var partWaiter: EventLoopPromise<ByteBuffer?>?
         var hasToContinue: Bool
+        /// How many interim responses were written, and how many of them wait for the socket.
+        var interims = (all: 0, unsent: 0)
         var answer: OutgoingResponse?
         var task: Task<Void, Never>?
 
@@ -55,6 +57,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     var fileTimer: ConnectionTimer?
     /// The socket's descriptor, once it was needed.
     var descriptor: CInt?
+    /// What tasks of the connection run on, once one was needed.
+    private var executor: EventLoopExecutor?
     private var lastNumber: UInt64 = 0
     private var bodyTimer: ConnectionTimer?
     private var absenceTimer: ConnectionTimer?
@@ -163,26 +167,25 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    /// Lets a task answer the exchange; a response that is not finished when the task ends is cut
-    /// off.
+    /// Lets a task on the event loop answer the exchange; a response that is not finished when the
+    /// task ends is cut off.
     func startTask(_ work: @escaping @Sendable (ConnectionReference) async -> Void) {
         guard let exchange, let context else { return }
+        let executor = executor ?? EventLoopExecutor(context.eventLoop)
+        self.executor = executor
         let reference = ConnectionReference(
             handler: NIOLoopBound(self, eventLoop: context.eventLoop),
-            eventLoop: context.eventLoop,
+            executor: executor,
             number: exchange.number
         )
-        self.exchange?.task = Task {
+        self.exchange?.task = Task(executorPreference: executor) {
             await work(reference)
-            reference.eventLoop.execute {
-                reference.handler.value.didReturn(reference.number)
-            }
+            reference.submit { $0.didReturn() }
         }
     }
 
-    private func didReturn(_ number: UInt64) {
-        guard currentNumber == number, !isEnding else { return }
-        cut()
+    private func didReturn() {
+        if !isEnding { cut() }
     }
 
     private func deliver(_ bytes: ByteBuffer) {

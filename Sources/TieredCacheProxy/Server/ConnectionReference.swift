@@ -1,27 +1,43 @@
 import NIOCore
 
-/// One exchange of a connection, for use from outside its event loop.
+/// One exchange of a connection, for use by its task and from other threads.
 ///
 /// Calls after the end of the exchange fail and do not affect later exchanges.
 struct ConnectionReference: Sendable {
     let handler: NIOLoopBound<ConnectionHandler>
-    let eventLoop: any EventLoop
+    /// Runs tasks on the connection's event loop.
+    let executor: EventLoopExecutor
     /// The number of the exchange.
     let number: UInt64
+
+    private var eventLoop: any EventLoop { executor.eventLoop }
 
     /// Runs `body` on the event loop and waits for its future.
     func perform<Value: Sendable>(
         _ body: @escaping @Sendable (ConnectionHandler) -> EventLoopFuture<Value>
     ) async throws -> Value {
-        let future = eventLoop.flatSubmit {
-            [handler, eventLoop, number] () -> EventLoopFuture<Value> in
-            let connection = handler.value
-            guard connection.currentNumber == number else {
-                return eventLoop.makeFailedFuture(ConnectionFailure.closed)
-            }
-            return body(connection)
-        }
+        let future =
+            eventLoop.inEventLoop
+            ? performOnLoop(body) : eventLoop.flatSubmit { performOnLoop(body) }
         return try await future.get()
+    }
+
+    /// Runs `body` on the event loop in a later tick; not after the end of the exchange.
+    func submit(_ body: @escaping @Sendable (ConnectionHandler) -> Void) {
+        eventLoop.execute { [handler, number] in
+            let connection = handler.value
+            if connection.currentNumber == number { body(connection) }
+        }
+    }
+
+    private func performOnLoop<Value: Sendable>(
+        _ body: @Sendable (ConnectionHandler) -> EventLoopFuture<Value>
+    ) -> EventLoopFuture<Value> {
+        let connection = handler.value
+        guard connection.currentNumber == number else {
+            return eventLoop.makeFailedFuture(ConnectionFailure.closed)
+        }
+        return body(connection)
     }
 }
 

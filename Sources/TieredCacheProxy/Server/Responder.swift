@@ -50,9 +50,14 @@ struct RequestBody: Sendable {
 struct ResponseWriter: Sendable {
     let connection: ConnectionReference
 
-    /// Sends an interim response, 103 for example; does nothing for HTTP/1.0.
-    func sendInterim(_ head: ResponseHead) async throws {
-        try await connection.perform { $0.writeInterim(head) }
+    /// Runs tasks on the connection's event loop.
+    var executor: EventLoopExecutor { connection.executor }
+
+    /// Sends an interim response soon, 103 for example; may be called from any thread.
+    ///
+    /// It is dropped after the final head, for HTTP/1.0, and where the client does not read.
+    func sendInterim(_ head: ResponseHead) {
+        connection.submit { $0.writeInterim(head) }
     }
 
     /// Sends the head.
