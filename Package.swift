@@ -288,3 +288,41 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// The library for C. Its functions are checked against the header, which takes Swift 6.3, and its
+// descriptors to wait with are those of Linux.
+#if compiler(>=6.3) && os(Linux)
+package.products.append(
+    .library(name: "TieredCacheC", type: .static, targets: ["TieredCacheC"])
+)
+package.targets += [
+    .target(name: "CTieredCache"),
+    .target(
+        name: "TieredCacheC",
+        dependencies: [
+            "CLinuxCalls",
+            "CTieredCache",
+            "HTTPCaching",
+            "TieredCache",
+            "TieredCacheProxy",
+            .product(name: "HTTPTypes", package: "swift-http-types"),
+            .product(name: "Logging", package: "swift-log"),
+            .product(name: "NIOPosix", package: "swift-nio"),
+            .product(name: "SystemPackage", package: "swift-system"),
+        ],
+        swiftSettings: house
+    ),
+    .testTarget(
+        name: "TieredCacheCTests",
+        dependencies: [
+            "CTieredCache",
+            "TieredCache",
+            "TieredCacheC",
+            "TieredCacheTesting",
+            .product(name: "HTTPTypes", package: "swift-http-types"),
+            .product(name: "SystemPackage", package: "swift-system"),
+        ],
+        swiftSettings: house
+    ),
+]
+#endif

@@ -1,4 +1,5 @@
 package import HTTPCaching
+package import SystemPackage
 
 extension MediaCache {
     /// Answers like ``response(for:)``, but asks the origin in pieces of our own shape.
@@ -51,10 +52,21 @@ extension MediaCache {
         for request: CacheRequest,
         options: ReaderOptions = ReaderOptions()
     ) -> BlockingReader {
-        BlockingReader(request, options: options, time: engine.time) {
-            [responder] () async throws(CacheError) in
-            try await ReaderOpener(responder: responder, request: request, options: options)
-                .reader()
+        let opener = ReaderOpener(responder: responder, request: request, options: options)
+        return BlockingReader(
+            request,
+            options: options,
+            time: engine.time,
+            atHand: { opener.readerAtHand() },
+            open: { () async throws(CacheError) in try await opener.reader() }
+        )
+    }
+
+    /// The same as ``fileURL(for:)``, as a path.
+    package func filePath(for request: CacheRequest) async throws(CacheError) -> FilePath? {
+        try request.checkURL()
+        return try await engine.storage.withStore { (store) throws(CacheError) in
+            try store.bodyPath(for: request.key)
         }
     }
 

@@ -6,6 +6,8 @@
 
 #include "Descriptors.h"
 #include "DiskCalls.h"
+#include "Events.h"
+#include "Forks.h"
 #include "KeyHash.h"
 #include "RouteEvents.h"
 #include "SocketCalls.h"

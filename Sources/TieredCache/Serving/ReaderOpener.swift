@@ -47,10 +47,25 @@ struct ReaderOpener: Sendable {
         return reader
     }
 
-    private func open(_ range: Range<Int64>) async throws(CacheError) -> CacheResponse {
+    /// A reader over what is fresh, and in memory or whole in a file that is open; nil if it takes
+    /// more than a look to open one.
+    ///
+    /// Never waits. A small body on disk is left to ``reader(at:expectedEnd:)``, which promotes it.
+    func readerAtHand() -> CacheReader? {
+        let response = wholeInMemory ?? responder.wholeResponseAtHand(reading)
+        return response.flatMap { reader(from: $0, at: 0) }
+    }
+
+    /// The request, as one of a reader.
+    private var reading: CacheRequest {
         var request = request
-        if range != 0..<Int64.max { request.range = .bounded(range) }
         request.scope = ReaderScope(range: nil, options: options)
+        return request
+    }
+
+    private func open(_ range: Range<Int64>) async throws(CacheError) -> CacheResponse {
+        var request = reading
+        if range != 0..<Int64.max { request.range = .bounded(range) }
         let response = try await responder.response(for: request)
         try response.requireSuccess(of: request)
         return response

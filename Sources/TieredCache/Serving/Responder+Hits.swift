@@ -76,6 +76,57 @@ extension Responder {
         return found
     }
 
+    // MARK: For readers of large bodies
+
+    /// The response to a request of a reader, of a body that is whole, fresh, and open on disk; nil
+    /// if that is not so, and for one that the memory tier would take.
+    func wholeResponseAtHand(_ request: CacheRequest) -> CacheResponse? {
+        guard request.mayBeAnsweredImmediately, request.range == nil,
+            let entry = storage.entryAtHand(request.key), entry.isComplete,
+            let length = entry.completeLength, length > storage.memory.promotionLimit,
+            let head = StoredResponse(encoded: entry.metadata), head.canAnswer(request),
+            !transfers.awaitsDecision(entry, for: request)
+        else { return nil }
+        let decision = judge.decision(about: head, for: request)
+        guard head.status < 400, decision.action == .use, !decision.isStale else { return nil }
+        let content: ResponseContent
+        do throws(CacheError) {
+            content = try self.content(of: entry, head: head, length: length, for: request)
+        } catch {
+            return nil  // The full lookup says what is wrong.
+        }
+        return responses.hit(
+            for: request,
+            content: content,
+            from: .disk,
+            as: .disk,
+            decision: decision
+        )
+    }
+
+    private func content(
+        of entry: DiskEntry,
+        head: StoredResponse,
+        length: Int64,
+        for request: CacheRequest
+    ) throws(CacheError) -> ResponseContent {
+        let fetcher =
+            request.policy == .cacheOnly
+            ? nil
+            : GapFetcher(
+                transfers: transfers,
+                shared: transfers.shared(for: request),
+                request: request,
+                head: head
+            )
+        return try content(
+            of: EntryOpening(entry: entry, storage: storage, fetcher: fetcher),
+            head: head,
+            wanted: WantedRange(start: 0, end: length),
+            for: request
+        )
+    }
+
     // MARK: Memory
 
     /// The bytes, if the memory tier may answer; synchronous.

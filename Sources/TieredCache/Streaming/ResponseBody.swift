@@ -168,6 +168,7 @@ final class MemoryBody: BodySource, BodyReader {
     var storageError: CacheError? { nil }
     var length: Int64? { end }
     var isSeekable: Bool { true }
+    var storedRanges: [Range<Int64>] { start < end ? [start..<end] : [] }
 
     func open() -> ReaderBytes { .seekable(self) }
 

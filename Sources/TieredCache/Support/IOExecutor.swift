@@ -71,7 +71,9 @@ package final class IOExecutor: TaskExecutor {
         #else
         var thread: pthread_t?
         #endif
-        let result = pthread_create(&thread, nil, threadMain, context.toOpaque())
+        let result = SignalMask.blocking {
+            pthread_create(&thread, nil, threadMain, context.toOpaque())
+        }
         guard result == 0 else {
             context.release()
             return false

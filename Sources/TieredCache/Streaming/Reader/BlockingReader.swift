@@ -13,14 +13,25 @@ public import FoundationEssentials
 ///
 /// One reader serves one consumer thread. Releasing it closes it.
 public final class BlockingReader: Sendable {
-    private struct State {
+    struct State {
         var reader: CacheReader?
-        /// Ends an opening in progress.
-        var stopOpening: (@Sendable (CacheError) -> Void)?
         var position: Int64 = 0
         var isCancelled = false
         var isInterrupted = false
         var lastError: CacheError?
+        /// End the calls that wait.
+        var stops: [UInt64: @Sendable (CacheError) -> Void] = [:]
+        var lastStop: UInt64 = 0
+        /// What ``unsafeTryRead(into:)`` waits for.
+        var attempt = ReadAttempt()
+        /// Says whether there is something to read; made when it is asked for.
+        var readiness: EventDescriptor?
+
+        /// Why no call may wait; nil if it may.
+        var stopped: CacheError? {
+            if isCancelled { return .readCancelled }
+            return isInterrupted ? .readInterrupted : nil
+        }
     }
 
     /// The request to read.
@@ -28,9 +39,11 @@ public final class BlockingReader: Sendable {
     /// The options of reads that do not override them.
     public let options: ReaderOptions
 
-    private let time: any TimeSource
-    private let openReader: Opening
-    private let state = Guarded(State())
+    let time: any TimeSource
+    let openReader: Opening
+    /// Makes the reader at once if that needs no wait.
+    private let readerAtHand: @Sendable () -> CacheReader?
+    let state = Guarded(State())
 
     /// Opens the underlying reader.
     typealias Opening = @Sendable () async throws(CacheError) -> CacheReader
@@ -39,12 +52,18 @@ public final class BlockingReader: Sendable {
         _ request: CacheRequest,
         options: ReaderOptions,
         time: any TimeSource,
+        atHand readerAtHand: @escaping @Sendable () -> CacheReader? = { nil },
         open: @escaping Opening
     ) {
         self.request = request
         self.options = options
         self.time = time
+        self.readerAtHand = readerAtHand
         openReader = open
+    }
+
+    deinit {
+        state.withLock { $0.attempt.stop() }?.cancel()
     }
 
     // MARK: Properties
@@ -64,6 +83,11 @@ public final class BlockingReader: Sendable {
     /// the end.
     public var lastError: CacheError? { state.withLock { $0.lastError } }
 
+    /// The bytes that can be read without the origin now; none before the opening.
+    ///
+    /// See ``CacheReader/storedRanges``.
+    public var storedRanges: [Range<Int64>] { reader?.storedRanges ?? [] }
+
     /// The underlying reader; nil before the opening.
     public var reader: CacheReader? { state.withLock { $0.reader } }
 
@@ -79,7 +103,7 @@ public final class BlockingReader: Sendable {
     ///   ``CacheReader``. It may be called again.
     public func open(deadline: Duration? = nil) throws(CacheError) {
         _ = try noting { () throws(CacheError) in
-            try opened(within: deadline ?? options.deadline)
+            try opened(until: end(deadline))
         }
     }
 
@@ -146,27 +170,64 @@ public final class BlockingReader: Sendable {
         )
     }
 
+    /// Reads from `offset` until the buffer is full or the end is reached; the cursor does not move.
+    ///
+    /// - Parameters:
+    ///   - offset: the offset of the first byte.
+    ///   - buffer: the destination.
+    /// - Returns: the number of bytes; fewer than there is room for at the end, and only there.
+    /// - Throws: the errors of ``unsafeRead(into:deadline:)``; bytes read before are lost.
+    package func unsafeReadFully(
+        at offset: Int64,
+        into buffer: UnsafeMutableRawBufferPointer
+    ) throws(CacheError) -> Int {
+        var count = 0
+        while count < buffer.count {
+            let (place, overflow) = offset.addingReportingOverflow(Int64(count))
+            guard !overflow else { break }
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+            let got = try unsafeRead(at: place, into: rest)
+            guard got > 0 else { break }
+            count += got
+        }
+        return count
+    }
+
     private func read(_ read: Read, deadline: Duration?) throws(CacheError) -> Int {
         try noting { () throws(CacheError) in
-            let deadline = deadline ?? options.deadline
-            let start = time.monotonicTime()
-            let reader = try opened(within: deadline)
             // Stored bytes need no task, and no thread of the concurrency pool.
+            if let reader, let count = try readWithoutWaiting(read, from: reader) { return count }
+            let end = end(deadline)
+            let reader = try opened(until: end)
             if let count = try readWithoutWaiting(read, from: reader) { return count }
-            let left = deadline - start.duration(to: time.monotonicTime())
-            let gate = BlockingGate<Int>()
-            Task(priority: .high) {
-                do throws(CacheError) {
-                    gate.open(with: .success(try await reader.read(read, deadline: left)))
-                } catch {
-                    gate.open(with: .failure(error))
-                }
-            }
-            return try gate.wait()
+            return try wait(for: read, from: reader, until: end)
         }
     }
 
-    private func readWithoutWaiting(
+    private func end(_ deadline: Duration?) -> MonotonicTime {
+        time.monotonicTime().advanced(by: deadline ?? options.deadline)
+    }
+
+    /// The most bytes that one read returns where it waits.
+    private static let maximumWaited = 4 << 20
+
+    /// Waits for the bytes in memory of its own: a read that is stopped returns at once, and what
+    /// still writes then must not write to the memory of the caller.
+    private func wait(
+        for read: Read,
+        from reader: CacheReader,
+        until end: MonotonicTime
+    ) throws(CacheError) -> Int {
+        let buffer = ReadBuffer(capacity: min(read.destination.count, Self.maximumWaited))
+        let own = Read(offset: read.offset, destination: ReadDestination(buffer))
+        let left = time.monotonicTime().duration(to: end)
+        let count = try awaiting { () async throws(CacheError) in
+            try await reader.read(own, deadline: left)
+        }
+        return read.destination.copy(buffer.data(count: count))
+    }
+
+    func readWithoutWaiting(
         _ read: Read,
         from reader: CacheReader
     ) throws(CacheError) -> Int? {
@@ -180,7 +241,7 @@ public final class BlockingReader: Sendable {
         return reader.source.readWithoutWaiting(read)
     }
 
-    private func noting<Value>(
+    func noting<Value>(
         _ body: () throws(CacheError) -> Value
     ) throws(CacheError) -> Value {
         do throws(CacheError) {
@@ -202,28 +263,35 @@ public final class BlockingReader: Sendable {
             throw CacheError(.invalidArgument, "cannot seek to \(offset)")
         }
         state.withLock { $0.position = offset }
+        // What is awaited is no longer what the next read wants.
+        tellReadiness()
     }
 
     // MARK: Stopping; from any thread
 
     /// Ends the opening and all current and later reads with `.cancelled`; returns at once.
     public func cancel() {
-        let (reader, stop) = state.withLock { state in
-            state.isCancelled = true
-            return (state.reader, state.stopOpening)
-        }
-        reader?.cancel()
-        stop?(.readCancelled)
+        stop(with: .readCancelled) { $0.isCancelled = true }?.cancel()
     }
 
     /// Ends the opening and all reads with `.interrupted` until ``resume()``; returns at once.
     public func interrupt() {
-        let (reader, stop) = state.withLock { state in
-            state.isInterrupted = true
-            return (state.reader, state.stopOpening)
+        stop(with: .readInterrupted) { $0.isInterrupted = true }?.interrupt()
+    }
+
+    /// - Returns: the reader, to be stopped as well.
+    private func stop(
+        with error: CacheError,
+        _ change: (inout State) -> Void
+    ) -> CacheReader? {
+        let (reader, stops, attempt) = state.withLock { state in
+            change(&state)
+            return (state.reader, Array(state.stops.values), state.attempt.stop())
         }
-        reader?.interrupt()
-        stop?(.readInterrupted)
+        for stop in stops { stop(error) }
+        attempt?.cancel()
+        tellReadiness()
+        return reader
     }
 
     /// Reverts ``interrupt()``.
@@ -236,63 +304,69 @@ public final class BlockingReader: Sendable {
 
     // MARK: The opening
 
-    private func opened(within deadline: Duration) throws(CacheError) -> CacheReader {
-        if let reader = state.withLock({ $0.reader }) { return reader }
-        let gate = BlockingGate<CacheReader>()
-        let (time, request, openReader) = (time, request, openReader)
-        // A thread waits: one of its priority must not be stuck behind background work.
-        let opening = Task(priority: .high) {
+            // Stored bytes need no task, and no thread of the concurrency pool.
+    private func opened(until end: MonotonicTime) throws(CacheError) -> CacheReader {
+        if let reader { return reader }
+        if let stopped = state.withLock({ $0.stopped }) { throw stopped }
+        if let reader = readerAtHand() { return adopt(reader) }
+        let openReader = openReader
+        let error = CacheError(.timedOut, "\(request.target.redacted) was not opened in time")
+        return adopt(try awaiting(until: (end, error), openReader))
+    }
+
+    /// Takes a reader that was opened; the first one stays.
+    func adopt(_ reader: CacheReader) -> CacheReader {
+        let (kept, isCancelled, isInterrupted) = state.withLock { state in
+            let kept = state.reader ?? reader
+            state.reader = kept
+            return (kept, state.isCancelled, state.isInterrupted)
+        }
+        // The reader must learn of calls between the end of the opening and here.
+        if isCancelled { kept.cancel() }
+        if isInterrupted { kept.interrupt() }
+        return kept
+    }
+
+    /// Blocks until there is a result, the reader is stopped, or the time is over.
+    private func awaiting<Value: Sendable>(
+        until deadline: (end: MonotonicTime, error: CacheError)? = nil,
+        _ body: @escaping @Sendable () async throws(CacheError) -> Value
+    ) throws(CacheError) -> Value {
+        let gate = BlockingGate<Value>()
+        let number = try enter { gate.open(with: .failure($0)) }
+        let task = Task(priority: .high) {
             do throws(CacheError) {
-                let reader = try await openReader()
-                gate.open(with: .success(reader))
+                gate.open(with: .success(try await body()))
             } catch {
                 gate.open(with: .failure(error))
             }
         }
-        let alarm = Task {
-            do {
-                try await time.sleep(for: deadline)
-                let error = CacheError(
-                    .timedOut,
-                    "\(request.target.redacted) was not opened in time"
-                )
+        let alarm = deadline.map { (end, error) in
+            time.alarm(after: time.monotonicTime().duration(to: end)) {
                 gate.open(with: .failure(error))
-            } catch {
-                // Cancelled: the opening has ended.
             }
         }
         defer {
-            opening.cancel()
-            alarm.cancel()
+            state.withLock { _ = $0.stops.removeValue(forKey: number) }
+            alarm?.cancel()
+            task.cancel()
         }
-        // After the tasks exist: a cancellation that came first ends them through the gate.
-        begin { gate.open(with: .failure($0)) }
-        let result = Result { () throws(CacheError) in try gate.wait() }
-        return try end(result)
+            // Stored bytes need no task, and no thread of the concurrency pool.
+        return try gate.wait()
     }
 
-    /// Makes the opening stoppable; stops it at once if the reader was stopped before.
-    private func begin(_ stop: @escaping @Sendable (CacheError) -> Void) {
-        let (isCancelled, isInterrupted) = state.withLock { state in
-            state.stopOpening = stop
-            return (state.isCancelled, state.isInterrupted)
+    /// Makes a call that is about to wait stoppable.
+    ///
+    /// - Throws: why it must not wait, if the reader was stopped.
+    private func enter(
+        _ stop: @escaping @Sendable (CacheError) -> Void
+    ) throws(CacheError) -> UInt64 {
+        let entered = state.withLock { state -> Result<UInt64, CacheError> in
+            if let stopped = state.stopped { return .failure(stopped) }
+            state.lastStop += 1
+            state.stops[state.lastStop] = stop
+            return .success(state.lastStop)
         }
-        if isCancelled { stop(.readCancelled) }
-        if isInterrupted { stop(.readInterrupted) }
-    }
-
-    private func end(
-        _ result: Result<CacheReader, CacheError>
-    ) throws(CacheError) -> CacheReader {
-        let reader: CacheReader? = if case .success(let opened) = result { opened } else { nil }
-        let (isCancelled, isInterrupted) = state.withLock { state in
-            state.stopOpening = nil
-            state.reader = reader
-            return (state.isCancelled, state.isInterrupted)
-        }
-        // The reader must learn of calls between the end of the opening and here.
-        if isCancelled { reader?.cancel() }
-        if isInterrupted { reader?.interrupt() }
-        return try result.get()
+        return try entered.get()
     }
 }

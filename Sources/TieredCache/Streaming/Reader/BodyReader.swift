@@ -10,6 +10,8 @@ protocol BodyReader: AnyObject, Sendable {
     var storageError: CacheError? { get }
     /// The numbers of delivered bytes by source.
     var counts: ByteCounts { get }
+    /// The bytes that can be read without the origin now.
+    var storedRanges: [Range<Int64>] { get }
 
     /// Reads available bytes; may wait for the disk, never for the network.
     ///

@@ -64,6 +64,14 @@ public final class CacheReader: Sendable {
     /// forward then waits until the transfer has come there.
     public var isSeekable: Bool { source.isSeekable }
 
+    /// The bytes that can be read without the origin now, in order and apart from each other: for the
+    /// bar of a player.
+    ///
+    /// Never waits. What the cache does not store is not among them, also where it was read before.
+    ///
+    /// - Complexity: O(ranges).
+    public var storedRanges: [Range<Int64>] { source.storedRanges }
+
     /// Where ``unsafeRead(into:deadline:)`` reads next.
     public var position: Int64 { cursor.withLock { $0 } }
 

@@ -143,6 +143,7 @@ final class EntryReader: BodySource, BodyReader {
 
     var counts: ByteCounts { state.withLock { $0.counts } }
     var storageError: CacheError? { state.withLock { $0.storageError } }
+    var storedRanges: [Range<Int64>] { entry.storedRanges.ranges }
     var isSuperseded: Bool { entry.isSuperseded }
     var generation: UInt64? { entry.generation }
     var storageKey: CacheKey? { entry.key }

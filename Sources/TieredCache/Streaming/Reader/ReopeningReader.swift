@@ -42,6 +42,9 @@ final class ReopeningReader: BodyReader {
 
     var counts: ByteCounts { state.withLock { $0.counts } }
 
+    /// Nothing of it is stored.
+    var storedRanges: [Range<Int64>] { [] }
+
     /// An origin that sends a length and a validator can be asked for any part again.
     var isSeekable: Bool { length != nil && head.validator != nil }
 

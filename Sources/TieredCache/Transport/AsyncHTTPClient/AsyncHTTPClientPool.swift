@@ -71,10 +71,13 @@ final class AsyncHTTPClientPool: Sendable {
                 }
                 return closest.client
             }
-            let client = HTTPClient(
-                eventLoopGroupProvider: .singleton,
-                configuration: configuration(connectTimeout: connectTimeout, isFresh: isFresh)
-            )
+            // The first client starts the threads of the event loops.
+            let client = SignalMask.blocking {
+                HTTPClient(
+                    eventLoopGroupProvider: .singleton,
+                    configuration: configuration(connectTimeout: connectTimeout, isFresh: isFresh)
+                )
+            }
             state.clients.append((connectTimeout, isFresh, client))
             return client
         }

@@ -1,0 +1,146 @@
+import CLinuxCalls
+public import CTieredCache
+import SystemPackage
+import TieredCache
+
+// MARK: Versions
+
+@c @implementation
+public func tiered_abi() -> CInt { CInt(TIERED_ABI) }
+
+@c @implementation
+public func tiered_version() -> UnsafePointer<CChar>! { constant("0.1.0") }
+
+@c @implementation
+public func tiered_status_text(_ status: CInt) -> UnsafePointer<CChar>! {
+    switch tiered_status(Int32(status)) {
+    case TIERED_OK: constant("success")
+    case TIERED_E_INVALID: constant("invalid argument, URL or offset")
+    case TIERED_E_NOT_CACHED: constant("not stored, and the origin may not be asked")
+    case TIERED_E_NETWORK: constant("the origin could not be reached, or broke the protocol")
+    case TIERED_E_HTTP: constant("the origin answered with an error status")
+    case TIERED_E_TIMEOUT: constant("no byte came before the deadline")
+    case TIERED_E_CHANGED: constant("the origin has another representation by now")
+    case TIERED_E_INTEGRITY: constant("the bytes do not have the promised digest")
+    case TIERED_E_CANCELLED: constant("cancelled")
+    case TIERED_E_INTERRUPTED: constant("interrupted; resume the stream first")
+    case TIERED_E_AGAIN: constant("nothing has come yet")
+    case TIERED_E_NOT_OWNER: constant("another process owns the cache directory")
+    case TIERED_E_STORAGE: constant("the disk or the system refused")
+    case TIERED_E_SHUT_DOWN: constant("the cache has been closed")
+    case TIERED_E_FORKED: constant("this process is a fork of the one that opened the cache")
+    case TIERED_E_NOT_FOUND: constant("there is no such entry, field or job")
+    case TIERED_E_UNKNOWN: constant("not known yet")
+    default: constant("unknown status")
+    }
+}
+
+/// Memory of a literal, which ends with a 0.
+private func constant(_ text: StaticString) -> UnsafePointer<CChar> {
+    UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
+}
+
+// MARK: Caches
+
+@c @implementation
+public func tiered_cache_open(
+    _ options: UnsafePointer<tiered_options>!,
+    _ cache: UnsafeMutablePointer<OpaquePointer?>!
+) -> CInt {
+    status { () throws(Status) in
+        guard !tc_has_forked() else { throw .forked }
+        guard let cache else { throw .invalid }
+        cache.pointee = nil
+        var given = tiered_options()
+        if let options { given = try structure(options, empty: given) }
+        let configuration = try configuration(given)
+        let hosted = try OpenCaches.all.open(configuration, log: LogBridge(given))
+        cache.pointee = caches.insert(hosted)
+    }
+}
+
+private func configuration(_ given: tiered_options) throws(Status) -> MediaCache.Configuration {
+    var result = MediaCache.Configuration()
+    if let directory = try optionalText(given.directory) {
+        result.path = directory.isEmpty ? nil : FilePath(directory)
+    }
+    if given.memory_limit != 0 { result.memoryLimit = given.memory_limit }
+    if given.disk_limit != 0 { result.diskLimit = given.disk_limit }
+    switch given.minimum_free_disk {
+    case 0: break
+    case -1: result.minimumFreeDisk = 0
+    default: result.minimumFreeDisk = given.minimum_free_disk
+    }
+    if given.maximum_downloads != 0 { result.maximumDownloads = Int(given.maximum_downloads) }
+    guard (TIERED_LOG_NONE...TIERED_LOG_TRACE).contains(Int(given.log_level)) else {
+        throw .invalid
+    }
+    let configuration = result
+    try translating { () throws(CacheError) in try configuration.validate() }
+    return configuration
+}
+
+@c @implementation
+public func tiered_cache_retain(_ cache: OpaquePointer!) -> OpaquePointer! {
+    caches.retain(cache)
+}
+
+@c @implementation
+public func tiered_cache_release(_ cache: OpaquePointer!) {
+    if let hosted = caches.release(cache) { OpenCaches.all.letGoOfHandle(hosted) }
+}
+
+@c @implementation
+public func tiered_storage_status(
+    _ cache: OpaquePointer!,
+    _ buffer: UnsafeMutablePointer<CChar>!,
+    _ count: Int
+) -> CInt {
+    status { () throws(Status) in
+        let error = try object(caches, cache).cache.storageError
+        try write(error?.description ?? "", to: buffer, count: count)
+        if let error { throw Status(error) }
+    }
+}
+
+@c @implementation
+public func tiered_cache_statistics(
+    _ cache: OpaquePointer!,
+    _ statistics: UnsafeMutablePointer<tiered_statistics>!
+) -> CInt {
+    status { () throws(Status) in
+        let cache = try object(caches, cache).cache
+        guard statistics != nil else { throw .invalid }
+        let counted = cache.statistics
+        var result = tiered_statistics()
+        result.memory_hits = counted.memoryHits
+        result.disk_hits = counted.diskHits
+        result.misses = counted.misses
+        result.bytes_from_memory = counted.bytesFromMemory
+        result.bytes_from_disk = counted.bytesFromDisk
+        result.bytes_from_origin = counted.bytesFromOrigin
+        result.bytes_stored = counted.bytesStored
+        result.bytes_evicted = counted.bytesEvicted
+        result.blocks_damaged = counted.blocksDamaged
+        result.storage_failures = counted.storageFailures
+        result.downloads_started = counted.downloadsStarted
+        result.downloads_finished = counted.downloadsFinished
+        result.downloads_failed = counted.downloadsFailed
+        result.downloads_shared = counted.downloadsShared
+        if let usage = usage(of: cache) {
+            result.entries = Int64(usage.entries)
+            result.disk_bytes = usage.bytes
+            result.disk_limit = usage.limit
+        }
+        try fill(statistics, with: result)
+    }
+}
+
+/// Nil for a cache without a directory, or with one that cannot be used.
+private func usage(of cache: MediaCache) -> DiskUsage? {
+    do throws(Status) {
+        return try waiting { () async throws(CacheError) in try await cache.usage() }
+    } catch {
+        return nil
+    }
+}

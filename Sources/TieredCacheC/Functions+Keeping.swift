@@ -1,0 +1,105 @@
+import CTieredCache
+import SystemPackage
+import TieredCache
+
+// What plays next, what stays, and the proxy.
+
+@c @implementation
+public func tiered_prefetch(
+    _ cache: OpaquePointer!,
+    _ urls: UnsafePointer<UnsafePointer<CChar>?>!,
+    _ count: Int,
+    _ bytes_each: Int64
+) -> CInt {
+    status { () throws(Status) in
+        let hosted = try object(caches, cache)
+        guard (0...maximumPrefetches).contains(count), urls != nil || count == 0, bytes_each >= 0
+        else { throw .invalid }
+        var requests: [CacheRequest] = []
+        for index in 0..<count { requests.append(try entryRequest(urls?[index], nil)) }
+        hosted.prefetch(requests, bytesEach: bytes_each)
+    }
+}
+
+/// The longest list; what is further away is not next.
+private let maximumPrefetches = 10_000
+
+@c @implementation
+public func tiered_prefetch_reserve(_ cache: OpaquePointer!, _ milliseconds: Int64) -> CInt {
+    status { () throws(Status) in
+        let hosted = try object(caches, cache)
+        guard milliseconds >= -1 else { throw .invalid }
+        hosted.playerHas(
+            milliseconds < 0 ? .nothingPlaying : .duration(.milliseconds(milliseconds))
+        )
+    }
+}
+
+@c @implementation
+public func tiered_pin(
+    _ cache: OpaquePointer!,
+    _ url: UnsafePointer<CChar>!,
+    _ key: UnsafePointer<CChar>!,
+    _ pinned: Bool
+) -> CInt {
+    status { () throws(Status) in
+        let (cache, request) = (try object(caches, cache).cache, try entryRequest(url, key))
+        let isThere = try waiting { () async throws(CacheError) in
+            try await cache.setPinned(pinned, for: request)
+        }
+        guard isThere else { throw .notFound }
+    }
+}
+
+@c @implementation
+public func tiered_remove(
+    _ cache: OpaquePointer!,
+    _ url: UnsafePointer<CChar>!,
+    _ key: UnsafePointer<CChar>!
+) -> CInt {
+    status { () throws(Status) in
+        let (cache, request) = (try object(caches, cache).cache, try entryRequest(url, key))
+        let wasThere = try waiting { () async throws(CacheError) in
+            try await cache.remove(request)
+        }
+        guard wasThere else { throw .notFound }
+    }
+}
+
+@c @implementation
+public func tiered_file_path(
+    _ cache: OpaquePointer!,
+    _ url: UnsafePointer<CChar>!,
+    _ key: UnsafePointer<CChar>!,
+    _ buffer: UnsafeMutablePointer<CChar>!,
+    _ count: Int
+) -> Int64 {
+    number { () throws(Status) in
+        let (cache, request) = (try object(caches, cache).cache, try entryRequest(url, key))
+        let path = try waiting { () async throws(CacheError) in
+            try await cache.filePath(for: request)?.string
+        }
+        guard let path else { throw .notCached }
+        return try write(path, to: buffer, count: count)
+    }
+}
+
+// MARK: The proxy
+
+@c @implementation
+public func tiered_proxy_start(_ cache: OpaquePointer!) -> CInt {
+    status { () throws(Status) in try object(caches, cache).proxy.start() }
+}
+
+@c @implementation
+public func tiered_proxy_url(
+    _ cache: OpaquePointer!,
+    _ url: UnsafePointer<CChar>!,
+    _ buffer: UnsafeMutablePointer<CChar>!,
+    _ count: Int
+) -> Int64 {
+    number { () throws(Status) in
+        let (proxy, url) = (try object(caches, cache).proxy, try text(url))
+        return try write(try proxy.url(for: url), to: buffer, count: count)
+    }
+}

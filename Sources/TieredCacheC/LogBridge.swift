@@ -1,0 +1,135 @@
+import CTieredCache
+import Logging
+import TieredCache
+
+/// Hands lines of the log to a function of the program, one at a time, on a thread of its own.
+///
+/// States: `idle` → `delivering` (a line comes) → `idle` (none is left); `close` leads to `closed`
+/// from each, after the call that is under way.
+final class LogBridge: Sendable {
+    private struct Line {
+        let level: CInt
+        let text: String
+    }
+
+    private struct State {
+        var lines: [Line] = []
+        var isDelivering = false
+        var isClosed = false
+        /// Reached when the call that is under way has returned.
+        var quiet: Milestone?
+    }
+
+    /// What a program gave to be called back with; passed on and never looked into.
+    private struct Target: @unchecked Sendable {
+        // Unchecked: the header says that the function is called on a thread of the library.
+        let function: tiered_log_fn
+        let context: UnsafeMutableRawPointer?
+    }
+
+    private static let maximumLines = 1024
+
+    private let target: Target
+    private let state = Guarded(State())
+    private let executor = IOExecutor(threads: 1, name: "tiered-log")
+    /// The least severe level that is wanted.
+    let level: Logger.Level
+
+    /// - Returns: nil where nothing is to be logged.
+    init?(_ options: tiered_options) {
+        guard let function = options.log, let level = Logger.Level(options.log_level) else {
+            return nil
+        }
+        target = Target(function: function, context: options.log_context)
+        self.level = level
+    }
+
+    /// A logger that logs here.
+    var logger: Logger {
+        var logger = Logger(label: "tieredcache") { _ in BridgeHandler(bridge: self) }
+        logger.logLevel = level
+        return logger
+    }
+
+    fileprivate func log(_ level: Logger.Level, _ text: String) {
+        let begins = state.withLock { state in
+            guard !state.isClosed, state.lines.count < Self.maximumLines else { return false }
+            state.lines.append(Line(level: level.number, text: text))
+            defer { state.isDelivering = true }
+            return !state.isDelivering
+        }
+        if begins { Task(executorPreference: executor) { self.deliver() } }
+    }
+
+    private func deliver() {
+        while let line = next() { target.function(target.context, line.level, line.text) }
+    }
+
+    private func next() -> Line? {
+        let (line, quiet) = state.withLock { state -> (Line?, Milestone?) in
+            guard !state.lines.isEmpty else {
+                state.isDelivering = false
+                return (nil, state.quiet)
+            }
+            return (state.lines.removeFirst(), nil)
+        }
+        quiet?.reach()
+        return line
+    }
+
+    /// Calls the function no more; waits for the call that is under way, two seconds at most.
+    func close() {
+        let quiet: Milestone? = state.withLock { state in
+            state.lines = []
+            guard !state.isClosed else { return nil }
+            state.isClosed = true
+            guard state.isDelivering else { return nil }
+            state.quiet = Milestone()
+            return state.quiet
+        }
+        quiet?.wait()
+    }
+}
+
+/// Makes one line of a message and its metadata.
+private struct BridgeHandler: LogHandler {
+    let bridge: LogBridge
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.trace
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        let metadata = metadata.merging(event.metadata ?? [:]) { $1 }
+        let details = metadata.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }
+        let line = "\(event.message)" + details.joined()
+        bridge.log(event.level, line.split(whereSeparator: \.isNewline).joined(separator: " "))
+    }
+}
+
+extension Logger.Level {
+    /// - Returns: nil for `TIERED_LOG_NONE`.
+    fileprivate init?(_ number: Int32) {
+        switch number {
+        case ...0: return nil
+        case 1: self = .error
+        case 2: self = .warning
+        case 3: self = .info
+        case 4: self = .debug
+        default: self = .trace
+        }
+    }
+
+    fileprivate var number: CInt {
+        switch self {
+        case .critical, .error: CInt(TIERED_LOG_ERROR)
+        case .warning: CInt(TIERED_LOG_WARNING)
+        case .notice, .info: CInt(TIERED_LOG_INFO)
+        case .debug: CInt(TIERED_LOG_DEBUG)
+        case .trace: CInt(TIERED_LOG_TRACE)
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import CTieredCache
+import HTTPCaching
+import HTTPTypes
+import TieredCache
+
+/// What a program asks for, as values of the engine.
+struct HostedRequest {
+    var request: CacheRequest
+    var options = ReaderOptions()
+
+    private static let flags = UInt32(
+        TIERED_CACHE_ONLY | TIERED_RELOAD | TIERED_PIN | TIERED_NOT_METERED | TIERED_BACKGROUND
+    )
+    /// As long as a process runs: 30 years.
+    private static let never = Duration.seconds(946_080_000)
+
+    /// Reads the struct of the header.
+    ///
+    /// - Parameters:
+    ///   - pointer: the struct.
+    ///   - priority: that of a request without `TIERED_BACKGROUND`.
+    /// - Throws: `TIERED_E_INVALID`.
+    init(
+        _ pointer: UnsafePointer<tiered_request>?,
+        priority: RequestPriority
+    ) throws(Status) {
+        let given = try structure(pointer, empty: tiered_request())
+        request = try entryRequest(given.url, given.key)
+        try Self.read(given.fields, into: &request)
+        try read(flags: given.flags, priority: priority)
+        switch given.deadline_ms {
+        case 0: break
+        case -1: options.deadline = Self.never
+        case 1...: options.deadline = .milliseconds(given.deadline_ms)
+        default: throw .invalid
+        }
+        switch given.read_ahead {
+        case 0: break
+        case -1: options.maximumReadAhead = 0
+        case 1...: options.maximumReadAhead = given.read_ahead
+        default: throw .invalid
+        }
+    }
+
+    private mutating func read(
+        flags: UInt32,
+        priority: RequestPriority
+    ) throws(Status) {
+        guard flags & ~Self.flags == 0 else { throw .invalid }
+        func has(_ flag: Int) -> Bool { flags & UInt32(flag) != 0 }
+        let (isCacheOnly, isReload) = (has(TIERED_CACHE_ONLY), has(TIERED_RELOAD))
+        guard !isCacheOnly || !isReload else { throw .invalid }
+        if isCacheOnly { request.policy = .cacheOnly }
+        if isReload { request.policy = .reload }
+        if has(TIERED_PIN) { request.options.insert(.pinned) }
+        if has(TIERED_NOT_METERED) { request.options.insert(.avoidsExpensiveNetworks) }
+        request.priority = has(TIERED_BACKGROUND) ? .background : priority
+    }
+
+    private static func read(
+        _ lines: UnsafePointer<UnsafePointer<CChar>?>?,
+        into request: inout CacheRequest
+    ) throws(Status) {
+        guard var line = lines else { return }
+        var fields = HTTPFields()
+        while let pointer = line.pointee {
+            let text = try text(pointer)
+            guard let colon = text.firstIndex(of: ":"),
+                let name = HTTPField.Name(String(text[..<colon]))
+            else { throw .invalid }
+            let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+            guard HTTPField.isValidValue(String(value)) else { throw .invalid }
+            fields.append(HTTPField(name: name, value: String(value)))
+            line += 1
+        }
+        // Fields of the request come before those of the URL's userinfo.
+        for field in request.fields where !fields.contains(field.name) { fields.append(field) }
+        request.fields = fields
+    }
+}
+
+/// The request that names an entry.
+func entryRequest(
+    _ url: UnsafePointer<CChar>?,
+    _ key: UnsafePointer<CChar>?
+) throws(Status) -> CacheRequest {
+    let (url, key) = (try text(url), try optionalText(key))
+    return try translating { () throws(CacheError) in try CacheRequest(url, key: key) }
+}

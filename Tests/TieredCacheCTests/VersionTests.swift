@@ -1,0 +1,21 @@
+import CTieredCache
+import Testing
+
+@testable import TieredCacheC
+
+/// What a program compares before it uses the library.
+@Suite(.timeLimit(.minutes(1)))
+struct VersionTests {
+    @Test("The numbers of the header and of the library are the same")
+    func numbers() {
+        #expect(tiered_abi() == TIERED_ABI)
+        #expect(String(cString: tiered_version()) == "0.1.0")
+    }
+
+    @Test("Each status has a text of its own, and so has an unknown one")
+    func texts() {
+        let texts = (-17...1).map { String(cString: tiered_status_text($0)) }
+        #expect(Set(texts).count == 18)
+        #expect(texts.first == "unknown status" && texts.last == "unknown status")
+    }
+}
