@@ -5,7 +5,7 @@ SANITIZED = --sanitize=thread -Xswiftc -DTHREAD_SANITIZER --scratch-path .build/
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-build build build-ios demo test test-repeat test-tsan bench fuzz format lint docs api \
-	test-scripts announce
+	test-scripts announce library check-library install
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -32,12 +32,26 @@ API ?= api
 test: announce setup lint test-scripts docs $(API) ## Lint, build without traits and the documentation, run every test
 	scripts/verify-no-foundation.sh
 	scripts/test.sh
+	scripts/check-library.sh
 
 announce:
 	@echo "make test: installs Debian packages where they are missing (libraries, nginx, players; see"
-	@echo "make test: scripts/setup.sh). A first run takes 24 to 26 minutes on 2 cores: 14 to build,"
-	@echo "make test: 12 for the tests. Once there is a version, 6 more to compare with it. A later run builds what has"
-	@echo "make test: changed alone."
+	@echo "make test: scripts/setup.sh). A first run takes 20 to 30 minutes on 2 cores: to build,"
+	@echo "make test: for the tests, and 6 for the library for C. Once there is a version, 6 more to compare with"
+	@echo "make test: it. A later run builds what has changed alone."
+
+library: setup-build ## Build the library for C into .build/library
+	scripts/library.sh
+
+# `make install PREFIX=/usr DESTDIR=/tmp/package` installs below /tmp/package/usr, for a prefix of /usr.
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+install: ## Install the library, its header and its pkg-config file below PREFIX (/usr/local)
+	scripts/library.sh install "$(PREFIX)" "$(DESTDIR)"
+
+check-library: setup ## Build the library and check what it promises; a part of make test
+	scripts/check-library.sh
 
 test-scripts: ## Test the release script, its checks and the comparison of benchmarks, in seconds
 	scripts/test-scripts.sh

@@ -11,8 +11,8 @@
 #
 # The runtime of Swift is linked into it and hidden: a version script exports what scripts/library.symbols
 # lists, and nothing else. -Bsymbolic binds what is inside to itself, also where the host is written in Swift. The
-# library stays loaded (nodelete), since its threads do. --wrap keeps SwiftNIO and the runtime from changing the
-# host's signals (Sources/CTieredCache/tieredcache.c). SwiftPM cannot say all that, so it builds an archive, and
+# library stays loaded (nodelete), since its threads do. --wrap keeps SwiftNIO and the runtime from changing what
+# the host's signals do, and signals from its threads (Sources/CTieredCache/wrappers.c). SwiftPM cannot say all that, so it builds an archive, and
 # this script links it. The first build takes some 6 minutes on 2 cores; a later one builds what has changed.
 #
 # LIBRARY_SCRATCH: where SwiftPM builds; .build/library/scratch by default.
@@ -79,7 +79,7 @@ linked=$out/$name.new
     -Xlinker "-soname=$name" -Xlinker "--version-script=$out/exports.map" \
     -Xlinker --gc-sections -Xlinker -Bsymbolic -Xlinker --exclude-libs=ALL \
     -Xlinker -z -Xlinker nodelete -Xlinker -z -Xlinker now -Xlinker -z -Xlinker relro \
-    -Xlinker --wrap=signal -Xlinker --wrap=sigaction
+    -Xlinker --wrap=signal -Xlinker --wrap=sigaction -Xlinker --wrap=pthread_create
 if [ -z "${LIBRARY_SYMBOLS-}" ]; then strip --strip-unneeded "$linked"; fi
 mv "$linked" "$out/$name"
 ln -sfn "$name" "$out/libtieredcache.so"

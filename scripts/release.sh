@@ -4,8 +4,8 @@
 #   scripts/release.sh [--dry-run] VERSION
 #
 # VERSION is X.Y.Z or X.Y.Z-PRERELEASE. What must hold: the tree is clean; the version is newer than all tags;
-# CHANGELOG.md has a section of it with a date, and nothing below [Unreleased]; the program says that it is
-# that version; `make test` passes; `make api` finds no breaking change, but for a new major version, or a new
+# CHANGELOG.md has a section of it with a date, and nothing below [Unreleased]; the program and the library for C
+# say that they are that version; `make test` passes; `make api` finds no breaking change, but for a new major version, or a new
 # minor one before 1.0.0. `--dry-run` checks all that needs no build, and prints the commands that would follow.
 # Pushing the tag is left to the caller.
 set -euo pipefail
@@ -49,6 +49,8 @@ grep -qE "^## \[${version//./\\.}\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md 
 
 program=Sources/TieredCacheCLI/RootCommand.swift
 grep -qF "version: \"$version\"" "$program" || refuse "$program does not say that it is $version"
+library=Sources/TieredCacheC/Functions+Cache.swift
+grep -qF "constant(\"$version\")" "$library" || refuse "$library does not say that it is $version"
 
 # Whether programs written for the last version may break: by semantic versioning.
 may_break() {

@@ -10,6 +10,8 @@
 #     nginx           the real origin of the integration tests
 #     curl, openssl   the tests' second client, and their certificates
 #     python3-yaml    the check of workflow files, and the comparison of benchmarks
+#     abigail-tools   what of the library for C has changed since the last version; left out where it
+#                     cannot be had
 #     ffmpeg, mpv, gstreamer, vlc, chromium
 #                     the players that the proxy is tested with; where they cannot be had, those tests
 #                     are skipped and say so
@@ -62,6 +64,7 @@ if [ "$what" = test ]; then
     need curl has_program curl
     need openssl has_program openssl
     need python3-yaml python3 -c 'import yaml'
+    want abidiff abigail-tools
     want ffmpeg ffmpeg
     want mpv mpv
     want gst-play-1.0 gstreamer1.0-plugins-base-apps gstreamer1.0-plugins-base gstreamer1.0-libav \

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tests scripts/release.sh and scripts/api.sh in a repository of their own, with make and swift replaced, and
-# Benchmarks/compare.py. Takes seconds, builds nothing. Prints each case that fails, and exits with 1 then.
+# Tests scripts/release.sh and scripts/api.sh in a repository of their own, with make and swift replaced, how
+# scripts/check-library.sh compares headers, and Benchmarks/compare.py. Takes seconds, builds nothing. Prints each
+# case that fails, and exits with 1 then.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -16,7 +17,8 @@ failed=0
 # A repository in which 0.2.0 can be made. Its Makefile notes what was run, and fails where FAIL says so.
 fresh() {
     rm -rf "$scratch/repository" "$scratch/ran"
-    mkdir -p "$scratch/repository/scripts" "$scratch/repository/Sources/TieredCacheCLI"
+    mkdir -p "$scratch/repository/scripts" "$scratch/repository/Sources/TieredCacheCLI" \
+        "$scratch/repository/Sources/TieredCacheC"
     cd "$scratch/repository"
     git init --quiet --initial-branch=main .
     cp "$root/scripts/release.sh" "$root/scripts/api.sh" scripts/
@@ -27,8 +29,9 @@ fresh() {
     commit
 }
 
-say_version() { # VERSION: program and changelog speak of it
+say_version() { # VERSION: program, library and changelog speak of it
     echo "    version: \"$1\"," >Sources/TieredCacheCLI/RootCommand.swift
+    echo "constant(\"$1\")" >"Sources/TieredCacheC/Functions+Cache.swift"
     printf '# Changelog\n\n## [Unreleased]\n\n## [%s] - 2026-01-02\n\n- It works.\n' "$1" >CHANGELOG.md
 }
 
@@ -80,6 +83,10 @@ expect_refusal "lines below Unreleased" "below [Unreleased]"
 fresh
 echo '    version: "0.1.0",' >Sources/TieredCacheCLI/RootCommand.swift && commit
 expect_refusal "the program says another version" "does not say that it is 0.2.0"
+
+fresh
+echo 'constant("0.1.0")' >"Sources/TieredCacheC/Functions+Cache.swift" && commit
+expect_refusal "the library says another version" "does not say that it is 0.2.0"
 
 fresh
 git tag 0.2.0
@@ -135,7 +142,23 @@ expect "a version of another branch" 0 "diagnose-api-breaking-changes 0.10.0 " s
 echo "API breakage: func f() has been removed" >scripts/api-allowed.txt
 expect "what is allowed is passed on" 0 "--breakage-allowlist-path scripts/api-allowed.txt" scripts/api.sh
 
+# scripts/check-library.sh compares headers: what a program was compiled with stays.
 cd "$root"
+header=Sources/CTieredCache/include/tieredcache.h
+compare() { # NAME STATUS EXPECTED SED: the old header is the present one, changed
+    command -v abidiff >/dev/null || return 0
+    sed "$4" "$header" >"$scratch/old.h"
+    CHECK_LIBRARY_OLD=$scratch/old.h expect "$1" "$2" "$3" scripts/check-library.sh
+}
+compare "the same header" 0 "" ""
+compare "a function has come" 0 "" '/^int tiered_abi(void);/d'
+compare "a struct has grown at its end" 0 "" '/ read_ahead;/d'
+compare "a status has come" 0 "" '/TIERED_E_UNKNOWN = -16/d'
+compare "a function has gone" 1 "[D] 'function int tiered_gone" 's/^int tiered_abi(void);/&\nint tiered_gone(void);/'
+compare "a result is another type" 1 "return type changed" 's/^int tiered_stream_fd/int64_t tiered_stream_fd/'
+compare "a struct has changed in its middle" 1 "another TIERED_ABI" 's/int32_t deadline_ms;/int64_t deadline_ms;/'
+compare "a status has another number" 1 "TIERED_E_TIMEOUT = -55" 's/TIERED_E_TIMEOUT = -5,/TIERED_E_TIMEOUT = -55,/'
+
 expect "Benchmarks/compare.py" 0 OK python3 -B Benchmarks/compare_tests.py
 
 echo "test-scripts: $passed cases passed, $failed failed"

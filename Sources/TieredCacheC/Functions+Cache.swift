@@ -97,7 +97,7 @@ public func tiered_storage_status(
     _ count: Int
 ) -> CInt {
     status { () throws(Status) in
-        let error = try object(caches, cache).cache.storageError
+        let error = try object(caches, cache).storageError
         try write(error?.description ?? "", to: buffer, count: count)
         if let error { throw Status(error) }
     }

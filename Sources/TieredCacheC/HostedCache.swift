@@ -16,6 +16,7 @@ final class HostedCache: Sendable {
     }
 
     let cache: MediaCache
+    private let hasDirectory: Bool
     /// Under which it stands in ``OpenCaches``: its directory, or a number.
     let name: String
     let proxy: HostedProxy
@@ -31,9 +32,13 @@ final class HostedCache: Sendable {
         if let log { configuration.logger = log.logger }
         cache = try MediaCache(configuration)
         proxy = HostedProxy(cache, directory: configuration.directory, logger: log?.logger)
+        hasDirectory = configuration.path != nil
         self.name = name
         self.log = log
     }
+
+    /// Why the directory cannot be used; nil if it can, and where none is wanted.
+    var storageError: CacheError? { hasDirectory ? cache.storageError : nil }
 
     /// Replaces what is prefetched; no request ends it.
     func prefetch(_ requests: [CacheRequest], bytesEach: Int64) {

@@ -75,7 +75,8 @@ struct CacheHandle: @unchecked Sendable {
     }
 
     func job(_ url: String) -> JobHandle {
-        withRequest(url, { _ in }) { request in
+        let plain: (inout tiered_request) -> Void = { _ in }
+        return withRequest(url, plain) { request in
             var job: OpaquePointer?
             let status = tiered_job_start(pointer, request, &job)
             return JobHandle(job, status: status)

@@ -13,6 +13,8 @@ import TieredCacheTesting
 struct StoppingTests {
     enum Waiting: CaseIterable {
         case prepare, open, read, readFull
+
+        var isOfOpenStream: Bool { self == .read || self == .readFull }
     }
 
     enum Stop: CaseIterable {
@@ -66,19 +68,18 @@ struct StoppingTests {
         try await HostedFixture.withCache { fixture, cache in
             let gate = serve(fixture, waiting, stored: stored)
             let stream = cache.stream(fixture.origin.url("/film")) { $0.deadline_ms = -1 }
-            if waiting == .read || waiting == .readFull {
+            if waiting.isOfOpenStream {
                 #expect(await fixture.host { stream.read(10) }.result == 10)
             }
             let exchanges = fixture.origin.log.exchanges.count
             async let result = fixture.host { wait(waiting, stream) }
-            if waiting == .read || waiting == .readFull, !stored {
-                // A jump in a body that is not stored is a request of its own, or a wait.
-                await Task.yield()
-            } else if waiting == .prepare || waiting == .open {
+            if !waiting.isOfOpenStream {
                 await fixture.origin.waitUntil { $0.exchanges.count > exchanges }
             }
             stop(stream)
-            #expect(await result == stop.status)
+            // A call that comes after the last release finds no handle.
+            let isLate = await result == TIERED_E_INVALID.number && stop == .release
+            #expect(await result == stop.status || isLate && waiting.isOfOpenStream)
             #expect(wait(waiting, stream) == (stop == .release ? -1 : stop.status))
             gate.open()
             if stop == .interrupt {

@@ -9,7 +9,8 @@ struct VersionTests {
     @Test("The numbers of the header and of the library are the same")
     func numbers() {
         #expect(tiered_abi() == TIERED_ABI)
-        #expect(String(cString: tiered_version()) == "0.1.0")
+        let version = String(cString: tiered_version()).split(separator: ".")
+        #expect(version.count == 3 && Int(version[0]) != nil && Int(version[1]) != nil)
     }
 
     @Test("Each status has a text of its own, and so has an unknown one")

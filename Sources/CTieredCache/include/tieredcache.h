@@ -79,8 +79,14 @@ const char *tiered_status_text(int status); /* a short sentence in English; stat
 
 /* ---- Caches ---- */
 
-enum { TIERED_LOG_NONE = 0, TIERED_LOG_ERROR, TIERED_LOG_WARNING, TIERED_LOG_INFO, TIERED_LOG_DEBUG,
-       TIERED_LOG_TRACE };
+enum {
+    TIERED_LOG_NONE = 0,
+    TIERED_LOG_ERROR = 1,
+    TIERED_LOG_WARNING = 2,
+    TIERED_LOG_INFO = 3,
+    TIERED_LOG_DEBUG = 4,
+    TIERED_LOG_TRACE = 5
+};
 /* Called with one line at a time, without a line break, secrets left out. Lines are dropped while
  * 1,024 wait. Not called after the last tiered_cache_release has returned, also while streams live
  * on, unless it hung in a call for two seconds then. */

@@ -1,0 +1,240 @@
+/* A host of the library: smoke PORT DIRECTORY [FILE]. Prints what is wrong, and exits with 1 then.
+ *
+ * With FILE, a plain file of a megabyte, it also prints what warm reads cost beside pread. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tieredcache.h>
+
+#define LENGTH (1 << 20)
+
+static int wrong;
+
+#define CHECK(condition)                                                    \
+    do {                                                                    \
+        if (!(condition)) {                                                 \
+            fprintf(stderr, "smoke.c:%d: not so: %s\n", __LINE__, #condition); \
+            wrong = 1;                                                      \
+        }                                                                   \
+    } while (0)
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void handle(int number) { (void)number; }
+
+static tiered_stream *open_stream(tiered_cache *cache, const char *url, int32_t deadline) {
+    tiered_request request = {.size = sizeof(request), .url = url, .deadline_ms = deadline};
+    tiered_stream *stream = NULL;
+    CHECK(tiered_stream_new(cache, &request, &stream) == TIERED_OK);
+    return stream;
+}
+
+static int is_film(const unsigned char *bytes, int64_t offset, int64_t count) {
+    for (int64_t index = 0; index < count; index++)
+        if (bytes[index] != (offset + index) % 251) return 0;
+    return 1;
+}
+
+static void read_film(tiered_cache *cache, const char *url) {
+    static unsigned char bytes[LENGTH + 1];
+    tiered_stream *stream = open_stream(cache, url, 0);
+    char type[32];
+    int64_t bounds[2] = {-1, -1};
+    CHECK(tiered_read_full_at(stream, 0, bytes, sizeof(bytes)) == LENGTH);
+    CHECK(is_film(bytes, 0, LENGTH));
+    CHECK(tiered_size(stream) == LENGTH);
+    CHECK(tiered_seek(stream, -9, SEEK_END) == LENGTH - 9);
+    CHECK(tiered_read(stream, bytes, 100) == 9 && is_film(bytes, LENGTH - 9, 9));
+    CHECK(tiered_read(stream, bytes, 100) == 0);
+    CHECK(tiered_stream_field(stream, "content-type", type, sizeof(type)) == 9);
+    CHECK(strcmp(type, "video/mp4") == 0);
+    CHECK(tiered_stream_stored(stream, bounds, 1) == 1 && bounds[0] == 0 && bounds[1] == LENGTH);
+    CHECK(tiered_stream_error(stream, NULL, 0) == TIERED_OK);
+    tiered_stream_release(stream);
+    CHECK(tiered_read(stream, bytes, 1) == TIERED_E_INVALID);
+}
+
+static void poll_film(tiered_cache *cache, const char *url) {
+    unsigned char bytes[70000];
+    int64_t got, offset = 0;
+    tiered_stream *stream = open_stream(cache, url, 0);
+    struct pollfd entry = {.fd = tiered_stream_fd(stream), .events = POLLIN};
+    while ((got = tiered_try_read(stream, bytes, sizeof(bytes))) != 0) {
+        if (got == TIERED_E_AGAIN) {
+            poll(&entry, 1, -1);
+            continue;
+        }
+        CHECK(got > 0 && is_film(bytes, offset, got));
+        if (got < 0) break;
+        offset += got;
+    }
+    CHECK(offset == LENGTH);
+    tiered_stream_release(stream);
+}
+
+struct stop {
+    tiered_stream *stream;
+    void (*function)(tiered_stream *);
+    double at;
+};
+
+static void *stop_later(void *argument) {
+    struct stop *stop = argument;
+    usleep(100000);
+    stop->at = now();
+    stop->function(stop->stream);
+    return NULL;
+}
+
+/* How long a call waits for a silent origin after it was stopped. */
+static void stop_reads(tiered_cache *cache, const char *url) {
+    void (*functions[])(tiered_stream *) = {tiered_cancel, tiered_interrupt, tiered_stream_release};
+    for (int index = 0; index < 3; index++) {
+        struct stop stop = {open_stream(cache, url, -1), functions[index], 0};
+        pthread_t thread;
+        unsigned char byte;
+        int64_t expected = index == 1 ? TIERED_E_INTERRUPTED : TIERED_E_CANCELLED;
+        pthread_create(&thread, NULL, stop_later, &stop);
+        CHECK(tiered_read(stop.stream, &byte, 1) == expected);
+        double late = now() - stop.at;
+        printf("FIGURE a stopped call returns after %.1f ms\n", late * 1e3);
+        CHECK(late < 0.2);
+        pthread_join(thread, NULL);
+        tiered_stream_release(stop.stream);
+    }
+}
+
+static void check_signals(const struct sigaction *before) {
+    for (int number = 1; number < 32; number++) {
+        struct sigaction after;
+        if (sigaction(number, NULL, &after) != 0) continue;
+        if (after.sa_handler != before[number].sa_handler)
+            fprintf(stderr, "smoke.c: the disposition of signal %d has changed\n", number), wrong = 1;
+    }
+    DIR *threads = opendir("/proc/self/task");
+    struct dirent *entry;
+    int count = 0;
+    while (threads && (entry = readdir(threads))) {
+        char path[300], line[256], name[64] = "";
+        unsigned long long blocked = 0;
+        snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
+        FILE *file = atoi(entry->d_name) == 0 || atoi(entry->d_name) == getpid() ? NULL : fopen(path, "r");
+        if (!file) continue;
+        while (fgets(line, sizeof(line), file)) {
+            sscanf(line, "Name: %63[^\n]", name);
+            sscanf(line, "SigBlk: %llx", &blocked);
+        }
+        fclose(file);
+        count++;
+        for (int number = 1; number < 32; number++) {
+            if (number == SIGKILL || number == SIGSTOP || number == SIGPROF || number == SIGSEGV ||
+                number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGTRAP ||
+                number == SIGSYS || (blocked >> (number - 1) & 1))
+                continue;
+            fprintf(stderr, "smoke.c: the thread %s takes signal %d\n", name, number);
+            wrong = 1;
+        }
+    }
+    if (threads) closedir(threads);
+    printf("FIGURE the library has %d threads\n", count);
+    CHECK(count > 0);
+}
+
+static void check_fork(tiered_cache *cache) {
+    pid_t child = fork();
+    if (child == 0) _exit(tiered_storage_status(cache, NULL, 0) == TIERED_E_FORKED ? 0 : 1);
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK(status == 0);
+}
+
+static int compare(const void *left, const void *right) {
+    double difference = *(const double *)left - *(const double *)right;
+    return difference < 0 ? -1 : difference > 0;
+}
+
+#define ROUNDS 2000
+
+static double median(double *times, int count) {
+    qsort(times, (size_t)count, sizeof(double), compare);
+    return times[count / 2];
+}
+
+/* Reads of 64 KiB in turns, so that both see the same machine. */
+static void measure(tiered_cache *cache, const char *url, const char *plain) {
+    static unsigned char bytes[65536];
+    static double own[ROUNDS], theirs[ROUNDS], opens[ROUNDS];
+    int file = open(plain, O_RDONLY | O_CLOEXEC);
+    tiered_stream *stream = open_stream(cache, url, 0);
+    CHECK(file >= 0 && tiered_stream_prepare(stream) == TIERED_OK);
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t offset = (int64_t)(round % 16) * 65536;
+        double first = now();
+        CHECK(tiered_read_at(stream, offset, bytes, sizeof(bytes)) == sizeof(bytes));
+        double second = now();
+        CHECK(pread(file, bytes, sizeof(bytes), offset) == sizeof(bytes));
+        theirs[round] = now() - second;
+        own[round] = second - first;
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        double start = now();
+        tiered_stream *other = open_stream(cache, url, 0);
+        CHECK(tiered_read(other, bytes, 1) == 1);
+        opens[round] = now() - start;
+        tiered_stream_release(other);
+    }
+    double ours = median(own, ROUNDS), pread_time = median(theirs, ROUNDS);
+    printf("FIGURE tiered_read_at of 64 KiB %.2f us, pread %.2f us, ratio %.2f\n", ours * 1e6,
+           pread_time * 1e6, ours / pread_time);
+    printf("FIGURE open to the first byte %.1f us\n", median(opens, ROUNDS) * 1e6);
+    tiered_stream_release(stream);
+    close(file);
+}
+
+int main(int count, char **arguments) {
+    if (count < 3) return 64;
+    char film[64], silent[64], none[64];
+    snprintf(film, sizeof(film), "http://127.0.0.1:%s/film", arguments[1]);
+    snprintf(silent, sizeof(silent), "http://127.0.0.1:%s/silent", arguments[1]);
+    snprintf(none, sizeof(none), "http://127.0.0.1:%s/none", arguments[1]);
+    signal(SIGTERM, handle);
+    struct sigaction before[32];
+    memset(before, 0, sizeof(before));
+    for (int number = 1; number < 32; number++) (void)sigaction(number, NULL, &before[number]);
+
+    CHECK(tiered_abi() == TIERED_ABI);
+    tiered_options options = {.size = sizeof(options), .directory = arguments[2]};
+    tiered_cache *cache = NULL;
+    CHECK(tiered_cache_open(&options, &cache) == TIERED_OK);
+    CHECK(tiered_storage_status(cache, NULL, 0) == TIERED_OK);
+    for (int round = 0; round < 2; round++) read_film(cache, film);
+    poll_film(cache, film);
+    unsigned char byte;
+    tiered_stream *missing = open_stream(cache, none, 0);
+    CHECK(tiered_read(missing, &byte, 1) == TIERED_E_HTTP);
+    CHECK(tiered_stream_http_status(missing) == 404);
+    tiered_stream_release(missing);
+    stop_reads(cache, silent);
+    CHECK(tiered_proxy_start(cache) == TIERED_OK);
+    check_signals(before);
+    check_fork(cache);
+    if (count > 3) measure(cache, film, arguments[3]);
+    tiered_cache_release(cache);
+    CHECK(tiered_storage_status(cache, NULL, 0) == TIERED_E_INVALID);
+    printf("%s\n", tiered_version());
+    return wrong;
+}

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# Builds the library for C (scripts/library.sh) and checks what it promises to a host:
+#
+#   the header compiles by itself, as C99, C11 and C++17, with all warnings;
+#   the library exports what scripts/library.symbols lists, which is what the header declares, and no more;
+#   nothing of Swift is needed to load it, it has its number in its name, and it stays loaded;
+#   what programs were compiled with for the last version is so still (abidiff), under the same number;
+#   pkg-config describes it, here and where it was installed;
+#   a program in C uses it with an empty environment (Tests/LibraryHost/smoke.c).
+#
+# Prints what is wrong, and exits with 1 then. CHECK_LIBRARY_BUILD=no: takes .build/library as it is.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+out=$root/.build/library
+header=Sources/CTieredCache/include/tieredcache.h
+work=$(mktemp -d "${TMPDIR:-/tmp}/tieredcache-library-XXXXXX")
+origin=
+trap '[ -z "$origin" ] || kill "$origin" 2>/dev/null || true; rm -rf "$work"' EXIT
+
+wrong=0
+complain() {
+    echo "check-library: $1" >&2
+    wrong=1
+}
+
+compiler() { # NAME FALLBACK
+    command -v "$1" || command -v "$2" || echo "$(dirname "$(readlink -f "$(command -v swift)")")/$2"
+}
+cc=${CC:-$(compiler cc clang)}
+cxx=${CXX:-$(compiler c++ clang++)}
+
+# The header, before anything is built.
+echo '#include <tieredcache.h>' >"$work/alone.c"
+strict=(-Wall -Wextra -Werror -pedantic -fsyntax-only -I "$(dirname "$header")")
+"$cc" -x c -std=c99 "${strict[@]}" "$work/alone.c" || complain "the header is no C99"
+"$cc" -x c -std=c11 "${strict[@]}" "$work/alone.c" || complain "the header is no C11"
+"$cxx" -x c++ -std=c++17 "${strict[@]}" "$work/alone.c" || complain "the header is no C++17"
+
+declared() { # HEADER: its functions
+    grep -oE '\btiered_[a-z_]+\(' "$1" | tr -d '(' | sort -u
+}
+declared "$header" | diff - scripts/library.symbols >&2 ||
+    complain "scripts/library.symbols (>) is not what the header declares (<)"
+
+# The last version, as a library that has its functions and nothing in them: what abidiff compares are types.
+stub() { # HEADER LIBRARY
+    {
+        cat "$1"
+        # Declarations, comments left out, made definitions.
+        sed -e ':a' -e 's@/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/@@g' -e '/\/\*/{N;ba}' "$1" | tr '\n' ' ' |
+            grep -oE '(const char \*|int64_t |int |void |bool |tiered_(cache|stream|job) \*)tiered_[a-z_]+\([^()]*\);' |
+            sed -E 's/^void (.*);$/void \1 {}/; s/^([^v].*);$/\1 { return 0; }/'
+    } >"$work/stub.c"
+    "$cc" -x c -std=c11 -g -shared -fPIC -w -Wl,-soname,libtieredcache.so -o "$2" "$work/stub.c"
+}
+last=$(git -c versionsort.suffix=- tag --list --merged HEAD --sort=-version:refname |
+    grep -m 1 -E '^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$' || true)
+number() { awk '$2 == "TIERED_ABI" { print $3 }' "$1"; }
+compare_abi() { # OLD-HEADER
+    if ! command -v abidiff >/dev/null; then
+        echo "check-library: abidiff is not installed; nothing was compared with $last" >&2
+        return
+    fi
+    stub "$1" "$work/old.so"
+    stub "$header" "$work/new.so"
+    # Numbers are passed as int, which says nothing of them.
+    numbers() { grep -oE 'TIERED_[A-Z_]+( = | )(-?[0-9]+|0x[0-9]+)' "$1" | sort -u; }
+    numbers "$1" | comm -23 - <(numbers "$header") | grep . >&2 &&
+        complain "these numbers of $last are gone; that needs another TIERED_ABI"
+    nm --dynamic --defined-only --format=posix "$work/new.so" | cut -d ' ' -f 1 | sort |
+        diff - scripts/library.symbols >&2 || complain "the comparison has missed declarations of the header"
+    abidiff --no-added-syms --suppressions scripts/library.suppr "$work/old.so" "$work/new.so" >&2 ||
+        complain "programs compiled for $last break; that needs another TIERED_ABI"
+}
+if [ -n "${CHECK_LIBRARY_OLD-}" ]; then
+    last=$CHECK_LIBRARY_OLD
+    compare_abi "$CHECK_LIBRARY_OLD"
+elif [ -z "$last" ] || ! git show "$last:$header" >"$work/old.h" 2>/dev/null; then
+    echo "check-library: no version has a library yet, so there is nothing to compare with"
+elif [ "$(number "$work/old.h")" = "$(number "$header")" ]; then
+    compare_abi "$work/old.h"
+fi
+[ -z "${CHECK_LIBRARY_OLD-}" ] || exit $wrong
+
+[ "${CHECK_LIBRARY_BUILD-}" = no ] || scripts/library.sh
+library=$out/libtieredcache.so.$(number "$header")
+
+nm --dynamic --defined-only --format=posix "$library" | cut -d ' ' -f 1 | sort >"$work/exported"
+diff "$work/exported" scripts/library.symbols >&2 ||
+    complain "the library exports (<) other functions than scripts/library.symbols lists (>)"
+needed=$(ldd "$library")
+if grep -qE 'libswift|libFoundation|lib_Foundation|libBlocksRuntime|libdispatch|not found' <<<"$needed"; then
+    complain "the library needs what a machine without Swift has not: $needed"
+fi
+dynamic=$(readelf --dynamic --wide "$library")
+grep -qF "[$(basename "$library")]" <<<"$dynamic" || complain "the library has no number in its name"
+grep -q NODELETE <<<"$dynamic" || complain "the library could be unloaded"
+
+# A host, by pkg-config as it was installed.
+scripts/library.sh install /opt/tieredcache "$work/root" >/dev/null
+installed=$work/root/opt/tieredcache
+for directory in "$out" "$installed/lib/pkgconfig"; do
+    PKG_CONFIG_PATH=$directory pkg-config --validate tieredcache || complain "pkg-config refuses $directory"
+done
+read -r -a flags < <(PKG_CONFIG_PATH=$installed/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root \
+    pkg-config --cflags --libs tieredcache)
+"$cc" -std=c11 -O1 -Wall -Wextra -Werror -o "$work/smoke" Tests/LibraryHost/smoke.c "${flags[@]}" \
+    -pthread -Wl,-rpath,"$installed/lib"
+mkfifo "$work/port"
+python3 Tests/LibraryHost/origin.py >"$work/port" &
+origin=$!
+read -r port <"$work/port"
+head -c 1048576 /dev/zero >"$work/plain"
+if report=$(env -i "$work/smoke" "$port" "$work/cache" "$work/plain"); then
+    version=$(sed -n 's/.*version: "\(.*\)",/\1/p' Sources/TieredCacheCLI/RootCommand.swift)
+    grep FIGURE <<<"$report" || true
+    [ "$(tail -n 1 <<<"$report")" = "$version" ] ||
+        complain "the library says that it is $(tail -n 1 <<<"$report"), the program $version"
+else
+    complain "the host has failed: $report"
+fi
+
+[ $wrong -eq 0 ] || exit 1
+echo "check-library: the library keeps what it promises; $(stat -c %s "$library") bytes, and it needs" \
+    "$(sed -n 's/^[[:space:]]*\([^ ]*\) => .*/\1/p' <<<"$needed" | paste -sd ' ')"
