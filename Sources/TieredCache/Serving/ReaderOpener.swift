@@ -52,7 +52,9 @@ struct ReaderOpener: Sendable {
     ///
     /// Never waits. A small body on disk is left to ``reader(at:expectedEnd:)``, which promotes it.
     func readerAtHand() -> CacheReader? {
-        let response = wholeInMemory ?? responder.wholeResponseAtHand(reading)
+        let opening = FirstRange.ofReader(at: 0, expectedEnd: nil)
+        let response =
+            wholeInMemory ?? responder.wholeResponseAtHand(reading, opening: opening)
         return response.flatMap { reader(from: $0, at: 0) }
     }
 

@@ -78,12 +78,20 @@ extension Responder {
 
     // MARK: For readers of large bodies
 
-    /// The response to a request of a reader, of a body that is whole, fresh, and open on disk; nil
-    /// if that is not so, and for one that the memory tier would take.
-    func wholeResponseAtHand(_ request: CacheRequest) -> CacheResponse? {
+    /// The response to a request of a reader, of a body that is whole, fresh, and open on disk.
+    ///
+    /// - Parameters:
+    ///   - request: the request, without a range.
+    ///   - opening: the bytes that the reader would ask for first.
+    /// - Returns: nil if that is not so, and for a body that the memory tier would take.
+    func wholeResponseAtHand(
+        _ request: CacheRequest,
+        opening: Range<Int64>
+    ) -> CacheResponse? {
         guard request.mayBeAnsweredImmediately, request.range == nil,
             let entry = storage.entryAtHand(request.key), entry.isComplete,
-            let length = entry.completeLength, length > storage.memory.promotionLimit,
+            let length = entry.completeLength,
+            length > min(storage.memory.promotionLimit, opening.upperBound),
             let head = StoredResponse(encoded: entry.metadata), head.canAnswer(request),
             !transfers.awaitsDecision(entry, for: request)
         else { return nil }
