@@ -198,7 +198,7 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             path: "Examples",
-            exclude: ["README.md"],
+            exclude: ["C", "README.md"],
             swiftSettings: house
         ),
         .testTarget(

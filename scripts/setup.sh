@@ -15,6 +15,9 @@
 #     ffmpeg, mpv, gstreamer, vlc, chromium
 #                     the players that the proxy is tested with; where they cannot be had, those tests
 #                     are skipped and say so
+#     libmpv-dev, libavformat-dev, libgstreamer-plugins-base1.0-dev, libvlc-dev
+#                     what the hosts in Examples/C embed; without one its host is left out
+#     valgrind        watches Tests/C/races.c; without it that run is left out
 #
 # On macOS `build` takes the libraries from Homebrew; that was never run.
 set -euo pipefail
@@ -59,6 +62,9 @@ want() { # PROGRAM PACKAGE...: the packages bring a player that only its own tes
     shift
     has_program "$program" >/dev/null 2>&1 || players+=("$@")
 }
+want_module() { # MODULE PACKAGE: the package brings a module of pkg-config that a host in Examples/C embeds
+    pkg-config --exists "$1" 2>/dev/null || players+=("$2")
+}
 if [ "$what" = test ]; then
     need nginx has_program nginx
     need curl has_program curl
@@ -74,6 +80,11 @@ if [ "$what" = test ]; then
         players+=(gstreamer1.0-plugins-bad)
     want cvlc vlc-bin vlc-plugin-base
     want chromium chromium
+    want_module mpv libmpv-dev
+    want_module libavformat libavformat-dev
+    want_module gstreamer-app-1.0 libgstreamer-plugins-base1.0-dev
+    want_module libvlc libvlc-dev
+    want valgrind valgrind
 fi
 
 if [ $((${#missing[@]} + ${#players[@]})) -eq 0 ]; then
