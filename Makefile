@@ -5,7 +5,7 @@ SANITIZED = --sanitize=thread -Xswiftc -DTHREAD_SANITIZER --scratch-path .build/
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-build build build-ios demo test test-repeat test-tsan bench fuzz format lint docs api \
-	test-scripts announce library check-library install
+	test-scripts announce library check-library install examples check-hosts deb check-deb
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -52,6 +52,17 @@ install: ## Install the library, its header and its pkg-config file below PREFIX
 
 check-library: setup ## Build the library and check what it promises; a part of make test
 	scripts/check-library.sh
+
+# `make examples LIBRARY=/usr/lib/x86_64-linux-gnu/pkgconfig` takes a library that is installed.
+LIBRARY ?= .build/library
+export LIBRARY
+
+examples: ## Build the hosts of Examples/C against the library for C
+	scripts/examples.sh
+
+check-hosts: examples ## Run them against an origin on loopback, and the library's races and bad input
+	scripts/check-examples.sh
+	scripts/check-races.sh
 
 test-scripts: ## Test the release script, its checks and the comparison of benchmarks, in seconds
 	scripts/test-scripts.sh

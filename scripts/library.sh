@@ -3,6 +3,7 @@
 #
 #   libtieredcache.so.0   the library; its number is TIERED_ABI of the header
 #   libtieredcache.so     a link to it, which -ltieredcache finds
+#   libtieredcache.so.0.debug   the names of what is hidden in it, which valgrind and debuggers find
 #   tieredcache.h         the header
 #   tieredcache.pc        for pkg-config, as of this directory
 #
@@ -80,7 +81,11 @@ linked=$out/$name.new
     -Xlinker --gc-sections -Xlinker -Bsymbolic -Xlinker --exclude-libs=ALL \
     -Xlinker -z -Xlinker nodelete -Xlinker -z -Xlinker now -Xlinker -z -Xlinker relro \
     -Xlinker --wrap=signal -Xlinker --wrap=sigaction -Xlinker --wrap=pthread_create
-if [ -z "${LIBRARY_SYMBOLS-}" ]; then strip --strip-unneeded "$linked"; fi
+# The names of what is hidden, for valgrind and debuggers: beside the library, and not in it.
+strip --strip-debug "$linked"
+objcopy --only-keep-debug "$linked" "$out/$name.debug"
+strip --strip-unneeded --remove-section=.comment "$linked"
+objcopy --add-gnu-debuglink="$out/$name.debug" "$linked"
 mv "$linked" "$out/$name"
 ln -sfn "$name" "$out/libtieredcache.so"
 cp "$header" "$out/tieredcache.h"

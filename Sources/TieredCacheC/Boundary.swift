@@ -139,6 +139,11 @@ func write(
 /// The largest struct that a program may pass; a larger `size` was not set.
 private let maximumSize = 4096
 
+/// Whether a struct can have this size in bytes; another one may end within a pointer.
+private func isSize(_ size: Int) -> Bool {
+    size >= MemoryLayout<Int>.size && size <= maximumSize && size % MemoryLayout<Int>.alignment == 0
+}
+
 /// A struct of the program, also of one that was compiled with another version.
 ///
 /// - Parameters:
@@ -154,7 +159,7 @@ func structure<Value: BitwiseCopyable>(
     guard let pointer else { throw .invalid }
     let raw = UnsafeRawPointer(pointer)
     let size = raw.loadUnaligned(as: Int.self)
-    guard (MemoryLayout<Int>.size...maximumSize).contains(size) else { throw .invalid }
+    guard isSize(size) else { throw .invalid }
     let own = MemoryLayout<Value>.size
     let rest = UnsafeRawBufferPointer(start: raw, count: size).dropFirst(own)
     guard rest.allSatisfy({ $0 == 0 }) else { throw .invalid }
@@ -174,7 +179,7 @@ func fill<Value: BitwiseCopyable>(
     guard let pointer else { throw .invalid }
     let raw = UnsafeMutableRawPointer(pointer)
     let size = raw.loadUnaligned(as: Int.self)
-    guard (MemoryLayout<Int>.size...maximumSize).contains(size) else { throw .invalid }
+    guard isSize(size) else { throw .invalid }
     let bytes = UnsafeMutableRawBufferPointer(start: raw, count: size)
     let first = MemoryLayout<Int>.size
     UnsafeMutableRawBufferPointer(rebasing: bytes.dropFirst(first)).initializeMemory(

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Runs Tests/C/races.c and Tests/C/badinput.c against the library for C: once built with the address and the
+# undefined behaviour sanitizer, and once under valgrind, which sees the inside of the library too. Every report
+# is a failure. It takes some 20 seconds with the sanitizers, and a minute under valgrind, which gets a part of the
+# rounds: there everything takes fifty times as long.
+#
+# RACES_ALL=yes: valgrind gets all rounds too, which takes some 10 minutes more.
+# LIBRARY: as in scripts/examples.sh.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+library=$(realpath "${LIBRARY:-.build/library}")
+out=.build/examples
+work=$(mktemp -d "${TMPDIR:-/tmp}/tieredcache-races-XXXXXX")
+origin=
+trap '[ -z "$origin" ] || kill $origin 2>/dev/null || true; rm -rf "$work"' EXIT
+export XDG_CACHE_HOME=$work/cache PKG_CONFIG_PATH=$library${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+read -r -a flags < <(pkg-config --cflags --libs tieredcache)
+mkdir -p "$out" "$work/files"
+
+build() { # SOURCE PROGRAM [FLAG...]
+    local source=Tests/C/$1.c program=$out/$2
+    shift 2
+    "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pedantic "$@" "$source" "${flags[@]}" \
+        -pthread "-Wl,-rpath,$library" -o "$program"
+}
+
+head -c 2000000 /dev/urandom >"$work/files/film.mp4"
+python3 Tests/C/origin.py "$work/files" >"$work/port" &
+origin=$!
+until [ -s "$work/port" ]; do
+    kill -0 $origin
+    sleep 0.05
+done
+url=http://127.0.0.1:$(cat "$work/port")
+
+# What was freed stays allocated with this sanitizer, for a while; 1 MB of it, so that a leak shows.
+export ASAN_OPTIONS=quarantine_size_mb=1:detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+for program in races badinput; do build $program $program-sanitized -fsanitize=address,undefined; done
+timeout 600 "$out/races-sanitized" "$url/film.mp4" "$url/hang" 1000 10000
+timeout 300 "$out/badinput-sanitized" "$url/film.mp4"
+echo "check-races: the address and the undefined behaviour sanitizer report nothing"
+
+if ! command -v valgrind >/dev/null; then
+    echo "check-races: valgrind is not installed; the races did not run under it" >&2
+    exit 0
+fi
+for program in races badinput; do build $program $program; done
+rounds=(20 200)
+[ -z "${RACES_ALL-}" ] || rounds=(1000 10000)
+watched() { # COMMAND...
+    # Memory that the runtime of Swift keeps until the end is no leak; races.c counts what grows.
+    timeout 3600 valgrind --quiet --error-exitcode=99 --leak-check=no --suppressions=scripts/valgrind.supp \
+        --log-file="$work/valgrind" "$@" || {
+        status=$?
+        cat "$work/valgrind" >&2
+        echo "check-races: valgrind ends with status $status" >&2
+        exit 1
+    }
+}
+RACES_LIMIT_MS=2000 watched "$out/races" "$url/film.mp4" "$url/hang" "${rounds[@]}" 32768
+watched "$out/badinput" "$url/film.mp4"
+echo "check-races: valgrind reports nothing"
