@@ -21,7 +21,7 @@ struct SignalTests {
             let outcome = try await place.get("/a", into: "a") { running in
                 await place.origin.waitUntil { $0.bodyBytesWritten >= pause }
                 running.send(signal)
-                // That this returns is the proof: the stalled answer never ends by itself.
+                // That this returns is the proof: the stalled response never ends by itself.
                 await place.origin.waitUntil { $0.openConnections == 0 }
             }
             outcome.expectFailure(

@@ -4,7 +4,7 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// A small playlist costs little, whatever it says, and no other answer waits for it.
+/// A small playlist costs little, whatever it says, and no other response waits for it.
 @Suite(.timeLimit(.minutes(10)))
 struct PlaylistRefusalTests {
     private func serve(_ fixture: ProxyFixture, _ path: String, _ text: String) {

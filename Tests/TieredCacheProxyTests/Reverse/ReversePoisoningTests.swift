@@ -7,7 +7,7 @@ import TieredCacheTesting
 /// What a client puts into its own request never becomes another client's response.
 @Suite(.timeLimit(.minutes(10)))
 struct ReversePoisoningTests {
-    /// An origin whose answers say what it saw of one field, by which they vary.
+    /// An origin with responses that say what it saw of one field, by which they vary.
     private func withVarying(
         _ name: String,
         isShared: Bool,

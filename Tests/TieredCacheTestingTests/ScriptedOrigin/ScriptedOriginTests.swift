@@ -107,7 +107,7 @@ struct ScriptedOriginTests: ScriptedOriginSuite {
         }
     }
 
-    /// The two answers may fall into different seconds.
+    /// The two responses may fall into different seconds.
     private func withoutDate(_ head: String) -> [Substring] {
         head.split(separator: "\r\n").filter { !$0.hasPrefix("Date: ") }
     }
