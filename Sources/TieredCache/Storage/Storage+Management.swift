@@ -98,6 +98,12 @@ extension Storage {
     }
 
     /// Removes the responses stored under a key, with all variants and parts.
+    ///
+    /// Each of these is removed in one step, but not all of them together: while this runs a
+    /// lookup may find one of them, the transfer of another request may store a new one, which
+    /// stays, and a crash or an error leaves those that were not removed yet. The primary one is
+    /// the first to go. A part that is left is found at once, a variant once a primary one is
+    /// stored again.
     private func removeAll(
         of key: CacheKey,
         from store: DiskStore
