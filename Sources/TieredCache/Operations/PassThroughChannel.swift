@@ -77,6 +77,10 @@ final class PassThroughChannel: Sendable {
     /// Whether the transfer verifies a digest of the body, so that it may fail after its last byte.
     let awaitsDecision: Bool
 
+    /// The digests that the request of the transfer expects: the channel is only for a reader that
+    /// expects the same.
+    let expectedDigests: [ContentDigest]
+
     /// Whether the bytes are stored as a standalone part.
     let storesPart: Bool
 
@@ -85,12 +89,14 @@ final class PassThroughChannel: Sendable {
         end: Int64 = .max,
         completeLength: Int64?,
         awaitsDecision: Bool = false,
+        expectedDigests: [ContentDigest] = [],
         storesPart: Bool = false
     ) {
         self.start = start
         self.end = end
         self.completeLength = completeLength
         self.awaitsDecision = awaitsDecision
+        self.expectedDigests = expectedDigests
         self.storesPart = storesPart
     }
 
@@ -123,6 +129,13 @@ final class PassThroughChannel: Sendable {
     ///
     /// - Returns: false if it has a reader already.
     func withdraw() -> Bool { claim() }
+
+    /// Makes a request that expects these digests the only reader.
+    ///
+    /// - Returns: false if there is a reader already, or the body is compared with other digests.
+    func claim(expecting digests: [ContentDigest]) -> Bool {
+        digests == expectedDigests && claim()
+    }
 
     /// Makes the caller the only reader; false if there is one already.
     func claim() -> Bool {

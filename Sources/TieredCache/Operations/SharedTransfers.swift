@@ -48,8 +48,6 @@ final class SharedTransfers: Sendable {
         var ends: [UInt64: (length: Int64, tail: BodyWriter?)] = [:]
         /// Generations that the origin has contradicted although their validators matched.
         var contradicted: Set<UInt64> = []
-        /// The decisions about bodies with promised digests, by generation.
-        var decisions: [UInt64: BodyDecision] = [:]
         var isMakingEntry = false
         /// The number of transfers that wait until no entry is being created.
         var waitingToMakeEntry = 0
@@ -103,35 +101,6 @@ final class SharedTransfers: Sendable {
         }
         // It may own the last reference to an entry, so it is released outside the lock.
         withExtendedLifetime(before) {}
-    }
-
-    // MARK: Decisions
-
-    /// Adds digests with which a body is compared once it is whole.
-    func expect(_ digests: [ContentDigest], of entry: DiskEntry) {
-        guard !digests.isEmpty else { return }
-        state.withLock { $0.decisions[entry.generation, default: BodyDecision()].expect(digests) }
-    }
-
-    /// Whether the body of an entry is still to be compared with a digest, or is wrong.
-    func awaitsDecision(_ entry: DiskEntry) -> Bool {
-        state.withLock { $0.decisions[entry.generation]?.isDue ?? false }
-    }
-
-    /// What the caller has to do for the decision about a body.
-    func nextStep(of entry: DiskEntry) -> BodyDecision.Step {
-        state.withLock { $0.decisions[entry.generation]?.nextStep() ?? .nothing }
-    }
-
-    /// Ends a comparison that ``nextStep(of:)`` has asked for.
-    func didCompare(
-        _ entry: DiskEntry,
-        with digests: [ContentDigest],
-        outcome: BodyDecision.Outcome
-    ) {
-        state.withLock {
-            $0.decisions[entry.generation]?.didCompare(with: digests, outcome: outcome)
-        }
     }
 
     // MARK: Contradictions

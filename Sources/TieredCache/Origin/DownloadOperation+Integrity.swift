@@ -4,27 +4,42 @@ import Logging
 // Row 27: a complete body is compared with its expected digests.
 extension DownloadOperation {
     /// Verifies a body that this transfer has delivered without storing it.
-    func passThroughMismatch(of sink: StoringSink, outcome: DownloadOutcome) -> CacheError? {
+    func passThroughMismatch(
+        of sink: StoringSink,
+        outcome: DownloadOutcome
+    )
+        -> PassThroughMismatch?
+    {
         guard case .completed(let length) = outcome.end,
             let (expected, found) = sink.passingDigests?.mismatch(completeLength: length)
         else { return nil }
         let words = "\(request.target.redacted) has \(found) instead of \(expected)"
         recorder.logger.warning("digest mismatch of a body that is not stored: \(words)")
-        return CacheError(.integrityFailed, "\(words); its bytes have been delivered")
+        let error = CacheError(.integrityFailed, "\(words); its bytes have been delivered")
+        return PassThroughMismatch(error: error, isOfPromise: sink.isPromised(expected))
     }
 
-    /// The digests to compare a body with.
-    func expectedDigests(of head: StoredResponse) -> [ContentDigest] {
-        request.expectedDigests(of: head)
-    }
-}
-
-extension CacheRequest {
-    /// The digests to compare a body with: those of the request, and those that the origin sends.
+    /// The digests to compare a body with: those that the origin promises, then those of the
+    /// request.
     func expectedDigests(of head: StoredResponse) -> [ContentDigest] {
         // A relay verifies nothing: the recipient of the fields can (RFC 9530 §1).
-        let isJudged = head.status != 203 && relay == nil
-        let promised = isJudged ? ContentDigest.promised(in: head.fields) : []
-        return expectedDigests + promised.filter { !expectedDigests.contains($0) }
+        let promised = request.relay == nil ? head.promisedDigests : []
+        return promised + request.expectedDigests.filter { !promised.contains($0) }
+    }
+
+    var judge: BodyJudge { BodyJudge(storage: storage, origins: origins, request: request) }
+}
+
+/// A body that was delivered without being stored, and is not what it has to be.
+struct PassThroughMismatch {
+    let error: CacheError
+    /// Whether the origin promised another one, rather than this request alone expected it.
+    let isOfPromise: Bool
+}
+
+extension StoredResponse {
+    /// The digests of the body that the origin promised.
+    var promisedDigests: [ContentDigest] {
+        status == 203 ? [] : ContentDigest.promised(in: fields)
     }
 }

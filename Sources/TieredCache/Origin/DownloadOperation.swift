@@ -46,16 +46,23 @@ struct DownloadOperation: Sendable {
         guard !context.isCancelled else { return .failure(.leftTransfer) }
         var result = await download(into: sink)
         sink.didEndBody()
+        var passed = result
         if case .success(let outcome) = result,
-            let failure = passThroughMismatch(of: sink, outcome: outcome)
+            let mismatch = passThroughMismatch(of: sink, outcome: outcome)
         {
-            result = .failure(failure)
+            passed = .failure(mismatch.error)
+            if mismatch.isOfPromise {
+                result = passed
+            } else if case .storing(let generation)? = context.report.outcome {
+                // Readers may have read its end while it was to be stored.
+                generation.entry.refuse(request.expectedDigests, because: mismatch.error)
+            }
         }
         // Before any request sees the end: requests from now on get a new transfer, not this
         // failure.
         if case .failure = result { context.shrinkCoverage(to: 0) }
         do throws(CacheError) {
-            try sink.finish(result)
+            try sink.finish(passed)
         } catch {
             recorder.didFailToStore(request.key, target: request.target, error: error)
         }
@@ -78,17 +85,15 @@ struct DownloadOperation: Sendable {
     ///
     /// However the transfer ended: its last reader may have left with the last byte.
     ///
-    /// - Returns: the failed verification; nil if there is none.
+    /// - Returns: the broken promise of the origin; nil if there is none.
     private func verify(_ generation: SharedTransfers.Generation?) async -> CacheError? {
         guard let entry = generation?.entry else { return nil }
-        let judge = BodyJudge(storage: storage, origins: origins, shared: shared, request: request)
-        if entry.isComplete {
-            do throws(CacheError) {
-                try await judge.decide(about: entry)
-            } catch {
-                // If this task was cancelled, the one that compares does the rest.
-                return error.code == .cancelled ? nil : error
-            }
+        do throws(CacheError) {
+            // What only this request refuses is no failure of the transfer, which others may share.
+            _ = try await judge.decide(about: entry, length: shared.completeLength(of: entry))
+        } catch {
+            // If this task was cancelled, the one that compares does the rest.
+            return error.code == .cancelled ? nil : error
         }
         judge.takeName(entry)
         return nil

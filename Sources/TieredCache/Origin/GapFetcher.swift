@@ -24,26 +24,6 @@ final class GapFetcher: Sendable {
         self.head = head
     }
 
-    /// Adds the digests promised for the body of an entry that has gaps.
-    func expectDecision(about entry: DiskEntry) {
-        guard !entry.isComplete else { return }
-        shared.expect(request.expectedDigests(of: head), of: entry)
-    }
-
-    /// Waits until a whole body has been compared with all digests promised for it.
-    ///
-    /// - Throws: the error of a body that does not match, or `.cancelled`.
-    func awaitDecision(about entry: DiskEntry) async throws(CacheError) {
-        guard shared.awaitsDecision(entry) else { return }
-        let judge = BodyJudge(
-            storage: transfers.storage,
-            origins: transfers.origins,
-            shared: shared,
-            request: request
-        )
-        try await judge.decide(about: entry)
-    }
-
     /// Whether the origin is known to have a representation other than that of `entry`.
     ///
     /// An entry replaced by one with the same strong validator can still be completed.
@@ -123,7 +103,9 @@ final class GapFetcher: Sendable {
         reason: NotStored,
         at position: Int64
     ) -> TransferStatus {
-        guard channel.start <= position, position < channel.end, channel.claim() else {
+        guard channel.start <= position, position < channel.end,
+            channel.claim(expecting: request.expectedDigests)
+        else {
             return .forOthers
         }
         return .claimed(channel, reason.error(for: request))

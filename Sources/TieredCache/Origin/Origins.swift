@@ -84,12 +84,31 @@ final class Origins: Sendable {
         plan.via = configuration.via
         let now = time.monotonicTime()
         learn(from: request, now: now, into: &plan)
-        if integrity.withLock({ $0.isSecondTry(request.key, now: now) }) {
+        let isSecondTry = integrity.withLock {
+            $0.isSecondTry(request.key, expecting: request.expectedDigests, now: now)
+        }
+        if isSecondTry {
             // Row 27: in one piece, and past caches on the path.
             plan.bypassesCaches = true
             plan.policy.areRangesUntrusted = true
         }
         return plan
+    }
+
+    /// A request as it has to be sent after the stored body turned out not to be what it has to be,
+    /// and stays stored: past that body.
+    func passingRefused(_ request: CacheRequest) -> CacheRequest {
+        guard request.relay == nil, request.policy != .cacheOnly, request.policy != .reload else {
+            return request
+        }
+        let now = time.monotonicTime()
+        let mustPass = integrity.withLock {
+            $0.mustPassStored(request.key, expecting: request.expectedDigests, now: now)
+        }
+        guard mustPass else { return request }
+        var request = request
+        request.policy = .reload
+        return request
     }
 
     /// Applies the findings of earlier downloads and the settings of the application to a plan.

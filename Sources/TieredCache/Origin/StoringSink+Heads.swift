@@ -104,6 +104,7 @@ extension StoringSink {
             end: isVerbatim ? .max : state.withLock { $0.end },
             completeLength: length,
             awaitsDecision: passingDigests != nil,
+            expectedDigests: operation.request.expectedDigests,
             storesPart: state.withLock { $0.part != nil }
         )
         let before = enter(.passing(channel, head))
@@ -148,8 +149,7 @@ extension StoringSink {
     private func publish(_ answer: SharedTransfers.Outcome) {
         let group = operation.isForOneReader ? nil : operation.group
         if case .storing(let generation) = answer {
-            let digests = operation.expectedDigests(of: generation.head)
-            operation.shared.expect(digests, of: generation.entry)
+            operation.judge.enter(generation.entry)
         }
         operation.shared.didReceiveHead(answer, report: context.report, group: group)
         noteChange()

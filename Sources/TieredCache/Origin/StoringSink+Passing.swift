@@ -87,7 +87,8 @@ extension StoringSink {
             start: start,
             end: state.withLock { $0.end },
             completeLength: entry.completeLength,
-            awaitsDecision: passingDigests != nil
+            awaitsDecision: passingDigests != nil,
+            expectedDigests: operation.request.expectedDigests
         )
         enter(.passing(channel, generation.head))
         state.withLock { $0.bypassedEnd = offset + Int64(chunk.count) }
@@ -103,6 +104,12 @@ extension StoringSink {
             passingDigests?.take(BodyChunk(rest), at: position)
             try await pass(BodyChunk(rest), to: channel)
         }
+    }
+
+    /// Whether the origin has promised a digest of the body that bypasses the disk.
+    func isPromised(_ digest: ContentDigest) -> Bool {
+        guard case .passing(_, let head) = state.withLock({ $0.mode }) else { return false }
+        return head.promisedDigests.contains(digest)
     }
 
     static func readAll(_ entry: DiskEntry, from start: Int64, to end: Int64) -> [UInt8] {

@@ -57,15 +57,6 @@ final class Transfers: Sendable {
         }
     }
 
-    /// Whether the body of an entry is still to be compared with a promised digest.
-    func awaitsDecision(_ entry: DiskEntry, for request: CacheRequest) -> Bool {
-        let shared = groups.withLock { groups -> SharedTransfers? in
-            guard !groups.isEmpty else { return nil }
-            return groups[TransferGroup(key: request.key, selector: request.selector)]?.shared
-        }
-        return shared?.awaitsDecision(entry) ?? false
-    }
-
     private func didRelease(_ group: TransferGroup) {
         // Another object may have taken its place meanwhile. Its reference is released outside the
         // lock: if it is the last one by then, its release takes the lock again.

@@ -86,10 +86,13 @@ public struct CacheRequest: Sendable {
     public var onNotice: (@Sendable (DownloadNotice) -> Void)?
     /// The consumers of the reports of the operation that makes this request; nil if there is none.
     var reports: RequestReports?
-    /// The expected digests of the whole body, checked when its last missing byte has arrived.
+    /// The expected digests of the whole body, checked when it was read to its end.
     ///
-    /// A body with another digest is discarded and fetched once more; then the request fails with
-    /// `.integrityFailed`. `Repr-Digest` and `Content-MD5` of the response are checked as well.
+    /// A body with another digest is fetched once more; then the request fails with
+    /// `.integrityFailed`. It is discarded if no request without this expectation has used it;
+    /// other requests never fail by it. A stored body is checked as well where all of it is asked
+    /// for, which costs one pass over it, on disk once while it is in use. `Repr-Digest` and
+    /// `Content-MD5` of the response are checked for all requests.
     public var expectedDigests: [ContentDigest] = []
     /// Whether its ranges are some of several that fetch one body at the same time.
     var isSegment = false

@@ -26,6 +26,7 @@ extension Fetch {
             entry: entry,
             storage: responder.storage,
             fetcher: fetcher,
+            judge: responder.bodyJudge(for: request),
             transfer: isNear(wanted, to: transfer, generation: generation)
                 ? transfer.subscription : nil,
             storedBefore: storedBefore

@@ -68,7 +68,7 @@ struct Fetch: Sendable {
                 return try await storingResponse(of: transfer, generation: generation)
             case .passing(let head, let channel, let reason):
                 let wanted = try wantedRange(of: channel, head: head)
-                if channel.delivers(wanted), channel.claim() {
+                if channel.delivers(wanted), channel.claim(expecting: request.expectedDigests) {
                     return try passThroughResponse(
                         of: transfer,
                         head: head,

@@ -103,7 +103,8 @@ struct LookupOperation: Sendable {
             return Remainder(task: .fetch, reason: .uriMiss)
         }
         let stored = StoredEntry(entry, key: request.key)
-        guard entry.head.canAnswer(request), isSelected(stored) else { return nil }
+        guard entry.head.canAnswer(request), entry.isExpected(by: request), isSelected(stored)
+        else { return nil }
         let decision = decision(about: stored)
         guard decision.action == .validate, next(after: stored) == nil else { return nil }
         return try remainder(validating: stored, decision: decision)
@@ -166,7 +167,9 @@ struct LookupOperation: Sendable {
 
     private func storedEntry(under key: CacheKey) async throws(CacheError) -> StoredEntry? {
         // A pinned request needs an entry on disk.
-        if !request.isPinned, let entry = storage.memory.entry(forKey: key) {
+        if !request.isPinned, let entry = storage.memory.entry(forKey: key),
+            entry.isExpected(by: request)
+        {
             return entry.head.canAnswer(request) ? StoredEntry(entry, key: key) : nil
         }
         return try await storage.entry(for: key, isUse: !request.isPrefetch).flatMap(

@@ -12,7 +12,7 @@ extension Responder {
     func hit(for repeated: RepeatedRequest, range spec: ByteRangeSpec?) -> ImmediateHit? {
         let request = repeated.request
         guard request.mayBeAnsweredImmediately else { return nil }
-        if let entry = storage.memory.entry(forKey: request.key) {
+        if let entry = storage.memory.entry(forKey: request.key), entry.isExpected(by: request) {
             guard entry.head.canAnswer(request) else { return nil }
             let head = repeated.head(of: entry)
             let length = Int64(entry.body.count)
@@ -29,8 +29,9 @@ extension Responder {
                 entry.isComplete || range.isEmpty
                 || entry.storedRange(at: range.lowerBound).map { $0.upperBound >= range.upperBound }
                     ?? false
-            // A reader waits for the comparison of a whole body with a promised digest.
-            guard isStored, !transfers.awaitsDecision(entry, for: request) || !entry.isWhole
+            // A reader waits for the comparison of a whole body with a digest.
+            guard isStored, request.expectedDigests.isEmpty,
+                request.relay != nil || !BodyJudge.awaitsDecision(entry) || !entry.isWhole
             else { return nil }
             return .disk(entry)
         }
@@ -188,7 +189,8 @@ extension Responder {
     @inline(__always)
     private func memoryEntry(_ request: CacheRequest) -> MemoryEntry? {
         guard request.mayBeAnsweredImmediately,
-            let entry = storage.memory.entry(forKey: request.key), !entry.isForClientsOnly
+            let entry = storage.memory.entry(forKey: request.key), !entry.isForClientsOnly,
+            entry.isExpected(by: request)
         else { return nil }
         return entry
     }

@@ -92,6 +92,7 @@ extension Responder {
                 request: request,
                 head: stored.head
             ),
+            judge: bodyJudge(for: request),
             transfer: transfer
         )
         var content = try content(of: opening, head: stored.head, wanted: wanted, for: request)
@@ -136,13 +137,14 @@ extension Responder {
         for request: CacheRequest
     ) async throws(CacheError) -> ResponseContent {
         let storageError = await storage.keepPin(entry, for: request)
-        // A body that is still to be verified is read by a reader, which waits for that.
-        if entry.isComplete, !transfers.awaitsDecision(entry, for: request),
+        // A body that is still to be compared is read by a reader, which waits for that.
+        let isDue = BodyJudge.awaitsDecision(entry)
+        if entry.isComplete, !isDue || request.relay != nil, request.expectedDigests.isEmpty,
             let length = entry.completeLength, wanted == WantedRange(start: 0, end: length),
             length <= storage.memory.promotionLimit,
             let bytes = await readWhole(entry, length: length)
         {
-            if !request.isPrefetch {
+            if !request.isPrefetch, !isDue {
                 storage.promote(bytes, head: head, key: entry.key, generation: entry.generation) {
                     entry.isSuperseded
                 }
@@ -163,7 +165,8 @@ extension Responder {
             storage: storage,
             fetcher: shared.map {
                 GapFetcher(transfers: transfers, shared: $0, request: request, head: head)
-            }
+            },
+            judge: bodyJudge(for: request)
         )
         var content = try content(of: opening, head: head, wanted: wanted, for: request)
         // Bytes for a reader are counted when they are read.

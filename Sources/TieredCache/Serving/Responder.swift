@@ -30,6 +30,7 @@ final class Responder: Sendable {
     func response(for request: CacheRequest) async throws(CacheError) -> CacheResponse {
         // A pinned request needs a lookup on disk as well.
         if !request.isPinned, let answer = memoryResponse(request) { return answer }
+        let request = transfers.origins.passingRefused(request)
         // The only wait is for the origin, and a cancellation ends it: no task is needed.
         if !Task.isCancelled,
             let remainder = try lookup(request).immediateRemainder()
@@ -44,7 +45,8 @@ final class Responder: Sendable {
     func operation(
         for request: CacheRequest
     ) -> CombinedOperation<CacheResponse, LookupOperation.Remainder> {
-        CombinedOperation(
+        let request = transfers.origins.passingRefused(request)
+        return CombinedOperation(
             priority: request.priority,
             lookup: { [self] () async throws(CacheError) in
                 switch try await lookup(request).perform() {
@@ -73,6 +75,11 @@ final class Responder: Sendable {
                 }
             }
         )
+    }
+
+    /// Decides about the bodies that answer a request.
+    func bodyJudge(for request: CacheRequest) -> BodyJudge {
+        BodyJudge(storage: storage, origins: transfers.origins, request: request)
     }
 
     func lookup(_ request: CacheRequest) -> LookupOperation {

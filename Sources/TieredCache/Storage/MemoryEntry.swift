@@ -46,6 +46,24 @@ final class MemoryEntry: Sendable {
             && now.nanoseconds < freshUntil.load(ordering: .relaxed)
     }
 
+    /// Whether the body has all digests that a request expects.
+    ///
+    /// - Complexity: one pass over the body for each of them; most requests expect none.
+    @inline(__always)
+    func isExpected(by request: CacheRequest) -> Bool {
+        request.expectedDigests.isEmpty || hasDigests(request.expectedDigests)
+    }
+
+    private func hasDigests(_ digests: [ContentDigest]) -> Bool {
+        digests.allSatisfy { digest in
+            // Without a result this system lacks the algorithm.
+            guard let context = DigestContext(digest.algorithm),
+                body.withUnsafeBytes({ context.update($0) }), let found = context.finish()
+            else { return true }
+            return found == digest
+        }
+    }
+
     /// Notes the result of the rules for a plain request.
     ///
     /// Two threads may note at once, and a third may see one word of each: every beginning noted is

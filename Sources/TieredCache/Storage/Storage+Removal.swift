@@ -3,15 +3,22 @@ import HTTPCaching
 // Removal and invalidation.
 extension Storage {
     /// Quarantines an entry whose body fails its digest, or removes it if that fails.
-    func quarantine(_ entry: DiskEntry, of key: CacheKey) {
+    ///
+    /// - Returns: whether lookups no longer find it.
+    @discardableResult
+    func quarantine(_ entry: DiskEntry, of key: CacheKey) -> Bool {
         memory.remove(key)
+        defer {
+            memory.remove(key)
+            memory.remove(entry.key)
+        }
         do throws(CacheError) {
             _ = try disk.openStore?.quarantine(entry)
+            return true
         } catch {
             recorder.didFailToLookUp(entry.key, error: error)
+            return false
         }
-        memory.remove(key)
-        memory.remove(entry.key)
     }
 
     /// Removes the response stored under a key because the origin's response must not be stored.

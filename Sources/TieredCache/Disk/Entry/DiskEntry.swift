@@ -41,6 +41,9 @@ import Synchronization
     /// The regions read since the last look, one bit each.
     let regions = Atomic<UInt64>(0)
     let regionShift: Int64
+    /// Whether it is known that no promise about the body is to be kept or was broken; see
+    /// ``awaitsDecision(promise:)``.
+    let isSettled = Atomic<Bool>(false)
     /// Counts how often stored blocks were given up.
     let givenUp = Atomic<UInt64>(0)
 
@@ -237,8 +240,11 @@ struct DiskEntryState: Sendable {
     var dormantPath = ""
     /// Whether the entry has its name yet.
     var succession = SuccessionState.none
+    /// Whether the body is what it has to be.
+    var decision: BodyDecision
 
-    init(table: BlockTable, metadata: [UInt8], flags: Record.Flags) {
+    init(table: BlockTable, metadata: [UInt8], flags: Record.Flags, isNew: Bool = false) {
+        decision = BodyDecision(isNew: isNew)
         self.table = table
         self.metadata = metadata
         self.flags = flags

@@ -90,7 +90,8 @@ extension DiskStore {
         let state = DiskEntryState(
             table: BlockTable(completeLength: completeLength),
             metadata: metadata,
-            flags: flags
+            flags: flags,
+            isNew: true
         )
         return DiskEntry(store: self, name: name(of: key), record: record, state: state)
     }
@@ -171,7 +172,10 @@ extension DiskStore {
         try naming(entry.name) { () throws(FileSystemError) in
             let file = try bodyFile(lock, of: entry)
             try fileSystem.write(bytes, to: file, at: 0)
-            entry.state.withLock { $0.table.insert(0, checksum: checksum) }
+            entry.state.withLock { state in
+                state.table.insert(0, checksum: checksum)
+                state.didChangeBytes(of: entry)
+            }
             entry.refreshHotBody()
             chargeDetached(lock, for: entry, bytes: try bodyBytes(of: entry))
         }

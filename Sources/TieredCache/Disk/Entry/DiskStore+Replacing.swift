@@ -72,8 +72,10 @@ extension DiskStore {
         let body = try inlineBody(of: entry, state: before)
         if body == nil { record.flags.remove(.inline) }
         let table = before.isInline && body == nil ? [] : after.table.checksums
-        let head = record.encode(table: table)
         let isInline = record.flags.contains(.inline)
+        // Behind an inline body, where it is left out: such a body is compared quickly.
+        let comparison = isInline ? nil : after.table.comparisonWord(after.decision.kept)
+        let head = record.encode(table: table, comparison: comparison)
         let (file, status) = try (body ?? []).withUnsafeBufferPointer {
             (body) throws(FileSystemError) in
             try replaceRecordFile(lock, of: entry, head: head, body: UnsafeRawBufferPointer(body))
@@ -261,7 +263,8 @@ extension DiskEntryState {
         var after = self
         change(&after)
         let body = after.isInline ? Int(after.table.completeLength ?? 0) : 0
-        return DiskStore.cost(after.headLength(of: key) + 8 * after.table.checksums.count + body)
+        let words = after.table.checksums.count + 1
+        return DiskStore.cost(after.headLength(of: key) + 8 * words + body)
     }
 
     /// - Returns: the files to close.

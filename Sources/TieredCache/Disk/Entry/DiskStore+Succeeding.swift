@@ -38,7 +38,10 @@ extension DiskStore {
 
     private func takeName(_ lock: inout NameLock, for entry: DiskEntry) throws(CacheError) {
         guard entry.isSuccessor, entry.isComplete else { return }
-        let head = entry.record.encode(table: entry.state.withLock { $0.table.checksums })
+        let head = entry.record.encode(
+            table: entry.state.withLock { $0.table.checksums },
+            comparison: entry.comparisonWord
+        )
         try naming(entry.name) { () throws(FileSystemError) in
             let bodyBytes = try bodyBytes(of: entry)
             let (file, status) = try replaceRecordFile(lock, of: entry, head: head)
@@ -229,10 +232,10 @@ extension DiskEntry {
         return !isSuccessor
     }
 
-    /// The bytes of its record, an inline body excepted.
+    /// The most bytes of its record, an inline body excepted.
     fileprivate var recordLength: Int {
         let blocks = state.withLock { $0.table.checksums.count }
-        return Int(record.tableOffset) + 8 * blocks
+        return Int(record.tableOffset) + 8 * (blocks + 1)
     }
 }
 

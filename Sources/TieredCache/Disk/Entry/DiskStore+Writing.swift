@@ -82,6 +82,7 @@ extension DiskStore {
                 for (block, checksum) in zip(blocks, checksums) {
                     state.table.insert(block, checksum: checksum)
                 }
+                state.didChangeBytes(of: entry)
             }
             try withLock(of: entry.name) { (lock) throws(FileSystemError) in
                 try record(&lock, blocks: blocks, checksums: checksums, of: entry)
@@ -248,6 +249,7 @@ extension DiskEntry {
             state.changes += 1
             state.verification = status.verification
             if state.table.completeLength != 0 { state.table.insert(0, checksum: checksum) }
+            state.didChangeBytes(of: self)
         }
         refreshHotBody()
     }

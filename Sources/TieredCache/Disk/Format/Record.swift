@@ -44,10 +44,17 @@ struct Record: Sendable {
     }
 
     /// The head and the table as they stand in the file.
-    func encode(table: [UInt64]) -> [UInt8] {
+    ///
+    /// - Parameters:
+    ///   - table: the block checksums.
+    ///   - comparison: the word that says that the body was compared; only with the checksums of a
+    ///     complete body in a file of its own.
+    /// - Returns: the bytes.
+    func encode(table: [UInt64], comparison: UInt64? = nil) -> [UInt8] {
         let keyLength = key.string.utf8.count
         let headEnd = Self.fixedLength + keyLength + metadata.count
-        let total = Int(tableOffset) + 8 * table.count
+        let words = table + (comparison.map { [$0] } ?? [])
+        let total = Int(tableOffset) + 8 * words.count
         return [UInt8](unsafeUninitializedCapacity: total) { buffer, count in
             count = total
             let bytes = UnsafeMutableRawBufferPointer(buffer)
@@ -62,8 +69,8 @@ struct Record: Sendable {
             for index in headEnd..<Int(tableOffset) {
                 bytes[index] = 0
             }
-            for (index, checksum) in table.enumerated() {
-                bytes.put(checksum, at: Int(tableOffset) + 8 * index)
+            for (index, word) in words.enumerated() {
+                bytes.put(word, at: Int(tableOffset) + 8 * index)
             }
             // Not of the last use at 16, which is written alone, in place.
             bytes.put(checksumOf(UnsafeRawBufferPointer(bytes)[24..<headEnd]), at: 8)

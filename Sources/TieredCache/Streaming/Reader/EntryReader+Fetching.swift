@@ -213,7 +213,8 @@ extension EntryReader {
     /// finds that the bytes are wrong.
     func finish(at position: Int64, limit: Int64) async throws(CacheError) {
         try await state.withLock { $0.passing.take() }?.finish()
-        await linger()
+        var undecided = try await decide()
+        await linger(isForDecision: undecided != nil)
         await takeName()
         let transfer = state.withLock { state in
             defer { state.shares = [] }
@@ -225,8 +226,12 @@ extension EntryReader {
         {
             throw error
         }
+        // Without an error it has compared the bytes that the disk did not take.
+        if transfer?.outcome.isSuccess == true, transfer?.report?.bypass != nil { undecided = nil }
         transfer?.cancel()
-        try await fetcher?.awaitDecision(about: entry)
+        if let undecided { throw undecided }
+        // The body may be whole only now.
+        if let undecided = try await decide() { throw undecided }
         guard position > limit else { return }
         // The range lies beyond the end of a body whose length was unknown at first.
         throw CacheError(
@@ -238,17 +243,15 @@ extension EntryReader {
     /// Lets the transfer of this reader reach its own end, which is at most a block away.
     ///
     /// The block is then stored and the connection can be reused. The wait for an origin that does
-    /// not end its response is limited as for a reader that has left.
-    private func linger() async {
+    /// not end its response is limited as for a reader that has left. The transfer also decides
+    /// about bytes that the disk did not take.
+    private func linger(isForDecision: Bool) async {
         guard let fetcher, let transfer = state.withLock({ $0.shares.first?.transfer }),
-            transfer.outcome == nil, transfer.isFirst || fetcher.shared.awaitsDecision(entry)
+            transfer.outcome == nil,
+            transfer.isFirst || isForDecision || transfer.report?.bypass != nil
         else { return }
         let signal = fetcher.shared.signal
-        let budget = storage.time.alarm(after: Lingering.limit) { [entry] in
-            // The time to compute digests grows with the length of the body.
-            if entry.isWhole, fetcher.shared.awaitsDecision(entry) { return }
-            transfer.cancel()
-        }
+        let budget = storage.time.alarm(after: Lingering.limit) { transfer.cancel() }
         defer { budget.cancel() }
         while !Task.isCancelled, transfer.outcome == nil {
             let seen = signal.version

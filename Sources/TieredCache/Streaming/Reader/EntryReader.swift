@@ -42,6 +42,11 @@ final class EntryReader: BodySource, BodyReader {
     let entry: DiskEntry
     let storage: Storage
     let fetcher: GapFetcher?
+    /// Decides whether the body is what it has to be; nil if nothing is promised.
+    let judge: BodyJudge?
+    /// Whether the reader compares what its request expects: it reads all, or the body was not all
+    /// stored when it was opened.
+    let comparesExpected: Bool
     let state: Guarded<State>
     /// Whether the reader has a planner.
     let isPlanned: Bool
@@ -102,6 +107,10 @@ final class EntryReader: BodySource, BodyReader {
         entry = opening.entry
         storage = opening.storage
         fetcher = opening.fetcher
+        judge = opening.judge
+        let length = entry.completeLength
+        let isAll = wanted.start == 0 && (wanted.end == nil || wanted.end == length)
+        comparesExpected = isAll || !entry.isComplete
         mayStartAgain = opening.mayStartAgain
         followsPinned = entry.isSuccessor
         isPlanned = planner != nil
@@ -115,7 +124,7 @@ final class EntryReader: BodySource, BodyReader {
         )
         if let share { state.shares = [share] }
         self.state = Guarded(state)
-        fetcher?.expectDecision(about: entry)
+        judge?.enter(entry)
         number = fetcher?.shared.enter(
             at: position,
             transfer: share?.transfer.transfer,
@@ -176,7 +185,11 @@ final class EntryReader: BodySource, BodyReader {
             let (position, limit) = bounds
             guard position < limit else {
                 defer { didEnd() }
-                if !isPlanned { try await finish(at: position, limit: limit) }
+                if isPlanned {
+                    try await awaitDecision()
+                } else {
+                    try await finish(at: position, limit: limit)
+                }
                 return nil
             }
             let buffer = ReadBuffer(capacity: Int(min(Int64(count), limit - position)))
@@ -235,7 +248,7 @@ final class EntryReader: BodySource, BodyReader {
     // MARK: Random reads
 
     func readWithoutWaiting(_ read: Read) -> Int? {
-        if let length, read.offset >= length { return 0 }
+        if let length, read.offset >= length { return mayHaveToDecide ? nil : 0 }
         guard entry.storedRange(at: read.offset) != nil else { return nil }
         let count = entry.read(at: read.offset, into: read.destination.buffer)
         guard count > 0 else { return nil }
@@ -257,7 +270,11 @@ final class EntryReader: BodySource, BodyReader {
             let seen = fetcher?.shared.signal.version
             let share = share(at: read.offset)
             let outcome = share?.transfer.outcome
-            if let count = await readStored(read) { return count }
+            if let count = await readStored(read) {
+                // Only the end says that the body is right.
+                if count == 0 { try await awaitDecision() }
+                return count
+            }
             guard let fetcher, let seen else { throw missing(read.offset) }
             // A byte that is no longer stored, being damaged or evicted, comes from the origin.
             state.withLock { $0.storedAtStart.remove(BlockTable.extent(around: read.offset)) }
