@@ -52,6 +52,8 @@ final class SharedTransfers: Sendable {
         /// The number of transfers that wait until no entry is being created.
         var waitingToMakeEntry = 0
         var readers = ReaderRegistry()
+        /// The reports of the operations that have readers, by reader.
+        var reports: [UInt64: RequestReports] = [:]
         /// The number of transfers that wait until one of their readers continues.
         var pausedTransfers = 0
     }
@@ -169,8 +171,35 @@ final class SharedTransfers: Sendable {
 
     // MARK: Readers
 
-    func enter(at position: Int64, transfer: TransferID?, now: MonotonicTime) -> UInt64 {
-        state.withLock { $0.readers.enter(at: position, transfer: transfer, now: now) }
+    /// Registers a reader.
+    ///
+    /// - Parameters:
+    ///   - position: its position in the body.
+    ///   - transfer: the transfer that it waits for, if any.
+    ///   - reports: the reports of the operation that it belongs to.
+    ///   - now: the time.
+    /// - Returns: its number; end with ``leave(_:)``.
+    func enter(
+        at position: Int64,
+        transfer: TransferID?,
+        reports: RequestReports? = nil,
+        now: MonotonicTime
+    ) -> UInt64 {
+        state.withLock { state in
+            let number = state.readers.enter(at: position, transfer: transfer, now: now)
+            if let reports { state.reports[number] = reports }
+            return number
+        }
+    }
+
+    /// A transfer has ended, or a subscription to one.
+    ///
+    /// It may have stored the last byte for readers that it was not started for: nothing else ends
+    /// the reports of their operations.
+    func didEndTransfer() {
+        signal.bump()
+        let reports = state.withLock { Array($0.reports.values) }
+        for reports in reports { reports.endIfDone() }
     }
 
     func didJoin(_ transfer: TransferID?, reader: UInt64) {
@@ -197,6 +226,8 @@ final class SharedTransfers: Sendable {
     }
 
     func leave(_ reader: UInt64) {
+        let reports = state.withLock { $0.reports.removeValue(forKey: reader) }
+        withExtendedLifetime(reports) {}
         notifyPaused { readers in
             readers.leave(reader)
             return true

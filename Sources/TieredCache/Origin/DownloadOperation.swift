@@ -77,7 +77,7 @@ struct DownloadOperation: Sendable {
             isComplete: sink.generation?.entry.isComplete ?? false
         )
         // Subscriptions notify their readers when this function returns.
-        if context.isAbandoned { shared.signal.bump() }
+        if context.isAbandoned { shared.didEndTransfer() }
         return result.map { _ in }
     }
 

@@ -96,7 +96,7 @@ final class Transfers: Sendable {
             maximumDistance: maximumDistance,
             observation: operation.plan.observation,
             didMake: { operation.request.report(.queued) },
-            didEnd: { shared.signal.bump() },
+            didEnd: { shared.didEndTransfer() },
             work: { [mark] context in
                 defer { withExtendedLifetime(mark) {} }
                 return await operation.run(context)
@@ -147,7 +147,7 @@ final class Transfers: Sendable {
             shared.joinableGroup(for: entry),
             wanting: offset,
             priority: request.priority,
-            didEnd: { shared.signal.bump() }
+            didEnd: { shared.didEndTransfer() }
         )
     }
 }

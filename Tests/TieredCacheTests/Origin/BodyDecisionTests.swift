@@ -247,7 +247,7 @@ struct BodyDecisionTests {
         }
     }
 
-    // MARK: Names
+    // MARK: Names and reports
 
     @Test("a successor takes no name before it was compared")
     func name() async throws {
@@ -284,6 +284,28 @@ struct BodyDecisionTests {
             judge.takeName(next)
             let kept = try #require(try store.entry(for: request.key))
             #expect(kept === old)
+        }
+    }
+
+    @Test("the sequences of an operation end when another one's transfer has stored the last byte")
+    func sequences() async throws {
+        let transport = transport([try fixture.answer(Fixture.body, delay: .seconds(1))])
+        try await fixture.withCache(InMemoryFileSystem(time: time), transport) { cache in
+            let request = try fixture.request()
+            let first = try await cache.response(for: request)
+            await time.waitForSleeper(within: .seconds(1))
+            let operation = cache.operation(for: request)
+            let response = try await operation.response()
+            let (progress, notices) = (operation.progress, operation.notices)
+            let ends = Task {
+                for await _ in progress {}
+                for await _ in notices {}
+            }
+            time.advance(by: .seconds(1))
+            _ = try await first.body.collect()
+            await ends.value
+            #expect(operation.consumers == 0)
+            withExtendedLifetime(response) {}
         }
     }
 

@@ -128,6 +128,7 @@ final class EntryReader: BodySource, BodyReader {
         number = fetcher?.shared.enter(
             at: position,
             transfer: share?.transfer.transfer,
+            reports: fetcher?.request.reports,
             now: storage.time.monotonicTime()
         )
     }
