@@ -97,6 +97,10 @@ dynamic=$(readelf --dynamic --wide "$library")
 grep -qF "[$(basename "$library")]" <<<"$dynamic" || complain "the library has no number in its name"
 grep -q NODELETE <<<"$dynamic" || complain "the library could be unloaded"
 
+# Loaded by a program that runs, as a plug-in is: not every thread-local variable may be.
+env -i python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).tiered_abi() != int(sys.argv[2]))' \
+    "$library" "$(number "$header")" || complain "dlopen fails"
+
 # A host, by pkg-config as it was installed.
 scripts/library.sh install /opt/tieredcache "$work/root" >/dev/null
 installed=$work/root/opt/tieredcache

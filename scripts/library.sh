@@ -62,11 +62,9 @@ build=("$swift" build --configuration release --product TieredCacheC --static-sw
     --scratch-path "$scratch")
 "${build[@]}"
 bin=$("${build[@]}" --show-bin-path)
-archive=$bin/libTieredCacheC.a
-tools=$(dirname "$(readlink -f "$(command -v "${swift}c")")")
-
-# Which libraries the objects ask for; the driver looks into objects for that, and not into archives.
-"$tools/swift-autolink-extract" "$archive" -o "$out/autolink.txt"
+# The objects rather than the archive: the driver hides what comes from archives, and does not look into them for
+# the libraries that objects ask for.
+objects=$bin/TieredCacheC.product/Objects.LinkFileList
 {
     echo '{ global:'
     sed 's/$/;/' scripts/library.symbols
@@ -74,11 +72,9 @@ tools=$(dirname "$(readlink -f "$(command -v "${swift}c")")")
 } >"$out/exports.map"
 
 linked=$out/$name.new
-"${swift}c" -emit-library -static-stdlib -o "$linked" \
-    -Xlinker --whole-archive -Xlinker "$archive" -Xlinker --no-whole-archive \
-    "@$out/autolink.txt" \
+"${swift}c" -emit-library -static-stdlib -use-ld=lld -o "$linked" "@$objects" \
     -Xlinker "-soname=$name" -Xlinker "--version-script=$out/exports.map" \
-    -Xlinker --gc-sections -Xlinker -Bsymbolic -Xlinker --exclude-libs=ALL \
+    -Xlinker --gc-sections -Xlinker --icf=safe -Xlinker -Bsymbolic \
     -Xlinker -z -Xlinker nodelete -Xlinker -z -Xlinker now -Xlinker -z -Xlinker relro \
     -Xlinker --wrap=signal -Xlinker --wrap=sigaction -Xlinker --wrap=pthread_create
 # The names of what is hidden, for valgrind and debuggers: beside the library, and not in it.

@@ -1,4 +1,5 @@
 import CTieredCache
+import Glibc
 import HTTPTypes
 import Testing
 import TieredCache
@@ -87,6 +88,41 @@ struct StoppingTests {
                 #expect(await fixture.host { stream.read(at: 0, 10) }.result > 0)
             }
             if stop != .release { stream.release() }
+        }
+    }
+
+    @Test("Bytes are the right ones after any number of interruptions", arguments: [true, false])
+    func goesOn(_ isStored: Bool) async throws {
+        try await HostedFixture.withCache { fixture, cache in
+            var film = HostedFixture.film
+            if !isStored { film.fields[.cacheControl] = "no-store" }
+            let slow = OriginBehaviour.throttled(bytesPerSecond: 3 << 20)
+            fixture.origin.serve("/film", film, OriginScript(slow))
+            let stream = cache.stream(fixture.origin.url("/film"))
+            let isDone = Guarded(false)
+            async let interruptions: Void = fixture.host {
+                while !isDone.withLock({ $0 }) {
+                    usleep(2000)
+                    tiered_interrupt(stream.pointer)
+                    tiered_resume(stream.pointer)
+                }
+            }
+            let all = await fixture.host { () -> [UInt8] in
+                var all: [UInt8] = []
+                while true {
+                    let got = all.count.isMultiple(of: 2) ? stream.read(7777) : stream.tryRead(7777)
+                    if got.result == TIERED_E_AGAIN.number {
+                        _ = stream.isReadable(waits: true)
+                    } else if got.result != TIERED_E_INTERRUPTED.number {
+                        guard got.result > 0 else { return all }
+                        all += got.bytes
+                    }
+                }
+            }
+            isDone.withLock { $0 = true }
+            await interruptions
+            #expect(firstDifference(all, film.bytes(0..<HostedFixture.length)) == nil)
+            stream.release()
         }
     }
 

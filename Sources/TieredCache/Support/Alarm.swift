@@ -16,7 +16,11 @@ extension TimeSource {
     /// Alarms of the machine's clock share one sleeping task, so that to set one and to call it
     /// off, as each exchange does, takes a lock twice and no thread. Another time source has a task
     /// sleep for each.
+    ///
+    /// One that would ring after a year or later is not set, as no process waits for it: a task
+    /// would sleep for it, and each shorter alarm leave another one behind that does.
     func alarm(after duration: Duration, _ ring: @escaping @Sendable () -> Void) -> Alarm {
+        guard duration < .seconds(31_536_000) else { return Alarm {} }
         if self is SystemTimeSource {
             let number = SharedAlarms.machine.set(after: duration, ring)
             return Alarm { SharedAlarms.machine.cancel(number) }

@@ -75,6 +75,15 @@ struct AlarmTests {
         }
     }
 
+    @Test("An alarm of a year or more is not set, and no task sleeps for it")
+    func never() {
+        let time = ManualTimeSource()
+        time.alarm(after: .seconds(31_536_000)) { Issue.record("it rang") }.cancel()
+        _ = time.alarm(after: .seconds(Int64.max)) { Issue.record("it rang") }
+        #expect(time.sleeperCount == 0)
+        time.advance(by: .seconds(40_000_000))
+    }
+
     @Test("The machine's clock rings")
     func machine() async {
         await withCheckedContinuation { continuation in

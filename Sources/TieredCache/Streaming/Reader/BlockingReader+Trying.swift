@@ -28,7 +28,7 @@ extension BlockingReader {
                 let count = ReadDestination(buffer: buffer).copy(bytes)
                 advance(from: offset, by: count)
                 return count
-            case .none(let task): task?.cancel()
+            case .none(let task): leave(task)
             }
             let read = Read(offset: offset, destination: ReadDestination(buffer: buffer))
             if let reader, let count = try readWithoutWaiting(read, from: reader) {
@@ -54,6 +54,7 @@ extension BlockingReader {
         guard let number else { return }
         let end = time.monotonicTime().advanced(by: options.deadline)
         let (openReader, time, request) = (openReader, time, request)
+        let leaving = state.withLock { $0.leaving }
         let task = Task(priority: .high) { [weak self, reader] in
             let alarm = time.alarm(after: time.monotonicTime().duration(to: end)) { [weak self] in
                 // A reader that is open has a deadline of its own.
@@ -73,6 +74,7 @@ extension BlockingReader {
                     opened = self?.adopt(new)
                 }
                 guard let opened else { return }
+                await leaving?.value
                 let buffer = ReadBuffer(capacity: min(count, Self.maximumAwaited))
                 let read = Read(offset: offset, destination: ReadDestination(buffer))
                 let left = time.monotonicTime().duration(to: end)
@@ -84,7 +86,7 @@ extension BlockingReader {
             self?.didEnd(number, with: result)
         }
         let isCurrent = state.withLock { $0.attempt.didStart(number, task) }
-        if !isCurrent { task.cancel() }
+        if !isCurrent { leave(task) }
     }
 
     private func didEnd(_ number: UInt64, with result: Result<Data, CacheError>) {

@@ -24,6 +24,8 @@ public final class BlockingReader: Sendable {
         var lastStop: UInt64 = 0
         /// What ``unsafeTryRead(into:)`` waits for.
         var attempt = ReadAttempt()
+        /// Ends when all reads that were stopped have come to their end.
+        var leaving: Task<Void, Never>?
         /// Says whether there is something to read; made when it is asked for.
         var readiness: EventDescriptor?
 
@@ -220,9 +222,18 @@ public final class BlockingReader: Sendable {
     ) throws(CacheError) -> Int {
         let buffer = ReadBuffer(capacity: min(read.destination.count, Self.maximumWaited))
         let own = Read(offset: read.offset, destination: ReadDestination(buffer))
-        let left = time.monotonicTime().duration(to: end)
-        let count = try awaiting { () async throws(CacheError) in
-            try await reader.read(own, deadline: left)
+        let error = CacheError(
+            .timedOut,
+            "byte \(read.offset) of \(request.target.redacted) did not come in time"
+        )
+        // A read ends by itself at the deadline, unless it hangs in something that has none.
+        let latest = end.advanced(by: .seconds(1))
+        let (time, leaving) = (time, state.withLock { $0.leaving })
+        let count = try awaiting(until: (latest, error), isRead: true) {
+            () async throws(CacheError) in
+            await leaving?.value
+            let left = time.monotonicTime().duration(to: end)
+            return try await reader.read(own, deadline: left)
         }
         return read.destination.copy(buffer.data(count: count))
     }
@@ -289,7 +300,7 @@ public final class BlockingReader: Sendable {
             return (state.reader, Array(state.stops.values), state.attempt.stop())
         }
         for stop in stops { stop(error) }
-        attempt?.cancel()
+        leave(attempt)
         tellReadiness()
         return reader
     }
@@ -329,7 +340,8 @@ public final class BlockingReader: Sendable {
 
     /// Blocks until there is a result, the reader is stopped, or the time is over.
     private func awaiting<Value: Sendable>(
-        until deadline: (end: MonotonicTime, error: CacheError)? = nil,
+        until deadline: (end: MonotonicTime, error: CacheError),
+        isRead: Bool = false,
         _ body: @escaping @Sendable () async throws(CacheError) -> Value
     ) throws(CacheError) -> Value {
         let gate = BlockingGate<Value>()
@@ -341,18 +353,35 @@ public final class BlockingReader: Sendable {
                 gate.open(with: .failure(error))
             }
         }
-        let alarm = deadline.map { (end, error) in
-            time.alarm(after: time.monotonicTime().duration(to: end)) {
-                gate.open(with: .failure(error))
-            }
+        let alarm = time.alarm(after: time.monotonicTime().duration(to: deadline.end)) {
+            gate.open(with: .failure(deadline.error))
         }
         defer {
             state.withLock { _ = $0.stops.removeValue(forKey: number) }
-            alarm?.cancel()
-            task.cancel()
+            alarm.cancel()
         }
-            // Stored bytes need no task, and no thread of the concurrency pool.
-        return try gate.wait()
+        do throws(CacheError) {
+            return try gate.wait()
+        } catch {
+            if isRead { leave(task) } else { task.cancel() }
+            throw error
+        }
+    }
+
+    /// Stops a task, without waiting for its end.
+    ///
+    /// The next read does: a body that is not stored gives each byte once, and two tasks at one time
+    /// would take bytes from each other.
+    func leave(_ task: Task<Void, Never>?) {
+        guard let task else { return }
+        task.cancel()
+        state.withLock { state in
+            let before = state.leaving
+            state.leaving = Task {
+                await before?.value
+                await task.value
+            }
+        }
     }
 
     /// Makes a call that is about to wait stoppable.
