@@ -119,6 +119,11 @@ same_bytes() { # FILM
     else
         fail "film.py brings other bytes of $1"
     fi
+    if timeout 60 "$bin/first" "$url/$1" 2>"$work/log" | cmp - "$work/films/$1"; then
+        pass "the first program of docs/c-hosts.md brings $1"
+    else
+        fail "the first program of docs/c-hosts.md brings other bytes of $1"
+    fi
     if timeout 60 "$bin/epoll" "$url/$1" 100 2>"$work/log" | cmp - "$work/films/$1"; then
         pass "a hundred streams of epoll bring $1"
     else
