@@ -33,6 +33,7 @@ test: announce setup lint test-scripts docs $(API) ## Lint, build without traits
 	scripts/verify-no-foundation.sh
 	scripts/test.sh
 	scripts/check-library.sh
+	$(MAKE) --no-print-directory check-hosts check-deb
 
 announce:
 	@echo "make test: installs Debian packages where they are missing (libraries, nginx, players; see"
@@ -57,12 +58,18 @@ check-library: setup ## Build the library and check what it promises; a part of 
 LIBRARY ?= .build/library
 export LIBRARY
 
-examples: ## Build the hosts of Examples/C against the library for C
+examples: setup ## Build the hosts of Examples/C against the library for C
 	scripts/examples.sh
 
 check-hosts: examples ## Run them against an origin on loopback, and the library's races and bad input
 	scripts/check-examples.sh
 	scripts/check-races.sh
+
+deb: ## Make Debian packages in .build/deb: library, headers, program
+	scripts/deb.sh
+
+check-deb: deb ## Install them in a root that is thrown away, use them, and remove them
+	scripts/check-deb.sh
 
 test-scripts: ## Test the release script, its checks and the comparison of benchmarks, in seconds
 	scripts/test-scripts.sh
