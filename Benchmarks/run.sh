@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the benchmarks and prints the table of ratios, what the proxy costs, then what many entries on
-# disk cost, and then a cold download of 256 MiB beside curl's; for proxy and download the program
-# itself is built.
+# disk cost, what the library for C costs, and then a cold download of 256 MiB beside curl's; for proxy
+# and download the program itself is built, for the library that.
 # `--json FILE`, as the first argument, writes the ratios to FILE too, an object a line: compare.py reads it.
 # Further arguments are passed on: parts of row names, --rounds N, --strict; with any, the table alone is
 # printed. BENCHMARK_ENTRIES is how many entries the second part makes, by default 100,000.
@@ -46,5 +46,8 @@ echo
 "$scratch/release/Allocations"
 echo
 "$scratch/release/DiskScale" --entries "${BENCHMARK_ENTRIES:-100000}"
+echo
+# The library for C: a part of what it takes is built in ../.build/library.
+./library.sh ${json:+--json "$json"}
 echo
 exec "$scratch/release/ColdDownload" "$TIEREDCACHE_PROGRAM" ${json:+7 "$json"}
