@@ -110,18 +110,22 @@ public final class PlayerProxy: Sendable {
     /// - Returns: the URL for the player.
     /// - Throws: `.invalidURL` if it is no such URL.
     public func url(for url: URL) throws(CacheError) -> URL {
-        let proxied: String
-        do {
-            proxied = address.url(of: try TargetURI(url.absoluteString))
-        } catch {
-            throw CacheError(.invalidURL, "cannot proxy this URL: \(error)")
-        }
+        let proxied = try self.url(for: url.absoluteString)
         // By default `URL` mends a text by escaping it, the escapes in it included: `%20` would
         // become `%2520`, another resource.
         guard let url = URL(string: proxied, encodingInvalidCharacters: false) else {
             throw CacheError(.invalidURL, "cannot proxy this URL: it has invalid characters")
         }
         return url
+    }
+
+    /// The same as text, as a C program has it.
+    package func url(for url: String) throws(CacheError) -> String {
+        do {
+            return address.url(of: try TargetURI(url))
+        } catch {
+            throw CacheError(.invalidURL, "cannot proxy this URL: \(error)")
+        }
     }
 
     /// Stops listening and closes all connections; responses in progress have

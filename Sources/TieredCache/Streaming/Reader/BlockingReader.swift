@@ -315,7 +315,6 @@ public final class BlockingReader: Sendable {
 
     // MARK: The opening
 
-            // Stored bytes need no task, and no thread of the concurrency pool.
     private func opened(until end: MonotonicTime) throws(CacheError) -> CacheReader {
         if let reader { return reader }
         if let stopped = state.withLock({ $0.stopped }) { throw stopped }
