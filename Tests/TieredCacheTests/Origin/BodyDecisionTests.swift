@@ -231,6 +231,48 @@ struct BodyDecisionTests {
         }
     }
 
+    @Test("a last block that the disk refuses is compared where it is", arguments: [false, true])
+    func refusedSeal(isRight: Bool) async throws {
+        let disk = InMemoryFileSystem(time: time)
+        try await fixture.withCache(disk, transport([])) { cache in
+            let request = try fixture.request()
+            let store = try #require(cache.engine.storage.disk.openStore)
+            try await cache.store(Data([1]), for: request)
+            let old = try #require(try store.entry(for: request.key))
+            let head = try #require(StoredResponse(encoded: old.metadata))
+            var fields = head.fields
+            try fields.promise(Fixture.body)
+            let entry = try store.makeEntry(
+                for: request.key,
+                metadata: head.with(fields).encoded(),
+                completeLength: Int64(Fixture.body.count),
+                class: [],
+                succession: DiskSuccession()
+            )
+            let writer = try entry.beginWriting(at: 0)
+            let bytes = isRight ? Fixture.body : Fixture.wrong
+            try bytes.prefix(65_536 + 1).withUnsafeBytes { try writer.write($0) }
+            disk.fail(.write, with: .ioError, times: 100)
+            #expect(throws: CacheError.self) {
+                try Data(bytes.dropFirst(65_536 + 1)).withUnsafeBytes { try writer.write($0) }
+            }
+            #expect(entry.isWhole && !entry.isComplete)
+            let judge = cache.responder.bodyJudge(for: request)
+            if isRight {
+                guard case .accepted = try await judge.decide(about: entry) else {
+                    Issue.record("the body is right")
+                    return
+                }
+                #expect(!judge.awaitsDecision(entry))
+            } else {
+                await #expect(throws: CacheError.self) { try await judge.decide(about: entry) }
+                #expect(judge.awaitsDecision(entry))
+            }
+            disk.heal()
+            writer.end()
+        }
+    }
+
     @Test("a reader whose body is whole does not wait for an origin that does not end it")
     func openEnd() async throws {
         var answer = try fixture.answer(Fixture.body, promising: Fixture.body)
