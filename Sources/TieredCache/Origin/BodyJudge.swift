@@ -6,7 +6,7 @@ import Logging
 /// The only place of this decision for stored bodies; the entry remembers it (``BodyDecision``).
 struct BodyJudge: Sendable {
     /// What a request learns of a body.
-    enum Verdict: Sendable {
+    enum Outcome: Sendable {
         /// The body is right, no digest was promised, or the body has gaps.
         case accepted
         /// The body is not what the request expects; other requests may use it.
@@ -48,14 +48,14 @@ struct BodyJudge: Sendable {
     ///   - entry: the entry of the body.
     ///   - length: the length of the body as far as the caller knows it; nil for that of the entry.
     ///   - comparesExpected: whether the digests that the request expects are compared.
-    /// - Returns: the verdict for this request.
+    /// - Returns: the outcome for this request.
     /// - Throws: `.representationChanged` or `.integrityFailed` for a body that is not what the
     ///   origin promised; `.cancelled` if this task was cancelled while another one compared.
     func decide(
         about entry: DiskEntry,
         length: Int64? = nil,
         comparesExpected: Bool = true
-    ) async throws(CacheError) -> Verdict {
+    ) async throws(CacheError) -> Outcome {
         let isDue = awaitsDecision(entry)
         let wanted = BodyExpectation(
             promised: isDue ? Self.promise(of: entry) : [],

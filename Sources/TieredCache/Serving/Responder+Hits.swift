@@ -83,24 +83,29 @@ extension Responder {
     ///
     /// - Parameters:
     ///   - request: the request, without a range.
-    ///   - opening: the bytes that the reader would ask for first.
+    ///   - first: the bytes that the reader would ask for first.
     /// - Returns: nil if that is not so, and for a body that the memory tier would take.
     func wholeResponseAtHand(
         _ request: CacheRequest,
-        opening: Range<Int64>
+        opening first: Range<Int64>
     ) -> CacheResponse? {
         guard request.mayBeAnsweredImmediately, request.range == nil,
             let entry = storage.entryAtHand(request.key), entry.isComplete,
             let length = entry.completeLength,
-            length > min(storage.memory.promotionLimit, opening.upperBound),
+            length > min(storage.memory.promotionLimit, first.upperBound),
             let head = StoredResponse(encoded: entry.metadata), head.canAnswer(request),
-            !transfers.awaitsDecision(entry, for: request)
+            request.expectedDigests.isEmpty, !BodyJudge.awaitsDecision(entry)
         else { return nil }
         let decision = judge.decision(about: head, for: request)
         guard head.status < 400, decision.action == .use, !decision.isStale else { return nil }
         let content: ResponseContent
         do throws(CacheError) {
-            content = try self.content(of: entry, head: head, length: length, for: request)
+            content = try self.content(
+                of: opening(of: entry, head: head, for: request),
+                head: head,
+                wanted: WantedRange(start: 0, end: length),
+                for: request
+            )
         } catch {
             return nil  // The full lookup says what is wrong.
         }
@@ -110,29 +115,6 @@ extension Responder {
             from: .disk,
             as: .disk,
             decision: decision
-        )
-    }
-
-    private func content(
-        of entry: DiskEntry,
-        head: StoredResponse,
-        length: Int64,
-        for request: CacheRequest
-    ) throws(CacheError) -> ResponseContent {
-        let fetcher =
-            request.policy == .cacheOnly
-            ? nil
-            : GapFetcher(
-                transfers: transfers,
-                shared: transfers.shared(for: request),
-                request: request,
-                head: head
-            )
-        return try content(
-            of: EntryOpening(entry: entry, storage: storage, fetcher: fetcher),
-            head: head,
-            wanted: WantedRange(start: 0, end: length),
-            for: request
         )
     }
 

@@ -129,6 +129,26 @@ extension Responder {
         return ResponseContent(head: head, completeLength: length, wanted: wanted, body: body)
     }
 
+    /// What a reader of a stored body gets; it asks the origin only where the request may.
+    func opening(
+        of entry: DiskEntry,
+        head: StoredResponse,
+        for request: CacheRequest
+    )
+        -> EntryOpening
+    {
+        let mayFetch = request.policy != .cacheOnly
+        let shared = mayFetch ? transfers.shared(for: request) : nil
+        return EntryOpening(
+            entry: entry,
+            storage: storage,
+            fetcher: shared.map {
+                GapFetcher(transfers: transfers, shared: $0, request: request, head: head)
+            },
+            judge: bodyJudge(for: request)
+        )
+    }
+
     /// Reads a small complete body at once, which also promotes it; follows a large one.
     private func content(
         of entry: DiskEntry,
@@ -158,16 +178,7 @@ extension Responder {
                 storageError: storageError
             )
         }
-        let mayFetch = request.policy != .cacheOnly
-        let shared = mayFetch ? transfers.shared(for: request) : nil
-        let opening = EntryOpening(
-            entry: entry,
-            storage: storage,
-            fetcher: shared.map {
-                GapFetcher(transfers: transfers, shared: $0, request: request, head: head)
-            },
-            judge: bodyJudge(for: request)
-        )
+        let opening = opening(of: entry, head: head, for: request)
         var content = try content(of: opening, head: head, wanted: wanted, for: request)
         // Bytes for a reader are counted when they are read.
         content.counted = request.scope == nil ? wanted.count : 0

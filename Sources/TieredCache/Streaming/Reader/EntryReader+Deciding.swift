@@ -12,12 +12,12 @@ extension EntryReader {
     /// - Throws: the error of a body that is not what it has to be; `.cancelled`.
     func decide() async throws(CacheError) -> CacheError? {
         guard let judge else { return nil }
-        let verdict = try await judge.decide(
+        let outcome = try await judge.decide(
             about: entry,
             length: length,
             comparesExpected: comparesExpected
         )
-        switch verdict {
+        switch outcome {
         case .accepted: return nil
         case .refused(let error): throw error
         case .undecided(let error): return error
