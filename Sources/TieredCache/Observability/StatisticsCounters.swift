@@ -1,11 +1,5 @@
 import Synchronization
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// The running counts behind ``MediaCache/Statistics``, cheap enough for the hit path.
 ///
 /// Every thread adds to one of sixteen rows, chosen by its identity, so that threads seldom share a
@@ -99,14 +93,9 @@ package final class StatisticsCounters: Sendable {
     }
 
     private static func row() -> Int {
-        #if canImport(Glibc)
-        let thread = UInt64(pthread_self())
-        #else
-        let thread = UInt64(UInt(bitPattern: pthread_self()))
-        #endif
         // Threads' control blocks lie at multiples of large powers of two; the multiplication
         // carries their differences into the upper bits.
-        return Int(truncatingIfNeeded: (thread &* 0x9E37_79B9_7F4A_7C15) >> 60)
+        Int(truncatingIfNeeded: (ThreadNumber.current &* 0x9E37_79B9_7F4A_7C15) >> 60)
     }
 }
 

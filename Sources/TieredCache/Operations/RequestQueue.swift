@@ -248,6 +248,7 @@ package final class RequestQueue: Sendable {
             self.didFinish(context.id, with: result)
         }
         if beginsHere, #available(macOS 26, iOS 26, tvOS 26, visionOS 26, watchOS 26, *) {
+            if executor != nil { context.beginOnCallersThread() }
             context.attach(Task.immediate(executorPreference: executor, operation: run))
         } else {
             context.attach(Task(executorPreference: executor, operation: run))

@@ -14,6 +14,8 @@ package final class TransferContext: Sendable {
         var task: Task<Void, Never>?
         var isCancelled = false
         var slot = Slot.occupied
+        /// The thread of a caller on which the work has begun; it must not block there.
+        var callersThread: UInt64?
 
         /// Whether the work may continue without a wait.
         var hasSlot: Bool {
@@ -42,6 +44,18 @@ package final class TransferContext: Sendable {
 
     /// Whether the transfer has no subscriber to notify of its end.
     var isAbandoned: Bool { queue.isAbandoned(id) }
+
+    /// Notes that the work begins on this thread, which is not one of the queue's.
+    func beginOnCallersThread() {
+        state.withLock { $0.callersThread = ThreadNumber.current }
+    }
+
+    /// Moves work that is still on its caller's thread to one that may block on the disk.
+    ///
+    /// Where a transport has its response at hand, the work has not waited and has not left it.
+    func leaveCallersThread() async {
+        if state.withLock({ $0.callersThread == ThreadNumber.current }) { await Task.yield() }
+    }
 
     /// All bytes from the coverage's start up to `position` can be read now.
     package func didAdvance(to position: Int64) {

@@ -127,6 +127,7 @@ final class StoringSink: DownloadSink {
     // MARK: DownloadSink
 
     func didReceiveHead(_ head: DownloadHead) async throws(CacheError) {
+        await context.leaveCallersThread()
         switch head.kind {
         case .newGeneration(let start): try await beginGeneration(with: head, start: start)
         case .continuing(let offset, let length):

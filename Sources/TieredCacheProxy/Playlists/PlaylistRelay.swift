@@ -14,8 +14,8 @@ package struct PlaylistRelay: Sendable {
         package var isRefused = false
     }
 
-    /// The threads that read and rewrite playlists, because long work must not block the
-    /// cooperative pool.
+    /// The threads that read and rewrite playlists and list entries, because long work must not
+    /// block an event loop or the cooperative pool.
     static let threads = IOExecutor(threads: 2, name: "tc-list")
 
     private let cache: MediaCache
@@ -137,17 +137,20 @@ package struct PlaylistRelay: Sendable {
 
     private func get(_ request: CacheRequest) async throws(CacheError) -> Got {
         let response = try await cache.response(for: request)
-        let bytes = [UInt8](try await response.body.collect(upTo: Int(PlaylistKind.maximumSize)))
+        let body = try await response.body.collect(upTo: Int(PlaylistKind.maximumSize))
         let expected = PlaylistKind.expected(
             contentType: response.fields[.contentType],
             path: request.target.path
         )
-        let kind = expected.flatMap { $0.isBeginning(of: bytes) ? $0 : nil }
-        return Got(
-            response: response,
-            original: bytes,
-            kind: response.status.code == 200 ? kind : nil
-        )
+        return await Self.threads.run {
+            let bytes = [UInt8](body)
+            let kind = expected.flatMap { $0.isBeginning(of: bytes) ? $0 : nil }
+            return Got(
+                response: response,
+                original: bytes,
+                kind: response.status.code == 200 ? kind : nil
+            )
+        }
     }
 
     private func answer(with got: Got, to request: CacheRequest) async -> Response {

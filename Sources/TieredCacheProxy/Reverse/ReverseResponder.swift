@@ -93,9 +93,11 @@ struct ReverseResponder: Responder {
         to writer: ResponseWriter
     ) async throws(CacheError) -> RelayResponse {
         var order = order
+        let passed = PassedInterims()
         order.onInterim = { response in
             // The client gets its own 100 when its body is read.
             if let awaited, response.status == .continue { return awaited.open() }
+            passed.note()
             writer.sendInterim(
                 ResponseHead(
                     status: response.status.code,
@@ -104,7 +106,10 @@ struct ReverseResponder: Responder {
                 )
             )
         }
-        return try await cache.relay(order)
+        let response = try await cache.relay(order)
+        // They are written in later ticks of the loop, and have to precede the head.
+        if passed.hasAny { await Task.yield() }
+        return response
     }
 
     private static func head(of response: RelayResponse, isHead: Bool) -> ResponseHead {
@@ -127,6 +132,15 @@ struct ReverseResponder: Responder {
             framing: framing
         )
     }
+}
+
+/// Whether interim responses have been passed on.
+private final class PassedInterims: Sendable {
+    private let state = Guarded(false)
+
+    var hasAny: Bool { state.withLock { $0 } }
+
+    func note() { state.withLock { $0 = true } }
 }
 
 /// NIO's buffer, leased to the transport without a copy.

@@ -74,10 +74,11 @@ extension ConnectionHandler {
         }
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         let loop = context.eventLoop
-        written.whenSuccess {
-            // In a later tick, so that a fast client does not block other connections of the loop.
-            loop.execute { bound.value.writePiece(of: answer, at: end, number: number) }
-        }
+        // In a later tick, so that a fast client does not block other connections of the loop.
+        written.flatMap { bound.value.pause(after: end - offset) }
+            .whenSuccess {
+                loop.execute { bound.value.writePiece(of: answer, at: end, number: number) }
+            }
     }
 
     /// Sends the head and a piece directly to the socket; the channel has nothing else to write

@@ -95,6 +95,24 @@ extension ConnectionHandler {
         return buffer
     }
 
+    /// The most bytes that are sent before the loop looks at its other connections.
+    private static let maximumUnbroken: Int64 = 256 << 10
+    /// Longer than nothing: a loop runs all that is due before it looks at a socket again.
+    private static let pause = TimeAmount.microseconds(20)
+
+    /// Completes at once, or a moment later where much has been sent since the last pause: bytes
+    /// that are there and a client that takes them would keep the loop from all other connections.
+    func pause(after count: Int64) -> EventLoopFuture<Void> {
+        guard let context, let exchange else {
+            return server.failedFuture(ConnectionFailure.closed)
+        }
+        let unbroken = exchange.unbroken + count
+        let isDue = unbroken >= Self.maximumUnbroken
+        self.exchange?.unbroken = isDue ? 0 : unbroken
+        guard isDue else { return context.eventLoop.makeSucceededVoidFuture() }
+        return context.eventLoop.scheduleTask(in: Self.pause) {}.futureResult
+    }
+
     /// Writes a piece of the body; the future completes when it is written to the socket.
     func writeBody(_ bytes: ByteBuffer) -> EventLoopFuture<Void> {
         guard let context, let answer = exchange?.answer else {
@@ -220,6 +238,8 @@ extension ConnectionHandler {
     func cut() {
         guard let context, !isEnding else { return }
         isEnding = true
+        // The head may still wait for the end of this tick.
+        context.flush()
         let isCloseDelimited =
             exchange?.answer?.framing == .unknown && exchange?.request.head.version == .http1_0
         abandon(.closed)

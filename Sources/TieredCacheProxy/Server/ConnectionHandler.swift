@@ -26,6 +26,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         var hasToContinue: Bool
         /// How many interim responses were written, and how many of them wait for the socket.
         var interims = (all: 0, unsent: 0)
+        /// The bytes sent since the last pause.
+        var unbroken: Int64 = 0
         var answer: OutgoingResponse?
         var task: Task<Void, Never>?
 

@@ -81,6 +81,7 @@ struct ResponseWriter: Sendable {
     func writeNext(of body: inout ResponseBody.AsyncIterator) async throws -> Int64? {
         if let leased = body.lease(PendingResponse.minimumLeased...Self.maximumLeased) {
             try await connection.perform { $0.writeLeased(leased) }
+            try await pause(after: leased.count)
             return leased.count
         }
         guard let chunk = try await body.next(atMost: Int(PendingResponse.maximumCopied)) else {
@@ -88,7 +89,13 @@ struct ResponseWriter: Sendable {
         }
         let count = Int64(chunk.count)
         try await write(chunk)
+        try await pause(after: count)
         return count
+    }
+
+    /// Lets the loop look at its other connections where much was sent without a wait.
+    private func pause(after count: Int64) async throws {
+        try await connection.perform { $0.pause(after: count) }
     }
 
     /// The most bytes leased at once.

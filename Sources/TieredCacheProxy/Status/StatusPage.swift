@@ -22,11 +22,8 @@ struct StatusPage: Sendable {
     /// - Returns: the page; it must not be stored or framed, and loads nothing from elsewhere.
     func answer(base: String) async -> WholeResponse {
         do throws(CacheError) {
-            let entries = try await cache.entries()
             let usage = try await cache.usage()
-            let speeds = rates.update(entries.map { ($0.key.string, $0.storedBytes) })
-            let rows = Self.rows(of: entries, speeds: speeds)
-            let more = entries.count - rows.count
+            let (rows, more) = try await rows()
             return Self.html(
                 StatusHTML.page(rows, more: more, usage: usage, statistics: cache.statistics)
             )
@@ -40,6 +37,24 @@ struct StatusPage: Sendable {
             )
             return Self.html(page)
         }
+    }
+
+    /// The rows, and the number of entries without one.
+    ///
+    /// Not on an event loop: the time grows with the number of entries.
+    private func rows() async throws(CacheError) -> (rows: [StatusRow], more: Int) {
+        let found: Result<(rows: [StatusRow], more: Int), CacheError> =
+            await withTaskExecutorPreference(PlaylistRelay.threads) {
+                do throws(CacheError) {
+                    let entries = try await cache.entries()
+                    let speeds = rates.update(entries.map { ($0.key.string, $0.storedBytes) })
+                    let rows = Self.rows(of: entries, speeds: speeds)
+                    return .success((rows, entries.count - rows.count))
+                } catch {
+                    return .failure(error)
+                }
+            }
+        return try found.get()
     }
 
     /// The rows: growing entries first, then the most recently used; at most ``maximumRows``.
