@@ -83,6 +83,12 @@ elif [ "$(number "$work/old.h")" = "$(number "$header")" ]; then
 fi
 [ -z "${CHECK_LIBRARY_OLD-}" ] || exit $wrong
 
+has=$("${SWIFT:-swift}" --version 2>/dev/null | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p' | head -n 1)
+if ! printf '6.3\n%s\n' "$has" | sort --version-sort --check=quiet; then
+    echo "check-library: the library takes Swift 6.3, and this is $has; its header alone was checked"
+    exit $wrong
+fi
+
 [ "${CHECK_LIBRARY_BUILD-}" = no ] || scripts/library.sh
 library=$out/libtieredcache.so.$(number "$header")
 

@@ -16,7 +16,9 @@
 # the host's signals do, and signals from its threads (Sources/CTieredCache/wrappers.c). SwiftPM cannot say all that, so it builds an archive, and
 # this script links it. The first build takes some 6 minutes on 2 cores; a later one builds what has changed.
 #
-# LIBRARY_SCRATCH: where SwiftPM builds; .build/library/scratch by default.
+# It takes Swift 6.3, which compares functions with the header (Package.swift leaves the target out otherwise).
+#
+# LIBRARY_SCRATCH: where SwiftPM builds; .build/library/scratch by default. LIBRARY_SYMBOLS=yes: keeps symbols.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 swift=${SWIFT:-swift}
@@ -25,6 +27,9 @@ scratch=${LIBRARY_SCRATCH:-.build/library/scratch}
 header=Sources/CTieredCache/include/tieredcache.h
 
 [ "$(uname)" = Linux ] || { echo "library: the library is for Linux" >&2; exit 1; }
+has=$("$swift" --version 2>/dev/null | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p' | head -n 1)
+printf '6.3\n%s\n' "$has" | sort --version-sort --check=quiet ||
+    { echo "library: the library takes Swift 6.3, and this is $has" >&2; exit 1; }
 abi=$(awk '$2 == "TIERED_ABI" { print $3 }' "$header")
 version=$(sed -n 's/.*version: "\(.*\)",/\1/p' Sources/TieredCacheCLI/RootCommand.swift)
 name=libtieredcache.so.$abi

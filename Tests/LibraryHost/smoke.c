@@ -167,6 +167,57 @@ static int compare(const void *left, const void *right) {
     return difference < 0 ? -1 : difference > 0;
 }
 
+static int entries(const char *path) {
+    DIR *directory = opendir(path);
+    int count = 0;
+    while (directory && readdir(directory)) count++;
+    if (directory) closedir(directory);
+    return count;
+}
+
+static long resident(void) {
+    long pages = 0, all = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file) {
+        if (fscanf(file, "%ld %ld", &all, &pages) != 2) pages = 0;
+        fclose(file);
+    }
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* What ten thousand streams leave behind, and what a hundred that wait for their host cost. */
+static void check_leaks(tiered_cache *cache, const char *url) {
+    enum { STREAMS = 10000, IDLE = 100 };
+    static tiered_stream *idle[IDLE];
+    unsigned char byte;
+    int files = 0, threads = 0;
+    long memory = 0;
+    for (int round = 0; round < 2 * STREAMS; round++) {
+        if (round == STREAMS) {
+            /* The first half has warmed up what is kept for good. */
+            files = entries("/proc/self/fd");
+            threads = entries("/proc/self/task");
+            memory = resident();
+        }
+        tiered_stream *stream = open_stream(cache, url, 0);
+        if (round % 2 == 0) CHECK(tiered_read(stream, &byte, 1) == 1);
+        if (round % 4 == 0) CHECK(tiered_stream_fd(stream) >= 0);
+        tiered_stream_release(stream);
+    }
+    CHECK(entries("/proc/self/fd") <= files + 2);
+    CHECK(entries("/proc/self/task") <= threads + 2);
+    printf("FIGURE 10,000 streams leave %ld KiB\n", resident() - memory);
+    CHECK(resident() - memory < 4096);
+    memory = resident();
+    for (int index = 0; index < IDLE; index++) {
+        idle[index] = open_stream(cache, url, 0);
+        CHECK(tiered_read(idle[index], &byte, 1) == 1);
+    }
+    printf("FIGURE an idle stream costs %.1f KiB\n", (double)(resident() - memory) / IDLE);
+    CHECK(resident() - memory <= 16 * IDLE);
+    for (int index = 0; index < IDLE; index++) tiered_stream_release(idle[index]);
+}
+
 #define ROUNDS 2000
 
 static double median(double *times, int count) {
@@ -232,6 +283,7 @@ int main(int count, char **arguments) {
     CHECK(tiered_proxy_start(cache) == TIERED_OK);
     check_signals(before);
     check_fork(cache);
+    check_leaks(cache, film);
     if (count > 3) measure(cache, film, arguments[3]);
     tiered_cache_release(cache);
     CHECK(tiered_storage_status(cache, NULL, 0) == TIERED_E_INVALID);
