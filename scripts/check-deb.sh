@@ -90,7 +90,8 @@ version=$(sed -n 's/.*version: "\(.*\)",/\1/p' Sources/TieredCacheCLI/RootComman
 share=$root/usr/share
 check_text() { # TOOL ARGUMENT...: where the tool is there
     in_root sh -c "command -v $1" >/dev/null || return 0
-    in_root "$@" >"$work/log" 2>&1 && [ ! -s "$work/log" ] || complain "$*: $(head -n 3 "$work/log")"
+    in_root "$@" >"$work/log" 2>&1 || echo "status $?" >>"$work/log"
+    [ ! -s "$work/log" ] || complain "$*: $(head -n 3 "$work/log")"
 }
 check_text bash -n /usr/share/bash-completion/completions/tieredcache
 check_text zsh -n /usr/share/zsh/vendor-completions/_tieredcache

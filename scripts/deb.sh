@@ -87,7 +87,8 @@ put $program 755 "$TIEREDCACHE_PROGRAM" usr/bin/tieredcache
 strip --strip-all --remove-section=.comment "$(stage $program)/usr/bin/tieredcache"
 complete() { # SHELL PATH
     mkdir -p "$(dirname "$(stage $program)/usr/share/$2")"
-    "$TIEREDCACHE_PROGRAM" --generate-completion-script "$1" >"$(stage $program)/usr/share/$2"
+    # It is read by a shell, and never run: without a first line that names one.
+    "$TIEREDCACHE_PROGRAM" --generate-completion-script "$1" | sed '1{/^#!/d}' >"$(stage $program)/usr/share/$2"
 }
 complete bash bash-completion/completions/tieredcache
 complete zsh zsh/vendor-completions/_tieredcache
