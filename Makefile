@@ -38,8 +38,8 @@ test: announce setup lint test-scripts docs $(API) ## Lint, build without traits
 announce:
 	@echo "make test: installs Debian packages where they are missing (libraries, nginx, players; see"
 	@echo "make test: scripts/setup.sh). A first run takes 20 to 30 minutes on 2 cores: to build,"
-	@echo "make test: for the tests, and 6 for the library for C. Once there is a version, 6 more to compare with"
-	@echo "make test: it. A later run builds what has changed alone."
+	@echo "make test: for the tests, 6 for the library for C, and 6 for its program, packages and hosts. Once there is"
+	@echo "make test: a version, 6 more to compare with it. A later run builds what has changed alone."
 
 library: setup-build ## Build the library for C into .build/library
 	scripts/library.sh
@@ -54,7 +54,7 @@ install: ## Install the library, its header and its pkg-config file below PREFIX
 check-library: setup ## Build the library and check what it promises; a part of make test
 	scripts/check-library.sh
 
-# `make examples LIBRARY=/usr/lib/x86_64-linux-gnu/pkgconfig` takes a library that is installed.
+# `make examples LIBRARY=DIRECTORY` takes library and tieredcache.pc from elsewhere.
 LIBRARY ?= .build/library
 export LIBRARY
 

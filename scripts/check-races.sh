@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs Tests/C/races.c and Tests/C/badinput.c against the library for C: once built with the address and the
+# Runs Tests/C/races.c, badinput.c and plugin.c against the library for C: once built with the address and the
 # undefined behaviour sanitizer, and once under valgrind, which sees the inside of the library too
 # (scripts/valgrind.supp says what does not count there). Every report is a failure. It takes some 20 seconds and a
 # minute; under valgrind ten times as long where the library was built for debugging.
@@ -19,8 +19,8 @@ mkdir -p "$out" "$work/files"
 build() { # SOURCE PROGRAM [FLAG...]
     local source=Tests/C/$1.c program=$out/$2
     shift 2
-    "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pedantic "$@" "$source" "${flags[@]}" \
-        -pthread "-Wl,-rpath,$library" -o "$program"
+    "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pedantic "$@" "$source" \
+        "${flags[@]}" -pthread "-Wl,-rpath,$library" -o "$program"
 }
 
 head -c 2000000 /dev/urandom >"$work/files/film.mp4"
@@ -37,6 +37,8 @@ export ASAN_OPTIONS=quarantine_size_mb=1:detect_leaks=1 UBSAN_OPTIONS=halt_on_er
 for program in races badinput; do build $program $program-sanitized -fsanitize=address,undefined; done
 timeout 600 "$out/races-sanitized" "$url/film.mp4" "$url/hang" 1000 10000
 timeout 300 "$out/badinput-sanitized" "$url/film.mp4"
+build plugin plugin-sanitized -fsanitize=address,undefined -ldl -Wl,--as-needed
+timeout 60 "$out/plugin-sanitized" "$url/film.mp4" "$(realpath "$library/libtieredcache.so")"
 echo "check-races: the address and the undefined behaviour sanitizer report nothing"
 
 if ! command -v valgrind >/dev/null; then
