@@ -54,10 +54,12 @@ final class OpenCaches: Sendable {
         // What a busy directory becomes is waited for twice: it may close, and be opened by another.
         for _ in 0..<2 {
             let name = Self.canonical(path)
-            let (found, milestone, isFirst) = reserve(name)
-            if let found { return found }
-            if isFirst { return try make(configuration, name: name, done: milestone, log: log) }
-            milestone.wait()
+            switch reserve(name) {
+            case .found(let hosted): return hosted
+            case .mine(let done):
+                return try make(configuration, name: name, done: done, log: log)
+            case .busy(let milestone): milestone.wait()
+            }
         }
         // It hangs in a disk or a peer, and has the directory: this one stores nothing before that
         // ends.
@@ -68,20 +70,28 @@ final class OpenCaches: Sendable {
         return try make(configuration, name: name, done: Milestone(), log: log)
     }
 
-    private func reserve(_ name: String) -> (HostedCache?, Milestone, isFirst: Bool) {
+    private enum Reservation {
+        /// It is open, and held for the caller.
+        case found(HostedCache)
+        /// The caller opens it, and reaches the milestone then.
+        case mine(Milestone)
+        case busy(Milestone)
+    }
+
+    private func reserve(_ name: String) -> Reservation {
         state.withLock { state in
             switch state.entries[name] {
             case .open(var open):
                 open.holders += 1
                 open.handles += 1
                 state.entries[name] = .open(open)
-                return (open.hosted, Milestone(), false)
+                return .found(open.hosted)
             case .busy(let milestone):
-                return (nil, milestone, false)
+                return .busy(milestone)
             case nil:
                 let milestone = Milestone()
                 state.entries[name] = .busy(milestone)
-                return (nil, milestone, true)
+                return .mine(milestone)
             }
         }
     }

@@ -152,7 +152,7 @@ struct StoppingTests {
             let cache = await fixture.host { fixture.open() }
             let stream = cache.stream(fixture.origin.url("/film"))
             let again = await fixture.host { fixture.open() }
-            #expect(again.pointer != nil)
+            #expect(again.pointer != nil && again.pointer != cache.pointer)
             await fixture.host {
                 cache.release()
                 again.release()

@@ -74,7 +74,6 @@ struct TryingTests {
             #expect(stream.tryRead(10).result == TIERED_E_CANCELLED.number)
             #expect(stream.isReadable())
             stream.release()
-            #expect(fcntl(descriptor, F_GETFD) == -1)
         }
     }
 
