@@ -76,4 +76,47 @@ struct ConnectionHandlerTests {
         #expect(handler.currentNumber == nil)
         _ = try channel.finish(acceptAlreadyClosed: true)
     }
+
+    @Test(
+        "A response that is sent without a wait pauses, so that the loop serves other connections"
+    )
+    func pauses() throws {
+        let loop = EmbeddedEventLoop()
+        let server = ServerContext(
+            responder: HeadResponder(),
+            limits: ServerLimits(),
+            logger: Logger(label: "test"),
+            group: loop
+        )
+        let handler = ConnectionHandler(server: server, gate: RequestGate(limits: ServerLimits()))
+        // The socket takes nothing, so the exchange goes on.
+        let channel = EmbeddedChannel(handlers: [FullSocket(), handler], loop: loop)
+        let head = HTTPRequestHead(
+            version: .http1_1,
+            method: .GET,
+            uri: "/a",
+            headers: ["host": "a"]
+        )
+        try channel.writeInbound(HTTPServerRequestPart.head(head))
+        try channel.writeInbound(HTTPServerRequestPart.end(nil))
+        let ended = Counted()
+        func send(_ count: Int64) {
+            handler.pause(after: count).whenSuccess { ended.count += 1 }
+            loop.run()
+        }
+        for _ in 0..<3 { send(64 << 10) }
+        #expect(ended.count == 3)
+        send(64 << 10)
+        #expect(ended.count == 3)
+        loop.advanceTime(by: .milliseconds(1))
+        #expect(ended.count == 4)
+        send(64 << 10)
+        #expect(ended.count == 5)
+        _ = try channel.finish(acceptAlreadyClosed: true)
+    }
+
+    /// Confined to the loop of the test.
+    private final class Counted: @unchecked Sendable {
+        var count = 0
+    }
 }

@@ -25,6 +25,34 @@ struct RequestQueueTests {
     }
 
     @Test
+    func `Work that begins on its caller's thread can leave it, and does so once`() async throws {
+        let seen = SeenThreads()
+        // The caller's thread is none of the queue's, as that of an event loop.
+        let subscription = await IOExecutor(threads: 1).run {
+            seen.note()
+            return queue.join(
+                TransferGroup(key: CacheKey(explicit: "a")),
+                wanting: 0,
+                coverage: 0..<10,
+                host: "a"
+            ) { context in
+                seen.note()
+                for _ in 0..<2 {
+                    await context.leaveCallersThread()
+                    seen.note()
+                }
+                return .success(())
+            }
+        }
+        try await subscription.value()
+        let threads = seen.threads
+        try #require(threads.count == 4)
+        #expect(threads[0] == threads[1])
+        #expect(threads[1] != threads[2])
+        #expect(threads[2] == threads[3])
+    }
+
+    @Test
     func `A failure reaches everybody`() async {
         let work = ControlledWork()
         let subscriptions = (0..<3).map { _ in queue.join("a", work) }
@@ -327,4 +355,13 @@ struct RequestQueueTests {
             self.subscription = subscription
         }
     }
+}
+
+/// The threads on which a test has been, in order.
+private final class SeenThreads: Sendable {
+    private let state = Guarded<[UInt64]>([])
+
+    var threads: [UInt64] { state.withLock { $0 } }
+
+    func note() { state.withLock { $0.append(ThreadNumber.current) } }
 }
