@@ -87,7 +87,8 @@ struct BadInputTests {
                 { $0.flags = 32 }, { $0.flags = 1 << 31 },
                 { $0.flags = UInt32(TIERED_CACHE_ONLY | TIERED_RELOAD) },
                 { $0.deadline_ms = -2 }, { $0.deadline_ms = .min }, { $0.read_ahead = -2 },
-                { $0.size = 0 }, { $0.size = 7 }, { $0.size = 4097 }, { $0.size = -1 },
+                { $0.size = 0 }, { $0.size = 7 }, { $0.size = 12 }, { $0.size = 4097 },
+                { $0.size = -1 },
                 { $0.size = MemoryLayout<Int>.size }, { $0.url = nil },
             ]
             for change in changes { #expect(cache.stream(url, change).status == invalid) }
