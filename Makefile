@@ -33,7 +33,8 @@ test: announce setup lint test-scripts docs $(API) ## Lint, build without traits
 	scripts/verify-no-foundation.sh
 	scripts/test.sh
 	scripts/check-library.sh
-	$(MAKE) --no-print-directory check-hosts check-deb
+	@if [ -e $(LIBRARY)/tieredcache.pc ]; then $(MAKE) --no-print-directory check-hosts check-deb; else \
+		echo "make test: without a library for C its hosts and packages are not checked"; fi
 
 announce:
 	@echo "make test: installs Debian packages where they are missing (libraries, nginx, players; see"
@@ -65,7 +66,7 @@ check-hosts: examples ## Run them against an origin on loopback, and the library
 	scripts/check-examples.sh
 	scripts/check-races.sh
 
-deb: ## Make Debian packages in .build/deb: library, headers, program
+deb: library ## Make Debian packages in .build/deb: library, headers, program
 	scripts/deb.sh
 
 check-deb: deb ## Install them in a root that is thrown away, use them, and remove them

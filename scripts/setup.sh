@@ -17,6 +17,7 @@
 #                     are skipped and say so
 #     libmpv-dev, libavformat-dev, libgstreamer-plugins-base1.0-dev, libvlc-dev
 #                     what the hosts in Examples/C embed; without one its host is left out
+#     gcc             builds those hosts, and Tests/C with the address sanitizer
 #     dpkg-dev        tells what the Debian packages depend on (scripts/deb.sh)
 #     valgrind        watches Tests/C/races.c; without it that run is left out
 #
@@ -85,6 +86,7 @@ if [ "$what" = test ]; then
     want_module libavformat libavformat-dev
     want_module gstreamer-app-1.0 libgstreamer-plugins-base1.0-dev
     want_module libvlc libvlc-dev
+    want cc gcc libc6-dev
     want dpkg-shlibdeps dpkg-dev
     want valgrind valgrind
 fi
