@@ -46,11 +46,12 @@ private let maximumCount = 1 << 30
 @inline(__always)
 private func destination(
     _ buffer: UnsafeMutableRawPointer?,
-    _ count: Int
+    _ count: Int,
+    atMost maximum: Int = maximumCount
 ) throws(Status) -> UnsafeMutableRawBufferPointer {
     // Counts beyond PTRDIFF_MAX are negative here.
     guard let buffer, count > 0 else { throw .invalid }
-    return UnsafeMutableRawBufferPointer(start: buffer, count: min(count, maximumCount))
+    return UnsafeMutableRawBufferPointer(start: buffer, count: min(count, maximum))
 }
 
 @c @implementation
@@ -94,7 +95,7 @@ public func tiered_read_full_at(
 ) -> Int64 {
     number { () throws(Status) in
         let reader = try object(streams, stream).reader
-        let memory = try destination(buffer, count)
+        let memory = try destination(buffer, count, atMost: .max)
         guard offset >= 0 else { throw .invalid }
         return try translating { () throws(CacheError) in
             Int64(try reader.unsafeReadFully(at: offset, into: memory))

@@ -42,6 +42,52 @@ struct TryingTests {
         }
     }
 
+    @Test("A read after a try gets the bytes of the try", arguments: [true, false])
+    func tryAndRead(_ isStored: Bool) async throws {
+        try await HostedFixture.withCache { fixture, cache in
+            var film = HostedFixture.film
+            if !isStored { film.fields[.cacheControl] = "no-store" }
+            for name in [HTTPField.Name.eTag, .lastModified] { film.fields[name] = nil }
+            fixture.origin.serve("/film", film)
+            let stream = cache.stream(fixture.origin.url("/film"))
+            let all = await fixture.host { () -> StreamHandle.Got in
+                var all = StreamHandle.Got(result: 0)
+                while true {
+                    var next = stream.tryRead(50_000)
+                    if next.result == TIERED_E_AGAIN.number { next = stream.read(30_000) }
+                    guard next.result > 0 else {
+                        all.result = next.result
+                        return all
+                    }
+                    all.bytes += next.bytes
+                }
+            }
+            #expect(all.result == 0)
+            #expect(firstDifference(all.bytes, film.bytes(0..<HostedFixture.length)) == nil)
+            stream.release()
+        }
+    }
+
+    @Test("An interruption loses no byte that a try has fetched")
+    func interruptAfterTry() async throws {
+        try await HostedFixture.withCache { fixture, cache in
+            var film = HostedFixture.film
+            film.fields[.cacheControl] = "no-store"
+            for name in [HTTPField.Name.eTag, .lastModified] { film.fields[name] = nil }
+            fixture.origin.serve("/film", film)
+            let stream = cache.stream(fixture.origin.url("/film"))
+            #expect(stream.tryRead(1000).result == TIERED_E_AGAIN.number)
+            #expect(await fixture.host { stream.isReadable(waits: true) })
+            tiered_interrupt(stream.pointer)
+            #expect(stream.tryRead(1000).result == TIERED_E_INTERRUPTED.number)
+            tiered_resume(stream.pointer)
+            let all = await fixture.host { self.all(stream) }
+            #expect(all.result == 0)
+            #expect(firstDifference(all.bytes, film.bytes(0..<HostedFixture.length)) == nil)
+            stream.release()
+        }
+    }
+
     @Test("The descriptor says what is so: while bytes are awaited, after a seek, after a stop")
     func descriptor() async throws {
         try await HostedFixture.withCache { fixture, cache in

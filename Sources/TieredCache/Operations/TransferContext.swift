@@ -54,7 +54,9 @@ package final class TransferContext: Sendable {
     ///
     /// Where a transport has its response at hand, the work has not waited and has not left it.
     func leaveCallersThread() async {
-        if state.withLock({ $0.callersThread == ThreadNumber.current }) { await Task.yield() }
+        // A task that is resumed before it has quite suspended goes on where it is, so once may not
+        // be enough.
+        while state.withLock({ $0.callersThread == ThreadNumber.current }) { await Task.yield() }
     }
 
     /// All bytes from the coverage's start up to `position` can be read now.

@@ -38,6 +38,10 @@ struct BodyJudge: Sendable {
         request.relay == nil && Self.awaitsDecision(entry)
     }
 
+    /// The longest body that a reader of a part of it compares: a film of gigabytes is not read for
+    /// a probe of two bytes.
+    private static let maximumForPart: Int64 = 8 << 20
+
     /// Makes the decision about a body, or waits for it; does nothing while the body has gaps.
     ///
     /// A body that is not what the origin promised is quarantined: lookups no longer find it, and
@@ -48,6 +52,7 @@ struct BodyJudge: Sendable {
     ///   - entry: the entry of the body.
     ///   - length: the length of the body as far as the caller knows it; nil for that of the entry.
     ///   - comparesExpected: whether the digests that the request expects are compared.
+    ///     They are not for a part of a stored body, whose reader begins no long comparison either.
     /// - Returns: the outcome for this request.
     /// - Throws: `.representationChanged` or `.integrityFailed` for a body that is not what the
     ///   origin promised; `.cancelled` if this task was cancelled while another one compared.
@@ -62,8 +67,10 @@ struct BodyJudge: Sendable {
             expected: comparesExpected ? request.expectedDigests : []
         )
         guard isDue || !wanted.isEmpty else { return .accepted }
+        let mayBegin =
+            comparesExpected || (length ?? entry.completeLength ?? 0) <= Self.maximumForPart
         while true {
-            switch entry.nextStep(for: wanted, length: length) {
+            switch entry.nextStep(for: wanted, length: length, mayBegin: mayBegin) {
             case .nothing:
                 return .accepted
             case .fail(let failure):

@@ -72,13 +72,15 @@ struct ReverseResponder: Responder {
         to writer: ResponseWriter
     ) async throws {
         let response: RelayResponse
+        let passed = PassedInterims()
         do {
-            response = try await answer(to: order, awaited: awaited, to: writer)
+            response = try await answer(to: order, awaited: awaited, noting: passed, to: writer)
         } catch {
             guard error.code != .cancelled, error.code != .shutDown else { return }
             logger.info("origin failed", metadata: ["error": "\(error)"])
             return try await writer.send(LocalResponse.to(error))
         }
+        if passed.hasAny { try await writer.finishInterims() }
         try await writer.start(Self.head(of: response, isHead: request.isHead))
         var body = response.body.makeAsyncIterator()
         while try await writer.writeNext(of: &body) != nil {}
@@ -90,10 +92,10 @@ struct ReverseResponder: Responder {
     private func answer(
         to order: RelayRequest,
         awaited: AwaitedContinue?,
+        noting passed: PassedInterims,
         to writer: ResponseWriter
     ) async throws(CacheError) -> RelayResponse {
         var order = order
-        let passed = PassedInterims()
         order.onInterim = { response in
             // The client gets its own 100 when its body is read.
             if let awaited, response.status == .continue { return awaited.open() }
@@ -106,10 +108,7 @@ struct ReverseResponder: Responder {
                 )
             )
         }
-        let response = try await cache.relay(order)
-        // They are written in later ticks of the loop, and have to precede the head.
-        if passed.hasAny { await Task.yield() }
-        return response
+        return try await cache.relay(order)
     }
 
     private static func head(of response: RelayResponse, isHead: Bool) -> ResponseHead {

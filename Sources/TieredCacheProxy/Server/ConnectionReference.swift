@@ -30,6 +30,11 @@ struct ConnectionReference: Sendable {
         }
     }
 
+    /// Returns when all that was submitted before has run.
+    func passSubmitted() async throws {
+        try await eventLoop.submit {}.get()
+    }
+
     private func performOnLoop<Value: Sendable>(
         _ body: @Sendable (ConnectionHandler) -> EventLoopFuture<Value>
     ) -> EventLoopFuture<Value> {

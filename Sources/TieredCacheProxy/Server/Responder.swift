@@ -60,6 +60,11 @@ struct ResponseWriter: Sendable {
         connection.submit { $0.writeInterim(head) }
     }
 
+    /// Returns when all interim responses so far have been written, which have to precede the head.
+    func finishInterims() async throws {
+        try await connection.passSubmitted()
+    }
+
     /// Sends the head.
     func start(_ head: ResponseHead) async throws {
         try await connection.perform { $0.writeHead(head) }

@@ -93,8 +93,13 @@ struct BodyDecision: Sendable {
     /// - Parameters:
     ///   - wanted: what the body has to be.
     ///   - isWhole: whether all bytes of the body can be read.
+    ///   - mayBegin: whether the caller would compare; if not, it only waits for one that does.
     /// - Returns: the step; after ``Step/compare(_:)`` call ``didCompare(_:found:outcome:)``.
-    mutating func nextStep(for wanted: BodyExpectation, isWhole: Bool) -> Step {
+    mutating func nextStep(
+        for wanted: BodyExpectation,
+        isWhole: Bool,
+        mayBegin: Bool = true
+    ) -> Step {
         if let failure { return .fail(failure) }
         var wanted = wanted
         // A body that was fetched for one expectation alone is compared with it by all.
@@ -107,6 +112,7 @@ struct BodyDecision: Sendable {
         let isExpectationDue = !wanted.expected.isEmpty && !met.contains(wanted.expected)
         guard isWhole, isExpectationDue || isDue(promised: wanted.promised) else { return .nothing }
         if let comparison { return .wait(comparison.latch) }
+        guard mayBegin else { return .nothing }
         let begun = Comparison(
             wanted: wanted,
             comparesPromise: isDue(promised: wanted.promised),

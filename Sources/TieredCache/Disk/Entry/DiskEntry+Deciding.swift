@@ -33,10 +33,17 @@ extension DiskEntry {
     /// - Parameters:
     ///   - wanted: what the body has to be.
     ///   - length: the length of the body where the entry does not know it.
+    ///   - mayBegin: whether the caller would compare.
     /// - Returns: the step.
-    func nextStep(for wanted: BodyExpectation, length: Int64?) -> BodyDecision.Step {
+    func nextStep(
+        for wanted: BodyExpectation,
+        length: Int64?,
+        mayBegin: Bool
+    ) -> BodyDecision.Step {
         let isWhole = isWhole(to: length)
-        return state.withLock { $0.decision.nextStep(for: wanted, isWhole: isWhole) }
+        return state.withLock {
+            $0.decision.nextStep(for: wanted, isWhole: isWhole, mayBegin: mayBegin)
+        }
     }
 
     /// The number of changes of the bytes, for ``didCompare(with:found:outcome:version:)``.

@@ -124,7 +124,9 @@ extension BlockingReader {
         guard let readiness = state.withLock({ $0.readiness }) else { return }
         var told: Bool?
         while true {
-            let isReady = state.withLock { !$0.attempt.isAwaited(at: $0.position) }
+            let isReady = state.withLock { state in
+                state.stopped != nil || !state.attempt.isAwaited(at: state.position)
+            }
             guard isReady != told else { return }
             readiness.set(isReady)
             told = isReady

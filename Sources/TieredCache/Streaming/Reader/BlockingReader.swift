@@ -187,7 +187,9 @@ public final class BlockingReader: Sendable {
         while count < buffer.count {
             let (place, overflow) = offset.addingReportingOverflow(Int64(count))
             guard !overflow else { break }
-            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+            let rest = UnsafeMutableRawBufferPointer(
+                rebasing: buffer[count...].prefix(Self.maximumAtOnce)
+            )
             let got = try unsafeRead(at: place, into: rest)
             guard got > 0 else { break }
             count += got
@@ -195,14 +197,35 @@ public final class BlockingReader: Sendable {
         return count
     }
 
+    /// The most bytes asked for at once: the system reads fewer than 2 GiB in one call.
+    private static let maximumAtOnce = 1 << 30
+
     private func read(_ read: Read, deadline: Duration?) throws(CacheError) -> Int {
         try noting { () throws(CacheError) in
+            if let count = try takeTried(read) { return count }
             // Stored bytes need no task, and no thread of the concurrency pool.
             if let reader, let count = try readWithoutWaiting(read, from: reader) { return count }
             let end = end(deadline)
             let reader = try opened(until: end)
             if let count = try readWithoutWaiting(read, from: reader) { return count }
             return try wait(for: read, from: reader, until: end)
+        }
+    }
+
+    /// What a try has fetched for the offset, which no other read could get from a body that is not
+    /// stored.
+    private func takeTried(_ read: Read) throws(CacheError) -> Int? {
+        let finding = state.withLock { state -> ReadAttempt.Finding in
+            guard state.stopped == nil else { return .awaited }
+            return state.attempt.take(at: read.offset, atMost: read.destination.count)
+        }
+        switch finding {
+        case .bytes(let bytes): return read.destination.copy(bytes)
+        case .failure(let error): throw error
+        case .awaited: return nil
+        case .none(let task):
+            leave(task)
+            return nil
         }
     }
 
@@ -228,10 +251,15 @@ public final class BlockingReader: Sendable {
         )
         // A read ends by itself at the deadline, unless it hangs in something that has none.
         let latest = end.advanced(by: .seconds(1))
-        let (time, leaving) = (time, state.withLock { $0.leaving })
+        let time = time
+        let (leaving, attempt) = state.withLock { ($0.leaving, $0.attempt.task) }
         let count = try awaiting(until: (latest, error), isRead: true) {
-            () async throws(CacheError) in
+            [self] () async throws(CacheError) in
             await leaving?.value
+            if let attempt {
+                await attempt.value
+                if let count = try takeTried(own) { return count }
+            }
             let left = time.monotonicTime().duration(to: end)
             return try await reader.read(own, deadline: left)
         }
@@ -278,46 +306,11 @@ public final class BlockingReader: Sendable {
         tellReadiness()
     }
 
-    // MARK: Stopping; from any thread
-
-    /// Ends the opening and all current and later reads with `.cancelled`; returns at once.
-    public func cancel() {
-        stop(with: .readCancelled) { $0.isCancelled = true }?.cancel()
-    }
-
-    /// Ends the opening and all reads with `.interrupted` until ``resume()``; returns at once.
-    public func interrupt() {
-        stop(with: .readInterrupted) { $0.isInterrupted = true }?.interrupt()
-    }
-
-    /// - Returns: the reader, to be stopped as well.
-    private func stop(
-        with error: CacheError,
-        _ change: (inout State) -> Void
-    ) -> CacheReader? {
-        let (reader, stops, attempt) = state.withLock { state in
-            change(&state)
-            return (state.reader, Array(state.stops.values), state.attempt.stop())
-        }
-        for stop in stops { stop(error) }
-        leave(attempt)
-        tellReadiness()
-        return reader
-    }
-
-    /// Reverts ``interrupt()``.
-    public func resume() {
-        state.withLock { state in
-            state.isInterrupted = false
-            return state.reader
-        }?.resume()
-    }
-
     // MARK: The opening
 
     private func opened(until end: MonotonicTime) throws(CacheError) -> CacheReader {
-        if let reader { return reader }
         if let stopped = state.withLock({ $0.stopped }) { throw stopped }
+        if let reader { return reader }
         if let reader = readerAtHand() { return adopt(reader) }
         let openReader = openReader
         let error = CacheError(.timedOut, "\(request.target.redacted) was not opened in time")
@@ -333,7 +326,7 @@ public final class BlockingReader: Sendable {
         }
         // The reader must learn of calls between the end of the opening and here.
         if isCancelled { kept.cancel() }
-        if isInterrupted { kept.interrupt() }
+        if isInterrupted { tellReader() }
         return kept
     }
 

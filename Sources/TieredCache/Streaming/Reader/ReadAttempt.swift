@@ -2,8 +2,8 @@ import FoundationEssentials
 
 /// The bytes that a consumer has tried to read, and that a task fetches meanwhile.
 ///
-/// States: `idle` → `fetching` (`begin`) → `ended` (`didEnd`) → `idle` (`take`); `stop` leads to
-/// `idle` from each. Bytes for another offset than the one asked for are dropped.
+/// States: `idle` → `fetching` (`begin`) → `ended` (`didEnd`) → `idle` (`take`); `stop`, and an end by
+/// an interruption, lead to `idle`. Bytes for another offset than the one asked for are dropped.
 struct ReadAttempt {
     private enum State {
         case idle
@@ -28,6 +28,11 @@ struct ReadAttempt {
     /// Whether a task fetches bytes from `offset` on, so that a try would find none.
     func isAwaited(at offset: Int64) -> Bool {
         if case .fetching(offset, _, _) = state { true } else { false }
+    }
+
+    /// The task that fetches.
+    var task: Task<Void, Never>? {
+        if case .fetching(_, _, let task) = state { task } else { nil }
     }
 
     /// Takes what has come for `offset`; what is left of it stays for the next offset.
@@ -73,7 +78,12 @@ struct ReadAttempt {
     /// Notes the end of an attempt; ignored for one that was stopped.
     mutating func didEnd(_ number: UInt64, with result: Result<Data, CacheError>) {
         guard case .fetching(let offset, number, _) = state else { return }
-        state = .ended(offset: offset, result)
+        if case .failure(let error) = result, error.code == .interrupted {
+            // The next try begins anew.
+            state = .idle
+        } else {
+            state = .ended(offset: offset, result)
+        }
     }
 
     /// Forgets what is under way and what has come.

@@ -19,9 +19,10 @@ struct BodyDecisionStateTests {
     private func step(
         _ decision: inout BodyDecision,
         _ wanted: BodyExpectation,
-        isWhole: Bool = true
+        isWhole: Bool = true,
+        mayBegin: Bool = true
     ) -> Kind {
-        switch decision.nextStep(for: wanted, isWhole: isWhole) {
+        switch decision.nextStep(for: wanted, isWhole: isWhole, mayBegin: mayBegin) {
         case .nothing: .nothing
         case .compare: .compare
         case .wait: .wait
@@ -45,6 +46,18 @@ struct BodyDecisionStateTests {
         #expect(!decision.isDue(promised: promise.promised))
         decision.didChangeBytes()
         #expect(step(&decision, promise) == .compare)
+    }
+
+    @Test("one that may not begin a comparison waits for another one's")
+    func partReader() {
+        var decision = BodyDecision(isNew: true)
+        func next() -> Kind { step(&decision, promise, mayBegin: false) }
+        #expect(next() == .nothing)
+        #expect(step(&decision, promise) == .compare)
+        #expect(next() == .wait)
+        decision.didCompare(with: promise, found: [], outcome: .wrong(error))
+        decision.endComparison()
+        #expect(next() == .fail)
     }
 
     @Test("a broken promise fails every request, also once a block is gone")
