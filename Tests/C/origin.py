@@ -5,6 +5,7 @@
 
     /NAME              the file, fresh for an hour
     /stall/COUNT/NAME  the same, but of the bytes from COUNT on none ever comes
+    /plain/NAME        the file, by an origin that knows no ranges
     /hang              takes the request, and says nothing
     /sent/NAME         how many bytes of the bodies of /NAME were sent
     /waiting           how many requests get nothing any more
@@ -46,7 +47,9 @@ class Origin(BaseHTTPRequestHandler):
         fields = {"ETag": f'"{len(body)}"', "Accept-Ranges": "bytes", "Cache-Control": "max-age=3600",
                   "Content-Type": "video/mp4"}
         status, total = 200, len(body)
-        if asked := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")):
+        if path.startswith("/plain/"):
+            del fields["Accept-Ranges"]
+        elif asked := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")):
             first, last = int(asked[1]), min(int(asked[2] or total), total - 1)
             if first > last:
                 return self.answer(416, b"", fields | {"Content-Range": f"bytes */{total}"})

@@ -38,7 +38,7 @@ extension DiskEntry {
     func nextStep(
         for wanted: BodyExpectation,
         length: Int64?,
-        mayBegin: Bool
+        mayBegin: Bool = true
     ) -> BodyDecision.Step {
         let isWhole = isWhole(to: length)
         return state.withLock {

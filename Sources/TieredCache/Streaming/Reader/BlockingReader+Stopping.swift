@@ -19,9 +19,7 @@ extension BlockingReader {
         tellReader()
     }
 
-    /// Ends calls that wait.
-    ///
-    /// - Parameter change: returns a task to leave.
+    /// Ends calls that wait; `change` returns a task to leave.
     private func stop(
         with error: CacheError,
         _ change: (inout State) -> Task<Void, Never>?

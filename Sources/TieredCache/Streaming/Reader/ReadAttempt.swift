@@ -2,8 +2,8 @@ import FoundationEssentials
 
 /// The bytes that a consumer has tried to read, and that a task fetches meanwhile.
 ///
-/// States: `idle` → `fetching` (`begin`) → `ended` (`didEnd`) → `idle` (`take`); `stop`, and an end by
-/// an interruption, lead to `idle`. Bytes for another offset than the one asked for are dropped.
+/// States: `idle` → `fetching` (`begin`) → `ended` (`didEnd`) → `idle` (`take`); `stop`, and an end
+/// by an interruption, lead to `idle`. Bytes for another offset than the one asked for are dropped.
 struct ReadAttempt {
     private enum State {
         case idle
