@@ -34,6 +34,8 @@ package final class RequestQueue: Sendable {
 
     let state: Guarded<State>
     private let executor: (any TaskExecutor)?
+    /// Whether work that may block has to leave the thread of a caller.
+    private let hasThreads: Bool
     private let drained = Latch<Void>()
 
     /// Creates a queue.
@@ -51,6 +53,7 @@ package final class RequestQueue: Sendable {
             State(machine: RequestQueueStateMachine(limits: limits, firstTransfer: firstTransfer))
         )
         self.executor = executor
+        hasThreads = (executor as? IOExecutor)?.hasThreads ?? false
     }
 
     /// Subscribes to the transfer that will bring the byte at `offset`, or starts one.
@@ -248,7 +251,7 @@ package final class RequestQueue: Sendable {
             self.didFinish(context.id, with: result)
         }
         if beginsHere, #available(macOS 26, iOS 26, tvOS 26, visionOS 26, watchOS 26, *) {
-            if executor != nil { context.beginOnCallersThread() }
+            if hasThreads { context.beginOnCallersThread() }
             context.attach(Task.immediate(executorPreference: executor, operation: run))
         } else {
             context.attach(Task(executorPreference: executor, operation: run))

@@ -52,6 +52,11 @@ package final class IOExecutor: TaskExecutor {
         if case .threads(let shared) = place { shared.stop() }
     }
 
+    /// Whether its jobs run on threads of its own; in a simulation all share one.
+    var hasThreads: Bool {
+        if case .threads = place { true } else { false }
+    }
+
     package func enqueue(_ job: consuming ExecutorJob) {
         switch place {
         case .threads(let shared):
