@@ -6,6 +6,8 @@ public final class ScriptedNetworkMonitor: NetworkMonitor {
         var status: NetworkStatus
         var listeners: [Int: AsyncStream<NetworkEvent>.Continuation] = [:]
         var nextListener = 0
+        /// Addresses that were lost before anything listened.
+        var lostEarly: [String] = []
     }
 
     private let state: Guarded<State>
@@ -22,6 +24,8 @@ public final class ScriptedNetworkMonitor: NetworkMonitor {
                 state.nextListener += 1
                 state.listeners[state.nextListener] = continuation
                 continuation.yield(.status(state.status))
+                for address in state.lostEarly { continuation.yield(.lostAddress(address)) }
+                state.lostEarly = []
                 return state.nextListener
             }
             continuation.onTermination = { [weak self] _ in
@@ -39,9 +43,12 @@ public final class ScriptedNetworkMonitor: NetworkMonitor {
         for listener in listeners { listener.yield(.status(status)) }
     }
 
-    /// Reports that the machine has lost an address.
+    /// Reports that the machine has lost an address; to the first listener if there is none yet.
     public func loseAddress(_ address: String) {
-        let listeners = state.withLock { Array($0.listeners.values) }
+        let listeners = state.withLock { state in
+            if state.nextListener == 0 { state.lostEarly.append(address) }
+            return Array(state.listeners.values)
+        }
         for listener in listeners { listener.yield(.lostAddress(address)) }
     }
 }
