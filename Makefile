@@ -5,7 +5,8 @@ SANITIZED = --sanitize=thread -Xswiftc -DTHREAD_SANITIZER --scratch-path .build/
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-build build build-ios demo test test-repeat test-tsan bench fuzz format lint docs api \
-	test-scripts announce library check-library install examples check-hosts deb check-deb
+	test-scripts announce library check-library install examples check-hosts plugins install-plugins \
+	uninstall-plugins check-plugins deb check-deb
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -33,7 +34,8 @@ test: announce setup lint test-scripts docs $(API) ## Lint, build without traits
 	scripts/verify-no-foundation.sh
 	scripts/test.sh
 	scripts/check-library.sh
-	@if [ -e $(LIBRARY)/tieredcache.pc ]; then $(MAKE) --no-print-directory check-hosts check-deb; else \
+	@if [ -e $(LIBRARY)/tieredcache.pc ]; then $(MAKE) --no-print-directory check-hosts check-plugins \
+		check-deb; else \
 		echo "make test: without a library for C its hosts and packages are not checked"; fi
 
 announce:
@@ -66,7 +68,22 @@ check-hosts: examples ## Run them against an origin on loopback, and the library
 	scripts/check-examples.sh
 	scripts/check-races.sh
 
-deb: library ## Make Debian packages in .build/deb: library, headers, program
+plugins: setup ## Build the plug-ins for mpv, GStreamer and VLC into .build/plugins, a file each
+	scripts/plugins.sh
+
+# For the user; with PREFIX or DESTDIR for the system, where PREFIX is that of the players.
+PLUGINS_FOR = $(if $(filter file default undefined,$(origin PREFIX)),$(if $(DESTDIR),system /usr "$(DESTDIR)",user),system "$(PREFIX)" "$(DESTDIR)")
+
+install-plugins: ## Install them for the user, or for the system with PREFIX=/usr
+	scripts/plugins.sh install $(PLUGINS_FOR)
+
+uninstall-plugins: ## Remove them there
+	scripts/plugins.sh uninstall $(PLUGINS_FOR)
+
+check-plugins: plugins ## Play films with the players' own programs and the plug-ins, from an origin on loopback
+	scripts/check-plugins.sh
+
+deb: library plugins ## Make Debian packages in .build/deb: library, headers, program, plug-ins
 	scripts/deb.sh
 
 check-deb: deb ## Install them in a root that is thrown away, use them, and remove them
@@ -97,6 +114,7 @@ lint: ## Refuse what is not in the house style: sources, scripts, workflow files
 	scripts/check-arrows.sh
 	scripts/check-columns.sh
 	@! grep -rnE --include='*.swift' '(^|[^A-Za-z])try\?' Sources # handle an error, or say why not
+	@! grep -rnE --include='*.swift' '\bpthread_self\(' Sources # glibc says it never changes; after an await it has
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzzing Examples
 
 api: setup-build ## Refuse what breaks programs written for the last version

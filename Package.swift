@@ -307,6 +307,7 @@ package.targets += [
             "TieredCacheProxy",
             .product(name: "HTTPTypes", package: "swift-http-types"),
             .product(name: "Logging", package: "swift-log"),
+            .product(name: "NIOCore", package: "swift-nio"),
             .product(name: "NIOPosix", package: "swift-nio"),
             .product(name: "SystemPackage", package: "swift-system"),
         ],
@@ -320,6 +321,7 @@ package.targets += [
             "TieredCacheC",
             "TieredCacheTesting",
             .product(name: "HTTPTypes", package: "swift-http-types"),
+            .product(name: "Logging", package: "swift-log"),
             .product(name: "SystemPackage", package: "swift-system"),
         ],
         swiftSettings: house

@@ -9,7 +9,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/tieredcache-bench-XXXXXX")
 origin=
 trap '[ -z "$origin" ] || kill $origin 2>/dev/null || true; rm -rf "$work"' EXIT
 read -r -a flags < <(PKG_CONFIG_PATH=$library pkg-config --cflags --libs tieredcache)
-"${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -pedantic Benchmarks/C/library.c "${flags[@]}" \
+"$(scripts/compiler.sh)" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -pedantic Benchmarks/C/library.c "${flags[@]}" \
     "-Wl,-rpath,$library" -o "$work/library"
 mkdir "$work/files"
 head -c 33554432 /dev/urandom >"$work/files/film.mp4"

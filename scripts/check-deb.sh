@@ -6,6 +6,7 @@
 #   the program runs and says its version, with an empty environment and without a Swift toolchain;
 #   shells and systemd take completions and unit, and the manual page has no errors;
 #   an example compiles against what was installed, and reads a film, as Python does;
+#   players load their plug-ins;
 #   nothing is left of them once they are removed.
 #
 # Where no such namespace can be had nothing is installed, and the script says so. `scripts/deb.sh` comes before.
@@ -73,7 +74,8 @@ files() { # all that a package may leave
 }
 
 files >"$work/before"
-names=(tieredcache libtieredcache-dev "$(basename "$(ls "$root"/tmp/libtieredcache[0-9]*.deb)" | cut -d _ -f 1)")
+names=()
+for file in "$root"/tmp/*.deb; do names+=("$(basename "$file" | cut -d _ -f 1)"); done
 if [ -n "${DEB_ROOT-}" ]; then
     cp /etc/resolv.conf "$root/etc/resolv.conf"
     in_root env DEBIAN_FRONTEND=noninteractive sh -c 'apt-get update && apt-get install --yes \
@@ -131,6 +133,15 @@ if in_root sh -c 'command -v python3' >/dev/null; then
 fi
 in_root tieredcache get "$url" --policy cache-only --quiet --output /tmp/got ||
     complain "the program does not have what the library has stored"
+
+# The players find their plug-ins.
+finds() { # PACKAGE TEXT COMMAND...
+    [[ " ${names[*]} " == *" $1 "* ]] && in_root sh -c "command -v $3" >/dev/null || return 0
+    in_root "${@:3}" >"$work/log" 2>&1 || true
+    grep -qF "$2" "$work/log" || complain "$1: $3 does not load it: $(head -n 3 "$work/log")"
+}
+finds mpv-tieredcache tieredcache/on_load mpv --msg-level=all=v --vo=null --ao=null "$url"
+finds gstreamer1.0-tieredcache tieredcachesrc gst-inspect-1.0 tieredcachesrc
 
 in_root dpkg --purge "${names[@]}" >"$work/log" 2>&1 || complain "dpkg does not remove them: $(cat "$work/log")"
 if [ -n "${DEB_ROOT-}" ]; then # what they depend on stays

@@ -6,7 +6,8 @@
 #   nothing of Swift is needed to load it, it has its number in its name, and it stays loaded;
 #   what programs were compiled with for the last version is so still (abidiff), under the same number;
 #   pkg-config describes it, here and where it was installed;
-#   a program in C uses it with an empty environment (Tests/LibraryHost/smoke.c).
+#   a program in C uses it with an empty environment (Tests/LibraryHost/smoke.c), and one in Swift beside a dynamic
+#   Foundation of its own (Tests/LibraryHost/host.swift).
 #
 # Prints what is wrong, and exits with 1 then. CHECK_LIBRARY_BUILD=no: takes .build/library as it is.
 set -euo pipefail
@@ -24,11 +25,8 @@ complain() {
     wrong=1
 }
 
-compiler() { # NAME FALLBACK
-    command -v "$1" || command -v "$2" || echo "$(dirname "$(readlink -f "$(command -v swift)")")/$2"
-}
-cc=${CC:-$(compiler cc clang)}
-cxx=${CXX:-$(compiler c++ clang++)}
+cc=$(scripts/compiler.sh)
+cxx=$(scripts/compiler.sh ++)
 
 # The header, before anything is built.
 echo '#include <tieredcache.h>' >"$work/alone.c"
@@ -118,17 +116,30 @@ read -r -a flags < <(PKG_CONFIG_PATH=$installed/lib/pkgconfig PKG_CONFIG_SYSROOT
 "$cc" -std=c11 -O1 -Wall -Wextra -Werror -o "$work/smoke" Tests/LibraryHost/smoke.c "${flags[@]}" \
     -pthread -Wl,-rpath,"$installed/lib"
 mkfifo "$work/port"
-python3 Tests/LibraryHost/origin.py >"$work/port" &
+mkdir "$work/files"
+# Byte N of a megabyte is N % 251.
+python3 -c 'import sys; sys.stdout.buffer.write(bytes(n % 251 for n in range(1 << 20)))' >"$work/files/film"
+python3 Tests/C/origin.py "$work/files" >"$work/port" &
 origin=$!
 read -r port <"$work/port"
-head -c 1048576 /dev/zero >"$work/plain"
-if report=$(env -i "$work/smoke" "$port" "$work/cache" "$work/plain"); then
+if report=$(env -i "$work/smoke" "$port" "$work/cache"); then
     version=$(sed -n 's/.*version: "\(.*\)",/\1/p' Sources/TieredCacheCLI/RootCommand.swift)
     grep FIGURE <<<"$report" || true
     [ "$(tail -n 1 <<<"$report")" = "$version" ] ||
         complain "the library says that it is $(tail -n 1 <<<"$report"), the program $version"
 else
     complain "the host has failed: $report"
+fi
+
+# A host in Swift, with the runtime and Foundation of the toolchain beside those inside (swiftlang/swift #81367).
+echo "module CTieredCache { header \"$installed/include/tieredcache.h\" export * }" >"$work/module.modulemap"
+if "${SWIFT:-swift}c" -swift-version 6 -O -o "$work/swift-host" Tests/LibraryHost/host.swift -I "$work" \
+    -L "$installed/lib" -ltieredcache -Xlinker -rpath -Xlinker "$installed/lib"; then
+    ldd "$work/swift-host" | grep -q libFoundation.so || complain "the host in Swift has no Foundation of its own"
+    "$work/swift-host" "http://127.0.0.1:$port/film" "$work/files/film" "$work/swift-cache" ||
+        complain "a host in Swift with Foundation of its own fails"
+else
+    complain "the host in Swift does not compile"
 fi
 
 [ $wrong -eq 0 ] || exit 1

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts=(.ci/run scripts/*.sh Benchmarks/*.sh Fuzzing/*.sh)
+scripts=(.ci/run scripts/*.sh Tests/Plugins/*.sh Benchmarks/*.sh Fuzzing/*.sh)
 for script in "${scripts[@]}"; do bash -n "$script"; done
 checked="bash -n"
 

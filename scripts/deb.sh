@@ -4,6 +4,8 @@
 #   libtieredcache0      the library; the number is that of its soname
 #   libtieredcache-dev   header, link, pkg-config file, pages and examples
 #   tieredcache          the program, its manual page, completions for three shells, a unit of systemd
+#   mpv-tieredcache, gstreamer1.0-tieredcache, vlc-plugin-tieredcache
+#                        the plug-ins of .build/plugins; one that is not there is left out, and named
 #
 # They need nothing of Swift: its runtime is inside. What they depend on dpkg-shlibdeps tells from the files. The
 # same commit gives the same bytes. The program takes some 3 minutes on 2 cores the first time.
@@ -65,17 +67,8 @@ dev=libtieredcache-dev
 put $dev 644 "$header" usr/include/tieredcache.h
 mkdir -p "$(stage $dev)/usr/lib/$multiarch/pkgconfig"
 ln -s "$soname" "$(stage $dev)/usr/lib/$multiarch/libtieredcache.so"
-cat >"$(stage $dev)/usr/lib/$multiarch/pkgconfig/tieredcache.pc" <<PC
-prefix=/usr
-libdir=\${prefix}/lib/$multiarch
-includedir=\${prefix}/include
-
-Name: tieredcache
-Description: A cache for the bytes of URLs, for media players
-Version: $upstream
-Libs: -L\${libdir} -ltieredcache
-Cflags: -I\${includedir}
-PC
+scripts/library.sh pc /usr "\${prefix}/lib/$multiarch" "\${prefix}/include" \
+    >"$(stage $dev)/usr/lib/$multiarch/pkgconfig/tieredcache.pc"
 put $dev 644 docs/c-api.md usr/share/doc/$dev/c-api.md
 put $dev 644 docs/c-hosts.md usr/share/doc/$dev/c-hosts.md
 for example in Examples/C/*.c Examples/C/*.py; do
@@ -114,6 +107,25 @@ RestrictRealtime=yes
 [Install]
 WantedBy=default.target
 UNIT
+
+# As those of Debian: mpv loads what is in /etc/mpv/scripts for everybody.
+plugins=()
+plugin() { # PACKAGE FILE PATH
+    if [ -e ".build/plugins/$2" ]; then
+        put "$1" 644 ".build/plugins/$2" "$3/${2##*/}"
+        put "$1" 644 docs/plugins.md "usr/share/doc/$1/plugins.md"
+        plugins+=("$1")
+    else
+        echo "deb: $1 is left out: run 'make plugins' first, with the headers of its player" >&2
+    fi
+}
+plugin mpv-tieredcache mpv/tieredcache.so usr/lib/mpv-tieredcache
+plugin gstreamer1.0-tieredcache gstreamer/libgsttieredcache.so "usr/lib/$multiarch/gstreamer-1.0"
+plugin vlc-plugin-tieredcache vlc/libtieredcache_plugin.so "usr/lib/$multiarch/vlc/plugins/access"
+if [ -e "$(stage mpv-tieredcache)" ]; then
+    mkdir -p "$(stage mpv-tieredcache)/etc/mpv/scripts"
+    ln -s /usr/lib/mpv-tieredcache/tieredcache.so "$(stage mpv-tieredcache)/etc/mpv/scripts/tieredcache.so"
+fi
 
 # ---- What is said of them ----
 
@@ -163,7 +175,15 @@ CHANGES
 
 printf 'Source: tieredcache\n\nPackage: tieredcache\nArchitecture: any\n' >"$work/debian/control"
 depends() { # FILE: the packages with the libraries that it needs
-    (cd "$work" && dpkg-shlibdeps -O --ignore-missing-info "$1" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+    local found
+    # Its warnings are of symbols that the runtime of Swift takes from others, and shown where it fails.
+    if ! found=$(cd "$work" && dpkg-shlibdeps -O --ignore-missing-info "$1" 2>"$work/shlibdeps"); then
+        cat "$work/shlibdeps" >&2
+        fail "dpkg-shlibdeps does not know what $1 needs"
+    fi
+    found=$(sed -n 's/^shlibs:Depends=//p' <<<"$found")
+    [ -n "$found" ] || fail "dpkg-shlibdeps finds nothing that $1 needs"
+    echo "$found"
 }
 
 pack() { # PACKAGE SECTION DEPENDS MULTI-ARCH SUMMARY TEXT
@@ -204,10 +224,25 @@ echo "activate-noawait ldconfig" >"$root/DEBIAN/triggers"
 
 about="It stores the bytes of URLs in memory and on disk while a player reads, seeks and waits for as little as \
 possible; each byte is fetched once, and damaged or outdated ones never reach the player."
-pack "$runtime" libs "$(depends "$root/usr/lib/$multiarch/$soname")" same \
+needs=$(depends "$root/usr/lib/$multiarch/$soname")
+pack "$runtime" libs "$needs" same \
     "cache for the bytes of URLs, for media players" "$about This is the library for programs in C and C++."
 pack $dev libdevel "$runtime (= $version)" same \
     "cache for the bytes of URLs, for media players: for development" "$about This is what programs are compiled with."
-pack $program utils "$(depends "$(stage $program)/usr/bin/tieredcache")" foreign \
+needs=$(depends "$(stage $program)/usr/bin/tieredcache")
+pack $program utils "$needs" foreign \
     "cache for the bytes of URLs: program and proxy" "$about This is a program, which also is a proxy for any player."
+for package in ${plugins[@]+"${plugins[@]}"}; do
+    file=$(find "$(stage "$package")/usr/lib" -name '*.so')
+    needed=$(depends "$file")
+    case $package in
+    mpv-*) name=mpv player="mpv (>= 0.35)" ;;
+    gstreamer*) name="applications with GStreamer" player= ;;
+    # The interface of plug-ins is that of VLC 3.0 alone.
+    vlc-*) name=VLC player="vlc-plugin-base (>= 3.0), vlc-plugin-base (<< 3.1)" ;;
+    esac
+    pack "$package" video "$needed${player:+, $player}" no "cache for the films that players fetch: plug-in for $name" \
+        "$about With this plug-in $name uses it for http and https, without any change of URLs. It needs nothing else \
+of TieredCache."
+done
 rm -rf "$work"

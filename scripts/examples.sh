@@ -36,7 +36,7 @@ build() { # NAME MODULE...: the modules are those of pkg-config
         return
     fi
     read -r -a flags <<<"$(pkg-config --cflags --libs tieredcache "$@")"
-    "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pedantic "$source" \
+    "$(scripts/compiler.sh)" -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pedantic "$source" \
         "${flags[@]}" -pthread "-Wl,-rpath,$library" -o "$out/$name"
     echo "examples: $out/$name"
 }

@@ -9,18 +9,18 @@
 #
 #   scripts/library.sh                            builds
 #   scripts/library.sh install PREFIX [DESTDIR]   copies it below DESTDIR/PREFIX: lib, include, lib/pkgconfig
+#   scripts/library.sh objects                    builds the objects alone, and prints the list of them
+#   scripts/library.sh pc PREFIX LIBRARIES HEADERS   prints a tieredcache.pc
 #
-# The runtime of Swift is linked into it and hidden: a version script exports what scripts/library.symbols
-# lists, and nothing else. -Bsymbolic binds what is inside to itself, also where the host is written in Swift. The
-# library stays loaded (nodelete), since its threads do. --wrap keeps SwiftNIO and the runtime from changing what
-# the host's signals do, and signals from its threads (Sources/CTieredCache/wrappers.c). SwiftPM cannot say all that, so it builds an archive, and
-# this script links it. The first build takes some 6 minutes on 2 cores; a later one builds what has changed.
+# SwiftPM cannot say how it is to be linked, so it builds an archive, and this script links it as scripts/link.sh
+# says. The first build takes some 6 minutes on 2 cores; a later one builds what has changed.
 #
 # It takes Swift 6.3, which compares functions with the header (Package.swift leaves the target out otherwise).
 #
 # LIBRARY_SCRATCH: where SwiftPM builds; .build/library/scratch by default. LIBRARY_SYMBOLS=yes: keeps symbols.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/link.sh
 swift=${SWIFT:-swift}
 out=$PWD/.build/library
 scratch=${LIBRARY_SCRATCH:-.build/library/scratch}
@@ -34,11 +34,11 @@ abi=$(awk '$2 == "TIERED_ABI" { print $3 }' "$header")
 version=$(sed -n 's/.*version: "\(.*\)",/\1/p' Sources/TieredCacheCLI/RootCommand.swift)
 name=libtieredcache.so.$abi
 
-write_pc() { # FILE PREFIX LIBRARIES HEADERS
-    cat >"$1" <<PC
-prefix=$2
-libdir=$3
-includedir=$4
+print_pc() { # PREFIX LIBRARIES HEADERS
+    cat <<PC
+prefix=$1
+libdir=$2
+includedir=$3
 
 Name: tieredcache
 Description: A cache for the bytes of URLs, for media players
@@ -48,6 +48,10 @@ Cflags: -I\${includedir}
 PC
 }
 
+if [ "${1-}" = pc ]; then
+    print_pc "$2" "$3" "$4"
+    exit 0
+fi
 if [ "${1-}" = install ]; then
     [ $# -ge 2 ] || { echo "usage: library.sh install PREFIX [DESTDIR]" >&2; exit 64; }
     prefix=$2 root=${3-}$2
@@ -57,7 +61,7 @@ if [ "${1-}" = install ]; then
     ln -sfn "$name" "$root/lib/libtieredcache.so"
     install -m 644 "$header" "$root/include/tieredcache.h"
     # shellcheck disable=SC2016 # pkg-config puts the prefix in.
-    write_pc "$root/lib/pkgconfig/tieredcache.pc" "$prefix" '${prefix}/lib' '${prefix}/include'
+    print_pc "$prefix" '${prefix}/lib' '${prefix}/include' >"$root/lib/pkgconfig/tieredcache.pc"
     echo "library: installed below $root"
     exit 0
 fi
@@ -65,23 +69,18 @@ fi
 mkdir -p "$out"
 build=("$swift" build --configuration release --product TieredCacheC --static-swift-stdlib
     --scratch-path "$scratch")
-"${build[@]}"
+"${build[@]}" >&2
 bin=$("${build[@]}" --show-bin-path)
 # The objects rather than the archive: the driver hides what comes from archives, and does not look into them for
 # the libraries that objects ask for.
 objects=$bin/TieredCacheC.product/Objects.LinkFileList
-{
-    echo '{ global:'
-    sed 's/$/;/' scripts/library.symbols
-    echo 'local: *; };'
-} >"$out/exports.map"
+if [ "${1-}" = objects ]; then
+    realpath "$objects"
+    exit 0
+fi
 
 linked=$out/$name.new
-"${swift}c" -emit-library -static-stdlib -use-ld=lld -o "$linked" "@$objects" \
-    -Xlinker "-soname=$name" -Xlinker "--version-script=$out/exports.map" \
-    -Xlinker --gc-sections -Xlinker --icf=safe -Xlinker -Bsymbolic \
-    -Xlinker -z -Xlinker nodelete -Xlinker -z -Xlinker now -Xlinker -z -Xlinker relro \
-    -Xlinker --wrap=signal -Xlinker --wrap=sigaction -Xlinker --wrap=pthread_create
+link_shared "$linked" scripts/library.symbols "$objects" -Xlinker "-soname=$name"
 # The names of what is hidden, for valgrind and debuggers: beside the library, and not in it.
 strip --strip-debug "$linked"
 objcopy --only-keep-debug "$linked" "$out/$name.debug"
@@ -90,5 +89,5 @@ objcopy --add-gnu-debuglink="$out/$name.debug" "$linked"
 mv "$linked" "$out/$name"
 ln -sfn "$name" "$out/libtieredcache.so"
 cp "$header" "$out/tieredcache.h"
-write_pc "$out/tieredcache.pc" "$out" "$out" "$out"
+print_pc "$out" "$out" "$out" >"$out/tieredcache.pc"
 echo "library: $out/$name, $(stat -c %s "$out/$name") bytes"

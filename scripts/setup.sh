@@ -15,8 +15,11 @@
 #     ffmpeg, mpv, gstreamer, vlc, chromium
 #                     the players that the proxy is tested with; where they cannot be had, those tests
 #                     are skipped and say so
+#     totem, xvfb, dbus-daemon
+#                     an application with the plug-in for GStreamer, and a display for it (33 MB)
 #     libmpv-dev, libavformat-dev, libgstreamer-plugins-base1.0-dev, libvlc-dev
 #                     what the hosts in Examples/C embed; without one its host is left out
+#     libvlccore-dev  with libmpv-dev and those of GStreamer: what the plug-ins are built with
 #     gcc             builds those hosts, and Tests/C with the address sanitizer
 #     dpkg-dev        tells what the Debian packages depend on (scripts/deb.sh)
 #     valgrind        watches Tests/C/races.c; without it that run is left out
@@ -81,11 +84,15 @@ if [ "$what" = test ]; then
     compgen -G '/usr/lib/*/gstreamer-1.0/libgstmpegtsdemux.so' >/dev/null ||
         players+=(gstreamer1.0-plugins-bad)
     want cvlc vlc-bin vlc-plugin-base
+    want totem totem
+    want Xvfb xvfb
+    want dbus-run-session dbus-daemon
     want chromium chromium
     want_module mpv libmpv-dev
     want_module libavformat libavformat-dev
     want_module gstreamer-app-1.0 libgstreamer-plugins-base1.0-dev
     want_module libvlc libvlc-dev
+    want_module vlc-plugin libvlccore-dev
     want cc gcc libc6-dev
     want dpkg-shlibdeps dpkg-dev
     want valgrind valgrind

@@ -1,10 +1,12 @@
 #include "CLinuxCalls.h"
 #include "Descriptors.h"
+#include "Events.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -46,4 +48,15 @@ int tc_lowest_free_descriptor(int descriptor) {
   if (lowest < 0) return errno == EMFILE ? INT_MAX : -errno;
   (void)close(lowest);
   return lowest;
+}
+
+int tc_try_descriptors(int count) {
+  int *tried = calloc((size_t)count, sizeof(int));
+  int made = 0, result = 0;
+  if (!tried) return -ENOMEM;
+  while (made < count && (tried[made] = tc_event_open()) >= 0) made++;
+  if (made < count) result = tried[made];
+  while (made > 0) tc_event_close(tried[--made]);
+  free(tried);
+  return result;
 }

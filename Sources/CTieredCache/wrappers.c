@@ -4,17 +4,28 @@
  *
  * SwiftNIO would ignore SIGPIPE for the whole process, and the runtime of Swift catch crashes: both are the
  * host's to decide. Threads of Dispatch, SwiftNIO and ours would take signals that the host has handlers
- * for, on a stack that is not the host's. */
+ * for, on a stack that is not the host's.
+ *
+ * Dispatch ends the process where no descriptor is left: once a second it reads a file of /proc for each of its
+ * threads, and takes a failure for a thread that was lost. The descriptors are the host's, and so is the end. */
+#define _GNU_SOURCE /* O_TMPFILE */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
+#include <time.h>
 
 void (*__wrap_signal(int number, void (*handler)(int)))(int);
 int __wrap_sigaction(int number, const struct sigaction *action, struct sigaction *before);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument);
+int __wrap_open(const char *path, int flags, ...);
 
 /* Weak: only the linker of the library defines them. */
+int __real_open(const char *path, int flags, ...) __attribute__((weak));
 int __real_sigaction(int number, const struct sigaction *action, struct sigaction *before)
     __attribute__((weak));
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *),
@@ -42,6 +53,29 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
   for (size_t index = 0; index < sizeof(own) / sizeof(own[0]); index++) sigdelset(&all, own[index]);
   pthread_sigmask(SIG_BLOCK, &all, &before);
   int result = __real_pthread_create(thread, attributes, body, argument);
+  /* A thread that was joined counts as one of the user's for a moment longer; SwiftNIO would end the process. */
+  for (int tries = 0; result == EAGAIN && tries < 20; tries++) {
+    const struct timespec moment = {0, 1000000};
+    (void)nanosleep(&moment, NULL);
+    result = __real_pthread_create(thread, attributes, body, argument);
+  }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return result;
+}
+
+/* For /proc/NUMBER/stat of a thread of Dispatch a number that is no descriptor: reading it fails, and Dispatch takes the
+ * thread to be asleep. */
+int __wrap_open(const char *path, int flags, ...) {
+  unsigned mode = 0;
+  if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE) {
+    va_list rest;
+    va_start(rest, flags);
+    mode = va_arg(rest, unsigned);
+    va_end(rest);
+  }
+  if (!__real_open) return -1;
+  int file = __real_open(path, flags, mode);
+  if (file >= 0 || (errno != EMFILE && errno != ENFILE)) return file;
+  const char *end = strrchr(path, '/');
+  return strncmp(path, "/proc/", 6) == 0 && strcmp(end, "/stat") == 0 ? INT_MAX : file;
 }

@@ -1,7 +1,7 @@
 import CLibcrypto
 
-/// A digest algorithm of libcrypto, fetched once per process; the only implementation of MD5 and
-/// SHA-256 in this package.
+/// A digest algorithm of libcrypto, fetched once per process; the only implementation of MD5 and,
+/// but for short texts without it (``PortableSHA256``), of SHA-256 in this package.
 ///
 /// A fetch searches the providers under a lock, which costs several times as much as digesting a
 /// key.

@@ -64,10 +64,7 @@ extension MediaCache {
 
     /// The same as ``fileURL(for:)``, as a path.
     package func filePath(for request: CacheRequest) async throws(CacheError) -> FilePath? {
-        try request.checkURL()
-        return try await engine.storage.withStore { (store) throws(CacheError) in
-            try store.bodyPath(for: request.key)
-        }
+        try await responder.filePath(for: request)
     }
 
     /// What answers a request at once, without waiting for anything; counted as a hit.

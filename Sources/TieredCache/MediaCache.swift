@@ -186,13 +186,11 @@ extension MediaCache {
     /// not change it, and pin the entry or keep its response while the path is in use.
     ///
     /// - Parameter request: the request that identifies the entry.
-    /// - Returns: the URL of the file; nil if the body is not stored completely.
-    /// - Throws: `.localStorage`, `.notOwner`.
+    /// - Returns: the URL of the file; nil if the body is not stored completely, or is not what the
+    ///   origin promised or the request expects. A body that was not compared yet is compared first.
+    /// - Throws: `.localStorage`, `.notOwner`; `.cancelled`.
     public func fileURL(for request: CacheRequest) async throws(CacheError) -> URL? {
-        try request.checkURL()
-        return try await engine.storage.withStore { (store) throws(CacheError) in
-            try store.bodyPath(for: request.key).map { URL(file: $0) }
-        }
+        try await responder.filePath(for: request).map { URL(file: $0) }
     }
 
     /// Fetches and stores a body without delivering it; an unused entry is evicted first.

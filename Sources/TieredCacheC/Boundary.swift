@@ -75,6 +75,22 @@ func object<Object>(_ handles: Handles<Object>, _ handle: OpaquePointer?) throws
     return object
 }
 
+/// Writes a new handle where a program wants it; NULL is written first, and stays after an error.
+func give<Object>(
+    to place: UnsafeMutablePointer<OpaquePointer?>?,
+    of handles: Handles<Object>,
+    _ make: () throws(Status) -> Object
+) throws(Status) {
+    guard let place else { throw .invalid }
+    place.pointee = nil
+    place.pointee = handles.insert(try make())
+}
+
+/// The cache of a handle; throws as ``object(_:_:)`` does.
+func hostedCache(_ handle: OpaquePointer?) throws(Status) -> HostedCache {
+    try object(caches, handle).hosted
+}
+
 /// What a call of the engine gives, its error as a status.
 func translating<Value>(_ body: () throws(CacheError) -> Value) throws(Status) -> Value {
     do throws(CacheError) {

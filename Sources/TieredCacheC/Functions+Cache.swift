@@ -49,35 +49,12 @@ public func tiered_cache_open(
 ) -> CInt {
     status { () throws(Status) in
         guard !tc_has_forked() else { throw .forked }
-        guard let cache else { throw .invalid }
-        cache.pointee = nil
-        var given = tiered_options()
-        if let options { given = try structure(options, empty: given) }
-        let configuration = try configuration(given)
-        let hosted = try OpenCaches.all.open(configuration, log: LogBridge(given))
-        cache.pointee = caches.insert(hosted)
+        try give(to: cache, of: caches) { () throws(Status) in
+            var given = tiered_options()
+            if let options { given = try structure(options, empty: given) }
+            return try OpenCaches.all.open(HostedOptions(given))
+        }
     }
-}
-
-private func configuration(_ given: tiered_options) throws(Status) -> MediaCache.Configuration {
-    var result = MediaCache.Configuration()
-    if let directory = try optionalText(given.directory) {
-        result.path = directory.isEmpty ? nil : FilePath(directory)
-    }
-    if given.memory_limit != 0 { result.memoryLimit = given.memory_limit }
-    if given.disk_limit != 0 { result.diskLimit = given.disk_limit }
-    switch given.minimum_free_disk {
-    case 0: break
-    case -1: result.minimumFreeDisk = 0
-    default: result.minimumFreeDisk = given.minimum_free_disk
-    }
-    if given.maximum_downloads != 0 { result.maximumDownloads = Int(given.maximum_downloads) }
-    guard (TIERED_LOG_NONE...TIERED_LOG_TRACE).contains(Int(given.log_level)) else {
-        throw .invalid
-    }
-    let configuration = result
-    try translating { () throws(CacheError) in try configuration.validate() }
-    return configuration
 }
 
 @c @implementation
@@ -87,7 +64,7 @@ public func tiered_cache_retain(_ cache: OpaquePointer!) -> OpaquePointer! {
 
 @c @implementation
 public func tiered_cache_release(_ cache: OpaquePointer!) {
-    if let hosted = caches.release(cache) { OpenCaches.all.letGoOfHandle(hosted) }
+    if let opened = caches.release(cache) { OpenCaches.all.letGo(opened) }
 }
 
 @c @implementation
@@ -97,7 +74,7 @@ public func tiered_storage_status(
     _ count: Int
 ) -> CInt {
     status { () throws(Status) in
-        let error = try object(caches, cache).storageError
+        let error = try hostedCache(cache).storageError
         try write(error?.description ?? "", to: buffer, count: count)
         if let error { throw Status(error) }
     }
@@ -109,7 +86,7 @@ public func tiered_cache_statistics(
     _ statistics: UnsafeMutablePointer<tiered_statistics>!
 ) -> CInt {
     status { () throws(Status) in
-        let cache = try object(caches, cache).cache
+        let cache = try hostedCache(cache).cache
         guard statistics != nil else { throw .invalid }
         let counted = cache.statistics
         var result = tiered_statistics()

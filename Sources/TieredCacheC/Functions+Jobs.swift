@@ -9,14 +9,14 @@ public func tiered_job_start(
     _ job: UnsafeMutablePointer<OpaquePointer?>!
 ) -> CInt {
     status { () throws(Status) in
-        let hosted = try object(caches, cache)
-        guard let job else { throw .invalid }
-        job.pointee = nil
-        let request = try HostedRequest(request, priority: .normal).request
-        let download = try waiting { () async throws(CacheError) in
-            try await hosted.cache.downloads.start(request)
+        let hosted = try hostedCache(cache)
+        try give(to: job, of: jobs) { () throws(Status) in
+            let request = try HostedRequest(request, priority: .normal).request
+            let download = try waiting { () async throws(CacheError) in
+                try await hosted.cache.downloads.start(request)
+            }
+            return try HostedJob(download, of: hosted)
         }
-        job.pointee = jobs.insert(try HostedJob(download, of: hosted))
     }
 }
 
@@ -27,15 +27,15 @@ public func tiered_job_find(
     _ job: UnsafeMutablePointer<OpaquePointer?>!
 ) -> CInt {
     status { () throws(Status) in
-        let hosted = try object(caches, cache)
-        guard let job else { throw .invalid }
-        job.pointee = nil
-        guard let id = DownloadID(try text(identifier)) else { throw .invalid }
-        let download = try waiting { () async throws(CacheError) in
-            try await hosted.cache.downloads.find(id)
+        let hosted = try hostedCache(cache)
+        try give(to: job, of: jobs) { () throws(Status) in
+            guard let id = DownloadID(try text(identifier)) else { throw .invalid }
+            let download = try waiting { () async throws(CacheError) in
+                try await hosted.cache.downloads.find(id)
+            }
+            guard let download else { throw .notFound }
+            return try HostedJob(download, of: hosted)
         }
-        guard let download else { throw .notFound }
-        job.pointee = jobs.insert(try HostedJob(download, of: hosted))
     }
 }
 
@@ -46,7 +46,7 @@ public func tiered_job_list(
     _ count: Int
 ) -> Int64 {
     number { () throws(Status) in
-        let hosted = try object(caches, cache)
+        let hosted = try hostedCache(cache)
         guard count >= 0, list != nil || count == 0 else { throw .invalid }
         let all = try waiting { () async throws(CacheError) in
             try await hosted.cache.downloads.all()
@@ -61,7 +61,7 @@ public func tiered_job_list(
 @c @implementation
 public func tiered_job_resume_all(_ cache: OpaquePointer!) -> Int64 {
     number { () throws(Status) in
-        let cache = try object(caches, cache).cache
+        let cache = try hostedCache(cache).cache
         return try waiting { () async throws(CacheError) in
             Int64(try await cache.downloads.resumeAll().downloads.count)
         }

@@ -12,7 +12,7 @@ public func tiered_prefetch(
     _ bytes_each: Int64
 ) -> CInt {
     status { () throws(Status) in
-        let hosted = try object(caches, cache)
+        let hosted = try hostedCache(cache)
         guard (0...maximumPrefetches).contains(count), urls != nil || count == 0, bytes_each >= 0
         else { throw .invalid }
         var requests: [CacheRequest] = []
@@ -27,12 +27,23 @@ private let maximumPrefetches = 10_000
 @c @implementation
 public func tiered_prefetch_reserve(_ cache: OpaquePointer!, _ milliseconds: Int64) -> CInt {
     status { () throws(Status) in
-        let hosted = try object(caches, cache)
+        let hosted = try hostedCache(cache)
         guard milliseconds >= -1 else { throw .invalid }
         hosted.playerHas(
             milliseconds < 0 ? .nothingPlaying : .duration(.milliseconds(milliseconds))
         )
     }
+}
+
+/// A call about the entry that a URL or a key names; DISK.
+private func entry<Value: Sendable>(
+    _ cache: OpaquePointer?,
+    _ url: UnsafePointer<CChar>?,
+    _ key: UnsafePointer<CChar>?,
+    _ body: @escaping @Sendable (MediaCache, CacheRequest) async throws(CacheError) -> Value
+) throws(Status) -> Value {
+    let (cache, request) = (try hostedCache(cache).cache, try entryRequest(url, key))
+    return try waiting { () async throws(CacheError) in try await body(cache, request) }
 }
 
 @c @implementation
@@ -43,8 +54,7 @@ public func tiered_pin(
     _ pinned: Bool
 ) -> CInt {
     status { () throws(Status) in
-        let (cache, request) = (try object(caches, cache).cache, try entryRequest(url, key))
-        let isThere = try waiting { () async throws(CacheError) in
+        let isThere = try entry(cache, url, key) { (cache, request) async throws(CacheError) in
             try await cache.setPinned(pinned, for: request)
         }
         guard isThere else { throw .notFound }
@@ -58,8 +68,7 @@ public func tiered_remove(
     _ key: UnsafePointer<CChar>!
 ) -> CInt {
     status { () throws(Status) in
-        let (cache, request) = (try object(caches, cache).cache, try entryRequest(url, key))
-        let wasThere = try waiting { () async throws(CacheError) in
+        let wasThere = try entry(cache, url, key) { (cache, request) async throws(CacheError) in
             try await cache.remove(request)
         }
         guard wasThere else { throw .notFound }
@@ -75,8 +84,7 @@ public func tiered_file_path(
     _ count: Int
 ) -> Int64 {
     number { () throws(Status) in
-        let (cache, request) = (try object(caches, cache).cache, try entryRequest(url, key))
-        let path = try waiting { () async throws(CacheError) in
+        let path = try entry(cache, url, key) { (cache, request) async throws(CacheError) in
             try await cache.filePath(for: request)?.string
         }
         guard let path else { throw .notCached }
@@ -88,7 +96,7 @@ public func tiered_file_path(
 
 @c @implementation
 public func tiered_proxy_start(_ cache: OpaquePointer!) -> CInt {
-    status { () throws(Status) in try object(caches, cache).proxy.start() }
+    status { () throws(Status) in try hostedCache(cache).proxy.start() }
 }
 
 @c @implementation
@@ -99,7 +107,7 @@ public func tiered_proxy_url(
     _ count: Int
 ) -> Int64 {
     number { () throws(Status) in
-        let (proxy, url) = (try object(caches, cache).proxy, try text(url))
+        let (proxy, url) = (try hostedCache(cache).proxy, try text(url))
         return try write(try proxy.url(for: url), to: buffer, count: count)
     }
 }

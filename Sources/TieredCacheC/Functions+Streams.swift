@@ -11,13 +11,11 @@ public func tiered_stream_new(
     _ stream: UnsafeMutablePointer<OpaquePointer?>!
 ) -> CInt {
     status { () throws(Status) in
-        let hosted = try object(caches, cache)
-        guard let stream else { throw .invalid }
-        stream.pointee = nil
-        let wanted = try HostedRequest(request, priority: .playing)
-        stream.pointee = streams.insert(
-            try HostedStream(wanted.request, options: wanted.options, of: hosted)
-        )
+        let hosted = try hostedCache(cache)
+        try give(to: stream, of: streams) { () throws(Status) in
+            let wanted = try HostedRequest(request, priority: .playing)
+            return try HostedStream(wanted.request, options: wanted.options, of: hosted)
+        }
     }
 }
 
@@ -42,16 +40,25 @@ public func tiered_stream_prepare(_ stream: OpaquePointer!) -> CInt {
 /// The most bytes of one call.
 private let maximumCount = 1 << 30
 
-/// The memory of a program.
+/// A read into the memory of a program.
 @inline(__always)
-private func destination(
+private func reading(
+    _ stream: OpaquePointer?,
     _ buffer: UnsafeMutableRawPointer?,
     _ count: Int,
-    atMost maximum: Int = maximumCount
-) throws(Status) -> UnsafeMutableRawBufferPointer {
-    // Counts beyond PTRDIFF_MAX are negative here.
-    guard let buffer, count > 0 else { throw .invalid }
-    return UnsafeMutableRawBufferPointer(start: buffer, count: min(count, maximum))
+    atMost maximum: Int = maximumCount,
+    at offset: Int64 = 0,
+    _ read: (BlockingReader, UnsafeMutableRawBufferPointer) throws(CacheError) -> Int?
+) -> Int64 {
+    number { () throws(Status) in
+        let reader = try object(streams, stream).reader
+        // Counts beyond PTRDIFF_MAX are negative here.
+        guard let buffer, count > 0, offset >= 0 else { throw .invalid }
+        let memory = UnsafeMutableRawBufferPointer(start: buffer, count: min(count, maximum))
+        let got = try translating { () throws(CacheError) in try read(reader, memory) }
+        guard let got else { throw Status(TIERED_E_AGAIN) }
+        return Int64(got)
+    }
 }
 
 @c @implementation
@@ -60,12 +67,8 @@ public func tiered_read(
     _ buffer: UnsafeMutableRawPointer!,
     _ count: Int
 ) -> Int64 {
-    number { () throws(Status) in
-        let reader = try object(streams, stream).reader
-        let memory = try destination(buffer, count)
-        return try translating { () throws(CacheError) in
-            Int64(try reader.unsafeRead(into: memory))
-        }
+    reading(stream, buffer, count) { (reader, memory) throws(CacheError) in
+        try reader.unsafeRead(into: memory)
     }
 }
 
@@ -76,13 +79,8 @@ public func tiered_read_at(
     _ buffer: UnsafeMutableRawPointer!,
     _ count: Int
 ) -> Int64 {
-    number { () throws(Status) in
-        let reader = try object(streams, stream).reader
-        let memory = try destination(buffer, count)
-        guard offset >= 0 else { throw .invalid }
-        return try translating { () throws(CacheError) in
-            Int64(try reader.unsafeRead(at: offset, into: memory))
-        }
+    reading(stream, buffer, count, at: offset) { (reader, memory) throws(CacheError) in
+        try reader.unsafeRead(at: offset, into: memory)
     }
 }
 
@@ -93,13 +91,9 @@ public func tiered_read_full_at(
     _ buffer: UnsafeMutableRawPointer!,
     _ count: Int
 ) -> Int64 {
-    number { () throws(Status) in
-        let reader = try object(streams, stream).reader
-        let memory = try destination(buffer, count, atMost: .max)
-        guard offset >= 0 else { throw .invalid }
-        return try translating { () throws(CacheError) in
-            Int64(try reader.unsafeReadFully(at: offset, into: memory))
-        }
+    reading(stream, buffer, count, atMost: .max, at: offset) {
+        (reader, memory) throws(CacheError) in
+        try reader.unsafeReadFully(at: offset, into: memory)
     }
 }
 
@@ -109,14 +103,8 @@ public func tiered_try_read(
     _ buffer: UnsafeMutableRawPointer!,
     _ count: Int
 ) -> Int64 {
-    number { () throws(Status) in
-        let reader = try object(streams, stream).reader
-        let memory = try destination(buffer, count)
-        let got = try translating { () throws(CacheError) in
-            try reader.unsafeTryRead(into: memory)
-        }
-        guard let got else { throw Status(TIERED_E_AGAIN) }
-        return Int64(got)
+    reading(stream, buffer, count) { (reader, memory) throws(CacheError) in
+        try reader.unsafeTryRead(into: memory)
     }
 }
 

@@ -61,8 +61,8 @@ final class Handles<Object: AnyObject & Sendable>: Sendable {
     }
 }
 
-/// The caches that programs hold.
-let caches = Handles<HostedCache>(kind: 0)
+/// The caches that programs hold; each open gives a handle of its own.
+let caches = Handles<OpenedCache>(kind: 0)
 /// The streams.
 let streams = Handles<HostedStream>(kind: 1)
 /// The jobs.

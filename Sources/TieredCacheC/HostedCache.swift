@@ -16,29 +16,25 @@ final class HostedCache: Sendable {
     }
 
     let cache: MediaCache
-    private let hasDirectory: Bool
+    private let isMemoryOnly: Bool
     /// Under which it stands in ``OpenCaches``: its directory, or a number.
     let name: String
     let proxy: HostedProxy
-    private let log: LogBridge?
+    /// Those of all that have opened it.
+    let logs = CacheLogs()
     private let state = Guarded(State())
 
-    init(
-        _ configuration: MediaCache.Configuration,
-        name: String,
-        log: LogBridge?
-    ) throws(CacheError) {
-        var configuration = configuration
-        if let log { configuration.logger = log.logger }
+    init(_ options: HostedOptions, name: String) throws(CacheError) {
+        var configuration = options.configuration
+        configuration.logger = logs.logger
         cache = try MediaCache(configuration)
-        proxy = HostedProxy(cache, directory: configuration.directory, logger: log?.logger)
-        hasDirectory = configuration.path != nil
+        proxy = HostedProxy(cache, directory: configuration.directory, logger: logs.logger)
+        isMemoryOnly = options.isMemoryOnly
         self.name = name
-        self.log = log
     }
 
     /// Why the directory cannot be used; nil if it can, and where none is wanted.
-    var storageError: CacheError? { hasDirectory ? cache.storageError : nil }
+    var storageError: CacheError? { isMemoryOnly ? nil : cache.storageError }
 
     /// Replaces what is prefetched; no request ends it.
     func prefetch(_ requests: [CacheRequest], bytesEach: Int64) {
@@ -73,14 +69,10 @@ final class HostedCache: Sendable {
         prefetcher?.playerHas(reserve)
     }
 
-    /// Calls the log function of the program no more.
-    func closeLog() { log?.close() }
-
     /// Ends all of it, keeping what arrived.
     func close() async {
         prefetch([], bytesEach: 0)
         await proxy.stop()
         await cache.shutdown()
-        closeLog()
     }
 }

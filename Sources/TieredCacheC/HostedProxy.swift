@@ -1,3 +1,4 @@
+import Dispatch
 import FoundationEssentials
 import Logging
 import TieredCache
@@ -22,11 +23,11 @@ final class HostedProxy: Sendable {
     private let failure = Guarded<CacheError?>(nil)
 
     /// Creates it; nothing listens yet.
-    init(_ cache: MediaCache, directory: URL?, logger: Logger?) {
+    init(_ cache: MediaCache, directory: URL?, logger: Logger) {
         self.cache = cache
         self.directory = directory
         var settings = ProxySettings()
-        if let logger { settings.logger = logger }
+        settings.logger = logger
         self.settings = settings
     }
 
@@ -35,7 +36,9 @@ final class HostedProxy: Sendable {
         let (milestone, isFirst) = try beginning()
         guard let milestone else { return }
         if isFirst { Task(priority: .high) { await listen(milestone) } }
-        guard milestone.wait() else { throw Status(CacheError(.timedOut, "")) }
+        guard milestone.wait(until: .now() + .seconds(2)) else {
+            throw Status(CacheError(.timedOut, ""))
+        }
         if let error = failure.withLock({ $0 }) { throw Status(error) }
     }
 

@@ -1,4 +1,5 @@
 import CTieredCache
+import Dispatch
 import Logging
 import TieredCache
 
@@ -44,14 +45,7 @@ final class LogBridge: Sendable {
         self.level = level
     }
 
-    /// A logger that logs here.
-    var logger: Logger {
-        var logger = Logger(label: "tieredcache") { _ in BridgeHandler(bridge: self) }
-        logger.logLevel = level
-        return logger
-    }
-
-    fileprivate func log(_ level: Logger.Level, _ text: String) {
+    func log(_ level: Logger.Level, _ text: String) {
         let begins = state.withLock { state in
             guard !state.isClosed, state.lines.count < Self.maximumLines else { return false }
             state.lines.append(Line(level: level.number, text: text))
@@ -77,8 +71,8 @@ final class LogBridge: Sendable {
         return line
     }
 
-    /// Calls the function no more; waits for the call that is under way, two seconds at most.
-    func close() {
+    /// Calls the function no more; waits for the call that is under way.
+    func close(until deadline: DispatchTime) {
         let quiet: Milestone? = state.withLock { state in
             state.lines = []
             guard !state.isClosed else { return nil }
@@ -87,26 +81,7 @@ final class LogBridge: Sendable {
             state.quiet = Milestone()
             return state.quiet
         }
-        quiet?.wait()
-    }
-}
-
-/// Makes one line of a message and its metadata.
-private struct BridgeHandler: LogHandler {
-    let bridge: LogBridge
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.trace
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-        let metadata = metadata.merging(event.metadata ?? [:]) { $1 }
-        let details = metadata.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }
-        let line = "\(event.message)" + details.joined()
-        bridge.log(event.level, line.split(whereSeparator: \.isNewline).joined(separator: " "))
+        quiet?.wait(until: deadline)
     }
 }
 

@@ -12,9 +12,9 @@ final class Milestone: Sendable {
     /// It has happened; call it once.
     func reach() { group.leave() }
 
-    /// Blocks the calling thread until it has happened, for two seconds at most.
+    /// Blocks the calling thread until it has happened, or the deadline has passed.
     ///
     /// - Returns: whether it has happened.
     @discardableResult
-    func wait() -> Bool { group.wait(timeout: .now() + .seconds(2)) == .success }
+    func wait(until deadline: DispatchTime) -> Bool { group.wait(timeout: deadline) == .success }
 }

@@ -1,25 +1,26 @@
 import CLinuxCalls
 import CTieredCache
+import Dispatch
 import Glibc
-import NIOPosix
 import SystemPackage
 import TieredCache
 
 /// The caches of the process, one for each directory.
 ///
 /// States of a directory: absent → `opening` → `open`, with a number of holders → `closing` →
-/// absent. An open that meets `opening` or `closing` waits, two seconds at most.
+/// absent. An open that meets `opening` waits for it, as for the disk; one that meets `closing`
+/// waits four seconds at most, and takes the place of a cache that hangs in its end then: absent
+/// for one is `opening` for the other.
 final class OpenCaches: Sendable {
     private struct Open {
         let hosted: HostedCache
         /// The handles of it, its streams and its jobs.
         var holders = 1
-        /// Those of them that are handles of the cache itself.
-        var handles = 1
     }
 
     private enum Entry {
-        case busy(Milestone)
+        case opening(Milestone)
+        case closing(Milestone)
         case open(Open)
     }
 
@@ -28,46 +29,59 @@ final class OpenCaches: Sendable {
         var lastNumber = 0
     }
 
+    /// What functions of the header wait for at most.
+    struct Limits {
+        /// An open, for a cache of the same directory that is closing.
+        var opening = DispatchTimeInterval.seconds(4)
+        /// The last release, for log and end of its cache together.
+        var release = DispatchTimeInterval.seconds(2)
+        /// Tells the time.
+        var now: @Sendable () -> DispatchTime = { .now() }
+    }
+
     static let all = OpenCaches()
 
     private let state = Guarded(State())
+    private let limits: Limits
+
+    /// No cache is open.
+    init(limits: Limits = Limits()) {
+        self.limits = limits
+    }
 
     // MARK: Opening
 
     /// Opens a cache, or finds the one that is open; the caller holds it then.
-    func open(
-        _ configuration: MediaCache.Configuration,
-        log: LogBridge?
-    ) throws(Status)
-        -> HostedCache
-    {
+    ///
+    /// - Throws: `TIERED_E_INVALID` for a relative directory where there is no working directory,
+    ///   `TIERED_E_STORAGE` where the process has no descriptors or threads left.
+    func open(_ options: HostedOptions) throws(Status) -> OpenedCache {
         tc_watch_forks()
-        // SwiftNIO's threads serve all caches, and inherit the mask of this one.
-        SignalMask.blocking { _ = MultiThreadedEventLoopGroup.singleton }
-        guard let path = configuration.path else {
+        try ProcessParts.start()
+        return OpenedCache(try cache(options), log: options.log)
+    }
+
+    private func cache(_ options: HostedOptions) throws(Status) -> HostedCache {
+        guard let path = options.configuration.path else {
             let name = state.withLock { state in
                 state.lastNumber += 1
                 return "memory \(state.lastNumber)"
             }
-            return try make(configuration, name: name, done: Milestone(), log: log)
+            return try make(options, name, Milestone())
         }
-        // What a busy directory becomes is waited for twice: it may close, and be opened by another.
-        for _ in 0..<2 {
-            let name = Self.canonical(path)
-            switch reserve(name) {
+        var options = options
+        let deadline = limits.now() + limits.opening
+        while true {
+            // Resolved anew: what was absent may be a link by now.
+            let path = try CanonicalPath.of(path)
+            options.configuration.path = path
+            switch reserve(path.string, mayReplace: limits.now() >= deadline) {
             case .found(let hosted): return hosted
-            case .mine(let done):
-                return try make(configuration, name: name, done: done, log: log)
-            case .busy(let milestone): milestone.wait()
+            case .mine(let done): return try make(options, path.string, done)
+            case .opening(let milestone): milestone.wait(until: .distantFuture)
+            case .closing(let milestone): milestone.wait(until: deadline)
             }
         }
-        // It hangs in a disk or a peer, and has the directory: this one stores nothing before that
-        // ends.
-        let name = state.withLock { state in
-            state.lastNumber += 1
-            return "\(path) \(state.lastNumber)"
-        }
-        return try make(configuration, name: name, done: Milestone(), log: log)
     }
 
     private enum Reservation {
@@ -75,37 +89,45 @@ final class OpenCaches: Sendable {
         case found(HostedCache)
         /// The caller opens it, and reaches the milestone then.
         case mine(Milestone)
-        case busy(Milestone)
+        case opening(Milestone)
+        case closing(Milestone)
     }
 
-    private func reserve(_ name: String) -> Reservation {
+    /// What there is of a directory.
+    ///
+    /// - Parameters:
+    ///   - name: its path.
+    ///   - mayReplace: whether the caller has waited for a cache that closes. That one has the
+    ///     directory until its end; the caller's stores nothing before.
+    /// - Returns: what the caller does now.
+    private func reserve(_ name: String, mayReplace: Bool) -> Reservation {
         state.withLock { state in
             switch state.entries[name] {
             case .open(var open):
                 open.holders += 1
-                open.handles += 1
                 state.entries[name] = .open(open)
                 return .found(open.hosted)
-            case .busy(let milestone):
-                return .busy(milestone)
-            case nil:
+            case .opening(let milestone):
+                return .opening(milestone)
+            case .closing(let milestone) where !mayReplace:
+                return .closing(milestone)
+            case .closing, nil:
                 let milestone = Milestone()
-                state.entries[name] = .busy(milestone)
+                state.entries[name] = .opening(milestone)
                 return .mine(milestone)
             }
         }
     }
 
     private func make(
-        _ configuration: MediaCache.Configuration,
-        name: String,
-        done: Milestone,
-        log: LogBridge?
+        _ options: HostedOptions,
+        _ name: String,
+        _ done: Milestone
     ) throws(Status) -> HostedCache {
         defer { done.reach() }
         do throws(CacheError) {
             let hosted = try SignalMask.blocking { () throws(CacheError) in
-                try HostedCache(configuration, name: name, log: log)
+                try HostedCache(options, name: name)
             }
             state.withLock { $0.entries[name] = .open(Open(hosted: hosted)) }
             return hosted
@@ -113,18 +135,6 @@ final class OpenCaches: Sendable {
             state.withLock { _ = $0.entries.removeValue(forKey: name) }
             throw Status(error)
         }
-    }
-
-    /// One name for all spellings of a directory, which need not exist.
-    private static func canonical(_ path: FilePath) -> String {
-        if let known = realpath(path.string, nil) {
-            defer { free(known) }
-            return String(cString: known)
-        }
-        let (parent, last) = (path.removingLastComponent(), path.lastComponent)
-        guard let last, parent != path else { return path.lexicallyNormalized().string }
-        let start = parent.isEmpty ? FilePath(".") : parent
-        return FilePath(canonical(start)).appending(last).lexicallyNormalized().string
     }
 
     // MARK: Holding
@@ -145,39 +155,46 @@ final class OpenCaches: Sendable {
     }
 
     /// A stream or job is gone; closes the cache in the background if it was the last.
-    func letGo(_ hosted: HostedCache) { _ = drop(hosted, isHandle: false) }
+    func letGo(_ hosted: HostedCache) { _ = drop(hosted) }
 
-    /// A handle of the cache is gone; waits where that closes the cache, two seconds at most.
-    func letGoOfHandle(_ hosted: HostedCache) {
-        let (closing, isLastHandle) = drop(hosted, isHandle: true)
-        if isLastHandle { hosted.closeLog() }
-        closing?.wait()
+    /// A handle of the cache is gone: its log gets nothing more.
+    ///
+    /// Waits for a call of the log function, and where this closes the cache for that; two seconds
+    /// at most for both.
+    func letGo(_ opened: OpenedCache) {
+        let deadline = limits.now() + limits.release
+        let closing = drop(opened.hosted)
+        opened.closeLog(until: deadline)
+        closing?.wait(until: deadline)
     }
 
-    private func drop(
-        _ hosted: HostedCache,
-        isHandle: Bool
-    ) -> (closing: Milestone?, isLastHandle: Bool) {
-        let (closing, isLastHandle) = state.withLock { state -> (Milestone?, Bool) in
-            guard case .open(var open) = state.entries[hosted.name] else { return (nil, false) }
+    /// - Returns: reached when the cache is closed; nil where others hold it.
+    private func drop(_ hosted: HostedCache) -> Milestone? {
+        let closing = state.withLock { state -> Milestone? in
+            guard case .open(var open) = state.entries[hosted.name], open.hosted === hosted else {
+                return nil
+            }
             open.holders -= 1
-            if isHandle { open.handles -= 1 }
-            let isLastHandle = isHandle && open.handles == 0
             guard open.holders == 0 else {
                 state.entries[hosted.name] = .open(open)
-                return (nil, isLastHandle)
+                return nil
             }
             let milestone = Milestone()
-            state.entries[hosted.name] = .busy(milestone)
-            return (milestone, isLastHandle)
+            state.entries[hosted.name] = .closing(milestone)
+            return milestone
         }
-        if let closing {
-            Task(priority: .high) {
-                await hosted.close()
-                state.withLock { _ = $0.entries.removeValue(forKey: hosted.name) }
-                closing.reach()
+        guard let closing else { return nil }
+        Task(priority: .high) {
+            await hosted.close()
+            state.withLock { state in
+                // Another may have taken its place.
+                guard case .closing(let present) = state.entries[hosted.name],
+                    present === closing
+                else { return }
+                state.entries[hosted.name] = nil
             }
+            closing.reach()
         }
-        return (closing, isLastHandle)
+        return closing
     }
 }

@@ -22,6 +22,8 @@ enum Program {
             } else {
                 try command.run()
             }
+        } catch let ending as ProgramEnding {
+            exit(ending.code)
         } catch {
             finish(with: Ending(error))
         }

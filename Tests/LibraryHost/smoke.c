@@ -1,9 +1,6 @@
-/* A host of the library: smoke PORT DIRECTORY [FILE]. Prints what is wrong, and exits with 1 then.
- *
- * With FILE, a plain file of a megabyte, it also prints what warm reads cost beside pread. */
+/* A host of the library: smoke PORT DIRECTORY. Prints what is wrong, and exits with 1 then. */
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -162,11 +159,6 @@ static void check_fork(tiered_cache *cache) {
     CHECK(status == 0);
 }
 
-static int compare(const void *left, const void *right) {
-    double difference = *(const double *)left - *(const double *)right;
-    return difference < 0 ? -1 : difference > 0;
-}
-
 static int entries(const char *path) {
     DIR *directory = opendir(path);
     int count = 0;
@@ -218,49 +210,11 @@ static void check_leaks(tiered_cache *cache, const char *url) {
     for (int index = 0; index < IDLE; index++) tiered_stream_release(idle[index]);
 }
 
-#define ROUNDS 2000
-
-static double median(double *times, int count) {
-    qsort(times, (size_t)count, sizeof(double), compare);
-    return times[count / 2];
-}
-
-/* Reads of 64 KiB in turns, so that both see the same machine. */
-static void measure(tiered_cache *cache, const char *url, const char *plain) {
-    static unsigned char bytes[65536];
-    static double own[ROUNDS], theirs[ROUNDS], opens[ROUNDS];
-    int file = open(plain, O_RDONLY | O_CLOEXEC);
-    tiered_stream *stream = open_stream(cache, url, 0);
-    CHECK(file >= 0 && tiered_stream_prepare(stream) == TIERED_OK);
-    for (int round = 0; round < ROUNDS; round++) {
-        int64_t offset = (int64_t)(round % 16) * 65536;
-        double first = now();
-        CHECK(tiered_read_at(stream, offset, bytes, sizeof(bytes)) == sizeof(bytes));
-        double second = now();
-        CHECK(pread(file, bytes, sizeof(bytes), offset) == sizeof(bytes));
-        theirs[round] = now() - second;
-        own[round] = second - first;
-    }
-    for (int round = 0; round < ROUNDS; round++) {
-        double start = now();
-        tiered_stream *other = open_stream(cache, url, 0);
-        CHECK(tiered_read(other, bytes, 1) == 1);
-        opens[round] = now() - start;
-        tiered_stream_release(other);
-    }
-    double ours = median(own, ROUNDS), pread_time = median(theirs, ROUNDS);
-    printf("FIGURE tiered_read_at of 64 KiB %.2f us, pread %.2f us, ratio %.2f\n", ours * 1e6,
-           pread_time * 1e6, ours / pread_time);
-    printf("FIGURE open to the first byte %.1f us\n", median(opens, ROUNDS) * 1e6);
-    tiered_stream_release(stream);
-    close(file);
-}
-
 int main(int count, char **arguments) {
     if (count < 3) return 64;
     char film[64], silent[64], none[64];
     snprintf(film, sizeof(film), "http://127.0.0.1:%s/film", arguments[1]);
-    snprintf(silent, sizeof(silent), "http://127.0.0.1:%s/silent", arguments[1]);
+    snprintf(silent, sizeof(silent), "http://127.0.0.1:%s/hang", arguments[1]);
     snprintf(none, sizeof(none), "http://127.0.0.1:%s/none", arguments[1]);
     signal(SIGTERM, handle);
     struct sigaction before[32];
@@ -284,7 +238,6 @@ int main(int count, char **arguments) {
     check_signals(before);
     check_fork(cache);
     check_leaks(cache, film);
-    if (count > 3) measure(cache, film, arguments[3]);
     tiered_cache_release(cache);
     CHECK(tiered_storage_status(cache, NULL, 0) == TIERED_E_INVALID);
     printf("%s\n", tiered_version());

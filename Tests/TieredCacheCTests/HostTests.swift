@@ -120,43 +120,72 @@ struct HostTests {
         return Thread(name: name, blocked: blocked)
     }
 
-    private final class Lines: Sendable {
-        let lines = Guarded<[String]>([])
-    }
-
     @Test("The log function gets lines, and none after the last release")
     func log() async throws {
         try await HostedFixture.run { fixture in
             fixture.origin.serve("/film", HostedFixture.film, .first(2, .dropped()))
-            let lines = Lines()
-            let context = Unmanaged.passUnretained(lines).toOpaque()
-            let address = UInt(bitPattern: context)
-            let path = fixture.directory.path.string
+            let lines = LogLines()
             let count = await fixture.host { () -> Int in
-                path.withCString { path -> Int in
-                    var options = tiered_options()
-                    options.size = MemoryLayout<tiered_options>.size
-                    options.directory = path
-                    options.log_level = Int32(TIERED_LOG_TRACE)
-                    options.log_context = UnsafeMutableRawPointer(bitPattern: address)
-                    options.log = { context, level, line in
-                        guard let context, let line else { return }
-                        let text = "\(level) \(String(cString: line))"
-                        let lines = Unmanaged<Lines>.fromOpaque(context).takeUnretainedValue()
-                        lines.lines.withLock { $0.append(text) }
-                    }
-                    var cache: OpaquePointer?
-                    guard tiered_cache_open(&options, &cache) == 0 else { return -1 }
-                    let stream = CacheHandle(cache).stream(fixture.origin.url("/film"))
-                    _ = stream.all()
-                    tiered_cache_release(cache)
-                    defer { stream.release() }
-                    return lines.lines.withLock { $0.count }
-                }
+                let cache = fixture.open { lines.want(TIERED_LOG_TRACE, in: &$0) }
+                let stream = cache.stream(fixture.origin.url("/film"))
+                _ = stream.all()
+                cache.release()
+                defer { stream.release() }
+                return lines.all.count
             }
-            let told = lines.lines.withLock { $0 }
-            #expect(told.count == count && count > 0)
-            #expect(told.allSatisfy { !$0.contains("\n") && "12345".contains($0.prefix(1)) })
+            #expect(lines.all.count == count && count > 0)
+            #expect(lines.all.allSatisfy { !$0.contains("\n") && "12345".contains($0.prefix(1)) })
+        }
+    }
+
+    @Test("Each open has a log of its own, which ends with its handle while others hold the cache")
+    func logOfEach() async throws {
+        try await HostedFixture.run { fixture in
+            for path in ["/a", "/b", "/c"] { fixture.origin.serve(path, HostedFixture.film) }
+            let (lines, others) = (LogLines(), LogLines())
+            await fixture.host {
+                let silent = fixture.open()
+                let first = fixture.open { lines.want(TIERED_LOG_TRACE, in: &$0) }
+                let second = fixture.open { others.want(TIERED_LOG_TRACE, in: &$0) }
+                play("/a", second, fixture)
+                tiered_cache_release(tiered_cache_retain(first.pointer))
+                first.release()
+                let told = (lines.all.count, others.all.count)
+                #expect(told.0 > 0 && told.1 > 0)
+                play("/b", second, fixture)
+                second.release()
+                #expect(lines.all.count == told.0)
+                #expect(others.all.count > told.1)
+                let end = others.all.count
+                play("/c", silent, fixture)
+                silent.release()
+                #expect((lines.all.count, others.all.count) == (told.0, end))
+            }
+        }
+    }
+
+    /// Reads a film, of which the log tells more than one line.
+    private func play(_ path: String, _ cache: CacheHandle, _ fixture: HostedFixture) {
+        let stream = cache.stream(fixture.origin.url(path))
+        #expect(stream.all().bytes.count == Int(HostedFixture.length))
+        stream.release()
+        // The engine logs removals, on the thread of the call.
+        #expect(tiered_remove(cache.pointer, fixture.origin.url(path), nil) == 0)
+    }
+
+    @Test("A log wants no lines below its level, whatever others want")
+    func logLevels() async throws {
+        try await HostedFixture.run { fixture in
+            fixture.origin.serve("/film", HostedFixture.film)
+            let (all, errors) = (LogLines(), LogLines())
+            await fixture.host {
+                let first = fixture.open { errors.want(TIERED_LOG_ERROR, in: &$0) }
+                let second = fixture.open { all.want(TIERED_LOG_DEBUG, in: &$0) }
+                play("/film", first, fixture)
+                second.release()
+                first.release()
+            }
+            #expect(errors.all.isEmpty && all.all.contains { $0.hasPrefix("4") })
         }
     }
 }

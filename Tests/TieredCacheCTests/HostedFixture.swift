@@ -40,12 +40,16 @@ struct HostedFixture: Sendable {
         await threads.run(body)
     }
 
-    /// Opens the cache of the directory.
-    func open() -> CacheHandle {
-        directory.path.string.withCString { path in
+    /// Opens the cache of the directory, or of another one.
+    func open(
+        _ other: FilePath? = nil,
+        _ change: (inout tiered_options) -> Void = { _ in }
+    ) -> CacheHandle {
+        (other ?? directory.path).string.withCString { path in
             var options = tiered_options()
             options.size = MemoryLayout<tiered_options>.size
             options.directory = path
+            change(&options)
             var cache: OpaquePointer?
             guard tiered_cache_open(&options, &cache) == 0 else { return CacheHandle(nil) }
             return CacheHandle(cache)
@@ -55,7 +59,8 @@ struct HostedFixture: Sendable {
 
 /// A handle of a cache.
 struct CacheHandle: @unchecked Sendable {
-    // Unchecked: handles may be used by any thread; that is what is tested.
+    // Unchecked: a pointer that is a number, and never followed; the header lets any thread use it,
+    // which is what is tested.
     let pointer: OpaquePointer?
 
     init(_ pointer: OpaquePointer?) { self.pointer = pointer }
@@ -107,7 +112,7 @@ struct CacheHandle: @unchecked Sendable {
 
 /// A handle of a stream.
 struct StreamHandle: @unchecked Sendable {
-    // Unchecked: see `CacheHandle`.
+    // Unchecked: a number, as in `CacheHandle`.
     let pointer: OpaquePointer?
     /// What made it.
     let status: CInt
@@ -184,7 +189,7 @@ struct StreamHandle: @unchecked Sendable {
 
 /// A handle of a job.
 struct JobHandle: @unchecked Sendable {
-    // Unchecked: see `CacheHandle`.
+    // Unchecked: a number, as in `CacheHandle`.
     let pointer: OpaquePointer?
     let status: CInt
 
@@ -202,6 +207,25 @@ struct JobHandle: @unchecked Sendable {
     }
 
     var identifier: String { text { tiered_job_identifier(pointer, $0, $1) }.text }
+}
+
+/// A log function of a host, which keeps its lines.
+final class LogLines: Sendable {
+    private let kept = Guarded<[String]>([])
+
+    var all: [String] { kept.withLock { $0 } }
+
+    /// Opens with this log.
+    func want(_ level: Int, in options: inout tiered_options) {
+        options.log_level = Int32(level)
+        options.log_context = Unmanaged.passUnretained(self).toOpaque()
+        options.log = { context, level, line in
+            guard let context, let line else { return }
+            let text = "\(level) \(String(cString: line))"
+            let lines = Unmanaged<LogLines>.fromOpaque(context).takeUnretainedValue()
+            lines.kept.withLock { $0.append(text) }
+        }
+    }
 }
 
 /// The text that a function writes.

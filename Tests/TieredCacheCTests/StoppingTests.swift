@@ -99,10 +99,18 @@ struct StoppingTests {
             let slow = OriginBehaviour.throttled(bytesPerSecond: 3 << 20)
             fixture.origin.serve("/film", film, OriginScript(slow))
             let stream = cache.stream(fixture.origin.url("/film"))
+            // Every fourth call is interrupted; the others bring the reader on.
             let isDone = Guarded(false)
+            let calls = Guarded(0)
             async let interruptions: Void = fixture.host {
+                var last = 0
                 while !isDone.withLock({ $0 }) {
-                    usleep(2000)
+                    let count = calls.withLock { $0 }
+                    guard count > last + 3 else {
+                        sched_yield()
+                        continue
+                    }
+                    last = count
                     tiered_interrupt(stream.pointer)
                     tiered_resume(stream.pointer)
                 }
@@ -110,6 +118,7 @@ struct StoppingTests {
             let all = await fixture.host { () -> [UInt8] in
                 var all: [UInt8] = []
                 while true {
+                    calls.withLock { $0 += 1 }
                     let got = all.count.isMultiple(of: 2) ? stream.read(7777) : stream.tryRead(7777)
                     if got.result == TIERED_E_AGAIN.number {
                         _ = stream.isReadable(waits: true)

@@ -9,9 +9,11 @@
 #include "Events.h"
 #include "Forks.h"
 #include "KeyHash.h"
+#include "Programs.h"
 #include "RouteEvents.h"
 #include "SocketCalls.h"
 #include "Terminal.h"
+#include "Threads.h"
 #include "UnnamedFiles.h"
 
 #if defined(__linux__)
@@ -26,6 +28,10 @@
 static inline void tc_set_thread_name(const char *name) {
   prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0);
 }
+
+/// pthread_self() as a number, asked anew at each call: glibc promises compilers that it is the same all through a
+/// function, and a function in Swift goes on at another thread after an await.
+uint64_t tc_thread_number(void);
 
 /// futex(FUTEX_WAIT_PRIVATE): sleeps while the word has this value; may return early.
 static inline void tc_futex_wait(const uint32_t *word, uint32_t value) {

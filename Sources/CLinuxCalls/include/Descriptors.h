@@ -26,4 +26,8 @@ int tc_keep_file(int descriptor);
 /// fcntl(F_DUPFD) with `descriptor`, which must be open.
 int tc_lowest_free_descriptor(int descriptor);
 
+/// Whether the process may have so many more descriptors at once, and the system has them; 0 or
+/// -errno. They are closed again.
+int tc_try_descriptors(int count);
+
 #endif

@@ -15,18 +15,26 @@
  *
  * Errors. A negative result is a tiered_status. 0 from a read is the end and nothing else. Trouble
  * of the cache directory is no error: bytes are then delivered and not stored. errno is not used.
- * NULL, a released handle, a negative offset, a count of 0 or beyond PTRDIFF_MAX, an unknown flag
- * and a bad URL give TIERED_E_INVALID. Functions that give nothing back ignore such handles.
+ * NULL, a released handle, a negative offset, a count beyond PTRDIFF_MAX, a read of 0 bytes, an
+ * unknown flag and a bad URL give TIERED_E_INVALID. Functions that give nothing back ignore such
+ * handles. Where the process has no descriptor or thread left, calls fail and it goes on.
  *
- * Ownership. What you pass is copied before the call returns. Text is written into your memory,
- * with a 0 at its end, cut off where it does not fit; the result is the length of the whole, so
- * that a result >= count says that it was cut. buffer may be NULL where count is 0. Handles are
+ * Ownership. What you pass is copied before the call returns. Text is UTF-8, written into your
+ * memory with a 0 at its end, and cut off where it does not fit, maybe within a character. Where
+ * the result is the length of the whole, a result >= count says that it was cut; functions that
+ * give a status do not tell. buffer may be NULL where count is 0. Handles are
  * counted: each tiered_..._retain asks for one tiered_..._release. Streams and jobs hold their
  * cache, so that the handles may be released in any order. A released handle is never valid again
  * and may still be passed: other threads may come late.
  *
  * Fork. After a fork without exec the child answers TIERED_E_FORKED to everything and releases
- * nothing; a fork before the first tiered_cache_open is harmless. Descriptors close with exec.
+ * nothing; a fork before the first tiered_cache_open is harmless. Descriptors close with exec. The
+ * child has a share in the lock of the directory: one that ends leaves it to the parent, and one
+ * that goes on when the parent has ended without a release keeps it from all others until it ends.
+ *
+ * Ends. exit may be called while other threads are in calls; what has not been written by then is
+ * fetched again some day. Leave no call by longjmp or an exception, and disable pthread_cancel for
+ * a thread that is in one: a call that is left that way keeps its locks.
  *
  * Signals. The library installs no signal handler and changes no disposition. SIGPIPE does not
  * arise, as its threads block it. No function may be called from a signal handler.
@@ -55,7 +63,7 @@ typedef struct tiered_job tiered_job;       /* one download that survives the pr
 
 typedef enum tiered_status {
     TIERED_OK = 0,
-    TIERED_E_INVALID = -1,      /* an argument, the URL, or an offset beyond a known end */
+    TIERED_E_INVALID = -1,      /* an argument, the URL, or a seek beyond a known end */
     TIERED_E_NOT_CACHED = -2,   /* not stored; TIERED_CACHE_ONLY, or stored bytes alone will do */
     TIERED_E_NETWORK = -3,      /* no connection or a broken answer, tried until the deadline */
     TIERED_E_HTTP = -4,         /* the final status is 400 or more: tiered_stream_http_status */
@@ -88,32 +96,41 @@ enum {
     TIERED_LOG_TRACE = 5
 };
 /* Called with one line at a time, without a line break, secrets left out. Lines are dropped while
- * 1,024 wait. Not called after the last tiered_cache_release has returned, also while streams live
- * on, unless it hung in a call for two seconds then. */
+ * 1,024 wait. The log belongs to the open that named it: the lines of a cache go to the functions
+ * of all that have opened it. Not called after the last tiered_cache_release of the handle of that
+ * open has returned, also while streams or others hold the cache, unless it hung in a call for two
+ * seconds then. */
 typedef void (*tiered_log_fn)(void *context, int level, const char *line);
 
 typedef struct tiered_options {
     size_t size;
-    const char *directory;      /* NULL: $XDG_CACHE_HOME/tieredcache; "": memory only */
+    const char *directory;      /* NULL: $XDG_CACHE_HOME/tieredcache, else ~/.cache/tieredcache;
+                                   "": memory only */
     int64_t memory_limit;       /* bytes; 64 MiB */
     int64_t disk_limit;         /* bytes; 2 GiB, at most a tenth of the volume */
     int64_t minimum_free_disk;  /* bytes; 256 MiB, at most a twentieth of the volume; -1: none */
-    int32_t maximum_downloads;  /* at once; 6 */
-    int32_t log_level;          /* TIERED_LOG_... */
+    int32_t maximum_downloads;  /* at once; 6. Of one host at most 6 in any case */
+    int32_t log_level;          /* TIERED_LOG_...; 0, TIERED_LOG_NONE: nothing, log being ignored */
     tiered_log_fn log;          /* NULL: nothing is logged */
     void *log_context;
 } tiered_options;
 
 /* Opens a cache; options may be NULL. A directory that cannot be used is no error:
- * tiered_storage_status tells. A second open of one directory in a process gives the same cache,
- * with the options and the log of the first. DISK, and up to 4 s while that cache is closing. */
+ * tiered_storage_status tells. A second open of one directory in a process, by whatever spelling
+ * or link, gives the same cache by a handle of its own, with the options of the first; its log is
+ * added to the others. A relative directory is resolved now; TIERED_E_INVALID where there is no
+ * working directory. TIERED_E_STORAGE where the process has too few descriptors or threads left.
+ * DISK, and up to 4 s while that cache is closing; if it hangs for longer, the new one takes its
+ * place, and stores nothing (TIERED_E_NOT_OWNER) until some seconds after that one has ended. */
 int tiered_cache_open(const tiered_options *options, tiered_cache **cache);
 /* Gives cache back; NULL for one that was released. */
 tiered_cache *tiered_cache_retain(tiered_cache *cache);
-/* The last release, where no stream and no job holds the cache, closes it: what arrived is kept.
- * Up to 2 s; what is under way by then ends on its own. */
+/* The last release of all handles, where no stream and no job holds the cache, closes it: what
+ * arrived is kept. Up to 2 s, the log function included; what is under way by then ends on its
+ * own. */
 void tiered_cache_release(tiered_cache *cache);
-/* TIERED_OK, TIERED_E_NOT_OWNER or TIERED_E_STORAGE, and why as text. */
+/* TIERED_OK, TIERED_E_NOT_OWNER or TIERED_E_STORAGE, and why as text. TIERED_E_STORAGE also where
+ * the directory was NULL, and the process has neither XDG_CACHE_HOME nor HOME; none is guessed. */
 int tiered_storage_status(tiered_cache *cache, char *buffer, size_t count);
 
 typedef struct tiered_statistics { /* counted since the cache was opened, and what is stored now */
@@ -156,9 +173,10 @@ void tiered_stream_release(tiered_stream *stream);
 int tiered_stream_prepare(tiered_stream *stream);
 /* At least 1 byte from the cursor, which moves; 0 at the end. Stored bytes come at once. NETWORK */
 int64_t tiered_read(tiered_stream *stream, void *buffer, size_t count);
-/* The same from an offset; the cursor stays. NETWORK */
+/* The same from an offset; the cursor stays. 0 beyond the end, too. NETWORK */
 int64_t tiered_read_at(tiered_stream *stream, int64_t offset, void *buffer, size_t count);
-/* All of count, fewer only at the end. NETWORK */
+/* All of count, fewer only at the end. A body of which the origin promised a digest is compared at its
+ * end: a wrong one is an error of the read that meets the end, not of one of just the size. NETWORK */
 int64_t tiered_read_full_at(tiered_stream *stream, int64_t offset, void *buffer, size_t count);
 /* What is there now, from the cursor, which moves; 0 at the end; else TIERED_E_AGAIN, and the byte
  * is fetched. It may read a file that the kernel has to fetch from the disk first. */
@@ -170,7 +188,8 @@ int tiered_stream_fd(tiered_stream *stream);
 
 #define TIERED_SEEK_SIZE 0x10000 /* as AVSEEK_SIZE: gives the size and moves nothing */
 /* Moves the cursor: whence is SEEK_SET, SEEK_CUR, SEEK_END or TIERED_SEEK_SIZE; 0x20000, which is
- * AVSEEK_FORCE, is ignored. Gives the new offset. TIERED_E_UNKNOWN where the size is needed. */
+ * AVSEEK_FORCE, is ignored. Gives the new offset. TIERED_E_INVALID beyond an end that is known;
+ * where it is not, reads there give 0. TIERED_E_UNKNOWN where the size is needed. */
 int64_t tiered_seek(tiered_stream *stream, int64_t offset, int whence);
 /* TIERED_E_UNKNOWN before the opening, and while the origin does not say it; may become known. */
 int64_t tiered_size(tiered_stream *stream);
@@ -188,13 +207,14 @@ int tiered_stream_http_status(tiered_stream *stream);
 /* A field of the response, such as Content-Type; several of one name are joined by ", ". */
 int64_t tiered_stream_field(tiered_stream *stream, const char *name, char *buffer, size_t count);
 /* Which bytes are stored now, for a seek bar: start and end of as many ranges as fit, in order.
- * Gives the number of all ranges. pairs counts ranges, each of which takes two numbers. */
+ * Gives the number of all ranges. pairs counts ranges, each of which takes two numbers; 0 for the
+ * number alone. */
 int64_t tiered_stream_stored(tiered_stream *stream, int64_t *bounds, size_t pairs);
 
 /* ---- What plays next, and what stays ---- */
 
-/* Fetches the beginnings of what will probably play next, the most probable first; bytes_each 0 is
- * 800,000. The list replaces the one before; count 0 ends it. */
+/* Fetches the beginnings of what will probably play next, at most 10,000, the most probable first;
+ * bytes_each 0 is 800,000. The list replaces the one before; count 0 ends it. */
 int tiered_prefetch(tiered_cache *cache, const char *const *urls, size_t count, int64_t bytes_each);
 /* How much the player has ahead, about once a second: prefetching waits below 20,000 ms. -1 says
  * that nothing plays, which is so at first. */

@@ -43,9 +43,9 @@ package enum Freshening {
     /// The stored fields, replaced by those of the response with the same names.
     ///
     /// Fields that describe the stored bytes stay: `Content-Length`, `Content-Encoding`,
-    /// `Content-Range` and `Content-Type` (a 304 has no content, and some origins send the defaults
-    /// of an empty one). `Age` and `Date` are removed if the response has none, because they give the
-    /// age of the original response.
+    /// `Content-Range`, `Content-Type`, `Content-MD5` and `Content-Digest` (a 304 has no content, a
+    /// 206 only a part of it, and some origins send the defaults of an empty one). `Age` and `Date`
+    /// are removed if the response has none, because they give the age of the original response.
     ///
     /// - Parameters:
     ///   - storedFields: the fields of the stored response.
@@ -74,7 +74,7 @@ package enum Freshening {
     private static func describesBytes(_ name: HTTPField.Name) -> Bool {
         switch name {
         case .contentLength, .contentEncoding, .contentRange, .contentType: true
-        default: false
+        default: StoredFields.isDigestOfContent(name)
         }
     }
 }

@@ -26,8 +26,8 @@ package enum StoredFields {
 
     /// The fields of the whole representation, derived from those of a 206.
     ///
-    /// Removes `Content-Range`; sets `Content-Length` to the complete length, or removes it if that
-    /// is unknown. Store the fields with status 200 (RFC 9111 §3.4).
+    /// Removes `Content-Range`, and the digests of the part; sets `Content-Length` to the complete
+    /// length, or removes it if that is unknown. Store the fields with status 200 (RFC 9111 §3.4).
     ///
     /// - Parameters:
     ///   - response: the fields of the 206 as received.
@@ -41,6 +41,7 @@ package enum StoredFields {
     ) -> HTTPFields {
         var fields = of(response, rules: rules)
         fields[.contentRange] = nil
+        fields = keeping(fields) { !digestsOfContent.contains($0) }
         fields[.contentLength] = completeLength.map(String.init)
         return fields
     }
@@ -51,6 +52,14 @@ package enum StoredFields {
     package static func endToEnd(_ fields: HTTPFields) -> HTTPFields {
         let options = Set(connectionOptions(fields))
         return keeping(fields) { !isHopByHop($0) && !options.contains($0) }
+    }
+
+    /// `Content-MD5` (RFC 1864) and `Content-Digest` (RFC 9530 §2): of the content of one message,
+    /// which for a 206 is the part.
+    private static let digestsOfContent: Set<String> = ["content-digest", "content-md5"]
+
+    static func isDigestOfContent(_ name: HTTPField.Name) -> Bool {
+        digestsOfContent.contains(name.canonicalName)
     }
 
     private static func keeping(

@@ -38,6 +38,8 @@ import SystemPackage
     let minimumFree: Int64
     let names: KeyedLock
     let writes: KeyedLock
+    /// The comparisons of this process, for what no record says.
+    let compared = Guarded(ComparedBodies())
     let evictions: KeyedLock
     let loading: KeyedLock
     let shardLoads: KeyedLock

@@ -103,15 +103,27 @@ package struct Generation: Hashable, Sendable {
     package var completeLength: Int64?
     /// The final URL of the response, for which the validator holds; nil if unknown.
     package var target: TargetURI?
+    /// The digests of the whole that the origin has promised.
+    package var promised: [ContentDigest]
 
     package init(
         validator: Validator?,
         completeLength: Int64? = nil,
-        target: TargetURI? = nil
+        target: TargetURI? = nil,
+        promised: [ContentDigest] = []
     ) {
         self.validator = validator
         self.completeLength = completeLength
         self.target = target
+        self.promised = promised
+    }
+
+    /// Whether a response promises another body, whatever its validator says.
+    func isContradicted(by response: HTTPResponse) -> Bool {
+        let isPart = response.status == .partialContent
+        return promised.contradicts(
+            ContentDigest.promised(in: response.headerFields, isPart: isPart)
+        )
     }
 }
 

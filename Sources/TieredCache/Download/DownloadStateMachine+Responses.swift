@@ -177,7 +177,12 @@ extension DownloadStateMachine {
         generation = Generation(
             validator: start.validator,
             completeLength: start.completeLength,
-            target: chain.target
+            target: chain.target,
+            promised: start.coding == .identity && response.status.code != 203
+                ? ContentDigest.promised(
+                    in: response.headerFields,
+                    isPart: response.status == .partialContent
+                ) : []
         )
         provenTarget = nil
         position = start.offset

@@ -44,6 +44,9 @@ extension ResponseDisposition {
         if let known = generation.completeLength, part.upperBound > known {
             return .restart(.representationChanged)  // Row 8, with '*' for the length.
         }
+        if generation.isContradicted(by: response) {
+            return .restart(.representationChanged)  // Row 8.
+        }
         let length = completeLength ?? generation.completeLength
         switch generation.validator?.comparison(with: fields) {
         case .same:

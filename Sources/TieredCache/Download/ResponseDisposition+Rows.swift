@@ -69,7 +69,8 @@ extension ResponseDisposition {
         let hasNoBody = context.method == .head || [204, 205].contains(response.status.code)
         let validator = Validator(of: fields, responseTime: context.responseTime)
         if response.status.code == 200, coding == .identity, kind != .revalidation,
-            context.repeats(validator, completeLength: isChunked ? nil : length)
+            context.repeats(validator, completeLength: isChunked ? nil : length),
+            kind.generation?.isContradicted(by: response) != true
         {
             return .repeating(
                 completeLength: isChunked ? nil : length,

@@ -75,6 +75,11 @@ struct ThrottleWatch: Sendable {
             }
             return didMeasure(rate)
         case .trying(let length, let slowRate):
+            // Otherwise the consumer was slow.
+            guard self.waited * 2 >= elapsed else {
+                begin(now)
+                return nil
+            }
             guard bytes >= 2 * length || elapsed >= Self.window * Self.slowWindows else {
                 return nil
             }

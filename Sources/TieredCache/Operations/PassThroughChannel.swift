@@ -26,6 +26,7 @@ final class PassThroughChannel: Sendable {
         var finish: Result<Int64?, CacheError>?
         var isAbandoned = false
         var isClaimed = false
+        var isCompared = false
         var hasDelivered = false
 
         mutating func append(_ chunk: BodyChunk) {
@@ -99,6 +100,12 @@ final class PassThroughChannel: Sendable {
         self.expectedDigests = expectedDigests
         self.storesPart = storesPart
     }
+
+    /// Whether the transfer has compared all of the body, and found it right.
+    var isCompared: Bool { state.withLock { $0.isCompared } }
+
+    /// Notes a body that was compared, before ``finish(_:)``.
+    func didCompare() { state.withLock { $0.isCompared = true } }
 
     /// Whether the reader has taken bytes, so that no other generation may follow.
     var hasDelivered: Bool {

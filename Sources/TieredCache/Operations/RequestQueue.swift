@@ -34,8 +34,9 @@ package final class RequestQueue: Sendable {
 
     let state: Guarded<State>
     private let executor: (any TaskExecutor)?
-    /// Whether work that may block has to leave the thread of a caller.
-    private let hasThreads: Bool
+    /// The threads for which work that may block has to leave that of a caller; nil where there are
+    /// none.
+    private let threads: IOExecutor?
     private let drained = Latch<Void>()
 
     /// Creates a queue.
@@ -53,7 +54,7 @@ package final class RequestQueue: Sendable {
             State(machine: RequestQueueStateMachine(limits: limits, firstTransfer: firstTransfer))
         )
         self.executor = executor
-        hasThreads = (executor as? IOExecutor)?.hasThreads ?? false
+        threads = (executor as? IOExecutor).flatMap { $0.hasThreads ? $0 : nil }
     }
 
     /// Subscribes to the transfer that will bring the byte at `offset`, or starts one.
@@ -71,6 +72,8 @@ package final class RequestQueue: Sendable {
     ///   - priority: the priority of the subscriber.
     ///   - maximumDistance: the maximum number of bytes between a transfer's position and `offset`;
     ///     nil for no limit.
+    ///   - horizon: the end of the bytes that the subscriber wants for now; see
+    ///     ``Subscription/extend(for:)``.
     ///   - observation: observes a new transfer; nil for none.
     ///   - didMake: called at once if there was no transfer to join, before its work begins.
     ///   - didEnd: called once the subscription has its outcome, however it ended.
@@ -84,6 +87,7 @@ package final class RequestQueue: Sendable {
         host: String,
         priority: RequestPriority = .normal,
         maximumDistance: Int64? = nil,
+        horizon: Int64 = .max,
         observation: (any TransferObservation)? = nil,
         didMake: () -> Void = {},
         didEnd: @escaping @Sendable () -> Void = {},
@@ -97,7 +101,8 @@ package final class RequestQueue: Sendable {
                 coverage: coverage,
                 host: host,
                 priority: priority,
-                maximumDistance: maximumDistance
+                maximumDistance: maximumDistance,
+                horizon: horizon
             )
             state.latches[join.subscriber] = latch
             if let transfer = join.transfer, join.isNew {
@@ -251,7 +256,9 @@ package final class RequestQueue: Sendable {
             self.didFinish(context.id, with: result)
         }
         if beginsHere, #available(macOS 26, iOS 26, tvOS 26, visionOS 26, watchOS 26, *) {
-            if hasThreads { context.beginOnCallersThread() }
+            // One of the queue's own need not be left: a task that wants to would come back to it,
+            // as it is the one that is awake, for ever.
+            if let threads, !threads.isCurrent { context.beginOnCallersThread() }
             context.attach(Task.immediate(executorPreference: executor, operation: run))
         } else {
             context.attach(Task(executorPreference: executor, operation: run))
@@ -279,6 +286,33 @@ extension RequestQueue {
         decide { $0.setPriority(priority, of: subscriber) }
     }
 
+    func extend(_ subscriber: SubscriberID, for range: Range<Int64>) -> Bool {
+        state.withLock { $0.machine.extend(subscriber, for: range) }
+    }
+
+    var mayKeepConnection: Bool { state.withLock { $0.machine.mayKeepConnection } }
+
+    func stallIfRoom(_ transfer: TransferID) -> Bool {
+        let effects = state.withLock { state in
+            state.machine.stallIfRoom(transfer).map { Self.effects(of: $0, in: &state) }
+        }
+        guard let effects else { return false }
+        perform(effects)
+        return true
+    }
+
+    func giveUp(_ transfer: TransferID) -> Bool {
+        state.withLock { $0.machine.giveUp(transfer) }
+    }
+
+    func hasPassed(_ offset: Int64, _ transfer: TransferID) -> Bool {
+        state.withLock { $0.machine.hasPassed(offset, transfer) }
+    }
+
+    func isWanted(_ transfer: TransferID) -> Bool {
+        state.withLock { $0.machine.isWanted(transfer) }
+    }
+
     func priority(of subscriber: SubscriberID) -> RequestPriority {
         state.withLock { $0.machine.subscribers[subscriber]?.priority ?? .background }
     }
@@ -287,8 +321,11 @@ extension RequestQueue {
         state.withLock { $0.machine.transfers[transfer]?.priorities.highest ?? .background }
     }
 
-    func didAdvance(_ transfer: TransferID, to position: Int64) {
-        state.withLock { $0.machine.didAdvance(transfer, to: position) }
+    func didAdvance(_ transfer: TransferID, to position: Int64) -> Bool {
+        state.withLock { state in
+            state.machine.didAdvance(transfer, to: position)
+            return state.machine.isWanted(transfer)
+        }
     }
 
     func linger(_ transfer: TransferID, for amount: Int64) {

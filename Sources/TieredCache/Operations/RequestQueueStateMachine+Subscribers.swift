@@ -10,6 +10,7 @@ extension RequestQueueStateMachine {
     ///   - priority: the priority of the subscriber.
     ///   - maximumDistance: the maximum number of bytes between a transfer's position and `offset`;
     ///     nil for no limit.
+    ///   - horizon: the end of the bytes that the subscriber wants for now.
     /// - Returns: the subscriber and its transfer, with the actions to perform.
     package mutating func join(
         _ group: TransferGroup,
@@ -17,7 +18,8 @@ extension RequestQueueStateMachine {
         coverage: Range<Int64>,
         host: String,
         priority: RequestPriority,
-        maximumDistance: Int64? = nil
+        maximumDistance: Int64? = nil,
+        horizon: Int64 = .max
     ) -> Join {
         let subscriber = makeSubscriberID()
         guard !isShutDown else {
@@ -31,10 +33,10 @@ extension RequestQueueStateMachine {
             )
         }
         if let id = joinableTransfer(group, wanting: offset, maximumDistance: maximumDistance) {
-            return join(id, as: subscriber, priority: priority)
+            return join(id, as: subscriber, priority: priority, horizon: horizon)
         }
         let id = makeTransfer(group, coverage: coverage, host: host)
-        add(subscriber, priority: priority, to: id)
+        add(subscriber, priority: priority, horizon: horizon, to: id)
         waiting.insert(id, kind: .queued, host: host, priority: priority)
         let actions = fillSlots() + makeRoom(for: id)
         return Join(
@@ -61,15 +63,16 @@ extension RequestQueueStateMachine {
         guard !isShutDown,
             let id = joinableTransfer(group, wanting: offset, maximumDistance: nil)
         else { return nil }
-        return join(id, as: makeSubscriberID(), priority: priority)
+        return join(id, as: makeSubscriberID(), priority: priority, horizon: .max)
     }
 
     private mutating func join(
         _ id: TransferID,
         as subscriber: SubscriberID,
-        priority: RequestPriority
+        priority: RequestPriority,
+        horizon: Int64
     ) -> Join {
-        add(subscriber, priority: priority, to: id)
+        add(subscriber, priority: priority, horizon: horizon, to: id)
         let actions = makeRoom(for: id)
         return Join(
             subscriber: subscriber,
@@ -91,12 +94,36 @@ extension RequestQueueStateMachine {
         }
         transfers[transfer]?.subscribers.remove(subscriber)
         transfers[transfer]?.priorities.remove(priority)
+        didChangeHorizons(of: transfer)
         let actions = [Action.complete(subscriber, .cancelled)]
         guard transfers[transfer]?.subscribers.isEmpty == true else {
             didChangePriorities(of: transfer)
             return actions
         }
         return actions + abandon(transfer)
+    }
+
+    /// A subscriber wants more of its transfer's bytes by now.
+    ///
+    /// - Parameters:
+    ///   - subscriber: the subscriber.
+    ///   - range: the bytes; the first one is missing.
+    /// - Returns: whether the transfer will bring the first one.
+    package mutating func extend(_ subscriber: SubscriberID, for range: Range<Int64>) -> Bool {
+        guard let old = subscribers[subscriber], let transfer = transfers[old.transfer],
+            // Bytes of the block that the transfer is in are not stored yet, and not lost.
+            range.lowerBound >= BlockTable.extent(around: transfer.position).lowerBound,
+            range.lowerBound < transfer.coverage.upperBound
+        else { return false }
+        subscribers[subscriber]?.horizon = max(old.horizon, range.upperBound)
+        didChangeHorizons(of: old.transfer)
+        return true
+    }
+
+    /// A transfer without subscribers keeps its horizon: it is about to end.
+    private mutating func didChangeHorizons(of transfer: TransferID) {
+        let horizons = transfers[transfer]?.subscribers.compactMap { subscribers[$0]?.horizon }
+        if let horizon = horizons?.max() { transfers[transfer]?.horizon = horizon }
     }
 
     /// Changes the priority of a subscriber; ignored once it has ended.
@@ -137,7 +164,7 @@ extension RequestQueueStateMachine {
         let reaching = (groups[group] ?? []).filter { id in
             guard let transfer = transfers[id] else { return false }
             return transfer.position <= offset && offset < transfer.coverage.upperBound
-                && offset - transfer.position <= maximumDistance ?? .max
+                && transfer.isNear(offset, within: maximumDistance)
         }
         // The one that is furthest has the shortest way to the byte.
         return reaching.max { left, right in
@@ -164,10 +191,16 @@ extension RequestQueueStateMachine {
     private mutating func add(
         _ subscriber: SubscriberID,
         priority: RequestPriority,
+        horizon: Int64,
         to transfer: TransferID
     ) {
-        subscribers[subscriber] = Subscriber(transfer: transfer, priority: priority)
+        subscribers[subscriber] = Subscriber(
+            transfer: transfer,
+            priority: priority,
+            horizon: horizon
+        )
         transfers[transfer]?.subscribers.insert(subscriber)
+        didChangeHorizons(of: transfer)
         transfers[transfer]?.lingeringEnd = nil
         transfers[transfer]?.priorities.add(priority)
         didChangePriorities(of: transfer)
@@ -219,5 +252,15 @@ extension RequestQueueStateMachine {
     mutating func remove(_ id: TransferID, from group: TransferGroup) {
         groups[group]?.removeAll { $0 == id }
         if groups[group]?.isEmpty == true { groups[group] = nil }
+    }
+}
+
+extension RequestQueueStateMachine.Transfer {
+    /// Whether the way to `offset` costs less than another request: few bytes that no other
+    /// subscriber wants.
+    fileprivate func isNear(_ offset: Int64, within maximumDistance: Int64?) -> Bool {
+        guard let maximumDistance else { return true }
+        return offset - position <= maximumDistance
+            && offset - min(offset, max(position, horizon)) <= RequestQueueStateMachine.bridge
     }
 }

@@ -6,6 +6,37 @@ extension RequestQueueStateMachine {
         transfers[id]?.hasBytes = true
     }
 
+    /// Whether a subscriber wants more of the transfer's bytes by now.
+    package func isWanted(_ id: TransferID) -> Bool {
+        guard let transfer = transfers[id] else { return true }
+        return transfer.position < transfer.horizon
+            || transfer.coverage.upperBound <= max(transfer.horizon, transfer.position)
+    }
+
+    /// Whether one more transfer may keep its connection without a slot: as many as have slots.
+    package var mayKeepConnection: Bool {
+        transfers.values.count { $0.state == .stalled || $0.state == .resuming }
+            < limits.maximumDownloads
+    }
+
+    /// The transfer releases its slot and keeps its connection; nil if too many do.
+    package mutating func stallIfRoom(_ id: TransferID) -> [Action]? {
+        mayKeepConnection ? didStall(id) : nil
+    }
+
+    /// The transfer ends if no subscriber wants more by now; no request joins it then.
+    package mutating func giveUp(_ id: TransferID) -> Bool {
+        guard !isWanted(id) else { return false }
+        shrinkCoverage(of: id, to: 0)
+        return true
+    }
+
+    /// Whether the transfer has brought the byte at `offset`: if it is missing, it was lost.
+    package func hasPassed(_ offset: Int64, _ id: TransferID) -> Bool {
+        guard let transfer = transfers[id] else { return false }
+        return offset < BlockTable.extent(around: transfer.position).lowerBound
+    }
+
     /// The transfer has restarted with the byte at `offset`, which may lie before its coverage.
     package mutating func didRestart(_ id: TransferID, at offset: Int64) {
         guard let coverage = transfers[id]?.coverage else { return }
@@ -35,6 +66,9 @@ extension RequestQueueStateMachine {
         guard let transfer = transfers[id], transfer.subscribers.count == 1 else { return }
         let (end, overflow) = transfer.position.addingReportingOverflow(amount)
         transfers[id]?.lingeringEnd = overflow ? .max : end
+        // The block that it is in would be lost.
+        let blockEnd = BlockTable.extent(around: transfer.position).upperBound
+        transfers[id]?.horizon = max(transfer.horizon, blockEnd)
     }
 
     /// The transfer will deliver nothing at or after `end`; requests for such bytes do not join it.

@@ -33,6 +33,9 @@ package struct RequestQueueStateMachine {
         case shutDown
     }
 
+    /// The number of bytes that cost less than a request of their own.
+    package static let bridge: Int64 = 256 << 10
+
     /// The result of joining.
     package struct Join {
         package let subscriber: SubscriberID
@@ -103,6 +106,8 @@ package struct RequestQueueStateMachine {
         var hasBytes = false
         /// The end of the transfer unless a request joins: its last subscriber has stopped reading.
         var lingeringEnd: Int64?
+        /// The end of the bytes that a subscriber wants for now.
+        var horizon: Int64 = 0
 
         var occupancy: Occupancy {
             switch state {
@@ -118,6 +123,8 @@ package struct RequestQueueStateMachine {
     struct Subscriber {
         let transfer: TransferID
         var priority: RequestPriority
+        /// The end of the bytes that it wants for now; `.max` if it takes what comes.
+        var horizon: Int64
     }
 
     let limits: Limits

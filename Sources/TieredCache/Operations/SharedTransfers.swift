@@ -215,6 +215,11 @@ final class SharedTransfers: Sendable {
         }
     }
 
+    /// A reader wants more of a transfer's bytes.
+    func didExtend() {
+        notifyPaused { _ in true }
+    }
+
     /// Notifies paused transfers if `change` returns true.
     private func notifyPaused(_ change: (inout ReaderRegistry) -> Bool) {
         let isAwaited = state.withLock { change(&$0.readers) && $0.pausedTransfers > 0 }
@@ -239,15 +244,14 @@ final class SharedTransfers: Sendable {
         state.withLock { $0.readers.haveStopped(transfer, at: offset, now: now) }
     }
 
-    /// Waits until a reader continues, joins or leaves the transfer; or the task is cancelled.
-    func waitForReader(of transfer: TransferID, at offset: Int64, time: any TimeSource) async {
+    /// Waits as long as `isPaused`, which readers change that ask, join or leave; or until the task
+    /// is cancelled.
+    func waitForReader(while isPaused: () -> Bool) async {
         state.withLock { $0.pausedTransfers += 1 }
         defer { state.withLock { $0.pausedTransfers -= 1 } }
         while !Task.isCancelled {
             let seen = signal.version
-            guard haveReadersStopped(transfer, at: offset, now: time.monotonicTime()) else {
-                return
-            }
+            guard isPaused() else { return }
             await signal.wait(after: seen)
         }
     }

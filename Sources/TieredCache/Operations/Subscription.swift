@@ -43,6 +43,24 @@ package final class Subscription: Sendable {
         set { queue.setPriority(newValue, of: id) }
     }
 
+    /// Asks for more bytes, the first of which is missing.
+    ///
+    /// A transfer that has brought what all its subscribers have asked for may pause, and keeps its
+    /// connection.
+    ///
+    /// - Returns: whether the transfer will bring the first byte.
+    package func extend(for range: Range<Int64>) -> Bool {
+        queue.extend(id, for: range)
+    }
+
+    /// Whether the transfer has stored the byte at `offset`: if it is missing, it was lost.
+    package func hasPassed(_ offset: Int64) -> Bool {
+        guard let transfer, case .storing? = report?.outcome, report?.bypass == nil else {
+            return false
+        }
+        return queue.hasPassed(offset, transfer)
+    }
+
     /// Stays for `amount` more bytes, after which the transfer ends unless another request has
     /// joined.
     package func linger(for amount: Int64) {

@@ -60,9 +60,20 @@ package final class TransferContext: Sendable {
     }
 
     /// All bytes from the coverage's start up to `position` can be read now.
-    package func didAdvance(to position: Int64) {
+    ///
+    /// - Returns: whether a subscriber wants more by now.
+    @discardableResult
+    package func didAdvance(to position: Int64) -> Bool {
         queue.didAdvance(id, to: position)
     }
+
+    /// Ends the transfer's coverage if no subscriber wants more by now.
+    ///
+    /// - Returns: whether it did; the work should return then.
+    package func giveUp() -> Bool { queue.giveUp(id) }
+
+    /// Whether a subscriber wants more by now.
+    package var isWanted: Bool { queue.isWanted(id) }
 
     /// The offset at which the transfer ends because it has no reader; nil while it has one.
     package var lingeringEnd: Int64? { queue.lingeringEnd(of: id) }
@@ -97,6 +108,16 @@ package final class TransferContext: Sendable {
             return true
         }
         if stalls { queue.didStall(id) }
+    }
+
+    /// Releases the slot because no reader wants more by now, unless too many transfers keep a
+    /// connection without a slot.
+    package func stallIfRoom() -> Bool {
+        guard queue.stallIfRoom(id) else { return false }
+        state.withLock { state in
+            if case .occupied = state.slot { state.slot = .none }
+        }
+        return true
     }
 
     /// Whether the work has its slot and is not cancelled: the usual case, checked at each chunk.

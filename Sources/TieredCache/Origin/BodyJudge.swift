@@ -9,6 +9,8 @@ struct BodyJudge: Sendable {
     enum Outcome: Sendable {
         /// The body is right, no digest was promised, or the body has gaps.
         case accepted
+        /// The body has lost bytes that were not compared: right for all but those that read them.
+        case lost(CacheError)
         /// The body is not what the request expects; other requests may use it.
         case refused(CacheError)
         /// A part of the body was lost while it was compared.
@@ -42,6 +44,15 @@ struct BodyJudge: Sendable {
     /// a probe of two bytes.
     private static let maximumForPart: Int64 = 8 << 20
 
+    /// Waits for a change of a signal after a version, or throws.
+    typealias Waiting = @Sendable (ProgressSignal, UInt64) async throws(CacheError) -> Void
+
+    /// Waits until the task is cancelled.
+    static let waitForever: Waiting = { (signal, seen) async throws(CacheError) in
+        guard !Task.isCancelled else { throw .leftTransfer }
+        await signal.wait(after: seen)
+    }
+
     /// Makes the decision about a body, or waits for it; does nothing while the body has gaps.
     ///
     /// A body that is not what the origin promised is quarantined: lookups no longer find it, and
@@ -53,13 +64,17 @@ struct BodyJudge: Sendable {
     ///   - length: the length of the body as far as the caller knows it; nil for that of the entry.
     ///   - comparesExpected: whether the digests that the request expects are compared.
     ///     They are not for a part of a stored body, whose reader begins no long comparison either.
+    ///   - passes: ``DiskEntry/passes`` when the caller began to read; nil for one that has not.
+    ///   - waiting: waits for a comparison, as long as the caller may.
     /// - Returns: the outcome for this request.
     /// - Throws: `.representationChanged` or `.integrityFailed` for a body that is not what the
-    ///   origin promised; `.cancelled` if this task was cancelled while another one compared.
+    ///   origin promised; `.cancelled`, and what `waiting` throws, while the body is compared.
     func decide(
         about entry: DiskEntry,
         length: Int64? = nil,
-        comparesExpected: Bool = true
+        comparesExpected: Bool = true,
+        passes: UInt64? = nil,
+        waiting: Waiting = Self.waitForever
     ) async throws(CacheError) -> Outcome {
         let isDue = awaitsDecision(entry)
         let wanted = BodyExpectation(
@@ -70,26 +85,59 @@ struct BodyJudge: Sendable {
         let mayBegin =
             comparesExpected || (length ?? entry.completeLength ?? 0) <= Self.maximumForPart
         while true {
-            switch entry.nextStep(for: wanted, length: length, mayBegin: mayBegin) {
+            let step = entry.nextStep(
+                for: wanted,
+                length: length,
+                mayBegin: mayBegin,
+                passes: passes
+            )
+            switch step {
             case .nothing:
                 return .accepted
+            case .lost:
+                return .lost(lost)
             case .fail(let failure):
                 throw failure
             case .refuse(let refusal):
                 noteRefusal(refusal)
                 return .refused(refusal)
-            case .wait(let latch):
-                guard let outcome = await latch.wait() else { throw .leftTransfer }
-                if case .failure(let error) = outcome { return .undecided(error) }
+            case .wait(let comparison):
+                if let error = try await end(of: comparison, waiting) { return .undecided(error) }
             case .compare(let comparison):
-                let length = length ?? entry.completeLength ?? 0
-                let outcome = await storage.writers.run {
-                    compare(entry, to: length, for: comparison)
-                }
-                entry.endComparison()
-                comparison.latch.complete(with: outcome)
-                if case .failure(let error) = outcome { return .undecided(error) }
+                begin(comparison, of: entry, to: length ?? entry.completeLength ?? 0)
+                if let error = try await end(of: comparison, waiting) { return .undecided(error) }
             }
+        }
+    }
+
+    /// Begins a comparison, which goes on if the request that began it has no more time for it.
+    private func begin(
+        _ comparison: BodyDecision.Comparison,
+        of entry: DiskEntry,
+        to length: Int64
+    ) {
+        Task {
+            let outcome = await compare(entry, to: length, for: comparison)
+            entry.endComparison()
+            comparison.latch.complete(with: outcome)
+        }
+    }
+
+    /// Waits for the end of a comparison.
+    ///
+    /// - Returns: the error of a body that could not be compared.
+    /// - Throws: what `waiting` throws.
+    private func end(
+        of comparison: BodyDecision.Comparison,
+        _ waiting: Waiting
+    ) async throws(CacheError) -> CacheError? {
+        while true {
+            let seen = comparison.signal.version
+            if let outcome = comparison.latch.outcome {
+                guard case .failure(let error) = outcome else { return nil }
+                return error
+            }
+            try await waiting(comparison.signal, seen)
         }
     }
 
@@ -97,8 +145,7 @@ struct BodyJudge: Sendable {
     /// or is not what it has to be.
     func takeName(_ entry: DiskEntry) {
         guard entry.hasFollowedPinned else { return }
-        let promised = request.relay == nil ? Self.promise(of: entry) : []
-        if entry.permitsName(promised: promised) {
+        if entry.permitsName(promised: Self.promise(of: entry)) {
             do throws(CacheError) {
                 try entry.takeName()
             } catch {
@@ -109,6 +156,23 @@ struct BodyJudge: Sendable {
         storage.memory.remove(entry.key)
     }
 
+    /// Compares a whole successor that a relay has brought, which verifies nothing for its client:
+    /// the name of a pinned body is for all.
+    ///
+    /// - Parameter entry: the entry; one that is wrong is set aside, and the pinned one stays.
+    func decideForName(of entry: DiskEntry) async {
+        guard request.relay != nil, entry.isSuccessor else { return }
+        var request = request
+        request.relay = nil
+        (request.reports, request.onNotice) = (nil, nil)
+        do throws(CacheError) {
+            let judge = BodyJudge(storage: storage, origins: origins, request: request)
+            _ = try await judge.decide(about: entry)
+        } catch {
+            // It was logged, and is no failure of the relay's transfer.
+        }
+    }
+
     private var recorder: Recorder { storage.recorder }
 
     private static func promise(of entry: DiskEntry) -> [ContentDigest] {
@@ -117,7 +181,7 @@ struct BodyJudge: Sendable {
 
     // MARK: Comparing
 
-    /// Compares a body on a thread that may block.
+    /// Compares a body, on threads that may block.
     ///
     /// - Returns: a failure if a part of the body was lost meanwhile; success also where the bytes
     ///   have changed, so that they are compared again.
@@ -125,7 +189,36 @@ struct BodyJudge: Sendable {
         _ entry: DiskEntry,
         to length: Int64,
         for comparison: BodyDecision.Comparison
-    ) -> Result<Void, CacheError> {
+    ) async -> Result<Void, CacheError> {
+        let wanted = comparison.wanted
+        let (version, found, isRecorded) = await storage.writers.run { basis(of: entry, wanted) }
+        var digester = BodyDigester(entry: entry, length: length, storage: storage, found: found)
+        let promise = isRecorded ? .same : await digester.compare(with: wanted.promised)
+        let expected = promise == .same ? await digester.compare(with: wanted.expected) : .same
+        guard promise != .unreadable, expected != .unreadable else {
+            // Bytes that were written meanwhile may have been read in part.
+            if entry.decisionVersion != version { return .success(()) }
+            return .failure(lost)
+        }
+        guard promise != .stopped, expected != .stopped else { return .failure(.leftTransfer) }
+        let finding = Finding(
+            promise: promise,
+            expected: expected,
+            found: digester.found,
+            version: version,
+            isRecorded: isRecorded,
+            isProven: !digester.lacksAlgorithm
+        )
+        await storage.writers.run { conclude(entry, wanted, finding) }
+        return .success(())
+    }
+
+    /// What a comparison begins with: the number of changes of the bytes, the digests of them that
+    /// are known, and whether they are known to keep the promise.
+    private func basis(
+        of entry: DiskEntry,
+        _ wanted: BodyExpectation
+    ) -> (version: UInt64, found: [ContentDigest], isRecorded: Bool) {
         do throws(CacheError) {
             // Readers may have read the ends of writers that are not on disk yet.
             try entry.sealFullEnds()
@@ -133,38 +226,43 @@ struct BodyJudge: Sendable {
             // Such an end is compared in memory, where its readers read it.
             recorder.didFailToStore(request.key, target: request.target, error: error)
         }
-        let version = entry.decisionVersion
-        var digester = BodyDigester(entry: entry, length: length, found: comparison.found)
-        let wanted = comparison.wanted
+        let (version, found) = entry.comparisonBasis
         let isRecorded = !wanted.promised.isEmpty && entry.isRecorded(wanted.promised)
-        let promise = isRecorded ? .same : digester.compare(with: wanted.promised)
-        let expected = promise == .same ? digester.compare(with: wanted.expected) : .same
-        guard promise != .unreadable, expected != .unreadable else {
-            // Bytes that were written meanwhile may have been read in part.
-            if entry.decisionVersion != version { return .success(()) }
-            return .failure(lost)
-        }
+        return (version, found, isRecorded)
+    }
+
+    /// What a comparison has found.
+    private struct Finding: Sendable {
+        let promise: BodyDigester.Comparison
+        let expected: BodyDigester.Comparison
+        let found: [ContentDigest]
+        let version: UInt64
+        let isRecorded: Bool
+        let isProven: Bool
+    }
+
+    /// Draws the consequences of a comparison, unless the bytes have changed meanwhile.
+    private func conclude(_ entry: DiskEntry, _ wanted: BodyExpectation, _ finding: Finding) {
+        guard entry.decisionVersion == finding.version else { return }
         let outcome: BodyDecision.Outcome
-        if case .other(let digest, let found) = promise {
-            guard entry.decisionVersion == version else { return .success(()) }
+        if case .other(let digest, let found) = finding.promise {
             outcome = .wrong(quarantine(entry, expected: digest, found: found))
-        } else if case .other(let digest, let found) = expected {
-            guard entry.decisionVersion == version else { return .success(()) }
+        } else if case .other(let digest, let found) = finding.expected {
             outcome = .unexpected(refuse(entry, wanted, expected: digest, found: found))
         } else {
             outcome = .right
         }
         let isCurrent = entry.didCompare(
             with: wanted,
-            found: digester.found,
+            found: finding.found,
             outcome: outcome,
-            version: version
+            version: finding.version,
+            isProven: finding.isProven
         )
-        guard isCurrent else { return .success(()) }
+        guard isCurrent else { return }
         didEnd(entry, wanted: wanted, outcome: outcome)
-        if !isRecorded, !digester.lacksAlgorithm { entry.recordComparison() }
+        if !finding.isRecorded { entry.recordComparison() }
         takeName(entry)
-        return .success(())
     }
 
     private func didEnd(
@@ -248,71 +346,5 @@ struct BodyJudge: Sendable {
         origins.integrity.withLock {
             $0.didMeetAgain(request.key, expecting: request.expectedDigests, now: now)
         }
-    }
-}
-
-/// Computes digests of one body, each once.
-private struct BodyDigester {
-    enum Comparison: Equatable {
-        case same
-        case other(ContentDigest, found: ContentDigest)
-        /// A block is damaged or gone.
-        case unreadable
-    }
-
-    private enum Computation {
-        case digest(ContentDigest)
-        /// This system lacks the algorithm.
-        case unknown
-        case unreadable
-    }
-
-    let entry: DiskEntry
-    let length: Int64
-    private(set) var found: [ContentDigest]
-    /// Whether a digest could not be compared, for want of its algorithm.
-    private(set) var lacksAlgorithm = false
-
-    init(entry: DiskEntry, length: Int64, found: [ContentDigest]) {
-        self.entry = entry
-        self.length = length
-        self.found = found
-    }
-
-    /// Compares with each digest; those of an algorithm that this system lacks are left out.
-    mutating func compare(with digests: [ContentDigest]) -> Comparison {
-        for digest in digests {
-            switch computed(digest.algorithm) {
-            case .digest(digest): continue
-            case .digest(let other): return .other(digest, found: other)
-            case .unknown: lacksAlgorithm = true
-            case .unreadable: return .unreadable
-            }
-        }
-        return .same
-    }
-
-    private mutating func computed(_ algorithm: ContentDigest.Algorithm) -> Computation {
-        if let known = found.first(where: { $0.algorithm == algorithm }) { return .digest(known) }
-        let computation = compute(algorithm)
-        if case .digest(let digest) = computation { found.append(digest) }
-        return computation
-    }
-
-    private func compute(_ algorithm: ContentDigest.Algorithm) -> Computation {
-        guard let context = DigestContext(algorithm) else { return .unknown }
-        let size = 256 << 10
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
-        defer { buffer.deallocate() }
-        var position: Int64 = 0
-        while position < length {
-            let count = min(entry.read(at: position, into: buffer), Int(length - position))
-            guard count > 0 else { return .unreadable }
-            guard context.update(UnsafeRawBufferPointer(rebasing: buffer[..<count])) else {
-                return .unknown
-            }
-            position += Int64(count)
-        }
-        return context.finish().map { .digest($0) } ?? .unknown
     }
 }

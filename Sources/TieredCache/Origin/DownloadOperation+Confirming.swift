@@ -43,20 +43,11 @@ extension DownloadOperation {
         let fields = head.response.headerFields
         // RFC 9111 §4.3.4: the validator of the 304 says which of several is confirmed.
         let known = stored ?? variants.first { fields[.eTag] == $0.head.fields[.eTag] }
-        guard let stored = known, Freshening.identifies(fields, storedFields: stored.head.fields),
-            isAbout(stored.head, response: head)
-        else {
+        guard let stored = known, let freshened = freshened(stored, by: head) else {
             recorder.didRevalidate(request.key, isUnchanged: false)
             shared.didReceiveHead(.notModified(nil), report: report, group: group)
             return
         }
-        let freshened = stored.head.freshened(
-            by: fields,
-            requestTime: head.requestTime,
-            responseTime: head.responseTime,
-            isPersonal: hasCookie,
-            rules: origins.rules
-        )
         recorder.didRevalidate(request.key, isUnchanged: true)
         switch stored.body {
         case .disk(let entry):
@@ -75,6 +66,29 @@ extension DownloadOperation {
         }
         let confirmation = SharedTransfers.Confirmation(asked: stored.head, freshened: freshened)
         shared.didReceiveHead(.notModified(confirmation), report: report, group: group)
+    }
+
+    /// The head of a stored response, freshened by a 304; nil if the 304 is about another one, or
+    /// promises a body that is not the stored one.
+    private func freshened(_ stored: StoredEntry, by head: DownloadHead) -> StoredResponse? {
+        let fields = head.response.headerFields
+        guard Freshening.identifies(fields, storedFields: stored.head.fields),
+            isAbout(stored.head, response: head)
+        else { return nil }
+        let freshened = stored.head.freshened(
+            by: fields,
+            requestTime: head.requestTime,
+            responseTime: head.responseTime,
+            isPersonal: hasCookie,
+            rules: origins.rules
+        )
+        let promised = freshened.promisedDigests
+        guard request.relay == nil, promised != stored.head.promisedDigests else {
+            return freshened
+        }
+        // A new promise about a body on disk is kept before its next reader ends.
+        if case .memory(let entry) = stored.body, !entry.hasDigests(promised) { return nil }
+        return stored.head.promisedDigests.contradicts(promised) ? nil : freshened
     }
 
     /// Whether a response without a body concerns the resource of a stored one.

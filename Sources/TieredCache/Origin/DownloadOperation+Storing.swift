@@ -172,7 +172,9 @@ extension DownloadOperation {
                     // A client of a relay receives errors and redirects without storing them over a
                     // pin.
                     sparesPinned: !(200...299).contains(stored.status),
-                    awaitsDecision: !expectedDigests(of: stored).isEmpty,
+                    // Also of a relay, whose own client is told nothing.
+                    awaitsDecision: !stored.promisedDigests.isEmpty
+                        || !request.expectedDigests.isEmpty,
                     isWanted: isEntryWanted(in: context)
                 )
             )
@@ -246,7 +248,8 @@ extension DownloadOperation {
         guard request.policy != .reload, let known = shared.generation,
             let validator = start.validator, validator == known.head.validator,
             stored.isOfSameResource(as: known.head),
-            known.entry.checkWritable(), !shared.isContradicted(known.entry)
+            known.entry.checkWritable(), !shared.isContradicted(known.entry),
+            let stored = stored.keepingPromise(of: known.entry)
         else { return nil }
         let (length, knownLength) = (start.completeLength, known.entry.completeLength)
         guard length == nil || knownLength == nil || length == knownLength else { return nil }
@@ -268,6 +271,17 @@ extension Storability.Reason {
 }
 
 extension StoredResponse {
+    /// The head with the digests that an entry's head promises; nil if it promises other ones.
+    fileprivate func keepingPromise(of entry: DiskEntry) -> StoredResponse? {
+        guard let known = StoredResponse(encoded: entry.metadata) else { return self }
+        guard !known.promisedDigests.contradicts(promisedDigests) else { return nil }
+        var fields = fields
+        for name in ContentDigest.promisingFields where !fields.contains(name) {
+            fields[name] = known.fields[name]
+        }
+        return fields == self.fields ? self : with(fields)
+    }
+
     /// The head with the received `Set-Cookie` fields.
     fileprivate func setting(_ cookies: [HTTPField]) -> StoredResponse {
         guard !cookies.isEmpty else { return self }

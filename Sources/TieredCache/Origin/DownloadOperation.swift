@@ -66,7 +66,9 @@ struct DownloadOperation: Sendable {
         } catch {
             recorder.didFailToStore(request.key, target: request.target, error: error)
         }
-        if let failure = await verify(sink.generation) { result = .failure(failure) }
+        if let failure = await verify(sink.generation, context: context) {
+            result = .failure(failure)
+        }
         didEnd(with: result, sink: sink, context: context)
         recorder.didFinish(
             request.key,
@@ -86,8 +88,17 @@ struct DownloadOperation: Sendable {
     /// However the transfer ended: its last reader may have left with the last byte.
     ///
     /// - Returns: the broken promise of the origin; nil if there is none.
-    private func verify(_ generation: SharedTransfers.Generation?) async -> CacheError? {
+    private func verify(
+        _ generation: SharedTransfers.Generation?,
+        context: TransferContext
+    ) async -> CacheError? {
         guard let entry = generation?.entry else { return nil }
+        // A download counts while bytes may come (invariant 12).
+        if let length = entry.completeLength, length > BodyDigester.slice,
+            BodyJudge.awaitsDecision(entry) || !request.expectedDigests.isEmpty
+        {
+            context.stall()
+        }
         do throws(CacheError) {
             // What only this request refuses is no failure of the transfer, which others may share.
             _ = try await judge.decide(about: entry, length: shared.completeLength(of: entry))
@@ -95,6 +106,7 @@ struct DownloadOperation: Sendable {
             // If this task was cancelled, the one that compares does the rest.
             return error.code == .cancelled ? nil : error
         }
+        await judge.decideForName(of: entry)
         judge.takeName(entry)
         return nil
     }

@@ -117,6 +117,7 @@ final class GapFetcher: Sendable {
     ///   - entry: the entry to complete.
     ///   - position: the first missing byte.
     ///   - limit: the end of the bytes that the reader wants.
+    ///   - horizon: the end of those that it wants for now.
     ///   - isExclusive: whether to start a transfer that no other request can join.
     ///   - stored: the stored response that the transfer validates, if it is no longer fresh.
     /// - Returns: the subscription to the transfer.
@@ -124,6 +125,7 @@ final class GapFetcher: Sendable {
         _ entry: DiskEntry,
         at position: Int64,
         limit: Int64,
+        horizon: Int64 = .max,
         isExclusive: Bool = false,
         validating stored: StoredEntry? = nil
     ) -> Subscription {
@@ -139,7 +141,8 @@ final class GapFetcher: Sendable {
         plan.generation = Generation(
             validator: head.validator,
             completeLength: entry.completeLength,
-            target: head.finalTarget
+            target: head.finalTarget,
+            promised: head.promisedDigests
         )
         // A missing validator of this body says nothing about other bodies of the same origin.
         if isWithoutRanges(entry) { plan.policy.areRangesUntrusted = true }
@@ -160,7 +163,8 @@ final class GapFetcher: Sendable {
         return transfers.join(
             operation,
             at: max(position, range.lowerBound),
-            within: isSequential ? nil : Self.maximumWaitDistance
+            within: isSequential ? nil : Self.maximumWaitDistance,
+            horizon: isSequential ? .max : horizon
         )
     }
 

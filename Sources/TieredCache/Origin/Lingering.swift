@@ -3,7 +3,8 @@ import HTTPCaching
 /// Lets transfers continue for a moment after their reader has left.
 ///
 /// A player that seeks or reconnects often returns at the next byte; it then joins the transfer
-/// instead of starting one. Lasts at most two seconds, and at most 1 MiB more.
+/// instead of starting one. Lasts at most two seconds, and at most 1 MiB more; one that has paused
+/// brings the rest of its block.
 enum Lingering {
     /// How long a transfer without readers continues.
     ///
@@ -28,6 +29,7 @@ enum Lingering {
         // join.
         let most = shared.generation?.head.validator != nil ? amount : .max
         for transfer in running { transfer.linger(for: most) }
+        shared.didExtend()
         Task {
             let start = entry.storedRanges.count
             let end = time.monotonicTime().advanced(by: limit)

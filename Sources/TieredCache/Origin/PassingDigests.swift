@@ -54,6 +54,11 @@ final class PassingDigests: Sendable {
         }
     }
 
+    /// Whether all bytes up to `length` have come in order, so that the body can be compared.
+    func isWhole(to length: Int64?) -> Bool {
+        state.withLock { $0.position >= 0 && $0.position == length ?? $0.position }
+    }
+
     /// The first digest that the complete body does not match; call it once, at the end.
     ///
     /// - Parameter completeLength: the length of the body; nil if it ends with the last byte

@@ -106,6 +106,12 @@ extension StoringSink {
         }
     }
 
+    /// Notes that the body that bypasses the disk is right.
+    func didComparePassing() {
+        guard case .passing(let channel, _) = state.withLock({ $0.mode }) else { return }
+        channel.didCompare()
+    }
+
     /// Whether the origin has promised a digest of the body that bypasses the disk.
     func isPromised(_ digest: ContentDigest) -> Bool {
         guard case .passing(_, let head) = state.withLock({ $0.mode }) else { return false }

@@ -37,6 +37,8 @@ final class StoringSink: DownloadSink {
         var end: Int64
         /// Whether the origin sends stored bytes again, because it does not support ranges.
         var repeatsStored = false
+        /// Whether the readers have asked for nothing more for so long that the transfer ends.
+        var hasGivenUp = false
         /// Stores the delivered bytes of a standalone part.
         var part: DownloadOperation.PartWriter?
         /// The space reserved for the entry.
@@ -171,13 +173,20 @@ final class StoringSink: DownloadSink {
             }
         }
         let end = offset + Int64(chunk.count)
-        context.didAdvance(to: end)
+        let isWanted = context.didAdvance(to: end)
         noteChange(Int64(chunk.count))
-        try await pauseForReaders(at: end)
+        if isWanted || !mayPause(at: end) {
+            try await pauseForReaders(at: end)
+        } else {
+            try await pauseAtHorizon()
+        }
     }
 
     func shouldStop(at offset: Int64) -> Bool {
-        let (mode, end, repeatsStored) = state.withLock { ($0.mode, $0.end, $0.repeatsStored) }
+        let (mode, end, repeatsStored, hasGivenUp) = state.withLock {
+            ($0.mode, $0.end, $0.repeatsStored, $0.hasGivenUp)
+        }
+        if hasGivenUp { return true }
         // An origin without ranges keeps sending bytes that no request wants.
         if offset >= end, !mode.isStandalone { return true }
         if let lingeringEnd = context.lingeringEnd, offset >= lingeringEnd { return true }
@@ -294,24 +303,6 @@ final class StoringSink: DownloadSink {
     func end(_ shared: BodyWriter) {
         let lost = Int64(shared.end())
         state.withLock { $0.stored -= lost }
-    }
-
-    /// Releases the slot while all readers have stopped reading (invariant 12).
-    ///
-    /// Only if the download could be resumed should the connection be lost meanwhile; other
-    /// downloads run to their end.
-    private func pauseForReaders(at offset: Int64) async throws(CacheError) {
-        guard generation?.head.validator != nil,
-            operation.shared.haveReadersStopped(
-                context.id,
-                at: offset,
-                now: origins.time.monotonicTime()
-            )
-        else { return }
-        notifyReaders()
-        context.stall()
-        await operation.shared.waitForReader(of: context.id, at: offset, time: origins.time)
-        try await context.unstall()
     }
 
     // MARK: The end

@@ -81,7 +81,8 @@ final class Transfers: Sendable {
     func join(
         _ operation: DownloadOperation,
         at offset: Int64,
-        within maximumDistance: Int64? = nil
+        within maximumDistance: Int64? = nil,
+        horizon: Int64 = .max
     ) -> Subscription {
         let shared = operation.shared
         let queue = operation.plan.upload == nil ? queue : uploads
@@ -94,6 +95,7 @@ final class Transfers: Sendable {
             host: operation.request.target.origin.description,
             priority: operation.request.priority,
             maximumDistance: maximumDistance,
+            horizon: horizon,
             observation: operation.plan.observation,
             didMake: { operation.request.report(.queued) },
             didEnd: { shared.didEndTransfer() },

@@ -199,7 +199,11 @@ struct Fetch: Sendable {
         operation.isAfterMiss =
             !isExclusive && (remainder.reason == .uriMiss || remainder.lacking != nil)
         operation.lacking = remainder.lacking?.generation
-        let subscription = transfers.join(operation, at: plan.range.lowerBound)
+        let subscription = transfers.join(
+            operation,
+            at: plan.range.lowerBound,
+            horizon: request.firstHorizon ?? .max
+        )
         return Transfer(subscription: subscription, shared: shared, start: plan.range.lowerBound)
     }
 
@@ -228,6 +232,7 @@ struct Fetch: Sendable {
             entry,
             at: position,
             limit: wanted.upperBound,
+            horizon: request.firstHorizon ?? .max,
             validating: stored
         )
         return Transfer(

@@ -45,3 +45,12 @@ enum FirstRange {
         }
     }
 }
+
+extension CacheRequest {
+    /// The end of the bytes that a reader wants at first; nil if it takes what comes.
+    var firstHorizon: Int64? {
+        guard scope != nil, case .bounded(let range) = self.range else { return nil }
+        // The transfer brings whole blocks.
+        return BlockTable.extent(around: range.upperBound - 1).upperBound
+    }
+}

@@ -33,6 +33,7 @@ extension Responder {
             guard isStored, request.expectedDigests.isEmpty,
                 request.relay != nil || !BodyJudge.awaitsDecision(entry) || !entry.isWhole
             else { return nil }
+            entry.enter(expecting: [])
             return .disk(entry)
         }
     }
@@ -72,8 +73,9 @@ extension Responder {
     ) -> DiskEntry? {
         guard range.count >= Self.sentFromFile, let generation = entry.generation,
             let found = storage.entryAtHand(request.key), found.generation == generation,
-            found.isComplete
+            found.isComplete, request.relay != nil || !BodyJudge.awaitsDecision(found)
         else { return nil }
+        found.enter(expecting: request.expectedDigests)
         return found
     }
 

@@ -157,6 +157,7 @@ extension Responder {
         for request: CacheRequest
     ) async throws(CacheError) -> ResponseContent {
         let storageError = await storage.keepPin(entry, for: request)
+        bodyJudge(for: request).enter(entry)
         // A body that is still to be compared is read by a reader, which waits for that.
         let isDue = BodyJudge.awaitsDecision(entry)
         if entry.isComplete, !isDue || request.relay != nil, request.expectedDigests.isEmpty,

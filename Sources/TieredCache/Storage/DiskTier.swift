@@ -75,6 +75,13 @@ final class DiskTier: Sendable {
         }
     }
 
+    /// Whether ``close()`` was called.
+    var isClosed: Bool {
+        state.withLock { state in
+            if case .closed = state { true } else { false }
+        }
+    }
+
     /// Why the directory cannot be used at present; nil if it can.
     var storageError: CacheError? {
         state.withLock { state in

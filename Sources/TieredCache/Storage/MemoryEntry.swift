@@ -54,7 +54,8 @@ final class MemoryEntry: Sendable {
         request.expectedDigests.isEmpty || hasDigests(request.expectedDigests)
     }
 
-    private func hasDigests(_ digests: [ContentDigest]) -> Bool {
+    /// Whether the body has these digests, as far as this system can tell.
+    func hasDigests(_ digests: [ContentDigest]) -> Bool {
         digests.allSatisfy { digest in
             // Without a result this system lacks the algorithm.
             guard let context = DigestContext(digest.algorithm),

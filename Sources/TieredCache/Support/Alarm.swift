@@ -17,8 +17,7 @@ extension TimeSource {
     /// off, as each exchange does, takes a lock twice and no thread. Another time source has a task
     /// sleep for each.
     ///
-    /// One that would ring after a year or later is not set, as no process waits for it: a task
-    /// would sleep for it, and each shorter alarm leave another one behind that does.
+    /// One that would ring after a year or later is not set, as no process waits for it.
     func alarm(after duration: Duration, _ ring: @escaping @Sendable () -> Void) -> Alarm {
         guard duration < .seconds(31_536_000) else { return Alarm {} }
         if self is SystemTimeSource {
@@ -47,30 +46,39 @@ extension TimeSource {
 ///
 /// The task that sleeps goes on sleeping when its alarm is called off, and looks then for what has
 /// been set meanwhile: alarms are hardly ever let ring, and a task for each would cost two
-/// switches.
+/// switches. An alarm that is to ring before all others has a new task sleep in place of that one.
 final class SharedAlarms: Sendable {
     private struct Setting {
         var deadline: MonotonicTime
         var ring: @Sendable () -> Void
     }
 
+    /// The task that looks after the settings.
+    private struct Lookout {
+        let number: UInt64
+        /// When it wakes.
+        var wakesAt: MonotonicTime
+        /// Nil until it is known to those that may end it.
+        var task: Task<Void, Never>?
+    }
+
     private struct State {
         var settings: [UInt64: Setting] = [:]
         var lastNumber: UInt64 = 0
-        /// When the task wakes that looks after the settings; nil where there is none.
-        var wakesAt: MonotonicTime?
+        var lookout: Lookout?
 
         /// - Returns: what is due, and when to look next; nothing for a task that another has
         ///   overtaken.
         mutating func takeDue(
             at now: MonotonicTime,
-            expectedAt deadline: MonotonicTime
+            for number: UInt64
         ) -> (due: [Setting], next: MonotonicTime?) {
-            guard wakesAt == deadline else { return ([], nil) }
+            guard lookout?.number == number else { return ([], nil) }
             let due = settings.filter { $0.value.deadline <= now }
             for number in due.keys { settings[number] = nil }
-            wakesAt = settings.values.lazy.map(\.deadline).min()
-            return (Array(due.values), wakesAt)
+            let next = settings.values.lazy.map(\.deadline).min()
+            if let next { lookout?.wakesAt = next } else { lookout = nil }
+            return (Array(due.values), next)
         }
     }
 
@@ -86,14 +94,16 @@ final class SharedAlarms: Sendable {
 
     func set(after duration: Duration, _ ring: @escaping @Sendable () -> Void) -> UInt64 {
         let deadline = time.monotonicTime().advanced(by: duration)
-        let (number, isFirst) = state.withLock { state in
+        let (number, isFirst, overtaken) = state.withLock { state in
             state.lastNumber += 1
             state.settings[state.lastNumber] = Setting(deadline: deadline, ring: ring)
-            let isFirst = state.wakesAt.map { deadline < $0 } ?? true
-            if isFirst { state.wakesAt = deadline }
-            return (state.lastNumber, isFirst)
+            let isFirst = state.lookout.map { deadline < $0.wakesAt } ?? true
+            let overtaken = isFirst ? state.lookout?.task : nil
+            if isFirst { state.lookout = Lookout(number: state.lastNumber, wakesAt: deadline) }
+            return (state.lastNumber, isFirst, overtaken)
         }
-        if isFirst { Task { await look(from: deadline) } }
+        overtaken?.cancel()
+        if isFirst { begin(number, deadline) }
         return number
     }
 
@@ -103,17 +113,28 @@ final class SharedAlarms: Sendable {
         withExtendedLifetime(setting) {}
     }
 
+    private func begin(_ number: UInt64, _ deadline: MonotonicTime) {
+        let task = Task { await look(from: deadline, as: number) }
+        let isCurrent = state.withLock { state in
+            guard state.lookout?.number == number else { return false }
+            state.lookout?.task = task
+            return true
+        }
+        // Overtaken before it could be told.
+        if !isCurrent { task.cancel() }
+    }
+
     /// Rings what is due from a deadline on, until nothing is set or another task looks earlier.
-    private func look(from deadline: MonotonicTime) async {
+    private func look(from deadline: MonotonicTime, as number: UInt64) async {
         var deadline = deadline
         while true {
             do {
                 try await time.sleep(for: time.monotonicTime().duration(to: deadline))
             } catch {
-                preconditionFailure("the task that sleeps for all alarms is never cancelled")
+                return  // Overtaken.
             }
             let now = time.monotonicTime()
-            let (due, next) = state.withLock { $0.takeDue(at: now, expectedAt: deadline) }
+            let (due, next) = state.withLock { $0.takeDue(at: now, for: number) }
             // Outside the lock: a closure that rings may set the next alarm.
             for setting in due { setting.ring() }
             guard let next else { return }

@@ -20,27 +20,37 @@ package final class IOExecutor: TaskExecutor {
 
     private enum Place {
         case threads(Shared)
+        /// None could be started yet.
+        case noThreads(LateStart)
         case elsewhere(Runner)
     }
 
     private let place: Place
 
     /// Starts a thread that runs `body`; false where the machine has none left.
-    typealias Starter = (_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool
+    typealias Starter =
+        @Sendable (_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool
 
     /// Starts `threads` threads, named `name-N`; fewer where the machine has no more.
+    ///
+    /// Where it has none, each job tries again to start one, and runs on the cooperative pool until
+    /// that works.
     package convenience init(threads: Int = 8, name: String = "tc-io") {
         self.init(threads: threads, name: name, start: Self.startThread)
     }
 
-    init(threads: Int, name: String, start: Starter) {
+    init(threads: Int, name: String, start: @escaping Starter) {
         precondition(threads > 0)
         let shared = Shared()
-        place = .threads(shared)
         let started = (0..<threads).count { index in
             start("\(name)-\(index)") { shared.runUntilStopped() }
         }
-        precondition(started > 0, "the machine has no thread left for the disk")
+        place =
+            started > 0
+            ? .threads(shared)
+            : .noThreads(
+                LateStart(shared) { start("\(name)-0") { shared.runUntilStopped() } }
+            )
     }
 
     /// Starts no thread: `runner` gets each job, so that a simulation decides when it runs.
@@ -49,18 +59,35 @@ package final class IOExecutor: TaskExecutor {
     }
 
     deinit {
-        if case .threads(let shared) = place { shared.stop() }
+        switch place {
+        case .threads(let shared): shared.stop()
+        case .noThreads(let late): late.shared.stop()
+        case .elsewhere: break
+        }
     }
 
     /// Whether its jobs run on threads of its own; in a simulation all share one.
     var hasThreads: Bool {
-        if case .threads = place { true } else { false }
+        if case .elsewhere = place { false } else { true }
+    }
+
+    /// Whether the calling thread is one of its own.
+    var isCurrent: Bool {
+        switch place {
+        case .threads(let shared): shared.has(ThreadNumber.current)
+        case .noThreads(let late): late.shared.has(ThreadNumber.current)
+        case .elsewhere: false
+        }
     }
 
     package func enqueue(_ job: consuming ExecutorJob) {
         switch place {
         case .threads(let shared):
             shared.push(UnownedJob(job), executor: asUnownedTaskExecutor())
+        case .noThreads(let late) where late.hasStarted():
+            late.shared.push(UnownedJob(job), executor: asUnownedTaskExecutor())
+        case .noThreads:
+            globalConcurrentExecutor.enqueue(job)
         case .elsewhere(let runner):
             runner(UnownedJob(job), asUnownedTaskExecutor())
         }
@@ -89,6 +116,25 @@ package final class IOExecutor: TaskExecutor {
         if let thread { pthread_detach(thread) }
         #endif
         return true
+    }
+}
+
+/// The one thread of an executor that has got none yet.
+private final class LateStart: Sendable {
+    let shared: Shared
+    private let start: @Sendable () -> Bool
+    private let isStarted = Guarded(false)
+
+    init(_ shared: Shared, start: @escaping @Sendable () -> Bool) {
+        (self.shared, self.start) = (shared, start)
+    }
+
+    /// Whether the thread runs; tries to start it, if not.
+    func hasStarted() -> Bool {
+        isStarted.withLock { isStarted in
+            if !isStarted { isStarted = start() }
+            return isStarted
+        }
     }
 }
 
@@ -140,6 +186,8 @@ private final class Shared: @unchecked Sendable {
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var queue = Deque<Work>()
     private var stopped = false
+    /// Those that take work.
+    private var threads: Set<UInt64> = []
     /// How many threads sleep, or are on their way from there.
     private var sleeping = 0
     /// Whether one of them was woken and has not got to the queue.
@@ -182,9 +230,24 @@ private final class Shared: @unchecked Sendable {
     }
 
     func runUntilStopped() {
+        change { $0.insert(ThreadNumber.current) }
         while let work = next() {
             work.job.runSynchronously(on: work.executor)
         }
+        change { $0.remove(ThreadNumber.current) }
+    }
+
+    private func change(_ body: (inout Set<UInt64>) -> Void) {
+        pthread_mutex_lock(mutex)
+        body(&threads)
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// Whether a thread, which is alive, takes work from here.
+    func has(_ thread: UInt64) -> Bool {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return threads.contains(thread)
     }
 
     private func next() -> Work? {

@@ -1,5 +1,5 @@
 #if canImport(Glibc)
-import Glibc
+import CLinuxCalls
 #elseif canImport(Darwin)
 import Darwin
 #endif
@@ -9,9 +9,11 @@ enum ThreadNumber {
     /// A number that no other living thread has.
     static var current: UInt64 {
         #if canImport(Glibc)
-        UInt64(pthread_self())
+        return tc_thread_number()
         #else
-        UInt64(UInt(bitPattern: pthread_self()))
+        var number: UInt64 = 0
+        _ = pthread_threadid_np(nil, &number)
+        return number
         #endif
     }
 }

@@ -87,11 +87,31 @@ extension ServeCommand {
             directory: configuration.directory,
             settings: settings
         )
+        let file = servingFile(of: proxy, cache, configuration: configuration)
+        defer { file?.withdraw() }
         try await run(
             ProxyService { await proxy.stop() },
             base: proxy.base.absoluteString,
             port: proxy.port
         )
+    }
+
+    /// Lets `url` and `exec` find the proxy; that of a guest stores nothing, and is not for them.
+    private func servingFile(
+        of proxy: PlayerProxy,
+        _ cache: MediaCache,
+        configuration: MediaCache.Configuration
+    ) -> ServingFile? {
+        guard let directory = configuration.path, cache.storageError == nil else { return nil }
+        do {
+            return try ServingFile(of: proxy, in: directory)
+        } catch {
+            configuration.logger.warning(
+                "other programs cannot find this proxy",
+                metadata: ["error": "\(error)"]
+            )
+            return nil
+        }
     }
 
     private var timeout: Duration { .milliseconds(Int64(originTimeout * 1000)) }

@@ -1,4 +1,5 @@
 import HTTPCaching
+import TieredCache
 
 /// The address of a player proxy: its port and its secret token.
 struct ProxyAddress: Hashable, Sendable {
@@ -24,6 +25,17 @@ struct ProxyAddress: Hashable, Sendable {
         // A path has no brackets (RFC 3986 §3.3), and `URL` refuses them there.
         let authority = target.authority.replacing("[", with: "%5B").replacing("]", with: "%5D")
         return "\(base)\(target.scheme.rawValue)/\(authority)\(target.originForm)"
+    }
+
+    /// The proxied URL of a text.
+    ///
+    /// - Throws: `.invalidURL` if it is no absolute `http` or `https` URL.
+    func url(for url: String) throws(CacheError) -> String {
+        do {
+            return self.url(of: try TargetURI(url))
+        } catch {
+            throw CacheError(.invalidURL, "cannot proxy this URL: \(error)")
+        }
     }
 
     /// Whether a `Host` field names this proxy.

@@ -5,6 +5,8 @@ import TieredCache
 final class ConnectionRegistry: Sendable {
     private struct State {
         var channels: [ObjectIdentifier: any Channel] = [:]
+        /// All that there ever were.
+        var total = 0
         var isStopping = false
         /// When connections were last asked to end.
         var madeRoomAt: NIODeadline?
@@ -14,6 +16,9 @@ final class ConnectionRegistry: Sendable {
 
     /// The number of open connections.
     var count: Int { state.withLock { $0.channels.count } }
+
+    /// The number of connections that were opened, the closed ones included.
+    var total: Int { state.withLock { $0.total } }
 
     /// The bytes that each connection has to send and its socket has not taken: in memory, and at
     /// most how many in a file.
@@ -43,6 +48,7 @@ final class ConnectionRegistry: Sendable {
         let id = ObjectIdentifier(channel)
         let isStopping = state.withLock { state in
             state.channels[id] = channel
+            state.total += 1
             return state.isStopping
         }
         channel.closeFuture.whenComplete { [self] _ in

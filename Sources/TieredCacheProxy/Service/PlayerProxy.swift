@@ -16,11 +16,13 @@ public import TieredCache
 /// refused. Port and token are stored in the cache directory, so that URLs stay valid.
 public final class PlayerProxy: Sendable {
     let server: HTTPServer
-    private let address: ProxyAddress
+    let address: ProxyAddress
+    private let time: any TimeSource
 
-    private init(server: HTTPServer, address: ProxyAddress) {
+    private init(server: HTTPServer, address: ProxyAddress, time: any TimeSource) {
         self.server = server
         self.address = address
+        self.time = time
     }
 
     /// Starts to listen.
@@ -57,7 +59,7 @@ public final class PlayerProxy: Sendable {
         let address = ProxyAddress(port: server.port, token: token)
         responder.address.set(address)
         keep(address, replacing: kept, in: directory, cache: cache, settings: settings)
-        return PlayerProxy(server: server, address: address)
+        return PlayerProxy(server: server, address: address, time: settings.timeSource)
     }
 
     private static func path(_ directory: URL?) throws(CacheError) -> FilePath? {
@@ -121,10 +123,22 @@ public final class PlayerProxy: Sendable {
 
     /// The same as text, as a C program has it.
     package func url(for url: String) throws(CacheError) -> String {
-        do {
-            return address.url(of: try TargetURI(url))
-        } catch {
-            throw CacheError(.invalidURL, "cannot proxy this URL: \(error)")
+        try address.url(for: url)
+    }
+
+    /// Waits until no client has been connected for some time.
+    ///
+    /// Looks eight times in that time, so that it may take an eighth more.
+    ///
+    /// - Throws: `CancellationError`.
+    package func untilUnused(for duration: Duration) async throws {
+        var last = server.connections.total
+        var since = time.monotonicTime()
+        while since.duration(to: time.monotonicTime()) < duration {
+            try await time.sleep(for: duration / 8)
+            let total = server.connections.total
+            guard total != last || server.connections.count > 0 else { continue }
+            (last, since) = (total, time.monotonicTime())
         }
     }
 

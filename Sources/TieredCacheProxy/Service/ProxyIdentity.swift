@@ -63,16 +63,19 @@ struct ProxyIdentity: Hashable, Sendable {
                 .readOnly,
                 options: [.noFollow, .nonBlocking]
             )
-            return try file.closeAfter {
-                guard try Self.claim(file) else { return ProxyIdentity() }
-                var bytes = [UInt8](repeating: 0, count: 4096)
-                let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
-                return ProxyIdentity(text: String(decoding: bytes[..<count], as: UTF8.self))
-            }
+            return try file.closeAfter { try read(file) }
         } catch {
             // There is no readable file: the proxy gets a new identity.
             return ProxyIdentity()
         }
+    }
+
+    /// Reads an identity from an open file, by the same rules.
+    static func read(_ file: FileDescriptor) throws -> ProxyIdentity {
+        guard try claim(file) else { return ProxyIdentity() }
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
+        return ProxyIdentity(text: String(decoding: bytes[..<count], as: UTF8.self))
     }
 
     /// Stores the identity in a directory.

@@ -50,5 +50,8 @@ struct SHA256DigestTests {
     )
     func known(text: String, digest: String) {
         #expect(SHA256Digest.hex(of: text) == digest)
+        // As in a process whose libcrypto has no SHA-256.
+        let portable = Array(text.utf8).withUnsafeBytes { SHA256Digest.hex(of: $0, by: nil) }
+        #expect(portable == digest)
     }
 }

@@ -41,6 +41,7 @@ private struct Interleaving {
     mutating func step() {
         switch Int.random(in: 0..<1_000, using: &random) {
         case ..<330: join()
+        case ..<400: extend()
         case ..<450: leave()
         case ..<550: setPriority()
         case ..<700:
@@ -102,11 +103,12 @@ private struct Interleaving {
         let number = Int.random(in: 0..<8, using: &random)
         let group = TransferGroup(key: CacheKey(explicit: "\(number)"), selector: "")
         let host = "host\(number % 3)"
-        let offset = Int64.random(in: 0..<100, using: &random)
+        let offset = randomBytes(0...99)
         let isOpenEnded = Bool.random(using: &random)
-        let coverage = offset..<(isOpenEnded ? .max : offset + .random(in: 1...60, using: &random))
+        let coverage = offset..<(isOpenEnded ? .max : offset + randomBytes(1...60))
         let priority = randomPriority()
-        let distance = Bool.random(using: &random) ? nil : Int64.random(in: 0...30, using: &random)
+        let distance = Bool.random(using: &random) ? nil : randomBytes(0...30)
+        let horizon = Bool.random(using: &random) ? .max : offset + randomBytes(1...20)
         let expected = model.isShutDown ? nil : model.joinable(group, offset, distance)
         let join = machine.join(
             group,
@@ -114,7 +116,8 @@ private struct Interleaving {
             coverage: coverage,
             host: host,
             priority: priority,
-            maximumDistance: distance
+            maximumDistance: distance,
+            horizon: horizon
         )
         if !model.isShutDown && join.isNew != (expected == nil) { fail("joined wrongly: \(join)") }
         if let expected, join.transfer != expected { fail("joined \(join), not \(expected)") }
@@ -124,7 +127,8 @@ private struct Interleaving {
             group: group,
             coverage: coverage,
             host: host,
-            priority: priority
+            priority: priority,
+            horizon: horizon
         )
         compare("join \(join.subscriber) of \(number) at \(offset)", join.actions, actions)
     }
@@ -144,6 +148,20 @@ private struct Interleaving {
         )
     }
 
+    private mutating func extend() {
+        guard let subscriber = subscribers.suffix(40).randomElement(using: &random) else { return }
+        let first = randomBytes(0...120)
+        let range = first..<first + randomBytes(1...20)
+        let isAccepted = machine.extend(subscriber, for: range)
+        history.append("\(subscriber) wants \(range): \(isAccepted)")
+        if isAccepted != model.extend(subscriber, for: range) { fail("extended wrongly") }
+    }
+
+    /// A number of bytes near the size of blocks, and seldom a multiple of it.
+    private mutating func randomBytes(_ number: ClosedRange<Int64>) -> Int64 {
+        .random(in: number, using: &random) * 20_000
+    }
+
     private mutating func cancel() {
         guard let id = model.transfers.randomElement(using: &random)?.id else { return }
         compare("cancel \(id)", machine.cancel(id), model.cancel(id))
@@ -155,7 +173,7 @@ private struct Interleaving {
         _ actOnModel: (inout RequestQueueModel, TransferID, Int64) -> Void
     ) {
         guard let transfer = model.transfers.randomElement(using: &random) else { return }
-        let offset = transfer.position + .random(in: 0...20, using: &random)
+        let offset = transfer.position + randomBytes(0...20)
         act(&machine, transfer.id, offset)
         actOnModel(&model, transfer.id, offset)
         history.append("\(name) \(transfer.id) \(offset)")
@@ -213,6 +231,13 @@ private struct Interleaving {
             + machine.slotsYielded
         {
             fail("the hosts' places do not add up")
+        }
+        for id in model.transfers.map(\.id) where machine.isWanted(id) != model.isWanted(id) {
+            fail("\(id) is wanted: \(machine.isWanted(id))")
+        }
+        let stalled = model.transfers.count { $0.state == .stalled || $0.state == .resuming }
+        if machine.mayKeepConnection != (stalled < limits.maximumDownloads) {
+            fail("wrong number of kept connections")
         }
         for (id, transfer) in machine.transfers where transfer.subscribers.isEmpty {
             if case .cancelled = transfer.state { continue }

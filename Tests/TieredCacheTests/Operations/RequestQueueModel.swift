@@ -28,7 +28,11 @@ struct RequestQueueModel {
         var waitingSince: Int
         var wasPreempted = false
         var hasBytes = false
+        var horizons: [SubscriberID: Int64] = [:]
+        /// What it keeps once its last subscriber has left.
+        var lastHorizon: Int64 = 0
 
+        var horizon: Int64 { horizons.values.max() ?? lastHorizon }
         var priority: RequestPriority { subscribers.values.max() ?? .background }
         var hasSlot: Bool { state == .running || state == .cancelledWithSlot }
         var hasPlace: Bool { hasSlot || isLeased }
@@ -65,6 +69,10 @@ struct RequestQueueModel {
             .filter { $0.isLive && $0.group == group }
             .filter { $0.position <= offset && offset < $0.end }
             .filter { offset - $0.position <= maximumDistance ?? .max }
+            .filter { transfer in
+                guard maximumDistance != nil, offset > transfer.horizon else { return true }
+                return offset - max(transfer.position, transfer.horizon) <= 256 << 10
+            }
             .sorted { ($0.position, $1.id) > ($1.position, $0.id) }
             .first?.id
     }
@@ -74,12 +82,16 @@ struct RequestQueueModel {
         group: TransferGroup,
         coverage: Range<Int64>,
         host: String,
-        priority: RequestPriority
+        priority: RequestPriority,
+        horizon: Int64
     ) -> [Action] {
         guard !isShutDown else { return [.complete(join.subscriber, .shutDown)] }
         guard let id = join.transfer else { return [] }
         guard join.isNew else {
-            update(id) { $0.subscribers[join.subscriber] = priority }
+            update(id) { transfer in
+                transfer.subscribers[join.subscriber] = priority
+                transfer.horizons[join.subscriber] = horizon
+            }
             return makeRoom(id)
         }
         arrivals += 1
@@ -92,7 +104,8 @@ struct RequestQueueModel {
                 end: coverage.upperBound,
                 state: .queued,
                 subscribers: [join.subscriber: priority],
-                waitingSince: arrivals
+                waitingSince: arrivals,
+                horizons: [join.subscriber: horizon]
             )
         )
         return fill() + makeRoom(id)
@@ -102,7 +115,11 @@ struct RequestQueueModel {
         guard let transfer = transfers.first(where: { $0.subscribers[subscriber] != nil }) else {
             return []
         }
-        update(transfer.id) { $0.subscribers[subscriber] = nil }
+        update(transfer.id) { transfer in
+            transfer.lastHorizon = transfer.horizon
+            transfer.subscribers[subscriber] = nil
+            transfer.horizons[subscriber] = nil
+        }
         guard transfer.subscribers.count == 1 else { return [.complete(subscriber, .cancelled)] }
         return [.complete(subscriber, .cancelled), abandon(transfer.id)]
     }
@@ -118,12 +135,34 @@ struct RequestQueueModel {
         return makeRoom(transfer.id)
     }
 
+    mutating func extend(_ subscriber: SubscriberID, for range: Range<Int64>) -> Bool {
+        guard let transfer = transfers.first(where: { $0.subscribers[subscriber] != nil }),
+            range.lowerBound >= transfer.position - transfer.position % 65_536,
+            range.lowerBound < transfer.end
+        else { return false }
+        update(transfer.id) { transfer in
+            let old = transfer.horizons[subscriber] ?? 0
+            transfer.horizons[subscriber] = max(old, range.upperBound)
+        }
+        return true
+    }
+
+    /// Whether a subscriber wants more by now.
+    func isWanted(_ id: TransferID) -> Bool {
+        guard let transfer = transfer(id) else { return true }
+        return transfer.horizon >= transfer.end || transfer.position >= transfer.end
+            || transfer.horizon > transfer.position
+    }
+
     mutating func cancel(
         _ id: TransferID,
         _ completion: RequestQueueStateMachine.Completion = .cancelled
     ) -> [Action] {
         guard let transfer = transfer(id), transfer.isLive else { return [] }
-        update(id) { $0.subscribers = [:] }
+        update(id) { transfer in
+            transfer.lastHorizon = transfer.horizon
+            (transfer.subscribers, transfer.horizons) = ([:], [:])
+        }
         return transfer.subscribers.keys.sorted().map { .complete($0, completion) } + [abandon(id)]
     }
 

@@ -53,6 +53,29 @@ struct RequestQueueTests {
     }
 
     @Test
+    func `Work that begins on a thread of the queue stays there`() async throws {
+        let seen = SeenThreads()
+        let executor = IOExecutor(threads: 1)
+        let queue = RequestQueue(executor: executor)
+        let subscription = await executor.run {
+            queue.join(
+                TransferGroup(key: CacheKey(explicit: "a")),
+                wanting: 0,
+                coverage: 0..<10,
+                host: "a"
+            ) { context in
+                seen.note()
+                // There is no other thread that it could go to.
+                await context.leaveCallersThread()
+                seen.note()
+                return .success(())
+            }
+        }
+        try await subscription.value()
+        #expect(seen.threads.count == 2 && Set(seen.threads).count == 1)
+    }
+
+    @Test
     func `A failure reaches everybody`() async {
         let work = ControlledWork()
         let subscriptions = (0..<3).map { _ in queue.join("a", work) }

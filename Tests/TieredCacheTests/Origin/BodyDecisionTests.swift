@@ -10,13 +10,13 @@ import TieredCacheTesting
 /// Row 27: one decision about one generation, for all its readers.
 @Suite("One decision about one body", .timeLimit(.minutes(1)))
 struct BodyDecisionTests {
-    private typealias Fixture = DigestFixture
+    typealias Fixture = DigestFixture
 
-    private let fixture = DigestFixture()
-    private var time: ManualTimeSource { fixture.time }
+    let fixture = DigestFixture()
+    var time: ManualTimeSource { fixture.time }
 
     /// A disk that holds the first read after a request was sent: that of the comparison.
-    private func disk(
+    func disk(
         _ holdup: Fixture.Holdup,
         _ transport: ScriptedTransport
     ) -> WatchedFileSystem {
@@ -25,7 +25,7 @@ struct BodyDecisionTests {
         }
     }
 
-    private func transport(_ answers: [ScriptedResponse]) -> ScriptedTransport {
+    func transport(_ answers: [ScriptedResponse]) -> ScriptedTransport {
         ScriptedTransport(time: time) { _, index in
             index < answers.count ? answers[index] : ScriptedResponse(failure: .connect)
         }
@@ -169,123 +169,6 @@ struct BodyDecisionTests {
             #expect(firstDifference(bytes, Fixture.body) == nil)
             #expect(cache.cachedData(for: right) == Fixture.body)
             #expect(transport.requests.count == 2)
-        }
-    }
-
-    // MARK: Decisions that cannot be made
-
-    @Test("a body that loses a block while it is compared is not taken for a right one")
-    func lostBlock() async throws {
-        let body = Data((0..<6 * 65_536).map { UInt8(truncatingIfNeeded: $0 / 7) })
-        let transport = transport([try fixture.answer(body, promising: body)])
-        let holdup = Fixture.Holdup()
-        let lose = Guarded<(@Sendable () -> Void)?>(nil)
-        let disk = WatchedFileSystem(InMemoryFileSystem(time: time)) { call, _ in
-            guard call == .read, transport.requests.count > 0 else { return }
-            holdup.hold()
-            // The comparison reads four blocks first.
-            lose.withLock { $0.take() }?()
-        }
-        try await fixture.withCache(disk, transport) { cache in
-            let request = try fixture.request()
-            let store = try #require(cache.engine.storage.disk.openStore)
-            lose.withLock { $0 = { store.resident(request.key)?.entry.lose(5) } }
-            let response = try await cache.response(for: request)
-            var count = 0
-            while count < body.count, let chunk = try await response.body.source.next() {
-                count += chunk.count
-            }
-            holdup.readerMayEnd()
-            holdup.readerHasEnded()
-            let error = await #expect(throws: CacheError.self) {
-                try await response.body.source.next()
-            }
-            #expect(error?.code == .representationChanged)
-        }
-    }
-
-    @Test("a body of which the disk records no end is compared all the same")
-    func unrecordedEnd() async throws {
-        var answer = try fixture.answer(
-            Fixture.wrong,
-            promising: Fixture.body,
-            delay: .seconds(1)
-        )
-        answer.head = answer.head.map { head in
-            var head = head
-            head.headerFields[.contentLength] = nil
-            return head
-        }
-        let transport = transport([answer])
-        let disk = InMemoryFileSystem(time: time)
-        try await fixture.withCache(disk, transport) { cache in
-            let response = try await cache.response(for: fixture.request())
-            await time.waitForSleeper(within: .seconds(1))
-            disk.fail(.create, with: .ioError, times: 20)
-            time.advance(by: .seconds(1))
-            let error = await #expect(throws: CacheError.self) {
-                try await response.body.collect()
-            }
-            #expect(error?.code == .representationChanged)
-            disk.heal()
-        }
-    }
-
-    @Test("a last block that the disk refuses is compared where it is", arguments: [false, true])
-    func refusedSeal(isRight: Bool) async throws {
-        let disk = InMemoryFileSystem(time: time)
-        try await fixture.withCache(disk, transport([])) { cache in
-            let request = try fixture.request()
-            let store = try #require(cache.engine.storage.disk.openStore)
-            try await cache.store(Data([1]), for: request)
-            let old = try #require(try store.entry(for: request.key))
-            let head = try #require(StoredResponse(encoded: old.metadata))
-            var fields = head.fields
-            try fields.promise(Fixture.body)
-            let entry = try store.makeEntry(
-                for: request.key,
-                metadata: head.with(fields).encoded(),
-                completeLength: Int64(Fixture.body.count),
-                class: [],
-                succession: DiskSuccession()
-            )
-            let writer = try entry.beginWriting(at: 0)
-            let bytes = isRight ? Fixture.body : Fixture.wrong
-            try bytes.prefix(65_536 + 1).withUnsafeBytes { try writer.write($0) }
-            disk.fail(.write, with: .ioError, times: 100)
-            #expect(throws: CacheError.self) {
-                try Data(bytes.dropFirst(65_536 + 1)).withUnsafeBytes { try writer.write($0) }
-            }
-            #expect(entry.isWhole && !entry.isComplete)
-            let judge = cache.responder.bodyJudge(for: request)
-            if isRight {
-                guard case .accepted = try await judge.decide(about: entry) else {
-                    Issue.record("the body is right")
-                    return
-                }
-                #expect(!judge.awaitsDecision(entry))
-            } else {
-                await #expect(throws: CacheError.self) { try await judge.decide(about: entry) }
-                #expect(judge.awaitsDecision(entry))
-            }
-            disk.heal()
-            writer.end()
-        }
-    }
-
-    @Test("a reader whose body is whole does not wait for an origin that does not end it")
-    func openEnd() async throws {
-        var answer = try fixture.answer(Fixture.body, promising: Fixture.body)
-        answer.steps.append(.delay(.seconds(3600)))
-        let transport = transport([answer])
-        try await fixture.withCache(InMemoryFileSystem(time: time), transport) { cache in
-            let response = try await cache.response(for: fixture.request())
-            let reading = Task { try await response.body.collect() }
-            // The connection has two seconds to become free.
-            await time.waitForSleeper(within: .seconds(2))
-            time.advance(by: .seconds(2))
-            let bytes = try await reading.value
-            #expect(firstDifference(bytes, Fixture.body) == nil)
         }
     }
 

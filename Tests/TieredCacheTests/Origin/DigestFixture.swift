@@ -1,5 +1,6 @@
 import Dispatch
 import FoundationEssentials
+import HTTPCaching
 import HTTPTypes
 import SystemPackage
 import Testing
@@ -16,10 +17,13 @@ struct DigestFixture: Sendable {
         private let mayEnd = DispatchSemaphore(value: 0)
         private let hasEnded = DispatchSemaphore(value: 0)
 
-        func hold() {
-            guard isReached.complete(with: .success(())) else { return }
+        /// - Returns: whether this call was held up: the first one.
+        @discardableResult
+        func hold() -> Bool {
+            guard isReached.complete(with: .success(())) else { return false }
             mayEnd.wait()
             _ = hasEnded.wait(timeout: .now() + .milliseconds(500))
+            return true
         }
 
         /// From now on nothing but the held call keeps the reader from its end.
@@ -98,6 +102,22 @@ struct DigestFixture: Sendable {
             fields: fields,
             steps: [.bytes([UInt8](bytes.dropFirst(65_536)))]
         )
+    }
+
+    /// Stores bytes whose head promises ``body``, as a process does that ends before it has compared
+    /// them.
+    @discardableResult
+    func storePromising(_ bytes: Data, in cache: MediaCache) async throws -> DiskEntry {
+        let request = try request()
+        try await cache.store(bytes, for: request)
+        let store = try #require(cache.engine.storage.disk.openStore)
+        let entry = try #require(try store.entry(for: request.key))
+        let head = try #require(StoredResponse(encoded: entry.metadata))
+        var fields = head.fields
+        try fields.promise(Self.body)
+        try entry.updateMetadata(head.with(fields).encoded())
+        cache.engine.storage.memory.remove(request.key)
+        return entry
     }
 
     func request(promising body: Data? = nil) throws -> CacheRequest {

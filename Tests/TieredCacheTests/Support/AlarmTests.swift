@@ -35,10 +35,10 @@ struct AlarmTests {
         await time.waitForSleepers(1)
         _ = alarms.set(after: .seconds(2), rings.ring("early"))
         // A task that wakes earlier takes over from the one that sleeps.
-        await time.waitForSleepers(2)
+        await time.waitForSleeper(within: .seconds(2))
         time.advance(by: .seconds(2))
         #expect(await rings.wait(for: 1) == ["early"])
-        await time.waitForSleepers(2)
+        await time.waitForSleeper(within: .seconds(28))
         time.advance(by: .seconds(27))
         #expect(rings.names.withLock { $0 } == ["early"])
         time.advance(by: .seconds(1))
@@ -61,6 +61,25 @@ struct AlarmTests {
         time.advance(by: .seconds(10))
         #expect(await rings.wait(for: 1) == ["set"])
         #expect(time.sleeperCount == 0)
+    }
+
+    @Test("Short alarms leave no task behind while a long one is set")
+    func shortOnes() async {
+        let (time, rings) = (ManualTimeSource(), Rings())
+        let alarms = SharedAlarms(time)
+        _ = alarms.set(after: .seconds(3600), rings.ring("long"))
+        await time.waitForSleeper(within: .seconds(3600))
+        for round in 1...20 {
+            _ = alarms.set(after: .seconds(1), rings.ring("short"))
+            await time.waitForSleeper(within: .seconds(1))
+            time.advance(by: .seconds(1))
+            #expect(await rings.wait(for: round).count == round)
+            // The one that has rung sleeps for the long one, in place of the one before.
+            await time.waitForSleeper(within: .seconds(3600))
+        }
+        while time.sleeperCount > 1 { await Task.yield() }
+        time.advance(by: .seconds(3600))
+        #expect(await rings.wait(for: 21).last == "long")
     }
 
     @Test("After all have rung or were called off, a new one rings")

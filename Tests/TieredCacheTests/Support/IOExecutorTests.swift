@@ -23,4 +23,37 @@ struct IOExecutorTests {
             #expect(answer == number)
         }
     }
+
+    private final class Machine: Sendable {
+        let asked = Guarded(0)
+        let hasThreads = Guarded(false)
+        let hasRun = Guarded(false)
+
+        func start(_ body: @escaping @Sendable () -> Void) -> Bool {
+            asked.withLock { $0 += 1 }
+            guard hasThreads.withLock({ $0 }) else { return false }
+            DispatchQueue(label: "late").async { [self] in
+                hasRun.withLock { $0 = true }
+                body()
+            }
+            return true
+        }
+    }
+
+    @Test("Where the machine has no thread at all, work is done elsewhere until it has one")
+    func noThread() async {
+        let machine = Machine()
+        let executor = IOExecutor(threads: 2, name: "none") { _, body in machine.start(body) }
+        #expect(machine.asked.withLock { $0 } == 2)
+        for number in 0..<5 {
+            let answer = await executor.run { number }
+            #expect(answer == number)
+        }
+        #expect(machine.asked.withLock { $0 } >= 7)
+        machine.hasThreads.withLock { $0 = true }
+        #expect(await executor.run { machine.hasRun.withLock { $0 } })
+        let count = machine.asked.withLock { $0 }
+        #expect(await executor.run { 5 } == 5)
+        #expect(machine.asked.withLock { $0 } == count)
+    }
 }

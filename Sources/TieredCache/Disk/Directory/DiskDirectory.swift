@@ -71,7 +71,8 @@ struct DiskDirectory {
             quarantinedBytes = allocated(in: Self.quarantine, where: \.isQuarantined)
             fixedBytes =
                 quarantinedBytes + allocated("FORMAT") + allocated("LOCK")
-                + allocated(IndexSnapshot.name) + allocated("PROXY") + allocatedByHistory()
+                + allocated(IndexSnapshot.name) + allocated("PROXY") + allocated("SERVING")
+                + allocatedByHistory()
                 // See docs/jobs-format.md.
                 + allocated(in: "jobs") { $0.kind == .file }
             let volume = try fileSystem.volume(of: root)
@@ -231,8 +232,8 @@ struct DiskDirectory {
 
     /// Whether a name and kind in the root belong to the cache.
     ///
-    /// `jobs` and `PROXY` belong to the downloads and to the proxy, STATS and EVENTS to the
-    /// history; the disk tier never touches them.
+    /// `jobs` belongs to the downloads, `PROXY` and `SERVING` to the proxies, STATS and EVENTS to
+    /// the history; the disk tier never touches them.
     static func isOurs(_ item: DirectoryItem) -> Bool {
         switch item.kind {
         case .directory: directories.contains(item.name)
@@ -243,7 +244,7 @@ struct DiskDirectory {
 
     private static let directories: Set = ["entries", "staging", "jobs", quarantine]
     private static let files: Set<String> = Set(
-        ["FORMAT", "LOCK", IndexSnapshot.name, "PROXY"] + HistoryFile.names
+        ["FORMAT", "LOCK", IndexSnapshot.name, "PROXY", "SERVING"] + HistoryFile.names
     )
 
     /// The directory of quarantined files.

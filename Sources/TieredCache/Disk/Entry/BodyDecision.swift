@@ -32,20 +32,29 @@ struct BodyDecision: Sendable {
         let wanted: BodyExpectation
         /// Whether the promise is compared, rather than an expectation alone.
         let comparesPromise: Bool
-        /// The digests of the present bytes that are known.
-        let found: [ContentDigest]
-        /// Others wait here.
+        /// Its end.
         let latch: Latch<Void>
+        /// Bumped at its end, for those that wait no longer than they may.
+        let signal: ProgressSignal
+
+        fileprivate init(wanted: BodyExpectation, comparesPromise: Bool) {
+            (self.wanted, self.comparesPromise) = (wanted, comparesPromise)
+            let signal = ProgressSignal()
+            self.signal = signal
+            latch = Latch { signal.bump() }
+        }
     }
 
     /// What remains to be done for the decision.
     enum Step: Sendable {
         /// Nothing: the body is right, no digest was promised, or the body has gaps.
         case nothing
+        /// The body has lost bytes that were not compared, so that it has gaps.
+        case lost
         /// The caller compares.
         case compare(Comparison)
         /// Another task compares.
-        case wait(Latch<Void>)
+        case wait(Comparison)
         /// The body is not what the origin promised.
         case fail(CacheError)
         /// The body is not what the request expects.
@@ -57,11 +66,21 @@ struct BodyDecision: Sendable {
     private(set) var requester: [ContentDigest]?
     /// The promise that the present bytes keep.
     private(set) var kept: [ContentDigest] = []
+    /// The same where every digest of it was compared; the record may say so then.
+    private(set) var proven: [ContentDigest] = []
     private var met: Set<[ContentDigest]> = []
-    private var found: [ContentDigest] = []
+    /// The digests of the present bytes that are known.
+    private(set) var found: [ContentDigest] = []
     private var comparison: Comparison?
     private var failure: CacheError?
     private var refusals: [[ContentDigest]: CacheError] = [:]
+    /// What requests learnt of a body that the disk did not take, and which refusal that was: a
+    /// request that begins later gets other bytes.
+    private var passedRefusals: [[ContentDigest]: (error: CacheError, number: UInt64)] = [:]
+    /// How often a body that the disk did not take was refused.
+    private(set) var passes: UInt64 = 0
+    /// How often bytes were lost: readers may have read them before.
+    private(set) var losses: UInt64 = 0
     /// The number of changes of the bytes.
     private(set) var version: UInt64 = 0
 
@@ -94,13 +113,18 @@ struct BodyDecision: Sendable {
     ///   - wanted: what the body has to be.
     ///   - isWhole: whether all bytes of the body can be read.
     ///   - mayBegin: whether the caller would compare; if not, it only waits for one that does.
+    ///   - passes: ``passes`` when the request began to read; nil for one that has not.
     /// - Returns: the step; after ``Step/compare(_:)`` call ``didCompare(_:found:outcome:)``.
     mutating func nextStep(
         for wanted: BodyExpectation,
         isWhole: Bool,
-        mayBegin: Bool = true
+        mayBegin: Bool = true,
+        passes: UInt64? = nil
     ) -> Step {
         if let failure { return .fail(failure) }
+        if let passes, let passed = passedRefusals[wanted.expected], passes < passed.number {
+            return .refuse(passed.error)
+        }
         var wanted = wanted
         // A body that was fetched for one expectation alone is compared with it by all.
         if let requester, !requester.isEmpty { wanted.expected = requester }
@@ -110,14 +134,13 @@ struct BodyDecision: Sendable {
             wanted.expected = []
         }
         let isExpectationDue = !wanted.expected.isEmpty && !met.contains(wanted.expected)
-        guard isWhole, isExpectationDue || isDue(promised: wanted.promised) else { return .nothing }
-        if let comparison { return .wait(comparison.latch) }
+        guard isExpectationDue || isDue(promised: wanted.promised) else { return .nothing }
+        guard isWhole else { return losses > 0 ? .lost : .nothing }
+        if let comparison { return .wait(comparison) }
         guard mayBegin else { return .nothing }
         let begun = Comparison(
             wanted: wanted,
-            comparesPromise: isDue(promised: wanted.promised),
-            found: found,
-            latch: Latch()
+            comparesPromise: isDue(promised: wanted.promised)
         )
         comparison = begun
         return .compare(begun)
@@ -129,10 +152,13 @@ struct BodyDecision: Sendable {
     ///   - wanted: the digests that were compared with.
     ///   - found: the digests of the body that are known now.
     ///   - outcome: the consequence.
+    ///   - isProven: whether every digest was compared; this system may lack an algorithm that
+    ///     another one has.
     mutating func didCompare(
         with wanted: BodyExpectation,
         found: [ContentDigest],
-        outcome: Outcome
+        outcome: Outcome,
+        isProven: Bool = true
     ) {
         if case .changed = outcome { return }
         self.found = found
@@ -140,29 +166,41 @@ struct BodyDecision: Sendable {
         case .wrong(let error):
             failure = error
         case .unexpected(let error):
-            kept = wanted.promised.isEmpty ? kept : wanted.promised
+            keep(wanted.promised, isProven: isProven)
             refusals[wanted.expected] = error
         case .right:
-            kept = wanted.promised.isEmpty ? kept : wanted.promised
+            keep(wanted.promised, isProven: isProven)
             if !wanted.expected.isEmpty { met.insert(wanted.expected) }
         case .changed:
             break
         }
     }
 
-    /// Notes that a body that was not stored failed an expectation.
+    private mutating func keep(_ promised: [ContentDigest], isProven: Bool) {
+        guard !promised.isEmpty else { return }
+        kept = promised
+        proven = isProven ? promised : []
+    }
+
+    /// Notes that a body that was not stored failed an expectation, for the requests so far.
     mutating func refuse(_ expected: [ContentDigest], because error: CacheError) {
-        refusals[expected] = error
+        passes += 1
+        passedRefusals[expected] = (error, passes)
     }
 
     mutating func endComparison() { comparison = nil }
+
+    /// Notes bytes that are gone, and may have been read before.
+    mutating func didLoseBytes() { losses += 1 }
 
     /// Notes bytes that were written: what was found of others says nothing about them.
     mutating func didChangeBytes() {
         version += 1
         kept = []
+        proven = []
         met = []
         found = []
         refusals = [:]
+        passedRefusals = [:]
     }
 }

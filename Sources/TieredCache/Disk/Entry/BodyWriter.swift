@@ -90,6 +90,7 @@ package final class BodyWriter: Sendable {
         let (isLast, lost) = entry.state.withLock { state -> (Bool, Int) in
             guard !tail.isEnded else { return (false, 0) }
             tail.end(&state)
+            if tail.count > 0 { state.didLose(tail, of: entry) }
             return (state.tails.isEmpty, tail.count)
         }
         if isLast { entry.store?.didEndWriting(of: entry) }
@@ -122,6 +123,8 @@ package final class BodyWriter: Sendable {
             }
             let count = Int(min(room, Int64(rest.count)))
             tail.append(UnsafeRawBufferPointer(rebasing: rest[..<count]), state: &state)
+            // Readers find them here before they look at the disk.
+            state.didChangeBytes(of: entry)
             return (.append(count), start)
         }
     }

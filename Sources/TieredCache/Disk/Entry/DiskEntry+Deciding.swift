@@ -19,8 +19,14 @@ extension DiskEntry {
     }
 
     /// Notes that a request uses the body.
+    ///
+    /// Takes no lock for a request that expects nothing, but for the first one.
     func enter(expecting expected: [ContentDigest]) {
-        state.withLock { $0.decision.enter(expecting: expected) }
+        if expected.isEmpty, isShared.load(ordering: .relaxed) { return }
+        state.withLock { state in
+            state.decision.enter(expecting: expected)
+            if expected.isEmpty { isShared.store(true, ordering: .relaxed) }
+        }
     }
 
     /// Whether all requests so far expect these digests, and the body was made for them.
@@ -34,33 +40,59 @@ extension DiskEntry {
     ///   - wanted: what the body has to be.
     ///   - length: the length of the body where the entry does not know it.
     ///   - mayBegin: whether the caller would compare.
+    ///   - passes: ``passes`` when the request began to read; nil for one that has not.
     /// - Returns: the step.
     func nextStep(
         for wanted: BodyExpectation,
         length: Int64?,
-        mayBegin: Bool = true
+        mayBegin: Bool = true,
+        passes: UInt64? = nil
     ) -> BodyDecision.Step {
         let isWhole = isWhole(to: length)
         return state.withLock {
-            $0.decision.nextStep(for: wanted, isWhole: isWhole, mayBegin: mayBegin)
+            $0.decision.nextStep(
+                for: wanted,
+                isWhole: isWhole,
+                mayBegin: mayBegin,
+                passes: passes
+            )
         }
     }
 
-    /// The number of changes of the bytes, for ``didCompare(with:found:outcome:version:)``.
+    /// The number of changes of the bytes, for the end of a comparison.
     var decisionVersion: UInt64 { state.withLock { $0.decision.version } }
 
-    /// Records a comparison, unless bytes were written since it began.
+    /// The same for its beginning, with the digests of just these bytes that are known.
+    var comparisonBasis: (version: UInt64, found: [ContentDigest]) {
+        state.withLock { ($0.decision.version, $0.decision.found) }
+    }
+
+    /// How often bytes were lost, for the readers that may have read them.
+    var losses: UInt64 { state.withLock { $0.decision.losses } }
+
+    /// How often a body that the disk did not take was refused, for the readers that may have read
+    /// it.
+    var passes: UInt64 { state.withLock { $0.decision.passes } }
+
+    /// Records a comparison, unless bytes were written since it began; see
+    /// ``BodyDecision/didCompare(with:found:outcome:isProven:)``.
     ///
     /// - Returns: whether it was recorded.
     func didCompare(
         with wanted: BodyExpectation,
         found: [ContentDigest],
         outcome: BodyDecision.Outcome,
-        version: UInt64
+        version: UInt64,
+        isProven: Bool = true
     ) -> Bool {
         state.withLock { state in
             guard state.decision.version == version else { return false }
-            state.decision.didCompare(with: wanted, found: found, outcome: outcome)
+            state.decision.didCompare(
+                with: wanted,
+                found: found,
+                outcome: outcome,
+                isProven: isProven
+            )
             return true
         }
     }
@@ -85,8 +117,8 @@ extension DiskEntry {
 
     // MARK: On disk
 
-    /// Whether the record says that these bytes were found to be what was promised; reads the
-    /// disk.
+    /// Whether these bytes are known to be what was promised: this process has found it, or the
+    /// record says so; reads the disk.
     func isRecorded(_ promised: [ContentDigest]) -> Bool {
         let table = state.withLock { state in
             // What this process has written says nothing about what was compared before.
@@ -94,6 +126,7 @@ extension DiskEntry {
                 ? state.table : nil
         }
         guard let store, let word = table?.comparisonWord(promised) else { return false }
+        if store.compared.withLock({ $0.contains(word, of: name) }) { return true }
         var recorded: UInt64?
         store.attempt { () throws(FileSystemError) in
             recorded = try store.comparisonWord(of: self)
@@ -105,12 +138,29 @@ extension DiskEntry {
     ///
     /// Best effort: without it the body is compared again after it was opened again.
     func recordComparison() {
-        guard !state.withLock({ $0.decision.kept.isEmpty }) else { return }
+        guard !state.withLock({ $0.decision.proven.isEmpty }) else { return }
         store?.recordComparison(of: self)
     }
 }
 
 extension DiskEntryState {
+    /// Makes a change after which the metadata may promise something else.
+    ///
+    /// With the state's lock, so that no look at the decision comes between.
+    mutating func change(of entry: DiskEntry, _ change: (inout DiskEntryState) -> Void) {
+        change(&self)
+        entry.isSettled.store(false, ordering: .releasing)
+    }
+
+    /// Notes the bytes of a writer that has ended before they were a block.
+    mutating func didLose(_ tail: PartialBlock, of entry: DiskEntry) {
+        decision.didLoseBytes()
+        // From now on readers find what is stored there, which may be something else.
+        if table.isStored(BlockTable.block(at: tail.range.lowerBound)) {
+            didChangeBytes(of: entry)
+        }
+    }
+
     /// Notes bytes that were written.
     mutating func didChangeBytes(of entry: DiskEntry) {
         if !decision.kept.isEmpty { entry.isSettled.store(false, ordering: .releasing) }

@@ -172,8 +172,10 @@ extension DiskEntry {
     /// Makes a block that turned out to be damaged a gap.
     func lose(_ block: Int) {
         let wasStored = state.withLock { state in
-            defer { state.table.lose(block) }
-            return state.table.isStored(block)
+            guard state.table.isStored(block) else { return false }
+            state.table.lose(block)
+            state.decision.didLoseBytes()
+            return true
         }
         refreshHotBody()
         // Given up, it is no damage.
@@ -195,6 +197,7 @@ extension DiskEntryState {
             table.isStored(block) && bodyOffset + table.extent(of: block).upperBound > size
         }
         for block in lost { table.lose(block) }
+        if !lost.isEmpty { decision.didLoseBytes() }
         return lost
     }
 

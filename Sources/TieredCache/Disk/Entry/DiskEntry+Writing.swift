@@ -43,8 +43,6 @@ extension DiskEntry {
     ) throws(CacheError) {
         let store = try openStore()
         try store.checkSizes(key, metadata: metadata.count, completeLength: completeLength)
-        // Other metadata may promise something else.
-        defer { state.withLock { _ in isSettled.store(false, ordering: .releasing) } }
         if completeLength == nil || completeLength == self.completeLength,
             try store.overwriteMetadata(of: self, with: metadata)
         {

@@ -44,6 +44,8 @@ import Synchronization
     /// Whether it is known that no promise about the body is to be kept or was broken; see
     /// ``awaitsDecision(promise:)``.
     let isSettled = Atomic<Bool>(false)
+    /// Whether a request without an expectation has used the body.
+    let isShared = Atomic<Bool>(false)
     /// Counts how often stored blocks were given up.
     let givenUp = Atomic<UInt64>(0)
 

@@ -15,9 +15,7 @@ extension DiskStore {
         _ = try fileSystem.requireFile(file)
         defer { fileSystem.close(file) }
         guard let head = try read(Record.fixedLength, of: file, at: 0),
-            let offset = head.withUnsafeBytes({
-                Record.comparisonOffset(in: $0, generation: entry.generation)
-            }),
+            let offset = head.withUnsafeBytes({ entry.record.comparisonOffset(in: $0) }),
             let word = try read(8, of: file, at: offset)
         else { return nil }
         return word.withUnsafeBytes { $0.get(UInt64.self, at: 0) }
@@ -40,6 +38,9 @@ extension DiskStore {
     /// In place, since a torn word is a wrong one. A record that is pinned is replaced instead: a
     /// torn sector would cost the entry.
     func recordComparison(of entry: DiskEntry) {
+        if let word = entry.comparisonWord {
+            compared.withLock { $0.insert(word, of: entry.name) }
+        }
         guard access.canWrite, let (isPinned, isInline) = entry.recordedForm else { return }
         do throws(CacheError) {
             if isPinned {
@@ -70,9 +71,7 @@ extension DiskStore {
         let file = try openFile(entry.name.record, in: entries, mode: .readWrite)
         defer { fileSystem.close(file) }
         guard let head = try read(Record.fixedLength, of: file, at: 0),
-            let offset = head.withUnsafeBytes({
-                Record.comparisonOffset(in: $0, generation: entry.generation)
-            }),
+            let offset = head.withUnsafeBytes({ entry.record.comparisonOffset(in: $0) }),
             try isAsVerified(lock, file: file, of: entry)
         else { return }
         var bytes = [UInt8](repeating: 0, count: 8)
@@ -82,6 +81,26 @@ extension DiskStore {
         try didChangeRecord(lock, file: file, of: entry)
         try charge(lock, for: entry, record: file)
     }
+}
+
+/// The words of bodies that were compared, by the names of their entries.
+///
+/// A guest opens an entry anew at each lookup and writes nothing; records with an inline body that
+/// are pinned have no word either.
+struct ComparedBodies {
+    /// How many are known; any of them is forgotten for one more.
+    static let capacity = 1024
+
+    private var words: [EntryName: UInt64] = [:]
+
+    mutating func insert(_ word: UInt64, of name: EntryName) {
+        if words.count >= Self.capacity, words[name] == nil, let other = words.keys.first {
+            words[other] = nil
+        }
+        words[name] = word
+    }
+
+    func contains(_ word: UInt64, of name: EntryName) -> Bool { words[name] == word }
 }
 
 extension DiskEntry {
@@ -95,24 +114,29 @@ extension DiskEntry {
 
     /// The word for the record as it would be written now; nil for none.
     var comparisonWord: UInt64? {
-        let (table, kept) = state.withLock { ($0.table, $0.decision.kept) }
-        return table.comparisonWord(kept)
+        let (table, proven) = state.withLock { ($0.table, $0.decision.proven) }
+        return table.comparisonWord(proven)
     }
 }
 
 extension Record {
-    /// The offset of the word that says that the body was compared, in a record that begins with
-    /// `bytes`; nil if that is not one of `generation` and of a known length.
-    static func comparisonOffset(in bytes: UnsafeRawBufferPointer, generation: UInt64) -> Int64? {
-        let length = bytes.get(Int64.self, at: 40)
-        guard version(of: bytes) != nil, bytes.get(UInt64.self, at: 32) == generation,
-            (0...BlockTable.maximumLength).contains(length)
+    /// The offset of the word that says that the body was compared.
+    ///
+    /// - Parameter bytes: the beginning of the file.
+    /// - Returns: nil for a body of unknown length, and if the file has not the lengths of this
+    ///   record: the word would lie anywhere.
+    func comparisonOffset(in bytes: UnsafeRawBufferPointer) -> Int64? {
+        guard let completeLength, Self.version(of: bytes) != nil,
+            bytes.get(UInt64.self, at: 32) == generation,
+            bytes.get(Int64.self, at: 40) == completeLength,
+            Int(bytes.get(UInt32.self, at: 56)) == key.string.utf8.count,
+            Int(bytes.get(UInt32.self, at: 60)) == metadata.count
         else { return nil }
-        let table = tableOffset(
-            keyLength: Int(bytes.get(UInt32.self, at: 56)),
-            metadataLength: Int(bytes.get(UInt32.self, at: 60))
-        )
-        let isInline = Flags(rawValue: bytes.get(UInt32.self, at: 24)).contains(.inline)
-        return table + 8 * BlockTable.blockCount(length) + (isInline ? length : 0)
+        let isInline = flags.contains(.inline)
+        guard Flags(rawValue: bytes.get(UInt32.self, at: 24)).contains(.inline) == isInline else {
+            return nil
+        }
+        return tableOffset + 8 * BlockTable.blockCount(completeLength)
+            + (isInline ? completeLength : 0)
     }
 }

@@ -41,7 +41,7 @@ extension DiskStore {
                 return false  // The attempt to replace the record tells what is wrong.
             }
             entry.state.withLock { state in
-                state.metadata = metadata
+                state.change(of: entry) { $0.metadata = metadata }
                 state.changes += 1
             }
             return true

@@ -35,7 +35,7 @@ extension DiskStore {
         withLock(of: entry.name) { _ in
             entry.state.withLock { state in
                 guard !state.isPublished || state.isDetached else { return false }
-                change(&state)
+                state.change(of: entry, change)
                 return true
             }
         }
@@ -50,7 +50,7 @@ extension DiskStore {
     ) throws(CacheError) -> Bool {
         let copy = entry.state.withLock { $0 }
         guard copy.isPublished, !copy.isDetached else {
-            entry.state.withLock { change(&$0) }
+            entry.state.withLock { $0.change(of: entry, change) }
             return true
         }
         guard copy.replacementCost(after: change, of: entry.key) <= cost else { return false }
@@ -73,15 +73,17 @@ extension DiskStore {
         if body == nil { record.flags.remove(.inline) }
         let table = before.isInline && body == nil ? [] : after.table.checksums
         let isInline = record.flags.contains(.inline)
-        // Behind an inline body, where it is left out: such a body is compared quickly.
-        let comparison = isInline ? nil : after.table.comparisonWord(after.decision.kept)
+        // Behind an inline body, where it is left out: such a body is compared quickly. Without its
+        // body the record has no table, and the word would stand in its place.
+        let comparison =
+            before.isInline ? nil : after.table.comparisonWord(after.decision.proven)
         let head = record.encode(table: table, comparison: comparison)
         let (file, status) = try (body ?? []).withUnsafeBufferPointer {
             (body) throws(FileSystemError) in
             try replaceRecordFile(lock, of: entry, head: head, body: UnsafeRawBufferPointer(body))
         }
         let closing = entry.state.withLock { state in
-            change(&state)
+            state.change(of: entry, change)
             return state.didReplaceRecord(
                 lock,
                 file: file,
@@ -143,7 +145,8 @@ extension DiskStore {
         return try bodyPath(of: entry)
     }
 
-    private func bodyPath(of entry: DiskEntry) throws(CacheError) -> FilePath? {
+    /// The same of an entry that was looked up before.
+    func bodyPath(of entry: DiskEntry) throws(CacheError) -> FilePath? {
         guard entry.isComplete else { return nil }
         if !access.canWrite, !(try isStillComplete(entry)) { return nil }
         // A reader of the path verifies no checksum (invariant 2).

@@ -31,12 +31,24 @@ extension DiskStore {
             let (body, isInline, changes) = entry.state.withLock {
                 ($0.body, $0.isInline, $0.changes)
             }
-            if let body, !isInline { try fileSystem.sync(body, dataOnly: false) }
+            if let body, !isInline {
+                try requireName(of: body, entry: entry)
+                try fileSystem.sync(body, dataOnly: false)
+            }
             let record = try open(entry.name.record, in: entries, mode: .read)
             defer { fileSystem.close(record) }
             try fileSystem.sync(record, dataOnly: false)
             try syncNames(of: entry.name)
             entry.state.withLock { $0.syncedChanges = max($0.syncedChanges, changes) }
+        }
+    }
+
+    /// Throws if the body's file was deleted under it: it would be gone with its last descriptor.
+    private func requireName(of body: OpenFile, entry: DiskEntry) throws(FileSystemError) {
+        let name = entry.name.body(entry.generation)
+        let named = try fileSystem.status(of: name, in: entries)
+        guard try fileSystem.status(of: body).identity == named.identity else {
+            throw FileSystemError(.inspect, errno: .noSuchFileOrDirectory)
         }
     }
 

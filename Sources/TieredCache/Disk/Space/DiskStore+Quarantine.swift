@@ -12,9 +12,10 @@ extension DiskStore {
     ///
     /// An entry that takes too much room, or that cannot be moved, is removed. A successor is
     /// discarded, and the entry that has its name stays; so does an entry that took the name
-    /// meanwhile.
+    /// meanwhile. Of one without a record nothing is left.
     ///
-    /// - Returns: whether it was quarantined, or discarded as a successor.
+    /// - Returns: whether it was quarantined, or discarded as a successor; lookups find it no more
+    ///   in any case.
     /// - Throws: `.notOwner`; `.localStorage` where it cannot be removed.
     func quarantine(_ entry: DiskEntry) throws(CacheError) -> Bool {
         try beginWriting()
@@ -26,7 +27,10 @@ extension DiskStore {
             let (slot, limit) = state.withLock {
                 ($0.entries.charged(name, generation: entry.generation), $0.space.limit)
             }
-            guard let slot else { return false }
+            guard let slot else {
+                forget(&lock, unrecorded: entry)
+                return false
+            }
             var isAside = slot.bytes <= limit / 4
             if isAside {
                 isAside = attempt { () throws(FileSystemError) in
@@ -37,6 +41,13 @@ extension DiskStore {
             replace(&lock, with: nil, slot: nil, because: .corrupted, of: entry.key)
             return isAside
         }
+    }
+
+    /// Takes an entry from memory that has no record yet: lookups would go on finding it there.
+    private func forget(_ lock: inout NameLock, unrecorded entry: DiskEntry) {
+        let name = lock.name
+        guard state.withLock({ $0.open.residents[name] === entry }) else { return }
+        replace(&lock, with: nil, slot: nil, because: nil)
     }
 
     /// Removes the quarantined files of a key: the right bytes have been stored.

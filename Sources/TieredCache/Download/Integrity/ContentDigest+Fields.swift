@@ -40,6 +40,15 @@ extension ContentDigest {
     }
 }
 
+extension [ContentDigest] {
+    /// Whether others of the same algorithms are not the same.
+    func contradicts(_ others: [ContentDigest]) -> Bool {
+        contains { digest in
+            others.contains { $0.algorithm == digest.algorithm && $0 != digest }
+        }
+    }
+}
+
 extension HTTPField.Name {
     // Valid tokens: the fallbacks are never used.
     fileprivate static let reprDigest = HTTPField.Name("Repr-Digest") ?? .contentLocation

@@ -48,7 +48,10 @@ extension EntryReader {
         if isPlanned {
             // A transfer that has paused for its other readers continues.
             if let number { fetcher.shared.didJoin(share.transfer.transfer, reader: number) }
-            state.withLock { $0.planner?.didWait(for: read.offset) }
+            // Where the origin turned out to send all in sequence, nothing was asked of it.
+            if !share.range.contains(read.offset) {
+                extend(share, for: read.offset..<read.offset + 1)
+            }
         }
         await budget.wait(on: fetcher.shared.signal, after: seen)
     }
@@ -96,8 +99,11 @@ extension EntryReader {
             entry,
             at: offset,
             limit: bounds.limit,
+            horizon: bounds.limit == .max
+                ? .max : BlockTable.extent(around: max(offset, bounds.limit - 1)).upperBound,
             isExclusive: isExclusive
         )
+        if !transfer.isFirst { fetcher.shared.didExtend() }
         let left = state.withLock { state in
             defer { state.shares = [Share(window: 0, range: Self.all, transfer: transfer)] }
             return state.shares
@@ -122,7 +128,8 @@ extension EntryReader {
         fetch(
             ReadAheadPlanner.FetchRequest(
                 window: request.window,
-                range: first..<request.range.upperBound
+                range: first..<request.range.upperBound,
+                limit: request.limit
             ),
             using: fetcher,
             isExclusive: false
@@ -136,15 +143,25 @@ extension EntryReader {
     ) {
         let first = request.range.lowerBound
         let isSequential = isSequential
-        var limit = isSequential ? .max : request.range.upperBound
+        if !isSequential, !isExclusive, extend(request, using: fetcher) { return }
+        // A request that may not pause has no more than is wanted now.
+        let mayPause = fetcher.transfers.queue.mayKeepConnection
+        var limit = isSequential ? .max : mayPause ? request.limit : request.range.upperBound
         if !isSequential, !isExclusive {
             // Another transfer already fetches the bytes behind its position.
             let key = fetcher.request.key
             limit = min(limit, fetcher.transfers.queue.nextPosition(after: first, of: key) ?? .max)
         }
-        let transfer = fetcher.join(entry, at: first, limit: limit, isExclusive: isExclusive)
-        let blocksEnd = BlockTable.extent(around: limit - 1).upperBound
-        let end = isSequential ? limit : max(first, min(transfer.end, blocksEnd))
+        let horizon = Self.blocksEnd(of: request.range)
+        let transfer = fetcher.join(
+            entry,
+            at: first,
+            limit: limit,
+            horizon: horizon,
+            isExclusive: isExclusive
+        )
+        if !transfer.isFirst { fetcher.shared.didExtend() }
+        let end = isSequential ? limit : max(first, min(transfer.end, horizon))
         let share = Share(window: request.window, range: first..<end, transfer: transfer)
         let abandoned = state.withLock { state in
             if !isSequential { state.planner?.didAdjust(request, to: end) }
@@ -160,6 +177,55 @@ extension EntryReader {
         if isSequential, let number { fetcher.shared.didJoin(transfer.transfer, reader: number) }
     }
 
+    /// Asks the transfer of the same window for more.
+    ///
+    /// - Returns: whether there is one that brings the bytes.
+    private func extend(
+        _ request: ReadAheadPlanner.FetchRequest,
+        using fetcher: GapFetcher
+    ) -> Bool {
+        let first = request.range.lowerBound
+        let (shares, windows) = state.withLock { ($0.shares, $0.planner?.numbers ?? []) }
+        let share = shares.first { share in
+            share.window == request.window && share.transfer.outcome == nil
+                && share.range.lowerBound <= first && first < share.transfer.end
+                && extend(share, for: request.range)
+        }
+        guard let share else { return false }
+        let end = share.transfer.end
+        let left = state.withLock { state in
+            state.planner?.didAdjust(request, to: min(end, Self.blocksEnd(of: request.range)))
+            defer { state.shares.removeAll { !windows.contains($0.window) } }
+            return state.shares.filter { !windows.contains($0.window) }
+        }
+        for share in left { share.transfer.cancel() }
+        return true
+    }
+
+    /// Asks the transfer of a share for more.
+    ///
+    /// - Returns: whether it will bring the first byte.
+    @discardableResult
+    private func extend(_ share: Share, for range: Range<Int64>) -> Bool {
+        let end = min(share.transfer.end, Self.blocksEnd(of: range))
+        guard range.lowerBound < end, share.transfer.extend(for: range.lowerBound..<end) else {
+            return false
+        }
+        state.withLock { state in
+            for index in state.shares.indices
+            where state.shares[index].transfer === share.transfer {
+                let range = state.shares[index].range
+                state.shares[index].range = range.lowerBound..<max(range.upperBound, end)
+            }
+        }
+        fetcher?.shared.didExtend()
+        return true
+    }
+
+    private static func blocksEnd(of range: Range<Int64>) -> Int64 {
+        BlockTable.extent(around: range.upperBound - 1).upperBound
+    }
+
     // MARK: Bytes that bypass the disk
 
     private func pass(_ channel: PassThroughChannel, share: Share, storageError: CacheError?) {
@@ -168,6 +234,7 @@ extension EntryReader {
         state.withLock { state in
             state.shares.removeAll { $0.transfer === share.transfer }
             (state.passing, state.storageError) = (reader, storageError)
+            state.hasPassed = true
         }
     }
 
@@ -177,7 +244,7 @@ extension EntryReader {
     func readPassing(_ read: Read, budget: ReadBudget) async throws(CacheError) -> Int?? {
         guard let passing = state.withLock({ $0.passing }) else { return nil }
         // A reader without a planner has requested the whole gap.
-        let reach = isPlanned ? ReadAheadPlanner.Options().bridge : .max
+        let reach = isPlanned ? RequestQueueStateMachine.bridge : .max
         let taken: PassThroughReader.Taken
         do throws(CacheError) {
             taken = try passing.take(read, within: reach)
@@ -213,7 +280,8 @@ extension EntryReader {
     /// finds that the bytes are wrong.
     func finish(at position: Int64, limit: Int64) async throws(CacheError) {
         try await state.withLock { $0.passing.take() }?.finish()
-        var undecided = try await decide()
+        let budget = ReadBudget(deadline: nil, time: storage.time, control: nil)
+        var undecided = try await decide(hasReadAll: isAll, budget: budget)
         await linger(isForDecision: undecided != nil)
         await takeName()
         let transfer = state.withLock { state in
@@ -226,12 +294,16 @@ extension EntryReader {
         {
             throw error
         }
-        // Without an error it has compared the bytes that the disk did not take.
-        if transfer?.outcome.isSuccess == true, transfer?.report?.bypass != nil { undecided = nil }
+        // It has compared the bytes that the disk did not take, too.
+        let isCompared =
+            transfer?.outcome.isSuccess == true
+            && transfer?.report?.bypass?.channel.isCompared == true
+        if isCompared { undecided = nil }
         transfer?.cancel()
         if let undecided { throw undecided }
         // The body may be whole only now.
-        if let undecided = try await decide() { throw undecided }
+        let later = try await decide(hasReadAll: isAll && !isCompared, budget: budget)
+        if let later { throw later }
         guard position > limit else { return }
         // The range lies beyond the end of a body whose length was unknown at first.
         throw CacheError(

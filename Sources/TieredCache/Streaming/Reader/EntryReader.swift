@@ -10,10 +10,11 @@ import HTTPCaching
 /// it requests pieces at the consumer's position, and a little ahead. Several tasks may read at
 /// once, though it is optimized for one.
 final class EntryReader: BodySource, BodyReader {
-    /// A subscription to a transfer, and the bytes that it was requested for.
+    /// A subscription to a transfer, and the bytes that it was asked for.
     struct Share: Sendable {
         let window: Int
-        let range: Range<Int64>
+        /// Those that are asked for by now.
+        var range: Range<Int64>
         let transfer: Subscription
     }
 
@@ -28,6 +29,10 @@ final class EntryReader: BodySource, BodyReader {
         var shares: [Share] = []
         /// The rest of a gap that the disk did not take.
         var passing: PassThroughReader?
+        /// Whether the reader has taken bytes that the disk did not take.
+        var hasPassed = false
+        /// What the comparison of such a body has found.
+        var mismatch: CacheError?
         /// The end of the body if the disk could not record it.
         var foundEnd: Int64?
         var storageError: CacheError?
@@ -44,6 +49,8 @@ final class EntryReader: BodySource, BodyReader {
     let fetcher: GapFetcher?
     /// Decides whether the body is what it has to be; nil if nothing is promised.
     let judge: BodyJudge?
+    /// Whether sequential reads reach all bytes.
+    let isAll: Bool
     /// Whether the reader compares what its request expects: it reads all, or the body was not all
     /// stored when it was opened.
     let comparesExpected: Bool
@@ -62,6 +69,10 @@ final class EntryReader: BodySource, BodyReader {
     private let mayStartAgain: Bool
     /// Whether a complete pinned body had the entry's name when the reader was opened.
     let followsPinned: Bool
+    /// How often the body had lost bytes, and was refused where the disk did not take it, when the
+    /// reader was opened.
+    let losses: UInt64
+    let passes: UInt64
 
     /// A sequential reader.
     convenience init(_ opening: EntryOpening, wanted: WantedRange) {
@@ -109,10 +120,11 @@ final class EntryReader: BodySource, BodyReader {
         fetcher = opening.fetcher
         judge = opening.judge
         let length = entry.completeLength
-        let isAll = wanted.start == 0 && (wanted.end == nil || wanted.end == length)
+        isAll = wanted.start == 0 && (wanted.end == nil || wanted.end == length)
         comparesExpected = isAll || !entry.isComplete
         mayStartAgain = opening.mayStartAgain
         followsPinned = entry.isSuccessor
+        (losses, passes) = (entry.losses, entry.passes)
         isPlanned = planner != nil
         budget = scope?.options.deadline
         expectedEnd = if case .bounded(let range) = scope?.range { range.upperBound } else { nil }
@@ -187,7 +199,12 @@ final class EntryReader: BodySource, BodyReader {
             guard position < limit else {
                 defer { didEnd() }
                 if isPlanned {
-                    try await awaitDecision()
+                    let end = ReadBudget(
+                        deadline: nextDeadline,
+                        time: storage.time,
+                        control: nil
+                    )
+                    try await awaitEnd(at: position, budget: end, hasReadAll: isAll)
                 } else {
                     try await finish(at: position, limit: limit)
                 }
@@ -201,7 +218,7 @@ final class EntryReader: BodySource, BodyReader {
             )
             let got: Int
             do throws(CacheError) {
-                got = try await self.read(read, until: budget.map { now.advanced(by: $0) })
+                got = try await self.read(read, until: nextDeadline)
             } catch {
                 didEnd()
                 throw error
@@ -212,6 +229,9 @@ final class EntryReader: BodySource, BodyReader {
             return buffer.data(count: got)
         }
     }
+
+    /// When a sequential read that begins now has failed.
+    private var nextDeadline: MonotonicTime? { budget.map { now.advanced(by: $0) } }
 
     func lease(_ count: ClosedRange<Int64>) -> LeasedBytes? {
         let (position, limit) = bounds
@@ -273,7 +293,7 @@ final class EntryReader: BodySource, BodyReader {
             let outcome = share?.transfer.outcome
             if let count = await readStored(read) {
                 // Only the end says that the body is right.
-                if count == 0 { try await awaitDecision() }
+                if count == 0 { try await awaitEnd(at: read.offset, budget: budget) }
                 return count
             }
             guard let fetcher, let seen else { throw missing(read.offset) }
@@ -299,9 +319,13 @@ final class EntryReader: BodySource, BodyReader {
     }
 
     /// The transfer that will bring a byte.
-    private func share(at offset: Int64) -> Share? {
+    func share(at offset: Int64) -> Share? {
         let shares = state.withLock { $0.shares }
-        return shares.first { $0.range.contains(offset) || isSequential }
+        let isSequential = isSequential
+        return shares.first { share in
+            guard share.range.contains(offset) || isSequential else { return false }
+            return !isPlanned || !share.transfer.hasPassed(offset)
+        }
     }
 
     /// Reads stored bytes; 0 at the end, nil if the first byte is missing.

@@ -84,6 +84,22 @@ final class PassThroughReader: BodySource {
         if !storesRest() { leave() }
     }
 
+    /// Whether all of the body was read, and the end may only be told after its comparison.
+    var isAtJudgedEnd: Bool { channel.awaitsDecision && position == channel.completeLength }
+
+    /// Waits for the comparison of a body that was read to its end; does nothing before that.
+    ///
+    /// - Throws: what the comparison has found, at each call; what the budget says.
+    func awaitDecision(at offset: Int64, budget: ReadBudget) async throws(CacheError) {
+        while isAtJudgedEnd {
+            let seen = signal.version
+            if try channel.poll() != nil { return }
+            try budget.checkStop()
+            try budget.check(offset)
+            await budget.wait(on: signal, after: seen)
+        }
+    }
+
     /// Starts a task that reads the rest, if that completes a block of a stored part.
     private func storesRest() -> Bool {
         let rest = channel.end - position

@@ -2,16 +2,17 @@
 ///
 /// A player may read at several positions at once, for example a badly interleaved file; each
 /// position is a window of its own. A window runs ahead of its consumer by at most a quarter of the
-/// bytes read in a row there, and by at most ten seconds at the speed of reading; so a consumer
-/// that seeks has cost little. On a long path to the origin it runs ahead by the capacity of the
-/// path (``PathEstimate``), up to all bytes read in a row. Performs no I/O and reads no clock.
+/// bytes read in a row there and a block, and by at most ten seconds at the speed of reading; so a
+/// consumer that seeks has cost little. A request of a window that reads on stays open and pauses at
+/// the bytes wanted by then, so that a long path costs one round trip. Performs no I/O and reads no
+/// clock.
 struct ReadAheadPlanner {
     struct Options: Hashable, Sendable {
         /// The minimum size of a request in bytes: one block.
         var minimum: Int64 = 64 << 10
         /// The first bytes fetched at the head of a file, where every player reads some.
         var head: Int64 = 256 << 10
-        /// The maximum size of a request in bytes.
+        /// The maximum number of bytes that are asked for at once.
         var maximumRequest: Int64 = 4 << 20
         /// The maximum number of bytes fetched ahead of a consumer; 0 fetches nothing ahead.
         var maximumAhead: Int64 = 8 << 20
@@ -19,7 +20,9 @@ struct ReadAheadPlanner {
         var windows = 4
         /// A jump by fewer bytes stays in its window: a request costs more than the bytes in
         /// between.
-        var bridge: Int64 = 256 << 10
+        var bridge = RequestQueueStateMachine.bridge
+        /// The length of a run, in bytes, from which a consumer is expected to read on.
+        var provenRun: Int64 = 2 << 20
         /// How long the bytes ahead should last.
         var lead: Duration = .seconds(10)
     }
@@ -27,7 +30,11 @@ struct ReadAheadPlanner {
     /// Bytes to fetch for a window.
     struct FetchRequest: Hashable, Sendable {
         let window: Int
+        /// The bytes wanted now.
         let range: Range<Int64>
+        /// The end of those that the same transfer may bring later: a request that is continued
+        /// costs no round trip.
+        let limit: Int64
     }
 
     private struct Window {
@@ -41,16 +48,12 @@ struct ReadAheadPlanner {
         var lastUse: UInt64
 
         var run: Int64 { next - start }
-
-        /// Whether it began after the first byte: the consumer may soon seek again.
-        var isSeek: Bool { start > 0 }
     }
 
     let options: Options
     private var windows: [Window] = []
     private var uses: UInt64 = 0
     private var lastNumber = 0
-    private var path = PathEstimate()
 
     init(options: Options = Options()) {
         self.options = options
@@ -92,22 +95,12 @@ struct ReadAheadPlanner {
             size = max(1, min(end - offset, options.maximumRequest))
         } else {
             let least = offset < options.head ? options.head - offset : options.minimum
-            let trusted = min(
-                path.readAheadLimit(forRun: windows[index].run, isSeek: windows[index].isSeek),
-                options.maximumAhead
-            )
+            let trusted = min(trusted(windows[index]), options.maximumAhead)
             size = min(max(least, count, trusted), options.maximumRequest)
         }
         let upper = offset.clampedSum(size)
-        path.didAsk(for: offset..<upper, now: now)
-        path.didWait(for: offset)
         windows[index].planned = max(upper, windows[index].planned)
-        return FetchRequest(window: windows[index].number, range: offset..<upper)
-    }
-
-    /// The consumer is idle until a byte arrives that is being fetched.
-    mutating func didWait(for offset: Int64) {
-        path.didWait(for: offset)
+        return request(offset..<upper, at: index, expectedEnd: end)
     }
 
     /// The consumer has received bytes.
@@ -124,24 +117,44 @@ struct ReadAheadPlanner {
     ) -> FetchRequest? {
         let index = use(at: range.lowerBound, now: now)
         windows[index].next = max(windows[index].next, range.upperBound)
-        path.didReceive(range, now: now)
         let window = windows[index]
         let planned = max(window.planned, window.next)
         let ahead = ahead(of: window, expectedEnd: end, now: now)
-        guard ahead >= options.minimum, planned - window.next <= ahead / 2 else {
+        let remaining = planned - window.next
+        // To continue a request costs nothing, and another one as much for few bytes as for many.
+        let threshold = readsOn(window) || end != nil ? ahead / 2 : 0
+        guard ahead >= options.minimum, remaining <= threshold else {
             windows[index].planned = planned
             return nil
         }
-        // On a long path half steps would leave the path idle for half of the time.
-        let size = min(
-            max(options.minimum, path.isLong ? ahead - (planned - window.next) : ahead / 2),
-            options.maximumRequest
-        )
+        let size = min(max(options.minimum, ahead - remaining), options.maximumRequest)
         let upper = min(planned.clampedSum(size), end ?? .max)
         guard upper > planned else { return nil }
         windows[index].planned = upper
-        path.didAsk(for: planned..<upper, now: now)
-        return FetchRequest(window: window.number, range: planned..<upper)
+        return request(planned..<upper, at: index, expectedEnd: end)
+    }
+
+    /// A request: for no more than is wanted now if the consumer may only look and leave.
+    ///
+    /// What an open request has in flight is lost when it leaves.
+    private func request(
+        _ range: Range<Int64>,
+        at index: Int,
+        expectedEnd end: Int64?
+    ) -> FetchRequest {
+        let limit = readsOn(windows[index]) ? end ?? .max : range.upperBound
+        return FetchRequest(
+            window: windows[index].number,
+            range: range,
+            limit: max(range.upperBound, limit)
+        )
+    }
+
+    private func readsOn(_ window: Window) -> Bool { window.run > options.provenRun }
+
+    /// The number of bytes that may be fetched ahead in vain.
+    private func trusted(_ window: Window) -> Int64 {
+        window.run > 0 ? window.run / 4 + options.minimum : 0
     }
 
     /// The transfer for an request ends elsewhere: at a block boundary, or at another transfer.
@@ -160,8 +173,7 @@ struct ReadAheadPlanner {
         let lasting = Double(window.run) / elapsed * options.lead.totalSeconds
         // The conversion traps above 2^63.
         let paced = max(2 * options.minimum, Int64(min(lasting, 1e15)))
-        let trusted =
-            end == nil ? path.readAheadLimit(forRun: window.run, isSeek: window.isSeek) : .max
+        let trusted = end == nil ? trusted(window) : .max
         return min(options.maximumAhead, trusted, paced)
     }
 

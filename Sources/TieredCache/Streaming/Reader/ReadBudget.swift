@@ -29,6 +29,16 @@ struct ReadBudget {
             ?? CacheError(.timedOut, "byte \(offset) did not come before the read's deadline")
     }
 
+    /// Waits for the end of a comparison of a body with its digests.
+    func waitForComparison(_ signal: ProgressSignal, after seen: UInt64) async throws(CacheError) {
+        try checkStop()
+        try Self.checkTask()
+        if let deadline, time.monotonicTime() >= deadline {
+            throw CacheError(.timedOut, "the body was not compared before the read's deadline")
+        }
+        await wait(on: signal, after: seen)
+    }
+
     private static func checkTask() throws(CacheError) {
         guard !Task.isCancelled else { throw .readCancelled }
     }

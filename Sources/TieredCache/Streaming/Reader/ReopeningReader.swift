@@ -49,24 +49,39 @@ final class ReopeningReader: BodyReader {
     var isSeekable: Bool { length != nil && head.validator != nil }
 
     func readWithoutWaiting(_ read: Read) -> Int? {
-        if let length, read.offset >= length { return 0 }
-        return nil
+        guard let length, read.offset >= length else { return nil }
+        // Only the end says that the body is right.
+        switch state.withLock({ $0.piece.bytes }) {
+        case .seekable(let source): return source.readWithoutWaiting(read)
+        case .sequential(let reader): return reader.isAtJudgedEnd ? nil : 0
+        }
     }
 
     func read(_ read: Read, until deadline: MonotonicTime?) async throws(CacheError) -> Int {
         var budget = ReadBudget(deadline: deadline, time: time, control: read.control)
+        if let length, read.offset >= length { return try await end(read, budget: budget) }
         while true {
             do throws(CacheError) {
-                if let length, read.offset >= length { return 0 }
                 if let count = try await take(read, budget: budget) {
                     state.withLock { $0.counts.add(fromOrigin: Int64(count)) }
                     return count
                 }
-                try await reopen(at: read.offset)
+                try await reopen(at: read.offset, budget: budget)
             } catch {
                 try await budget.retry(after: error)
-                try await reopen(at: read.offset)
+                try await reopen(at: read.offset, budget: budget)
             }
+        }
+    }
+
+    /// Waits for the decision about the body behind its last byte.
+    private func end(_ read: Read, budget: ReadBudget) async throws(CacheError) -> Int {
+        switch state.withLock({ $0.piece.bytes }) {
+        case .seekable(let source):
+            return try await source.read(read, until: budget.deadline)
+        case .sequential(let reader):
+            try await reader.awaitDecision(at: read.offset, budget: budget)
+            return 0
         }
     }
 
@@ -96,11 +111,36 @@ final class ReopeningReader: BodyReader {
         }
     }
 
+    /// The response to a request, as long as the read has time for it.
+    private func response(
+        to request: CacheRequest,
+        at offset: Int64,
+        budget: ReadBudget
+    ) async throws(CacheError) -> CacheResponse {
+        let signal = ProgressSignal()
+        let latch = Latch<CacheResponse> { signal.bump() }
+        let fetching = Task { [fetch] in
+            do throws(CacheError) {
+                latch.complete(with: .success(try await fetch(request)))
+            } catch {
+                latch.complete(with: .failure(error))
+            }
+        }
+        defer { fetching.cancel() }
+        while true {
+            let seen = signal.version
+            if let outcome = latch.outcome { return try outcome.get() }
+            try budget.checkStop()
+            try budget.check(offset)
+            await budget.wait(on: signal, after: seen)
+        }
+    }
+
     /// Requests the bytes from `offset`; they must be of the same representation.
-    private func reopen(at offset: Int64) async throws(CacheError) {
+    private func reopen(at offset: Int64, budget: ReadBudget) async throws(CacheError) {
         var request = request
         request.range = offset == 0 ? nil : .openEnded(from: offset)
-        let response = try await fetch(request)
+        let response = try await response(to: request, at: offset, budget: budget)
         try response.requireSuccess(of: request)
         guard response.head.isSameShape(as: head), response.completeLength == length,
             (response.head.validator != nil && response.head.isOfSameResource(as: head))

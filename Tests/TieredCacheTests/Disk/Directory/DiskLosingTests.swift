@@ -64,6 +64,17 @@ struct DiskLosingTests {
         tier.close()
     }
 
+    @Test("a body whose file was deleted under it is not promised", arguments: DiskKind.allCases)
+    func bodies(kind: DiskKind) throws {
+        let disk = TestDisk(kind)
+        let store = try disk.open()
+        let lease = try store.store(bytes(200_000), for: key("a"))
+        for path in disk.paths(".body") { try disk.delete(path) }
+        let error = #expect(throws: CacheError.self) { try lease.setPinned(true) }
+        #expect(error?.code == .localStorage)
+        #expect(firstDifference(lease.read(200_000), bytes(200_000)) == nil)
+    }
+
     @Test("what was lost again is opened ten seconds later, and refuses to write until then")
     func atMostEveryTenSeconds() throws {
         let disk = TestDisk(.memory)

@@ -6,7 +6,7 @@ import Testing
 @Suite("Disk tier: the decision about a body", .timeLimit(.minutes(1)))
 struct BodyDecisionStateTests {
     private enum Kind: Equatable {
-        case nothing, compare, wait, fail, refuse
+        case nothing, lost, compare, wait, fail, refuse
     }
 
     private static func digests(_ byte: UInt8) -> [ContentDigest] {
@@ -24,6 +24,7 @@ struct BodyDecisionStateTests {
     ) -> Kind {
         switch decision.nextStep(for: wanted, isWhole: isWhole, mayBegin: mayBegin) {
         case .nothing: .nothing
+        case .lost: .lost
         case .compare: .compare
         case .wait: .wait
         case .fail: .fail
@@ -72,6 +73,21 @@ struct BodyDecisionStateTests {
         #expect(!decision.permitsName(promised: []))
     }
 
+    @Test("a body that has lost bytes before it was compared is not as good as one with gaps")
+    func lost() {
+        var decision = BodyDecision(isNew: true)
+        #expect(step(&decision, promise, isWhole: false) == .nothing)
+        decision.didLoseBytes()
+        #expect(step(&decision, promise, isWhole: false) == .lost)
+        let none = BodyExpectation(promised: [], expected: [])
+        #expect(step(&decision, none, isWhole: false) == .nothing)
+        // Fetched again, it is compared; what is lost then was right.
+        #expect(step(&decision, promise) == .compare)
+        decision.didCompare(with: promise, found: [], outcome: .right)
+        decision.endComparison()
+        #expect(step(&decision, promise, isWhole: false) == .nothing)
+    }
+
     @Test("an expectation that is not met concerns the requests with it alone")
     func refused() {
         var decision = BodyDecision(isNew: true)
@@ -111,5 +127,21 @@ struct BodyDecisionStateTests {
         #expect(step(&decision, wanted) == .compare)
         #expect(!decision.isDue(promised: promise.promised))
         #expect(step(&decision, promise) == .nothing)
+    }
+
+    @Test("a comparison without all algorithms is kept here, and proves nothing to others")
+    func unproven() {
+        var decision = BodyDecision(isNew: false)
+        #expect(step(&decision, promise) == .compare)
+        decision.didCompare(with: promise, found: [], outcome: .right, isProven: false)
+        decision.endComparison()
+        #expect(step(&decision, promise) == .nothing)
+        #expect(decision.kept == promise.promised && decision.proven.isEmpty)
+        decision.didChangeBytes()
+        #expect(step(&decision, promise) == .compare)
+        decision.didCompare(with: promise, found: [], outcome: .right)
+        #expect(decision.proven == promise.promised)
+        decision.didChangeBytes()
+        #expect(decision.proven.isEmpty)
     }
 }

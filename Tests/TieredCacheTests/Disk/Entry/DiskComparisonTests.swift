@@ -132,4 +132,81 @@ struct DiskComparisonTests {
         #expect(!isCurrent)
         withExtendedLifetime(store) {}
     }
+
+    // MARK: Guests
+
+    @Test("a guest compares once what the owner has not compared")
+    func guest() throws {
+        let disk = TestDisk(.memory)
+        let owner = try disk.open()
+        try owner.store(bytes(200_000), for: Self.key)
+        let guest = try disk.open()
+        #expect(!guest.access.canWrite)
+        let promised = try Self.digest(7)
+        let first = try #require(try guest.entry(for: Self.key))
+        compare(first, with: promised)
+        let second = try #require(try guest.entry(for: Self.key))
+        #expect(second !== first)
+        #expect(second.isRecorded(promised))
+        #expect(try !second.isRecorded(Self.digest(8)))
+        withExtendedLifetime(owner) {}
+    }
+
+    // MARK: Records that change
+
+    @Test(
+        "a record whose lengths were changed from outside gets no word anywhere",
+        arguments: [
+            (56, [0, 0, 32, 0]), (60, [0, 0, 32, 0]), (40, [0, 0, 0, 0, 4, 0, 0, 0]), (24, [1]),
+        ] as [(Int, [UInt8])]
+    )
+    func hostileLengths(_ offset: Int, _ word: [UInt8]) throws {
+        let disk = TestDisk(.memory)
+        let store = try disk.open()
+        let entry = try store.store(bytes(200_000), for: Self.key)
+        let path = try #require(disk.paths(".record").first)
+        var record = try disk.content(path)
+        record.replaceSubrange(offset..<offset + word.count, with: word)
+        try disk.write(record, path)
+        compare(entry, with: try Self.digest(7))
+        #expect(try disk.content(path) == record)
+        withExtendedLifetime(store) {}
+    }
+
+    @Test("the record of a small body that turns out to be damaged has no word for a checksum")
+    func damagedInline() throws {
+        let disk = TestDisk(.memory)
+        let store = try disk.open()
+        let entry = try store.store(bytes(1000), for: Self.key)
+        compare(entry, with: try Self.digest(7))
+        let path = try #require(disk.paths(".record").first)
+        try disk.write(Array(disk.content(path)[..<200]), path)
+        try entry.updateMetadata([1, 2, 3, 4, 5, 6, 7, 8, 9])
+        #expect(try disk.content(path).count == Int(entry.record.tableOffset))
+        withExtendedLifetime(store) {}
+    }
+
+    @Test("what other metadata promise is due before their change returns")
+    func otherPromise() throws {
+        let promised = try Self.digest(7)
+        let watched = Guarded<DiskEntry?>(nil)
+        let due = Guarded<[Bool]>([])
+        let disk = WatchedFileSystem(InMemoryFileSystem()) { call, _ in
+            guard call == .sync, let entry = watched.withLock({ $0 }),
+                entry.metadata == [9, 9, 9, 9]
+            else { return }
+            let isDue = entry.awaitsDecision { _ in promised }
+            due.withLock { $0.append(isDue) }
+        }
+        var options = DiskStore.Options(root: "/cache", limit: 64 << 20)
+        options.minimumFree = 0
+        let store = try DiskStore(options, fileSystem: disk, timeSource: ManualTimeSource())
+        let entry = try store.store(bytes(200_000), for: Self.key, class: [.pinned])
+        #expect(!entry.awaitsDecision { _ in [] })
+        watched.withLock { $0 = entry }
+        try entry.updateMetadata([9, 9, 9, 9])
+        let last = watched.withLock { $0.take() }
+        #expect(due.withLock { !$0.isEmpty && $0.allSatisfy { $0 } })
+        withExtendedLifetime((store, last)) {}
+    }
 }

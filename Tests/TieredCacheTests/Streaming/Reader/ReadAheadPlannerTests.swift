@@ -49,24 +49,29 @@ struct ReadAheadPlannerTests {
         #expect(planned - position > 2 << 20)
     }
 
-    /// A consumer that takes 40 MB as fast as they come, over a way of this latency and rate.
+    /// A consumer that takes 40 MB as fast as they come, over a path of this latency and rate.
     ///
-    /// - Returns: the seconds that it took, and the most that was on its way beyond it, as a share
-    ///   of what it had read.
-    private func transfer(latency: Double, rate: Double) -> (seconds: Double, ahead: Double) {
+    /// - Returns: the seconds that it took, the number of requests, and the maximum that was
+    ///   fetched ahead, as a share of what was read by then.
+    private func transfer(
+        latency: Double,
+        rate: Double
+    ) -> (seconds: Double, requests: Int, ahead: Double) {
         var planner = ReadAheadPlanner()
-        var now = latency
-        var isFree = 0.0
+        var (now, isFree, requests, ahead) = (latency, 0.0, 0, 0.0)
+        /// The end of the open request.
+        var limit: Int64 = 0
         /// When the bytes of each order begin and end to come.
         var orders: [(range: Range<Int64>, began: Double, ended: Double)] = []
         func ask(_ order: ReadAheadPlanner.FetchRequest?) {
-            guard let range = order?.range else { return }
-            let began = max(now + latency, isFree)
-            isFree = began + Double(range.count) / rate
-            orders.append((range, began, isFree))
+            guard let order else { return }
+            let isOpen = order.range.lowerBound < limit
+            if !isOpen { (requests, limit) = (requests + 1, order.limit) }
+            let began = max(isOpen ? now : now + latency, isFree)
+            isFree = began + Double(order.range.count) / rate
+            orders.append((order.range, began, isFree))
         }
         func instant() -> MonotonicTime { MonotonicTime(nanoseconds: Int64(now * 1e9)) }
-        var ahead = 0.0
         var position: Int64 = 0
         while position < 40_000_000 {
             if orders.last.map({ position >= $0.range.upperBound }) ?? true {
@@ -75,7 +80,6 @@ struct ReadAheadPlannerTests {
             let end = position + 16_384
             for order in orders where order.range.contains(end - 1) {
                 let arrival = order.began + Double(end - order.range.lowerBound) / rate
-                if arrival > now { planner.didWait(for: position) }
                 now = max(now, arrival)
             }
             ask(planner.didRead(position..<end, expectedEnd: nil, now: instant()))
@@ -85,28 +89,45 @@ struct ReadAheadPlannerTests {
             }
             orders.removeAll { $0.range.upperBound <= position }
         }
-        return (now, ahead)
-    }
-
-    @Test("A long way is kept full, a short or a slow one is not run ahead of for that")
-    func longWays() {
-        let direct = 40_000_000.0 / 20e6
-        let long = transfer(latency: 0.1, rate: 20e6)
-        #expect(long.seconds <= direct + 1)
-        #expect(long.ahead <= 1)
-        let short = transfer(latency: 0.001, rate: 20e6)
-        #expect(short.seconds <= direct * 1.1)
-        #expect(short.ahead <= 0.3)
-        let slow = transfer(latency: 0.04, rate: 2.5e6)
-        #expect(slow.seconds <= 40_000_000 / 2.5e6 * 1.1)
-        #expect(slow.ahead <= 0.3)
+        return (now, requests, ahead)
     }
 
     @Test(
-        "Random seeks fetch at most 1.3 of what is read, however long the way is",
+        "A path of any latency is kept full, by nine requests",
+        arguments: [(0.1, 20e6), (0.001, 20e6), (0.04, 2.5e6)]
+    )
+    func paths(latency: Double, rate: Double) {
+        let transfer = transfer(latency: latency, rate: rate)
+        #expect(transfer.seconds <= 40_000_000 / rate * 1.1 + 9 * latency)
+        #expect(transfer.requests <= 9)
+        #expect(transfer.ahead <= 0.3)
+    }
+
+    @Test("The first requests are for what is wanted now, a further one for what follows, too")
+    func limits() {
+        var planner = ReadAheadPlanner()
+        let first = planner.didMiss(0, count: 1, expectedEnd: nil, now: start)
+        #expect(first.limit == first.range.upperBound)
+        let elsewhere = planner.didMiss(1 << 30, count: 1, expectedEnd: nil, now: start)
+        #expect(elsewhere.limit == elsewhere.range.upperBound)
+        var position = elsewhere.range.lowerBound
+        var order: ReadAheadPlanner.FetchRequest?
+        while order?.limit != .max, position < 2 << 30 {
+            let next = position + 32_768
+            order = planner.didRead(position..<next, expectedEnd: nil, now: start) ?? order
+            position = next
+        }
+        #expect(position - elsewhere.range.lowerBound > 2 << 20)
+        #expect(position - elsewhere.range.lowerBound < 3 << 20)
+        let certain = planner.didMiss(2 << 30, count: 1, expectedEnd: 3 << 30, now: start)
+        #expect(certain.limit == certain.range.upperBound && certain.range.count == 4 << 20)
+    }
+
+    @Test(
+        "Random seeks fetch at most 1.3 of what is read",
         arguments: 1...20
     )
-    func seeksOnLongWays(_ seed: UInt64) {
+    func seeks(_ seed: UInt64) {
         var random = SplitMix(seed: seed)
         let (latency, rate) = (0.1, 20e6)
         var planner = ReadAheadPlanner()
@@ -131,7 +152,6 @@ struct ReadAheadPlannerTests {
                 let next = min(end, position + 16_384)
                 for order in orders where order.range.contains(next - 1) {
                     let arrival = order.began + Double(next - order.range.lowerBound) / rate
-                    if arrival > now { planner.didWait(for: position) }
                     now = max(now, arrival)
                 }
                 ask(planner.didRead(position..<next, expectedEnd: nil, now: instant()))

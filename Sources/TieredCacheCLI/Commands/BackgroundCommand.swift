@@ -1,0 +1,148 @@
+import ArgumentParser
+import Dispatch
+import Logging
+import ServiceLifecycle
+import SystemPackage
+import TieredCache
+import TieredCacheProxy
+import UnixSignals
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// `tieredcache background`: the proxy that `url` starts; not for people.
+struct BackgroundCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "background",
+        abstract: "The proxy that 'url' starts.",
+        shouldDisplay: false
+    )
+
+    @Option
+    var idle: TimeSpan
+
+    @OptionGroup(title: "Cache options")
+    var cache: CacheOptions
+
+    /// The arguments that start it.
+    static func arguments(
+        for options: CacheOptions,
+        _ directory: FilePath,
+        idle: TimeSpan
+    ) -> [String] {
+        let sizes = [
+            ("--memory-limit", options.memoryLimit), ("--disk-limit", options.diskLimit),
+            ("--min-free", options.minFree),
+        ]
+        return ["background", "--directory", directory.string]
+            + ["--idle", "\(idle.duration.components.seconds)"]
+            + sizes.flatMap { name, size in size.map { [name, "\($0.bytes)"] } ?? [] }
+    }
+
+    func run() async throws {
+        do {
+            // Not to keep a volume from being unmounted.
+            guard chdir("/") == 0 else { throw Errno(rawValue: errno) }
+            let served = try await ServedCache.start(cache, keepsAddress: true)
+            do {
+                try await serve(served)
+                await served.stop()
+            } catch {
+                await served.stop()
+                throw error
+            }
+        } catch {
+            // Whoever has started it waits for a line, or does not any more.
+            let ending = Ending(error)
+            let report = BackgroundReport(message: ending.output, status: ending.status.rawValue)
+            try StandardOutput.writeLine(JSONLine.text(of: report))
+            throw error
+        }
+    }
+
+    private func serve(_ served: ServedCache) async throws {
+        let file = try servingFile(of: served.proxy)
+        defer { file.withdraw() }
+        let limit = Interruption.limitingStop()
+        defer { for source in limit { source.cancel() } }
+        let problem = served.cache.storageError.flatMap { $0.code == .notOwner ? nil : $0 }
+        let report = BackgroundReport(message: problem.map { "nothing is stored: \($0.message)" })
+        let (proxy, idle) = (served.proxy, idle.duration)
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: [
+                    .init(
+                        service: ProxyService { await proxy.stop() },
+                        successTerminationBehavior: .gracefullyShutdownGroup
+                    ),
+                    .init(
+                        service: IdleService(proxy: proxy, file: file, idle: idle),
+                        successTerminationBehavior: .gracefullyShutdownGroup
+                    ),
+                ],
+                gracefulShutdownSignals: [.sigterm, .sigint],
+                logger: Logger(label: "tieredcache.background") { _ in SwiftLogNoOpLogHandler() }
+            )
+        )
+        do {
+            try StandardOutput.writeLine(JSONLine.text(of: report))
+        } catch {
+            // The command has ended meanwhile; the next one finds the proxy.
+        }
+        leaveStarter()
+        try await group.run()
+    }
+
+    private func servingFile(of proxy: PlayerProxy) throws -> ServingFile {
+        let directory = cache.configuration().path ?? "."
+        do {
+            return try ServingFile(of: proxy, in: directory)
+        } catch {
+            throw CommandFailure(
+                .localFailed,
+                message: "cannot write SERVING in the cache directory \(directory): \(error); "
+                    + "choose another directory, or run 'tieredcache serve'"
+            )
+        }
+    }
+
+    /// Closes the pipe to the command that has started this one, and gives its lock up.
+    private func leaveStarter() {
+        let nothing = open("/dev/null", O_WRONLY | O_CLOEXEC)
+        if nothing >= 0 {
+            dup2(nothing, 1)
+            close(nothing)
+        }
+        close(3)
+    }
+}
+
+/// What a background proxy says when it is ready, or fails.
+struct BackgroundReport: Codable, Equatable {
+    /// What is wrong; nil if nothing is.
+    var message: String?
+    /// The exit code; nil if it serves all the same.
+    var status: Int32?
+}
+
+/// Ends when no client has been connected for some time, and no program plays.
+private struct IdleService: Service {
+    let proxy: PlayerProxy
+    let file: ServingFile
+    let idle: Duration
+
+    func run() async throws {
+        do {
+            try await cancelWhenGracefulShutdown {
+                repeat {
+                    try await proxy.untilUnused(for: idle)
+                } while !file.withdraw(unlessUsed: true)
+            }
+        } catch is CancellationError {
+            // A signal ends the proxy.
+        }
+    }
+}
