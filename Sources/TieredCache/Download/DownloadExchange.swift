@@ -10,23 +10,17 @@ struct DownloadExchange: Sendable {
     let request: DownloadRequest
     let observation: (any ExchangeObservation)?
 
-    /// The result of an exchange.
-    struct Result<Sink: DownloadSink>: Sendable {
-        var run: DownloadRun<Sink>
-        var action: Swift.Result<DownloadStateMachine.Action, CacheError>
-    }
-
-    func perform<Sink: DownloadSink>(_ run: DownloadRun<Sink>) async -> Result<Sink> {
-        var run = run
+    func perform(
+        _ run: inout DownloadRun<some DownloadSink>
+    ) async -> Result<DownloadStateMachine.Action, CacheError> {
         do throws(CacheError) {
-            let action = try await perform(&run)
-            return Result(run: run, action: .success(action))
+            return .success(try await exchange(&run))
         } catch {
-            return Result(run: run, action: .failure(error))
+            return .failure(error)
         }
     }
 
-    private func perform(
+    private func exchange(
         _ run: inout DownloadRun<some DownloadSink>
     ) async throws(CacheError) -> DownloadStateMachine.Action {
         let requestTime = time.wallTime()

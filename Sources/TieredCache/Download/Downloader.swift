@@ -131,22 +131,26 @@ package struct Downloader: Sendable {
             observation: observation
         )
         defer { observation?.end() }
-        let before = run
         let handler = network.onLostAddress { watchdog.didLoseAddress($0, target: request.target) }
         defer { network.removeHandler(handler) }
-        let result =
-            transport is any CancellableTransport
-            ? await watchdog.watchAttached { await exchange.perform(before) }
-            : await watchdog.watch { await exchange.perform(before) }
-        run = result.run
-        if case .failure(let error) = result.action {
+        let action: Result<DownloadStateMachine.Action, CacheError>
+        if transport is any CancellableTransport {
+            action = await watchdog.watchAttached { await exchange.perform(&run) }
+        } else {
+            (run, action) = await watchdog.watch { [run] in
+                var run = run
+                let action = await exchange.perform(&run)
+                return (run, action)
+            }
+        }
+        if case .failure(let error) = action {
             if error.code == .cancelled {
                 observation?.didCancel()
             } else {
                 observation?.didFail(error, type: error.code.description)
             }
         }
-        return try result.action.get()
+        return try action.get()
     }
 }
 

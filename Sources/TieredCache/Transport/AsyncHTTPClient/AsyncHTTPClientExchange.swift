@@ -25,6 +25,8 @@ final class AsyncHTTPClientExchange: HTTPClientResponseDelegate {
     /// The local address of the connection; nil before it exists.
     var localAddress: String? { state.withLock { $0.localAddress } }
 
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
     /// Sets the closure that cancels the request; calls it at once if the exchange is cancelled.
     func didStart(cancelRequest: @escaping @Sendable () -> Void) {
         let isCancelled = state.withLock { $0.didStart(cancelRequest: cancelRequest) }

@@ -28,6 +28,7 @@ final class AsyncHTTPClientPool: Sendable {
     /// The maximum number of clients; further timeouts share the client of the closest shorter one.
     private static let maximumClients = 8
 
+    let templates = RequestTemplates()
     private let additionalTrustRoots: [FilePath]
     private let state = Guarded(State())
 

@@ -24,39 +24,74 @@ struct AsyncHTTPClientRequest {
     ///   - request: the request to send.
     ///   - isLast: whether the connection is closed after it.
     ///   - exchange: receives its response.
+    ///   - templates: the requests made of URLs before.
     /// - Throws: ``TransportError/Kind/invalidRequest``.
     init(
         _ request: TransportRequest,
         isLast: Bool = false,
-        for exchange: AsyncHTTPClientExchange
+        for exchange: AsyncHTTPClientExchange,
+        templates: RequestTemplates
     ) throws(TransportError) {
         let head = request.head
-        let origin = try Self.origin(of: head)
+        var outgoing = try templates.request(for: head)
         guard let target = head.path, Self.isTarget(target) else {
             throw TransportError(
                 .invalidRequest,
                 "the request target does not start with '/' or has a character no target has"
             )
         }
-        var headers = HTTPHeaders([(Self.targetFieldName, target)])
         number = PendingExchanges.keep(exchange)
-        headers.add(name: ResponseReader.fieldName, value: number)
-        for field in head.headerFields {
-            headers.add(name: field.name.rawName, value: field.value)
-        }
-        if isLast { headers.replaceOrAdd(name: "Connection", value: "close") }
+        var headers = [(Self.targetFieldName, target), (ResponseReader.fieldName, number)]
+        headers += head.headerFields.lazy.map { ($0.name.rawName, $0.value) }
+        outgoing.headers = HTTPHeaders(headers)
+        if isLast { outgoing.headers.replaceOrAdd(name: "Connection", value: "close") }
+        outgoing.body =
+            request.upload.map { .pulling($0) }
+            ?? request.body.map { .byteBuffer(ByteBuffer(bytes: $0)) }
+        self.request = outgoing
+    }
+
+    private static func isTarget(_ text: String) -> Bool {
+        text.utf8.first == UInt8(ascii: "/")
+            && text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }
+    }
+}
+
+/// Requests without fields and body, by origin and method: the library parses a URL for each that
+/// is made, which takes longer than all else about it.
+final class RequestTemplates: Sendable {
+    private struct Key: Hashable {
+        let scheme: String?
+        let authority: String?
+        let method: String
+    }
+
+    /// The number of requests kept; one more lets all go.
+    private static let capacity = 64
+
+    private let state = Guarded<[Key: HTTPClient.Request]>([:])
+
+    /// The request for the origin and the method of a head.
+    ///
+    /// - Throws: ``TransportError/Kind/invalidRequest``.
+    func request(for head: HTTPRequest) throws(TransportError) -> HTTPClient.Request {
+        let key = Key(scheme: head.scheme, authority: head.authority, method: head.method.rawValue)
+        if let known = state.withLock({ $0[key] }) { return known }
+        let made: HTTPClient.Request
+        let origin = try Self.origin(of: head)
         do {
-            self.request = try HTTPClient.Request(
+            made = try HTTPClient.Request(
                 url: "\(origin)/",
-                method: HTTPMethod(rawValue: head.method.rawValue),
-                headers: headers,
-                body: request.upload.map { .pulling($0) }
-                    ?? request.body.map { .byteBuffer(ByteBuffer(bytes: $0)) }
+                method: HTTPMethod(rawValue: key.method)
             )
         } catch {
-            _ = PendingExchanges.take(number)
             throw TransportError(.invalidRequest, "\(error)")
         }
+        state.withLock { state in
+            if state.count >= Self.capacity { state = [:] }
+            state[key] = made
+        }
+        return made
     }
 
     /// Scheme and `host[:port]`, without userinfo: the Authorization field carries credentials.
@@ -73,11 +108,6 @@ struct AsyncHTTPClientRequest {
         } catch {
             throw TransportError(.invalidRequest, "\(error)")
         }
-    }
-
-    private static func isTarget(_ text: String) -> Bool {
-        text.utf8.first == UInt8(ascii: "/")
-            && text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }
     }
 }
 

@@ -47,15 +47,19 @@ public final class AsyncHTTPClientTransport: Transport, CancellableTransport {
         request.onStart?({ exchange.cancel() })
         let hasContent = request.upload != nil || request.body?.isEmpty == false
         let isFresh = !request.head.method.isSafe || hasContent
-        let outgoing = try AsyncHTTPClientRequest(request, isLast: isFresh, for: exchange)
-        // The exchange of a request that was never written is still registered.
-        defer { _ = PendingExchanges.take(outgoing.number) }
         let client = try pool.client(
             connectTimeout: request.connectTimeout,
             isFresh: isFresh
         )
-        let task = client.execute(request: outgoing.request, delegate: exchange)
-        exchange.didStart(cancelRequest: { task.cancel() })
+        let outgoing = try AsyncHTTPClientRequest(
+            request,
+            isLast: isFresh,
+            for: exchange,
+            templates: pool.templates
+        )
+        // The exchange of a request that was never written is still registered.
+        defer { _ = PendingExchanges.take(outgoing.number) }
+        execute(outgoing.request, with: client, for: exchange)
         do throws(TransportError) {
             let head = try await exchange.head()
             return TransportResponse(
@@ -66,6 +70,25 @@ public final class AsyncHTTPClientTransport: Transport, CancellableTransport {
         } catch  where pool.isShutDown && error.kind == .cancelled && !Task.isCancelled {
             throw TransportError(.shutDown, "the transport was shut down")
         }
+    }
+
+    /// Begins a request on the event loop that is to carry it, which is woken once for all of it:
+    /// from elsewhere the library wakes it for each of several steps.
+    private func execute(
+        _ request: HTTPClient.Request,
+        with client: HTTPClient,
+        for exchange: AsyncHTTPClientExchange
+    ) {
+        let execute: @Sendable () -> Void = { [pool] in
+            // A cancel before the start wins (invariant 11).
+            guard !exchange.isCancelled else { return }
+            let task = client.execute(request: request, delegate: exchange)
+            exchange.didStart(cancelRequest: { task.cancel() })
+            // A client that was shut down meanwhile tells the delegate nothing.
+            if pool.isShutDown { exchange.cancel() }
+        }
+        let eventLoop = client.eventLoopGroup.any()
+        if eventLoop.inEventLoop { execute() } else { eventLoop.execute(execute) }
     }
 
     /// Closes idle connections, cancels running exchanges and refuses new ones.

@@ -48,7 +48,7 @@ struct ExchangeState {
     var localAddress: String?
     /// Set once: success is the end of a complete body.
     private var end: Result<Void, TransportError>?
-    private var isCancelled: Bool {
+    var isCancelled: Bool {
         guard case .failure(let error) = end else { return false }
         return error.kind == .cancelled
     }

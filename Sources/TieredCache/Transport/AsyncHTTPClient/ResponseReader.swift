@@ -29,6 +29,9 @@ final class ResponseReader: ChannelDuplexHandler {
 
     /// The exchange with an awaited or incomplete response; nil between two.
     private var exchange: AsyncHTTPClientExchange?
+    /// The local address of the connection; nil until the first request, as asking is a call of the
+    /// system.
+    private var localAddress: String??
     /// Whether a read waits until the exchange has space.
     private var isReadPaused = false
     /// Whether an error occurred below: an end may then be premature, which the library can tell.
@@ -50,7 +53,9 @@ final class ResponseReader: ChannelDuplexHandler {
             return
         }
         exchange = head.headers.first(name: Self.fieldName).flatMap { PendingExchanges.take($0) }
-        exchange?.didConnect(from: context.localAddress?.ipAddress)
+        let address = localAddress ?? context.localAddress?.ipAddress
+        localAddress = address
+        exchange?.didConnect(from: address)
         interims = 0
         head.headers.remove(name: Self.fieldName)
         context.write(wrapOutboundOut(.head(head)), promise: promise)
