@@ -59,7 +59,8 @@ struct IPv4Number {
     let value: UInt32
 
     init?(_ text: Substring) {
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        let dot = UInt8(ascii: ".")
+        let parts = text.utf8.split(separator: dot, maxSplits: 4, omittingEmptySubsequences: false)
         guard (1...4).contains(parts.count) else { return nil }
         var value: UInt64 = 0
         for (index, part) in parts.enumerated() {
@@ -71,19 +72,21 @@ struct IPv4Number {
         self.value = UInt32(truncatingIfNeeded: value)
     }
 
-    private static func number(_ text: Substring) -> UInt64? {
-        let (digits, radix): (Substring, Int) =
-            if text.hasPrefix("0x") || text.hasPrefix("0X") {
-                (text.dropFirst(2), 16)
-            } else if text.count > 1, text.hasPrefix("0") {
-                (text.dropFirst(), 8)
-            } else {
-                (text, 10)
+    private static func number(_ text: Substring.UTF8View) -> UInt64? {
+        var digits = text
+        var radix = 10
+        if text.count > 1, text.first == UInt8(ascii: "0") {
+            digits = text.dropFirst()
+            radix = 8
+            if let mark = digits.first, mark | 0x20 == UInt8(ascii: "x") {
+                digits = digits.dropFirst()
+                radix = 16
             }
+        }
         // `UInt64("+1")` is 1; no resolver accepts a sign.
-        guard digits.utf8.first.map({ $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "-") }) ?? false
+        guard let first = digits.first, first != UInt8(ascii: "+"), first != UInt8(ascii: "-")
         else { return nil }
-        return UInt64(digits, radix: radix)
+        return UInt64(Substring(digits), radix: radix)
     }
 }
 

@@ -11,7 +11,7 @@ public enum ContentLength {
     /// - Throws: ``FieldSyntaxError`` if values differ, or one is no number below
     ///   ``ByteOffset/limit``: the message cannot be framed (RFC 9112 §6.3).
     public static func parse(in fields: HTTPFields) throws(FieldSyntaxError) -> Int64? {
-        guard let text = fields[.contentLength] else { return nil }
+        guard let text = fields.value(of: .contentLength) else { return nil }
         var scanner = FieldScanner(text)
         var length: Int64?
         // RFC 9110 §8.6: a list of equal numbers may count as one; any other list is an error.

@@ -59,7 +59,7 @@ public struct ResponseCacheControl: Hashable, Sendable {
 
     /// Reads the field of a response; one without it has no directives.
     public init(in fields: HTTPFields) {
-        self.init(fields[.cacheControl] ?? "")
+        self.init(fields.value(of: .cacheControl) ?? "")
     }
 
     /// Whether the directive is present.

@@ -11,7 +11,9 @@ enum TargetedCacheControl {
     /// The directives of the first valid field; nil if there is none.
     static func parse(_ fields: HTTPFields) -> ResponseCacheControl? {
         for name in targets {
-            if let value = fields[name], let control = ResponseCacheControl(targeted: value) {
+            if let value = fields.value(of: name),
+                let control = ResponseCacheControl(targeted: value)
+            {
                 return control
             }
         }

@@ -32,15 +32,15 @@ public struct Validator: Hashable, Sendable {
     ///   - fields: the response's header fields.
     ///   - responseTime: when the response was received.
     public init?(of fields: HTTPFields, responseTime: WallTime) {
-        if let text = fields[.eTag] {
+        if let text = fields.value(of: .eTag) {
             guard let tag = EntityTag(text), !tag.isWeak else { return nil }
             self.init(kind: .entityTag(tag), fieldValue: text)
             return
         }
-        guard let text = fields[.lastModified],
+        guard let text = fields.value(of: .lastModified),
             let modified = HTTPDate.parse(text, now: responseTime)
         else { return nil }
-        let date = fields[.date].flatMap { HTTPDate.parse($0, now: responseTime) }
+        let date = fields.value(of: .date).flatMap { HTTPDate.parse($0, now: responseTime) }
         let distance: Duration = date == nil ? .seconds(60) : .seconds(1)
         guard modified.duration(to: date ?? responseTime) >= distance else { return nil }
         self.init(kind: .lastModified, fieldValue: text)

@@ -59,11 +59,12 @@ public struct ResponseFacts: Hashable, Sendable {
         self.status = status
         self.cacheControl = ResponseCacheControl(in: fields)
         self.targetedControl = TargetedCacheControl.parse(fields)
-        self.expires = fields[.expires].map { parse($0).map(Expires.at) ?? .invalid } ?? .absent
-        self.date = fields[.date].flatMap(parse) ?? responseTime
-        self.lastModified = fields[.lastModified].flatMap(parse)
+        self.expires =
+            fields.value(of: .expires).map { parse($0).map(Expires.at) ?? .invalid } ?? .absent
+        self.date = fields.value(of: .date).flatMap(parse) ?? responseTime
+        self.lastModified = fields.value(of: .lastModified).flatMap(parse)
         self.correctedInitialAge = CurrentAge.initial(
-            ageValue: fields[.age].flatMap(CurrentAge.parse),
+            ageValue: fields.value(of: .age).flatMap(CurrentAge.parse),
             date: date,
             requestTime: requestTime,
             responseTime: responseTime

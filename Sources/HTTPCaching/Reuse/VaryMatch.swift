@@ -53,7 +53,7 @@ public enum VaryMatch {
         response: HTTPFields,
         request: HTTPFields
     ) -> [SelectingField] {
-        guard let vary = response[.vary] else { return [] }
+        guard let vary = response.value(of: .vary) else { return [] }
         let names = Set(FieldNameList.parse(vary)).sorted()
         guard !names.contains("*") else { return [SelectingField(name: "*", digest: nil)] }
         return names.map { SelectingField($0, of: request) }

@@ -75,7 +75,7 @@ package enum StoredFields {
 
     /// The field names in `Connection`.
     private static func connectionOptions(_ fields: HTTPFields) -> [String] {
-        fields[.connection].map(FieldNameList.parse) ?? []
+        fields.value(of: .connection).map(FieldNameList.parse) ?? []
     }
 
     private static func isHopByHop(_ name: String) -> Bool {

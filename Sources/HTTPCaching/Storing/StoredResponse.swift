@@ -65,22 +65,53 @@ package struct StoredResponse: Hashable, Sendable {
         }
     }
 
-    /// The status code.
-    package let status: Int
-    /// The fields to deliver; see ``StoredFields``.
-    package let fields: HTTPFields
-    /// When the request was sent.
-    package let requestTime: WallTime
-    /// When the response arrived.
-    package let responseTime: WallTime
-    /// The request that the response answered.
-    package let origin: Origin
-    /// The selecting request fields; see ``VaryMatch``.
-    package let selectingFields: [SelectingField]
+    /// What never changes, in one object for all copies: a response is handed on from part to part.
+    private final class Content: Sendable {
+        let status: Int
+        let fields: HTTPFields
+        let requestTime: WallTime
+        let responseTime: WallTime
+        let origin: Origin
+        let selectingFields: [SelectingField]
+        let facts: ResponseFacts
+        let validator: Validator?
+
+        init(
+            status: Int,
+            fields: HTTPFields,
+            times: (request: WallTime, response: WallTime),
+            origin: Origin,
+            selectingFields: [SelectingField],
+            facts: ResponseFacts
+        ) {
+            self.status = status
+            self.fields = fields
+            (requestTime, responseTime) = times
+            self.origin = origin
+            self.selectingFields = selectingFields
+            self.facts = facts
+            validator = Validator(of: fields, responseTime: times.response)
+        }
+    }
+
+    private let content: Content
     /// Properties that are there or not.
     package var flags: Flags
+
+    /// The status code.
+    package var status: Int { content.status }
+    /// The fields to deliver; see ``StoredFields``.
+    package var fields: HTTPFields { content.fields }
+    /// When the request was sent.
+    package var requestTime: WallTime { content.requestTime }
+    /// When the response arrived.
+    package var responseTime: WallTime { content.responseTime }
+    /// The request that the response answered.
+    package var origin: Origin { content.origin }
+    /// The selecting request fields; see ``VaryMatch``.
+    package var selectingFields: [SelectingField] { content.selectingFields }
     /// The caching properties of the fields.
-    package let facts: ResponseFacts
+    package var facts: ResponseFacts { content.facts }
 
     /// Creates a stored response and parses its fields.
     ///
@@ -101,20 +132,39 @@ package struct StoredResponse: Hashable, Sendable {
         selectingFields: [SelectingField] = [],
         flags: Flags = []
     ) {
-        self.status = status
-        self.fields = fields
-        self.requestTime = requestTime
-        self.responseTime = responseTime
-        self.origin = origin
-        self.selectingFields = selectingFields
         self.flags = flags
-        self.facts = ResponseFacts(
+        content = Content(
             status: status,
             fields: fields,
-            requestTime: requestTime,
-            responseTime: responseTime,
-            isPersonal: flags.contains(.personal)
+            times: (requestTime, responseTime),
+            origin: origin,
+            selectingFields: selectingFields,
+            facts: ResponseFacts(
+                status: status,
+                fields: fields,
+                requestTime: requestTime,
+                responseTime: responseTime,
+                isPersonal: flags.contains(.personal)
+            )
         )
+    }
+
+    /// Compares all but the facts, which follow from the rest.
+    package static func == (left: StoredResponse, right: StoredResponse) -> Bool {
+        left.flags == right.flags
+            && (left.content === right.content
+                || left.status == right.status && left.fields == right.fields
+                    && left.requestTime == right.requestTime
+                    && left.responseTime == right.responseTime && left.origin == right.origin
+                    && left.selectingFields == right.selectingFields)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(flags)
+        hasher.combine(status)
+        hasher.combine(fields)
+        hasher.combine(responseTime)
+        hasher.combine(origin)
     }
 
     /// A copy with other fields, and with another status if one is given.
@@ -132,8 +182,7 @@ package struct StoredResponse: Hashable, Sendable {
 
     /// The strong validator for combining parts of the body, or nil.
     package var validator: Validator? {
-        guard !flags.contains(.withoutValidator) else { return nil }
-        return Validator(of: fields, responseTime: responseTime)
+        flags.contains(.withoutValidator) ? nil : content.validator
     }
 
     /// Decides whether the response may be reused for a request; see ``ReuseDecision``.

@@ -218,10 +218,12 @@ import SystemPackage
 
     /// Registers a write that is about to begin; ``endWriting()`` has to follow.
     ///
+    /// - Parameter looks: whether to look at the directory first; needless where nothing goes to it
+    ///   before another write begins.
     /// - Throws: `.notOwner`, `.localStorage`, or `.shutDown` once the store is closed.
-    func beginWriting() throws(CacheError) {
+    func beginWriting(looks: Bool = true) throws(CacheError) {
         try requireOwner()
-        look()
+        if looks { look() }
         guard lock.beginWrite() else {
             if isLost { throw lostDirectory }
             throw CacheError(.shutDown, "the cache directory \(options.root) has been closed")

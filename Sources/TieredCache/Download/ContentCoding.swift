@@ -1,3 +1,4 @@
+import HTTPCaching
 package import HTTPTypes
 
 /// The content coding of a response, although `identity` was requested (RFC 9110 §8.4).
@@ -13,7 +14,7 @@ package enum ContentCoding: Hashable, Sendable {
 
     /// Parses `Content-Encoding`.
     package init(in fields: HTTPFields) {
-        let text = (fields[.contentEncoding] ?? "").lowercased()
+        let text = (fields.value(of: .contentEncoding) ?? "").lowercased()
             .split(separator: ",", omittingEmptySubsequences: true)
             .map { $0.trimmed }
             .filter { !$0.isEmpty && $0 != "identity" }

@@ -91,7 +91,7 @@ extension DownloadPlan {
     package func hasIgnoredRanges(_ start: GenerationStart, response: HTTPResponse) -> Bool {
         guard start.offset == 0, response.status == .ok else { return false }
         return range != 0..<Int64.max
-            || response.headerFields[.acceptRanges]?.lowercased() != "bytes"
+            || response.headerFields.value(of: .acceptRanges)?.lowercased() != "bytes"
     }
 }
 

@@ -91,7 +91,7 @@ package struct DownloadRequest: Hashable, Sendable {
         }
         body = chain.keepsBody ? plan.body : nil
         var fields = plan.fields
-        for name in Self.ownFields { fields[name] = nil }
+        if !fields.isEmpty { for name in Self.ownFields { fields[name] = nil } }
         if fields[.authorization] == nil, let basic = plan.target.basicAuthorization {
             fields[.authorization] = basic
         }

@@ -1,3 +1,4 @@
+import HTTPCaching
 package import HTTPTypes
 
 /// The transfer coding of a message (RFC 9112 §6.1); requests accept only framing.
@@ -11,7 +12,7 @@ package enum TransferCoding: Hashable, Sendable {
 
     /// Parses `Transfer-Encoding`.
     package init(in fields: HTTPFields) {
-        switch fields[.transferEncoding]?.lowercased() {
+        switch fields.value(of: .transferEncoding)?.lowercased() {
         case nil, "identity": self = .none
         case "chunked": self = .chunked
         default: self = .unknown

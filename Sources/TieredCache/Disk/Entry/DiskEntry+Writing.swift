@@ -18,7 +18,7 @@ extension DiskEntry {
         within promise: RoomPromise?
     ) throws(CacheError) -> BodyWriter {
         let store = try openStore()
-        try store.beginWriting()
+        try store.beginWriting(looks: false)
         defer { store.endWriting() }
         guard offset >= 0, offset % BlockTable.blockSize == 0,
             offset == 0 || offset < completeLength ?? .max

@@ -11,7 +11,7 @@ extension DiskStore {
         class entryClass: DiskEntryClass,
         succession: DiskSuccession
     ) throws(CacheError) -> DiskEntry {
-        try beginWriting()
+        try beginWriting(looks: false)
         defer { endWriting() }
         try checkSizes(key, metadata: metadata.count, completeLength: completeLength)
         try prepareIndex(for: name(of: key))

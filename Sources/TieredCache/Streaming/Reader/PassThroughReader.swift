@@ -145,7 +145,8 @@ final class PassThroughReader: BodySource {
         let wanted = range.clamped(to: start..<start + Int64(chunk.count))
         guard !wanted.isEmpty else { return Data() }
         return chunk.withUnsafeBytes { bytes in
-            Data(bytes[Int(wanted.lowerBound - start)..<Int(wanted.upperBound - start)])
+            let part = Int(wanted.lowerBound - start)..<Int(wanted.upperBound - start)
+            return Data(UnsafeRawBufferPointer(rebasing: bytes[part]))
         }
     }
 
