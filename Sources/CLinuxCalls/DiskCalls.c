@@ -22,6 +22,7 @@
 #include <linux/falloc.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #endif
 
@@ -223,6 +224,20 @@ int tc_punch(int file, int64_t offset, int64_t length) {
   TC_RETRY(result, fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                              offset, length));
   return result < 0 ? -errno : 0;
+#else
+  return -ENOTSUP;
+#endif
+}
+
+int tc_spread(int directory) {
+#if defined(__linux__)
+  int flags = 0;
+  if (ioctl(directory, FS_IOC_GETFLAGS, &flags) != 0)
+    return -errno;
+  if (flags & FS_TOPDIR_FL)
+    return 0;
+  flags |= FS_TOPDIR_FL;
+  return ioctl(directory, FS_IOC_SETFLAGS, &flags) == 0 ? 0 : -errno;
 #else
   return -ENOTSUP;
 #endif

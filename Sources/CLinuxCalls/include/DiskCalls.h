@@ -52,6 +52,9 @@ int tc_ftruncate(int file, int64_t length);
 /// Gives the blocks of a range back; the length stays and the range reads as zeros.
 int tc_punch(int file, int64_t offset, int64_t length);
 
+/// FS_TOPDIR_FL: asks the file system to lay directories that are made in this one apart from each other.
+int tc_spread(int directory);
+
 int tc_sync(int file, bool data_only);
 
 /// Takes a lock that belongs to the open file, not to the process. Returns 1 if it was taken, 0 if

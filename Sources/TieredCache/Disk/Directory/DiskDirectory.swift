@@ -64,6 +64,9 @@ struct DiskDirectory {
                 if let lockFile { try ownNames.add("LOCK", file: lockFile, fileSystem: fileSystem) }
                 if let entries {
                     try ownNames.add("entries", file: entries, fileSystem: fileSystem)
+                    // Beside many deleted files ext4 is slow to make one: it looks at each of the
+                    // last minute that lies near by.
+                    fileSystem.spread(entries)
                 }
                 sweepQuarantine()
                 sweepHistory()

@@ -84,6 +84,9 @@ package protocol FileSystem: Sendable {
     /// Creates a directory with mode 0700.
     func makeDirectory(_ name: String, in directory: OpenFile) throws(FileSystemError)
 
+    /// Asks that directories made in this one lie apart from each other: a hint, and no promise.
+    func spread(_ directory: OpenFile)
+
     /// Everything in a directory except `.` and `..`, in no order.
     func list(_ directory: OpenFile) throws(FileSystemError) -> [DirectoryItem]
 
@@ -114,6 +117,9 @@ package protocol FileSystem: Sendable {
 }
 
 extension FileSystem {
+    /// Nothing: most file systems know no such hint.
+    package func spread(_ directory: OpenFile) {}
+
     /// Nil: only files of the kernel can be sent from a descriptor.
     package func sendable(_ file: OpenFile, range: Range<Int64>) -> Int32? { nil }
 

@@ -103,6 +103,11 @@ package struct POSIXFileSystem: FileSystem {
         try check(tc_mkdirat(directory.number, name), call: .create)
     }
 
+    /// `ioctl(2)` with `FS_IOC_SETFLAGS`, where the file system has `FS_TOPDIR_FL` (ext2 to ext4).
+    package func spread(_ directory: OpenFile) {
+        _ = tc_spread(directory.number)
+    }
+
     /// `renameat(2)`.
     package func rename(
         _ name: String,

@@ -44,6 +44,25 @@ struct DiskDirectoryTests {
         }
     }
 
+    #if os(Linux)
+    @Test("the directories of entries lie apart, where the file system has a flag for that")
+    func apart() throws {
+        let disk = TestDisk(.posix)
+        _ = try disk.open()
+        let entries = open(disk.root.appending("entries").string, O_RDONLY | O_DIRECTORY)
+        try #require(entries >= 0)
+        defer { close(entries) }
+        // FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_TOPDIR_FL of <linux/fs.h>.
+        let (get, set, topDirectory): (UInt, UInt, Int32) = (0x8008_6601, 0x4008_6602, 0x2_0000)
+        var flags: Int32 = 0
+        guard ioctl(entries, get, &flags) == 0 else { return }
+        let isSet = flags & topDirectory != 0
+        flags |= topDirectory
+        let isKnown = ioctl(entries, set, &flags) == 0
+        #expect(isSet || !isKnown)
+    }
+    #endif
+
     @Test("a closed store gives the directory up, though its entries are still read and filled")
     func closing() throws {
         let disk = TestDisk(.memory)
