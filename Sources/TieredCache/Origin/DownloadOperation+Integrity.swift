@@ -4,12 +4,12 @@ import Logging
 // Row 27: a complete body is compared with its expected digests.
 extension DownloadOperation {
     /// Verifies a body that this transfer has delivered without storing it.
-    func passThroughMismatch(
+    ///
+    /// - Returns: what was found; nil for a body that was stored, or not compared.
+    func passedOutcome(
         of sink: StoringSink,
         outcome: DownloadOutcome
-    )
-        -> PassThroughMismatch?
-    {
+    ) -> BodyDecision.Outcome? {
         guard case .completed(let length) = outcome.end, let digests = sink.passingDigests else {
             return nil
         }
@@ -20,14 +20,28 @@ extension DownloadOperation {
             )
             return nil
         }
+        return sink.comparePassing(to: length)
+    }
+
+    /// Compares a body that bypassed the disk.
+    ///
+    /// - Parameters:
+    ///   - digests: those of all its bytes.
+    ///   - length: its length; nil if it ends with the last byte received.
+    ///   - head: its head, with what the origin promised.
+    /// - Returns: what was found.
+    func outcome(
+        ofPassing digests: PassingDigests,
+        to length: Int64?,
+        head: StoredResponse
+    ) -> BodyDecision.Outcome {
         guard let (expected, found) = digests.mismatch(completeLength: length) else {
-            sink.didComparePassing()
-            return nil
+            return .right
         }
         let words = "\(request.target.redacted) has \(found) instead of \(expected)"
         recorder.logger.warning("digest mismatch of a body that is not stored: \(words)")
         let error = CacheError(.integrityFailed, "\(words); its bytes have been delivered")
-        return PassThroughMismatch(error: error, isOfPromise: sink.isPromised(expected))
+        return head.promisedDigests.contains(expected) ? .wrong(error) : .unexpected(error)
     }
 
     /// The digests to compare a body with: those that the origin promises, then those of the
@@ -39,13 +53,6 @@ extension DownloadOperation {
     }
 
     var judge: BodyJudge { BodyJudge(storage: storage, origins: origins, request: request) }
-}
-
-/// A body that was delivered without being stored, and is not what it has to be.
-struct PassThroughMismatch {
-    let error: CacheError
-    /// Whether the origin promised another one, rather than this request alone expected it.
-    let isOfPromise: Bool
 }
 
 extension StoredResponse {

@@ -47,15 +47,15 @@ struct DownloadOperation: Sendable {
         var result = await download(into: sink)
         sink.didEndBody()
         var passed = result
-        if case .success(let outcome) = result,
-            let mismatch = passThroughMismatch(of: sink, outcome: outcome)
-        {
-            passed = .failure(mismatch.error)
-            if mismatch.isOfPromise {
+        if case .success(let outcome) = result {
+            switch passedOutcome(of: sink, outcome: outcome) {
+            case .wrong(let error):
+                passed = .failure(error)
                 result = passed
-            } else if case .storing(let generation)? = context.report.outcome {
-                // Readers may have read its end while it was to be stored.
-                generation.entry.refuse(request.expectedDigests, because: mismatch.error)
+            case .unexpected(let error):
+                passed = .failure(error)
+            case .right, .changed, nil:
+                break
             }
         }
         // Before any request sees the end: requests from now on get a new transfer, not this

@@ -8,6 +8,8 @@ final class PassingDigests: Sendable {
         var position: Int64 = 0
         var md5: DigestContext?
         var sha256: DigestContext?
+        /// The digests of all bytes, once they were asked for.
+        var found: [ContentDigest]?
     }
 
     private let expected: [ContentDigest]
@@ -59,7 +61,7 @@ final class PassingDigests: Sendable {
         state.withLock { $0.position >= 0 && $0.position == length ?? $0.position }
     }
 
-    /// The first digest that the complete body does not match; call it once, at the end.
+    /// The first digest that the complete body does not match; no bytes follow.
     ///
     /// - Parameter completeLength: the length of the body; nil if it ends with the last byte
     ///   received.
@@ -71,7 +73,10 @@ final class PassingDigests: Sendable {
             guard state.position >= 0, state.position == completeLength ?? state.position else {
                 return []
             }
-            return [state.md5?.finish(), state.sha256?.finish()].compactMap { $0 }
+            if let found = state.found { return found }
+            let found = [state.md5?.finish(), state.sha256?.finish()].compactMap { $0 }
+            state.found = found
+            return found
         }
         for digest in expected {
             guard let other = found.first(where: { $0.algorithm == digest.algorithm }),

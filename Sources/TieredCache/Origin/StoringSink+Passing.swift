@@ -93,29 +93,60 @@ extension StoringSink {
         enter(.passing(channel, generation.head))
         state.withLock { $0.bypassedEnd = offset + Int64(chunk.count) }
         context.shrinkCoverage(to: 0)
+        let rest = chunk.withUnsafeBytes { [UInt8]($0[Int(position - offset)...]) }
+        if !rest.isEmpty { passingDigests?.take(BodyChunk(rest), at: position) }
+        // While the unsealed end can be read: who has read it finds the decision.
+        if let length = entry.completeLength { comparePassing(to: length) }
         if !tail.isEmpty {
             try await channel.push(BodyChunk(tail))
         }
         writer?.end()
         context.report.didBypassDisk(SharedTransfers.Bypass(channel: channel, reason: .disk(error)))
         noteChange()
-        let rest = chunk.withUnsafeBytes { [UInt8]($0[Int(position - offset)...]) }
-        if !rest.isEmpty {
-            passingDigests?.take(BodyChunk(rest), at: position)
-            try await pass(BodyChunk(rest), to: channel)
+        if !rest.isEmpty { try await pass(BodyChunk(rest), to: channel) }
+    }
+
+    /// Notes that the last bytes of a body are about to be written, if this transfer compares what
+    /// the disk refuses of them.
+    ///
+    /// - Parameters:
+    ///   - generation: the body.
+    ///   - end: where the bytes to be written end.
+    /// - Returns: what the entry of the body is to be told the end of; nil for other bytes.
+    func beginArrival(
+        of generation: SharedTransfers.Generation,
+        to end: Int64
+    ) -> BodyDecision.Comparison? {
+        guard end == generation.entry.completeLength, operation.request.relay == nil,
+            !operation.expectedDigests(of: generation.head).isEmpty
+        else { return nil }
+        return generation.entry.beginArrival()
+    }
+
+    /// Compares a body that bypasses the disk, once all of it has come; its entry, if there is one,
+    /// has the decision.
+    ///
+    /// Before the last bytes can be read past the disk. Later calls find what the first one found.
+    ///
+    /// - Parameter length: the length of the body; nil if it ends with the last byte received.
+    /// - Returns: what was found; nil if bytes are missing.
+    @discardableResult
+    func comparePassing(to length: Int64?) -> BodyDecision.Outcome? {
+        if let known = state.withLock({ $0.passed }) { return known }
+        guard case .passing(let channel, let head) = state.withLock({ $0.mode }),
+            let digests = passingDigests, digests.isWhole(to: length)
+        else { return nil }
+        let outcome = operation.outcome(ofPassing: digests, to: length, head: head)
+        state.withLock { $0.passed = outcome }
+        if case .right = outcome { channel.didCompare() }
+        if case .storing(let generation)? = context.report.outcome {
+            let wanted = BodyExpectation(
+                promised: head.promisedDigests,
+                expected: operation.request.expectedDigests
+            )
+            generation.entry.didPass(wanted, outcome: outcome)
         }
-    }
-
-    /// Notes that the body that bypasses the disk is right.
-    func didComparePassing() {
-        guard case .passing(let channel, _) = state.withLock({ $0.mode }) else { return }
-        channel.didCompare()
-    }
-
-    /// Whether the origin has promised a digest of the body that bypasses the disk.
-    func isPromised(_ digest: ContentDigest) -> Bool {
-        guard case .passing(_, let head) = state.withLock({ $0.mode }) else { return false }
-        return head.promisedDigests.contains(digest)
+        return outcome
     }
 
     static func readAll(_ entry: DiskEntry, from start: Int64, to end: Int64) -> [UInt8] {

@@ -33,6 +33,8 @@ final class StoringSink: DownloadSink {
         var stored: Int64 = 0
         /// Digests of a whole body that bypasses the disk.
         var digests: PassingDigests?
+        /// What was found of that body.
+        var passed: BodyDecision.Outcome?
         /// The end of the bytes that a request wants.
         var end: Int64
         /// Whether the origin sends stored bytes again, because it does not support ranges.
@@ -123,7 +125,12 @@ final class StoringSink: DownloadSink {
     /// The digests of the bytes that bypass the disk; nil if none are computed.
     var passingDigests: PassingDigests? {
         get { state.withLock { $0.digests } }
-        set { state.withLock { $0.digests = newValue } }
+        set {
+            state.withLock { state in
+                state.digests = newValue
+                state.passed = nil
+            }
+        }
     }
 
     // MARK: DownloadSink
@@ -161,11 +168,17 @@ final class StoringSink: DownloadSink {
             if let rest = undelivered(of: chunk, at: offset) {
                 let position = offset + Int64(chunk.count - rest.count)
                 passingDigests?.take(rest, at: position)
+                if let length = channel.completeLength { comparePassing(to: length) }
                 keepPart(rest, at: position)
                 try await pass(rest, to: channel)
             }
         case .storing(let generation, let shared):
             if !isShort(generation) { notifyReaders() }
+            let arrival = beginArrival(
+                of: generation,
+                to: offset + Int64(chunk.count)
+            )
+            defer { if let arrival { generation.entry.endArrival(arrival) } }
             do throws(CacheError) {
                 try store(chunk, at: offset, generation: generation, writer: shared)
             } catch {

@@ -259,16 +259,13 @@ extension BodyDecisionTests {
             await time.waitForSleeper(within: .seconds(1))
             disk.fail(.write, with: .noSpace, times: 100_000)
             time.advance(by: .seconds(1))
-            // Now and then a reader that comes late is told that bytes were lost.
-            await withKnownIssue("the end of a wrong body on a full disk", isIntermittent: true) {
-                let error = await #expect(throws: CacheError.self) {
-                    try await first.body.collect()
-                }
-                #expect(error?.code == .integrityFailed)
-                let bytes = try await cache.response(for: request).body.collect()
-                #expect(firstDifference(bytes, Fixture.body) == nil)
-                #expect(transport.requests.count == 2)
+            let error = await #expect(throws: CacheError.self) {
+                try await first.body.collect()
             }
+            #expect(error?.code == .integrityFailed)
+            let bytes = try await cache.response(for: request).body.collect()
+            #expect(firstDifference(bytes, Fixture.body) == nil)
+            #expect(transport.requests.count == 2)
             disk.heal()
             withExtendedLifetime(first) {}
         }

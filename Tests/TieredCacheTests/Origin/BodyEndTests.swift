@@ -69,14 +69,11 @@ struct BodyEndTests {
             let rest = Task { try await read(reader, from: 65_536, to: Fixture.body.count) }
             time.advance(by: .seconds(1))
             try await rest.value
-            // Now and then a read that comes late is told that bytes were lost, or the end.
-            await withKnownIssue("the end of a wrong body on a full disk", isIntermittent: true) {
-                for _ in 0..<2 {
-                    let error = await #expect(throws: CacheError.self) {
-                        try await reader.read(at: Int64(Fixture.body.count), count: 1)
-                    }
-                    #expect(error?.code == .integrityFailed)
+            for _ in 0..<2 {
+                let error = await #expect(throws: CacheError.self) {
+                    try await reader.read(at: Int64(Fixture.body.count), count: 1)
                 }
+                #expect(error?.code == .integrityFailed)
             }
             disk.heal()
         }

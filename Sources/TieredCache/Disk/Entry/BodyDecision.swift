@@ -1,5 +1,5 @@
 /// What a body has to be: as the origin promised it to everybody, and as one request expects it.
-struct BodyExpectation: Sendable {
+struct BodyExpectation: Hashable, Sendable {
     /// The digests that the origin promised; none for a request that does not verify them.
     var promised: [ContentDigest]
     /// The digests that the request expects.
@@ -74,11 +74,10 @@ struct BodyDecision: Sendable {
     private var comparison: Comparison?
     private var failure: CacheError?
     private var refusals: [[ContentDigest]: CacheError] = [:]
-    /// What requests learnt of a body that the disk did not take, and which refusal that was: a
-    /// request that begins later gets other bytes.
-    private var passedRefusals: [[ContentDigest]: (error: CacheError, number: UInt64)] = [:]
-    /// How often a body that the disk did not take was refused.
-    private(set) var passes: UInt64 = 0
+    /// What transfers have found of bytes that the disk did not take.
+    private(set) var passed = PassedBodies()
+    /// The writes of last bytes by transfers, which compare by themselves what the disk refuses.
+    private var arrivals: [Comparison] = []
     /// How often bytes were lost: readers may have read them before.
     private(set) var losses: UInt64 = 0
     /// The number of changes of the bytes.
@@ -113,7 +112,8 @@ struct BodyDecision: Sendable {
     ///   - wanted: what the body has to be.
     ///   - isWhole: whether all bytes of the body can be read.
     ///   - mayBegin: whether the caller would compare; if not, it only waits for one that does.
-    ///   - passes: ``passes`` when the request began to read; nil for one that has not.
+    ///   - passes: the count of ``passed`` when the request began to read; nil for one that has
+    ///     not.
     /// - Returns: the step; after ``Step/compare(_:)`` call ``didCompare(_:found:outcome:)``.
     mutating func nextStep(
         for wanted: BodyExpectation,
@@ -122,9 +122,7 @@ struct BodyDecision: Sendable {
         passes: UInt64? = nil
     ) -> Step {
         if let failure { return .fail(failure) }
-        if let passes, let passed = passedRefusals[wanted.expected], passes < passed.number {
-            return .refuse(passed.error)
-        }
+        if let passes, let step = passed.step(for: wanted, since: passes) { return step }
         var wanted = wanted
         // A body that was fetched for one expectation alone is compared with it by all.
         if let requester, !requester.isEmpty { wanted.expected = requester }
@@ -135,6 +133,7 @@ struct BodyDecision: Sendable {
         }
         let isExpectationDue = !wanted.expected.isEmpty && !met.contains(wanted.expected)
         guard isExpectationDue || isDue(promised: wanted.promised) else { return .nothing }
+        if let arrival = arrivals.first { return .wait(arrival) }
         guard isWhole else { return losses > 0 ? .lost : .nothing }
         if let comparison { return .wait(comparison) }
         guard mayBegin else { return .nothing }
@@ -182,10 +181,25 @@ struct BodyDecision: Sendable {
         proven = isProven ? promised : []
     }
 
-    /// Notes that a body that was not stored failed an expectation, for the requests so far.
-    mutating func refuse(_ expected: [ContentDigest], because error: CacheError) {
-        passes += 1
-        passedRefusals[expected] = (error, passes)
+    /// Notes what a transfer has found of a body that the disk did not take, for the requests so
+    /// far.
+    mutating func didPass(_ wanted: BodyExpectation, outcome: Outcome) {
+        passed.add(outcome, of: wanted)
+    }
+
+    /// Notes that a transfer begins to write the last bytes, and compares by itself what the disk
+    /// refuses of them: they can be read until then, and are gone behind it.
+    ///
+    /// - Returns: what others wait for; end it with ``endArrival(_:)``, and complete its latch.
+    mutating func beginArrival() -> Comparison {
+        let nothing = BodyExpectation(promised: [], expected: [])
+        let arrival = Comparison(wanted: nothing, comparesPromise: false)
+        arrivals.append(arrival)
+        return arrival
+    }
+
+    mutating func endArrival(_ arrival: Comparison) {
+        arrivals.removeAll { $0.latch === arrival.latch }
     }
 
     mutating func endComparison() { comparison = nil }
@@ -201,6 +215,6 @@ struct BodyDecision: Sendable {
         met = []
         found = []
         refusals = [:]
-        passedRefusals = [:]
+        passed.didChangeBytes()
     }
 }

@@ -70,9 +70,9 @@ extension DiskEntry {
     /// How often bytes were lost, for the readers that may have read them.
     var losses: UInt64 { state.withLock { $0.decision.losses } }
 
-    /// How often a body that the disk did not take was refused, for the readers that may have read
-    /// it.
-    var passes: UInt64 { state.withLock { $0.decision.passes } }
+    /// How often something was found of a body that the disk did not take, for the readers that may
+    /// have read it.
+    var passes: UInt64 { state.withLock { $0.decision.passed.count } }
 
     /// Records a comparison, unless bytes were written since it began; see
     /// ``BodyDecision/didCompare(with:found:outcome:isProven:)``.
@@ -99,9 +99,19 @@ extension DiskEntry {
 
     func endComparison() { state.withLock { $0.decision.endComparison() } }
 
-    /// Notes that bytes that were not stored failed an expectation.
-    func refuse(_ expected: [ContentDigest], because error: CacheError) {
-        state.withLock { $0.decision.refuse(expected, because: error) }
+    /// Notes what a transfer has found of a body that the disk did not take.
+    func didPass(_ wanted: BodyExpectation, outcome: BodyDecision.Outcome) {
+        state.withLock { $0.decision.didPass(wanted, outcome: outcome) }
+    }
+
+    /// Notes that a transfer begins to write the last bytes; end it with ``endArrival(_:)``.
+    func beginArrival() -> BodyDecision.Comparison {
+        state.withLock { $0.decision.beginArrival() }
+    }
+
+    func endArrival(_ arrival: BodyDecision.Comparison) {
+        state.withLock { $0.decision.endArrival(arrival) }
+        arrival.latch.complete(with: .success(()))
     }
 
     /// Whether nothing forbids that the body takes the name of a pinned one.

@@ -54,37 +54,15 @@ extension EntryReader {
         if let error = try await decide(hasReadAll: hasReadAll, budget: budget) { throw error }
     }
 
-    /// Waits for what a transfer finds of a body the end of which the disk did not take.
+    /// Waits for what a transfer finds of a body the end of which came past the disk.
     private func awaitPassed(at offset: Int64, budget: ReadBudget) async throws(CacheError) {
         if let mismatch = state.withLock({ $0.mismatch }) { throw mismatch }
         do throws(CacheError) {
-            if let passing = state.withLock({ $0.passing }) {
-                try await passing.awaitDecision(at: offset, budget: budget)
-            } else {
-                try await awaitBypass(at: offset, budget: budget)
-            }
+            let passing = state.withLock { $0.passing }
+            try await passing?.awaitDecision(at: offset, budget: budget)
         } catch {
             if error.code == .integrityFailed { state.withLock { $0.mismatch = error } }
             throw error
-        }
-    }
-
-    /// The same where the reader had the last bytes before the disk refused them.
-    private func awaitBypass(at offset: Int64, budget: ReadBudget) async throws(CacheError) {
-        guard let signal = fetcher?.shared.signal, let last = length.map({ $0 - 1 }),
-            let transfer = share(at: last)?.transfer
-        else { return }
-        while transfer.report?.bypass?.channel.awaitsDecision == true {
-            let seen = signal.version
-            if let outcome = transfer.outcome {
-                if case .failure(let error) = outcome, error.code == .integrityFailed {
-                    throw error
-                }
-                return
-            }
-            try budget.checkStop()
-            try budget.check(offset)
-            await budget.wait(on: signal, after: seen)
         }
     }
 }
