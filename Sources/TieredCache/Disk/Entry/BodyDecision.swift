@@ -111,7 +111,8 @@ struct BodyDecision: Sendable {
     /// - Parameters:
     ///   - wanted: what the body has to be.
     ///   - isWhole: whether all bytes of the body can be read.
-    ///   - mayBegin: whether the caller would compare; if not, it only waits for one that does.
+    ///   - mayBegin: whether the caller would compare; if not, it learns what is known, and waits
+    ///     for no comparison.
     ///   - passes: the count of ``passed`` when the request began to read; nil for one that has
     ///     not.
     /// - Returns: the step; after ``Step/compare(_:)`` call ``didCompare(_:found:outcome:)``.
@@ -133,10 +134,10 @@ struct BodyDecision: Sendable {
         }
         let isExpectationDue = !wanted.expected.isEmpty && !met.contains(wanted.expected)
         guard isExpectationDue || isDue(promised: wanted.promised) else { return .nothing }
+        guard mayBegin else { return .nothing }
         if let arrival = arrivals.first { return .wait(arrival) }
         guard isWhole else { return losses > 0 ? .lost : .nothing }
         if let comparison { return .wait(comparison) }
-        guard mayBegin else { return .nothing }
         let begun = Comparison(
             wanted: wanted,
             comparesPromise: isDue(promised: wanted.promised)
