@@ -1,6 +1,7 @@
 /// Computes digests of one body, each once.
 ///
-/// In slices: a film takes many seconds, and others want the threads meanwhile.
+/// In slices: a film takes many seconds, and others want the threads meanwhile. Of all that compute
+/// at once two have a slice at a time, in turn.
 struct BodyDigester {
     enum Comparison: Equatable, Sendable {
         case same
@@ -57,7 +58,9 @@ struct BodyDigester {
         while position < length {
             guard !storage.disk.isClosed else { return .stopped }
             let range = position..<min(position + Self.slice, length)
+            await storage.digesting.enter()
             let failure = await storage.writers.run { digest.take(entry, range) }
+            storage.digesting.leave()
             if let failure { return failure }
             position = range.upperBound
             if position < length { await Task.yield() }

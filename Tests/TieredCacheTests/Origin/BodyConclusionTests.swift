@@ -1,3 +1,4 @@
+import Dispatch
 import FoundationEssentials
 import HTTPCaching
 import SystemPackage
@@ -35,6 +36,40 @@ struct BodyConclusionTests {
             holdup.readerMayEnd()
             holdup.readerHasEnded()
             #expect(try await reading.value.count == body.count)
+        }
+    }
+
+    @Test("comparisons leave threads to downloads, however many there are")
+    func many() async throws {
+        let isHeld = Guarded(false)
+        let reads = DispatchSemaphore(value: 0)
+        let inside = Guarded(0)
+        let disk = WatchedFileSystem(InMemoryFileSystem(time: time)) { call, _ in
+            guard call == .read, isHeld.withLock({ $0 }) else { return }
+            inside.withLock { $0 += 1 }
+            reads.wait()
+            reads.signal()
+        }
+        try await fixture.withCache(disk, ScriptedTransport([])) { cache in
+            let store = try #require(cache.engine.storage.disk.openStore)
+            var comparisons: [Task<Void, any Error>] = []
+            isHeld.withLock { $0 = true }
+            for number in 0..<20 {
+                var request = try CacheRequest("http://example.com/\(number)")
+                try await cache.store(Fixture.body, for: request)
+                request.expectedDigests = [try .of(Fixture.body)]
+                let entry = try #require(try store.entry(for: request.key))
+                let judge = cache.responder.bodyJudge(for: request)
+                comparisons.append(Task { _ = try await judge.decide(about: entry) })
+            }
+            while inside.withLock({ $0 }) < 2 { await Task.yield() }
+            for _ in 0..<100 {
+                await cache.engine.storage.writers.run {}
+                await Task.yield()
+            }
+            #expect(inside.withLock { $0 } == 2)
+            reads.signal()
+            for comparison in comparisons { try await comparison.value }
         }
     }
 }
