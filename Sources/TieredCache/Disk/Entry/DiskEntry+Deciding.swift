@@ -164,7 +164,7 @@ extension DiskEntryState {
 
     /// Notes the bytes of a writer that has ended before they were a block.
     mutating func didLose(_ tail: PartialBlock, of entry: DiskEntry) {
-        decision.didLoseBytes()
+        if tail.isRead { decision.didLoseBytes() }
         // From now on readers find what is stored there, which may be something else.
         if table.isStored(BlockTable.block(at: tail.range.lowerBound)) {
             didChangeBytes(of: entry)

@@ -197,10 +197,10 @@ extension DiskEntryState {
     }
 
     /// Serves the end of a running writer: slow streams need not wait for a whole block.
-    fileprivate func copyTail(
+    fileprivate mutating func copyTail(
         at offset: Int64,
         into buffer: UnsafeMutableRawBufferPointer
     ) -> Int {
-        tails.first { $0.range.contains(offset) }?.copy(at: offset, into: buffer) ?? 0
+        tails.first { $0.range.contains(offset) }?.copy(at: offset, into: buffer, &self) ?? 0
     }
 }
