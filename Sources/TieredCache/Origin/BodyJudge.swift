@@ -243,24 +243,18 @@ struct BodyJudge: Sendable {
 
     /// Draws the consequences of a comparison, unless the bytes have changed meanwhile.
     private func conclude(_ entry: DiskEntry, _ wanted: BodyExpectation, _ finding: Finding) {
-        guard entry.decisionVersion == finding.version else { return }
-        let outcome: BodyDecision.Outcome
-        if case .other(let digest, let found) = finding.promise {
-            outcome = .wrong(quarantine(entry, expected: digest, found: found))
-        } else if case .other(let digest, let found) = finding.expected {
-            outcome = .unexpected(refuse(entry, wanted, expected: digest, found: found))
-        } else {
-            outcome = .right
-        }
+        let mismatch = mismatch(finding, wanted)
+        // Before its consequences: with the last look whether the bytes are still the same.
         let isCurrent = entry.didCompare(
             with: wanted,
             found: finding.found,
-            outcome: outcome,
+            outcome: mismatch?.outcome ?? .right,
             version: finding.version,
             isProven: finding.isProven
         )
         guard isCurrent else { return }
-        didEnd(entry, wanted: wanted, outcome: outcome)
+        if let mismatch { draw(mismatch, of: entry) }
+        didEnd(entry, wanted: wanted, outcome: mismatch?.outcome ?? .right)
         if !finding.isRecorded { entry.recordComparison() }
         takeName(entry)
     }
@@ -289,54 +283,71 @@ struct BodyJudge: Sendable {
 
     // MARK: Mismatches
 
-    /// A body that is not what the origin promised.
-    private func quarantine(
-        _ entry: DiskEntry,
-        expected: ContentDigest,
-        found: ContentDigest
-    ) -> CacheError {
-        let isGone = entry.isSuperseded || storage.quarantine(entry, of: request.key)
-        let words = "\(request.target.redacted) has \(found) instead of \(expected)"
-        recorder.logger.warning("digest mismatch, body quarantined: \(words)")
-        return mismatch(words, expecting: [], isGone: isGone)
+    /// A body that is not what it has to be.
+    private struct Mismatch {
+        /// What the request expects; empty for the origin's promise.
+        let expected: [ContentDigest]
+        let words: String
+        let decision: IntegrityLedger.Decision
+
+        var outcome: BodyDecision.Outcome {
+            expected.isEmpty ? .wrong(error) : .unexpected(error)
+        }
+
+        private var error: CacheError {
+            switch decision {
+            case .refetch:
+                CacheError(.representationChanged, "\(words); fetch it again")
+            case .giveUp:
+                CacheError(
+                    .integrityFailed,
+                    "\(words), also when fetched again; the origin or the expectation is wrong"
+                )
+            }
+        }
     }
 
-    /// A body that is not what the request expects; it is discarded only if no other request has
-    /// used it.
-    private func refuse(
-        _ entry: DiskEntry,
-        _ wanted: BodyExpectation,
-        expected: ContentDigest,
-        found: ContentDigest
-    ) -> CacheError {
+    /// What a comparison says against a body; nil for nothing.
+    private func mismatch(_ finding: Finding, _ wanted: BodyExpectation) -> Mismatch? {
+        let (digest, found, expected): (ContentDigest, ContentDigest, [ContentDigest])
+        if case .other(let promised, let other) = finding.promise {
+            (digest, found, expected) = (promised, other, [])
+        } else if case .other(let wish, let other) = finding.expected {
+            (digest, found, expected) = (wish, other, wanted.expected)
+        } else {
+            return nil
+        }
+        let now = origins.time.monotonicTime()
+        return Mismatch(
+            expected: expected,
+            words: "\(request.target.redacted) has \(found) instead of \(digest)",
+            decision: origins.integrity.withLock {
+                $0.decision(about: request.key, expecting: expected, now: now)
+            }
+        )
+    }
+
+    /// Sets a body aside that is not what the origin promised; one that is not what its request
+    /// expects only if no other request has used it.
+    private func draw(_ mismatch: Mismatch, of entry: DiskEntry) {
+        let isPromise = mismatch.expected.isEmpty
         var isGone = entry.isSuperseded
-        if !isGone, entry.isOnlyFor(wanted.expected) {
+        if !isGone, isPromise || entry.isOnlyFor(mismatch.expected) {
             isGone = storage.quarantine(entry, of: request.key)
         }
-        let words = "\(request.target.redacted) has \(found) instead of \(expected)"
-        recorder.logger.warning("the body is not the expected one: \(words)")
-        return mismatch(words, expecting: wanted.expected, isGone: isGone)
-    }
-
-    private func mismatch(
-        _ words: String,
-        expecting expected: [ContentDigest],
-        isGone: Bool
-    ) -> CacheError {
+        let what =
+            isPromise ? "digest mismatch, body quarantined" : "the body is not the expected one"
+        recorder.logger.warning("\(what): \(mismatch.words)")
         let now = origins.time.monotonicTime()
-        let decision = origins.integrity.withLock {
-            $0.didMismatch(request.key, expecting: expected, isGone: isGone, now: now)
-        }
-        switch decision {
-        case .refetch:
-            request.report(.restarted)
-            return CacheError(.representationChanged, "\(words); fetch it again")
-        case .giveUp:
-            return CacheError(
-                .integrityFailed,
-                "\(words), also when fetched again; the origin or the expectation is wrong"
+        origins.integrity.withLock {
+            _ = $0.didMismatch(
+                request.key,
+                expecting: mismatch.expected,
+                isGone: isGone,
+                now: now
             )
         }
+        if mismatch.decision == .refetch { request.report(.restarted) }
     }
 
     /// A request that meets a refused body again has to fetch it past what is stored.

@@ -15,6 +15,37 @@ struct BodyConclusionTests {
     private let fixture = DigestFixture()
     private var time: ManualTimeSource { fixture.time }
 
+    @Test("bytes that are written while a wrong body is set aside do not make it a right one")
+    func writtenMeanwhile() async throws {
+        let meanwhile = Guarded<(@Sendable () -> Void)?>(nil)
+        let disk = WatchedFileSystem(InMemoryFileSystem(time: time)) { call, name in
+            guard call == .create, name == DiskDirectory.quarantine else { return }
+            meanwhile.withLock { $0.take() }?()
+        }
+        try await fixture.withCache(disk, ScriptedTransport([])) { cache in
+            let entry = try await fixture.storePromising(Fixture.wrong, in: cache)
+            let writer = try entry.beginWriting(at: 65_536)
+            meanwhile.withLock { meanwhile in
+                meanwhile = {
+                    entry.lose(1)
+                    do {
+                        try Data([1]).withUnsafeBytes { try writer.write($0) }
+                    } catch {
+                        Issue.record(error)
+                    }
+                }
+            }
+            let judge = cache.responder.bodyJudge(for: try fixture.request())
+            let error = await #expect(throws: CacheError.self) {
+                try await judge.decide(about: entry)
+            }
+            #expect(error?.code == .representationChanged)
+            #expect(meanwhile.withLock { $0 == nil })
+            #expect(try await cache.entry(for: fixture.request()) == nil)
+            writer.end()
+        }
+    }
+
     @Test("a part of a long body does not wait for a comparison of the whole")
     func part() async throws {
         let body = Data(repeating: 5, count: 9 << 20)

@@ -72,6 +72,8 @@ struct BodyDecision: Sendable {
     /// The digests of the present bytes that are known.
     private(set) var found: [ContentDigest] = []
     private var comparison: Comparison?
+    /// Whether the consequences of a comparison are being drawn: lookups may still find the body.
+    private var isConcluding = false
     private var failure: CacheError?
     private var refusals: [[ContentDigest]: CacheError] = [:]
     /// What transfers have found of bytes that the disk did not take.
@@ -122,6 +124,7 @@ struct BodyDecision: Sendable {
         mayBegin: Bool = true,
         passes: UInt64? = nil
     ) -> Step {
+        if isConcluding, let comparison { return .wait(comparison) }
         if let failure { return .fail(failure) }
         if let passes, let step = passed.step(for: wanted, since: passes) { return step }
         var wanted = wanted
@@ -165,9 +168,11 @@ struct BodyDecision: Sendable {
         switch outcome {
         case .wrong(let error):
             failure = error
+            isConcluding = true
         case .unexpected(let error):
             keep(wanted.promised, isProven: isProven)
             refusals[wanted.expected] = error
+            isConcluding = true
         case .right:
             keep(wanted.promised, isProven: isProven)
             if !wanted.expected.isEmpty { met.insert(wanted.expected) }
@@ -203,7 +208,10 @@ struct BodyDecision: Sendable {
         arrivals.removeAll { $0.latch === arrival.latch }
     }
 
-    mutating func endComparison() { comparison = nil }
+    mutating func endComparison() {
+        comparison = nil
+        isConcluding = false
+    }
 
     /// Notes bytes that are gone, and may have been read before.
     mutating func didLoseBytes() { losses += 1 }

@@ -62,6 +62,15 @@ struct IntegrityLedger: Sendable {
         return known.flatMap { $0.time.duration(to: now) < Self.lifetime ? $0 : nil }
     }
 
+    /// The consequence of one more mismatch.
+    func decision(
+        about key: CacheKey,
+        expecting expected: [ContentDigest] = [],
+        now: MonotonicTime
+    ) -> Decision {
+        mismatch(key, expecting: expected, now: now) == nil ? .refetch : .giveUp
+    }
+
     /// Notes a body that is not what was promised or expected.
     ///
     /// - Parameters:
@@ -77,12 +86,12 @@ struct IntegrityLedger: Sendable {
         now: MonotonicTime
     ) -> Decision {
         let subject = Subject(key: key, expected: expected)
-        guard mismatch(key, expecting: expected, now: now) == nil else {
-            mismatches[subject] = nil
-            return .giveUp
+        let decision = decision(about: key, expecting: expected, now: now)
+        switch decision {
+        case .refetch: note(Mismatch(time: now, isGone: isGone), of: subject)
+        case .giveUp: mismatches[subject] = nil
         }
-        note(Mismatch(time: now, isGone: isGone), of: subject)
-        return .refetch
+        return decision
     }
 
     /// Notes a request that has met a body which its expectation refused before.

@@ -57,6 +57,8 @@ struct BodyDecisionStateTests {
         #expect(step(&decision, promise) == .compare)
         #expect(next() == .nothing)
         decision.didCompare(with: promise, found: [], outcome: .wrong(error))
+        // Until lookups do not find it any more.
+        #expect(next() == .wait)
         decision.endComparison()
         #expect(next() == .fail)
     }
@@ -98,6 +100,7 @@ struct BodyDecisionStateTests {
         #expect(decision.requester == [])
         #expect(step(&decision, mistaken) == .compare)
         decision.didCompare(with: mistaken, found: promise.promised, outcome: .unexpected(error))
+        #expect(step(&decision, mistaken) == .wait)
         decision.endComparison()
         #expect(step(&decision, mistaken) == .refuse)
         #expect(step(&decision, promise) == .nothing)
