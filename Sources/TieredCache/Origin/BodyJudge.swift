@@ -77,10 +77,7 @@ struct BodyJudge: Sendable {
         waiting: Waiting = Self.waitForever
     ) async throws(CacheError) -> Outcome {
         let isDue = awaitsDecision(entry)
-        let wanted = BodyExpectation(
-            promised: isDue ? Self.promise(of: entry) : [],
-            expected: comparesExpected ? request.expectedDigests : []
-        )
+        let wanted = wanted(of: entry, isDue: isDue, comparesExpected: comparesExpected)
         guard isDue || !wanted.isEmpty else { return .accepted }
         let mayBegin =
             comparesExpected || (length ?? entry.completeLength ?? 0) <= Self.maximumForPart
@@ -108,6 +105,24 @@ struct BodyJudge: Sendable {
                 if let error = try await end(of: comparison, waiting) { return .undecided(error) }
             }
         }
+    }
+
+    private func wanted(
+        of entry: DiskEntry,
+        isDue: Bool,
+        comparesExpected: Bool = true
+    ) -> BodyExpectation {
+        BodyExpectation(
+            promised: isDue ? Self.promise(of: entry) : [],
+            expected: comparesExpected ? request.expectedDigests : []
+        )
+    }
+
+    /// Whether the present bytes of a body are known to be what it has to be: ``decide`` has
+    /// accepted it, and no byte was written since.
+    func accepts(_ entry: DiskEntry) -> Bool {
+        let isDue = awaitsDecision(entry)
+        return !isDue && entry.hasMet(wanted(of: entry, isDue: isDue))
     }
 
     /// Begins a comparison, which goes on if the request that began it has no more time for it.

@@ -24,7 +24,7 @@ extension Responder {
         return try await storage.withStore { (store) throws(CacheError) in
             let path = try store.bodyPath(of: entry)
             // A block may have been lost and written again meanwhile.
-            return judge.awaitsDecision(entry) ? nil : path
+            return judge.accepts(entry) ? path : nil
         }
     }
 }

@@ -46,6 +46,40 @@ struct BodyConclusionTests {
         }
     }
 
+    @Test("a file is not given of a block that was written while it was looked for")
+    func fileMeanwhile() async throws {
+        let meanwhile = Guarded<(@Sendable () -> Void)?>(nil)
+        let file = Guarded("")
+        // The last call before the path is given.
+        let disk = WatchedFileSystem(InMemoryFileSystem(time: time)) { call, name in
+            guard call == .inspect, name == file.withLock({ $0 }) else { return }
+            meanwhile.withLock { $0.take() }?()
+        }
+        try await fixture.withCache(disk, ScriptedTransport([])) { cache in
+            let request = try fixture.request(promising: Fixture.body)
+            try await cache.store(Fixture.body, for: fixture.request())
+            #expect(try await cache.filePath(for: request) != nil)
+            let store = try #require(cache.engine.storage.disk.openStore)
+            let entry = try #require(try store.entry(for: request.key))
+            file.withLock { $0 = entry.name.body(entry.generation) }
+            meanwhile.withLock { meanwhile in
+                meanwhile = {
+                    entry.lose(1)
+                    do {
+                        let writer = try entry.beginWriting(at: 65_536)
+                        try Fixture.wrong.suffix(Fixture.tail).withUnsafeBytes { bytes in
+                            try writer.writeAndEnd(bytes)
+                        }
+                    } catch {
+                        Issue.record(error)
+                    }
+                }
+            }
+            #expect(try await cache.filePath(for: request) == nil)
+            #expect(meanwhile.withLock { $0 == nil } && entry.isComplete)
+        }
+    }
+
     @Test("a part of a long body does not wait for a comparison of the whole")
     func part() async throws {
         let body = Data(repeating: 5, count: 9 << 20)

@@ -101,6 +101,12 @@ struct BodyDecision: Sendable {
         return !promised.isEmpty && (kept != promised || comparison?.comparesPromise == true)
     }
 
+    /// Whether the present bytes are known to be what a request wants.
+    func hasMet(_ wanted: BodyExpectation) -> Bool {
+        guard failure == nil, !isDue(promised: wanted.promised) else { return false }
+        return wanted.expected.isEmpty || met.contains(wanted.expected)
+    }
+
     /// Whether nothing forbids that the body takes the name of a pinned one.
     func permitsName(promised: [ContentDigest]) -> Bool {
         guard failure == nil, promised.isEmpty || kept == promised else { return false }

@@ -114,6 +114,11 @@ extension DiskEntry {
         arrival.latch.complete(with: .success(()))
     }
 
+    /// Whether the present bytes are known to be what a request wants.
+    func hasMet(_ wanted: BodyExpectation) -> Bool {
+        state.withLock { $0.decision.hasMet(wanted) }
+    }
+
     /// Whether nothing forbids that the body takes the name of a pinned one.
     func permitsName(promised: [ContentDigest]) -> Bool {
         state.withLock { $0.decision.permitsName(promised: promised) }
