@@ -35,10 +35,17 @@ struct ReaderRegistry {
     }
 
     /// The reader requests the bytes from `position` on.
-    mutating func didAsk(_ reader: UInt64, at position: Int64, now: MonotonicTime) {
+    ///
+    /// - Returns: its transfer.
+    mutating func didAsk(
+        _ reader: UInt64,
+        at position: Int64,
+        now: MonotonicTime
+    ) -> TransferID? {
         readers[reader]?.position = position
         readers[reader]?.lastSeen = now
         readers[reader]?.isWaiting = true
+        return readers[reader]?.transfer
     }
 
     /// The reader has received bytes, or an error.

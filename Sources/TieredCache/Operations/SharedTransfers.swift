@@ -56,6 +56,8 @@ final class SharedTransfers: Sendable {
         var reports: [UInt64: RequestReports] = [:]
         /// The number of transfers that wait until one of their readers continues.
         var pausedTransfers = 0
+        /// Those of them that any read of one of their readers lets continue.
+        var stoppedTransfers: Set<TransferID> = []
     }
 
     /// Bumped whenever bytes arrive, a head arrives, or a transfer ends.
@@ -207,15 +209,16 @@ final class SharedTransfers: Sendable {
         notifyPaused { $0.didJoin(transfer, reader: reader) }
     }
 
-    /// A reader requests bytes; a transfer that has paused for it continues.
+    /// A reader requests bytes; a transfer that has paused because it had stopped continues.
     func didAsk(_ reader: UInt64, at position: Int64, now: MonotonicTime) {
-        notifyPaused { readers in
-            readers.didAsk(reader, at: position, now: now)
-            return true
+        let isAwaited = state.withLock { state in
+            let transfer = state.readers.didAsk(reader, at: position, now: now)
+            return transfer.map(state.stoppedTransfers.contains) ?? false
         }
+        if isAwaited { signal.bump() }
     }
 
-    /// A reader wants more of a transfer's bytes.
+    /// A reader wants more of a transfer's bytes, or has joined it.
     func didExtend() {
         notifyPaused { _ in true }
     }
@@ -244,11 +247,23 @@ final class SharedTransfers: Sendable {
         state.withLock { $0.readers.haveStopped(transfer, at: offset, now: now) }
     }
 
-    /// Waits as long as `isPaused`, which readers change that ask, join or leave; or until the task
-    /// is cancelled.
-    func waitForReader(while isPaused: () -> Bool) async {
-        state.withLock { $0.pausedTransfers += 1 }
-        defer { state.withLock { $0.pausedTransfers -= 1 } }
+    /// Waits as long as `isPaused`, which readers change that want more, join or leave; or until the
+    /// task is cancelled.
+    ///
+    /// - Parameters:
+    ///   - stopped: the transfer, if its readers change `isPaused` by each read.
+    ///   - isPaused: whether to wait on.
+    func waitForReader(of stopped: TransferID? = nil, while isPaused: () -> Bool) async {
+        state.withLock { state in
+            state.pausedTransfers += 1
+            if let stopped { state.stoppedTransfers.insert(stopped) }
+        }
+        defer {
+            state.withLock { state in
+                state.pausedTransfers -= 1
+                if let stopped { state.stoppedTransfers.remove(stopped) }
+            }
+        }
         while !Task.isCancelled {
             let seen = signal.version
             guard isPaused() else { return }

@@ -51,7 +51,7 @@ extension StoringSink {
         else { return }
         notifyReaders()
         context.stall()
-        await operation.shared.waitForReader {
+        await operation.shared.waitForReader(of: context.id) {
             operation.shared.haveReadersStopped(
                 context.id,
                 at: offset,

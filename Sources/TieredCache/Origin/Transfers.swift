@@ -104,7 +104,11 @@ final class Transfers: Sendable {
                 return await operation.run(context)
             }
         )
-        if !subscription.isFirst { didShare(subscription) }
+        if !subscription.isFirst {
+            didShare(subscription)
+            // One that has paused may be wanted now.
+            shared.didExtend()
+        }
         return subscription
     }
 
@@ -131,6 +135,7 @@ final class Transfers: Sendable {
             generation.entry.generation == entry.generation
         else { return nil }
         didShare(subscription)
+        shared.didExtend()
         return subscription
     }
 

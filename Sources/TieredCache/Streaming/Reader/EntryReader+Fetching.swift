@@ -103,7 +103,6 @@ extension EntryReader {
                 ? .max : BlockTable.extent(around: max(offset, bounds.limit - 1)).upperBound,
             isExclusive: isExclusive
         )
-        if !transfer.isFirst { fetcher.shared.didExtend() }
         let left = state.withLock { state in
             defer { state.shares = [Share(window: 0, range: Self.all, transfer: transfer)] }
             return state.shares
@@ -160,7 +159,6 @@ extension EntryReader {
             horizon: horizon,
             isExclusive: isExclusive
         )
-        if !transfer.isFirst { fetcher.shared.didExtend() }
         let end = isSequential ? limit : max(first, min(transfer.end, horizon))
         let share = Share(window: request.window, range: first..<end, transfer: transfer)
         let abandoned = state.withLock { state in

@@ -57,6 +57,17 @@ struct PausedTransferTests {
         }
     }
 
+    @Test("A response that joins a paused request takes it along")
+    func joinedResponse() async throws {
+        try await Self.withPause { fixture, cache, reader, _ in
+            let asked = fixture.origin.log.exchanges.count
+            let bytes = try await cache.response(for: fixture.request("/film")).body.collect()
+            #expect(firstDifference(bytes, Self.film.allBytes) == nil)
+            #expect(fixture.origin.log.exchanges.count <= asked + 1)
+            withExtendedLifetime(reader) {}
+        }
+    }
+
     @Test("A request that nothing continues ends, and the reader asks again")
     func givesUp() async throws {
         try await Self.withPause { fixture, cache, reader, time in
