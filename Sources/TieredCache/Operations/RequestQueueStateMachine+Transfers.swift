@@ -66,8 +66,8 @@ extension RequestQueueStateMachine {
         guard let transfer = transfers[id], transfer.subscribers.count == 1 else { return }
         let (end, overflow) = transfer.position.addingReportingOverflow(amount)
         transfers[id]?.lingeringEnd = overflow ? .max : end
-        // The block that it is in would be lost.
-        let blockEnd = BlockTable.extent(around: transfer.position).upperBound
+        // The block that it is in would be lost; at the end of one it is in none.
+        let blockEnd = BlockTable.extent(around: max(0, transfer.position - 1)).upperBound
         transfers[id]?.horizon = max(transfer.horizon, blockEnd)
     }
 

@@ -6,6 +6,39 @@ import TieredCacheTesting
 /// Transfers that pause where their readers want no more for now.
 @Suite("Request queue, pausing", .timeLimit(.minutes(1)))
 struct RequestQueuePausingTests {
+    private func makeMachine() -> RequestQueueStateMachine {
+        RequestQueueStateMachine(limits: .init(maximumDownloads: 1, maximumPerHost: 9))
+    }
+
+    private func join(
+        _ machine: inout RequestQueueStateMachine,
+        _ name: String,
+        horizon: Int64
+    ) throws -> TransferID {
+        let join = machine.join(
+            TransferGroup(key: CacheKey(explicit: name), selector: ""),
+            wanting: 0,
+            coverage: 0..<1 << 30,
+            host: "host",
+            priority: .normal,
+            horizon: horizon
+        )
+        return try #require(join.transfer)
+    }
+
+    @Test("one that lingers ends with the block that it is in, or with the last one")
+    func lingering() throws {
+        for (position, end) in [(65_536, 65_536), (65_537, 131_072), (131_071, 131_072)] {
+            var machine = makeMachine()
+            let id = try join(&machine, "a", horizon: 1000)
+            machine.didAdvance(id, to: Int64(position))
+            machine.linger(id, for: 1 << 20)
+            #expect(machine.transfers[id]?.horizon == Int64(end))
+            machine.didAdvance(id, to: Int64(end))
+            #expect(!machine.isWanted(id))
+        }
+    }
+
     @Test("a read wakes a transfer that has paused for want of readers, and no other")
     func wakes() async throws {
         let shared = SharedTransfers(
