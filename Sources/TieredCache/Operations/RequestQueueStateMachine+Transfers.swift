@@ -13,15 +13,22 @@ extension RequestQueueStateMachine {
             || transfer.coverage.upperBound <= max(transfer.horizon, transfer.position)
     }
 
-    /// Whether one more transfer may keep its connection without a slot: as many as have slots.
+    /// Whether one more transfer may keep its connection for readers that want no more for now: as
+    /// many as have slots.
+    ///
+    /// Those that were preempted, whose readers have stopped, or that compare a body count nowhere:
+    /// none of them would end for it.
     package var mayKeepConnection: Bool {
-        transfers.values.count { $0.state == .stalled || $0.state == .resuming }
-            < limits.maximumDownloads
+        transfers.values.count {
+            $0.isPaused && ($0.state == .stalled || $0.state == .resuming)
+        } < limits.maximumDownloads
     }
 
     /// The transfer releases its slot and keeps its connection; nil if too many do.
     package mutating func stallIfRoom(_ id: TransferID) -> [Action]? {
-        mayKeepConnection ? didStall(id) : nil
+        guard mayKeepConnection else { return nil }
+        transfers[id]?.isPaused = true
+        return didStall(id)
     }
 
     /// The transfer ends if no subscriber wants more by now; no request joins it then.

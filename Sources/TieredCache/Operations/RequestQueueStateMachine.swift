@@ -108,6 +108,8 @@ package struct RequestQueueStateMachine {
         var lingeringEnd: Int64?
         /// The end of the bytes that a subscriber wants for now.
         var horizon: Int64 = 0
+        /// Whether it keeps its connection, without a slot, because nobody wants more for now.
+        var isPaused = false
 
         var occupancy: Occupancy {
             switch state {
@@ -183,6 +185,7 @@ package struct RequestQueueStateMachine {
             preconditionFailure("\(id) waited, but is unknown")
         }
         transfers[id]?.state = .running
+        transfers[id]?.isPaused = false
         slotsInUse += 1
         let inUse = placesInUseByHost[host, default: 0] + 1
         placesInUseByHost[host] = inUse

@@ -50,11 +50,17 @@ private struct Interleaving {
             } _: {
                 $0.advance($1, to: $2)
             }
-        case ..<760:
+        case ..<730:
             onStarted("stall") {
                 $0.didStall($1)
             } _: {
                 $0.stall($1)
+            }
+        case ..<760:
+            onStarted("stall if there is room") {
+                $0.stallIfRoom($1) ?? []
+            } _: {
+                $0.stallIfRoom($1)
             }
         case ..<820:
             onStarted("unstall") {
@@ -235,8 +241,7 @@ private struct Interleaving {
         for id in model.transfers.map(\.id) where machine.isWanted(id) != model.isWanted(id) {
             fail("\(id) is wanted: \(machine.isWanted(id))")
         }
-        let stalled = model.transfers.count { $0.state == .stalled || $0.state == .resuming }
-        if machine.mayKeepConnection != (stalled < limits.maximumDownloads) {
+        if machine.mayKeepConnection != model.mayKeepConnection {
             fail("wrong number of kept connections")
         }
         for (id, transfer) in machine.transfers where transfer.subscribers.isEmpty {

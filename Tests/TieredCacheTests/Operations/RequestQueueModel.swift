@@ -24,6 +24,7 @@ struct RequestQueueModel {
         var position: Int64
         var end: Int64
         var state: State
+        var isPaused = false
         var subscribers: [SubscriberID: RequestPriority]
         var waitingSince: Int
         var wasPreempted = false
@@ -195,6 +196,17 @@ struct RequestQueueModel {
         return fill()
     }
 
+    var mayKeepConnection: Bool {
+        transfers.count { $0.isPaused && [.stalled, .resuming].contains($0.state) }
+            < limits.maximumDownloads
+    }
+
+    mutating func stallIfRoom(_ id: TransferID) -> [Action] {
+        guard mayKeepConnection else { return [] }
+        update(id) { $0.isPaused = true }
+        return stall(id)
+    }
+
     mutating func unstall(_ id: TransferID) -> [Action] {
         if transfer(id)?.state == .running { return [.grant(id)] }
         guard transfer(id)?.state == .stalled || transfer(id)?.state == .yielded else { return [] }
@@ -251,7 +263,10 @@ struct RequestQueueModel {
     private mutating func fill() -> [Action] {
         var actions: [Action] = []
         while slotsInUse < limits.maximumDownloads, let next = next() {
-            update(next.id) { $0.state = .running }
+            update(next.id) { transfer in
+                transfer.state = .running
+                transfer.isPaused = false
+            }
             actions.append(next.state == .resuming ? .grant(next.id) : .start(next.id))
         }
         return actions

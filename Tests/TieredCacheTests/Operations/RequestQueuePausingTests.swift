@@ -39,6 +39,26 @@ struct RequestQueuePausingTests {
         }
     }
 
+    @Test("what compares a body, or whose readers have stopped, takes no place of one that pauses")
+    func places() throws {
+        var machine = makeMachine()
+        for name in ["a", "b"] {
+            let id = try join(&machine, name, horizon: .max)
+            _ = machine.didStall(id)
+        }
+        #expect(machine.mayKeepConnection)
+        let paused = try join(&machine, "c", horizon: 0)
+        let isPaused = machine.stallIfRoom(paused) != nil
+        #expect(isPaused && !machine.mayKeepConnection)
+        let other = try join(&machine, "d", horizon: 0)
+        let isPausedToo = machine.stallIfRoom(other) != nil
+        #expect(!isPausedToo)
+        _ = machine.didFinish(other)
+        // It goes on, and another one may pause.
+        _ = machine.didUnstall(paused)
+        #expect(machine.transfers[paused]?.state == .running && machine.mayKeepConnection)
+    }
+
     @Test("a read wakes a transfer that has paused for want of readers, and no other")
     func wakes() async throws {
         let shared = SharedTransfers(
