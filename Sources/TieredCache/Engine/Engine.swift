@@ -27,6 +27,11 @@ final class Engine: Sendable {
         let (io, writers) = (parts.makeExecutor("tc-io"), parts.makeExecutor("tc-write"))
         origins = try Origins(configuration, rules: rules, jitter: parts.jitter)
         recorder = Recorder(configuration, writers: writers)
+        if io.isWithoutThreads || writers.isWithoutThreads {
+            recorder.logger.warning(
+                "no thread can be started: until one can, the disk blocks the threads of all tasks"
+            )
+        }
         storage = try Storage(
             configuration,
             parts: parts,

@@ -34,7 +34,7 @@ package final class IOExecutor: TaskExecutor {
     /// Starts `threads` threads, named `name-N`; fewer where the machine has no more.
     ///
     /// Where it has none, each job tries again to start one, and runs on the cooperative pool until
-    /// that works.
+    /// that works: the one exception to invariant 7, which ``isWithoutThreads`` tells.
     package convenience init(threads: Int = 8, name: String = "tc-io") {
         self.init(threads: threads, name: name, start: Self.startThread)
     }
@@ -69,6 +69,11 @@ package final class IOExecutor: TaskExecutor {
     /// Whether its jobs run on threads of its own; in a simulation all share one.
     var hasThreads: Bool {
         if case .elsewhere = place { false } else { true }
+    }
+
+    /// Whether no thread could be started yet, so that jobs block the cooperative pool.
+    var isWithoutThreads: Bool {
+        if case .noThreads(let late) = place { !late.isRunning } else { false }
     }
 
     /// Whether the calling thread is one of its own.
@@ -128,6 +133,8 @@ private final class LateStart: Sendable {
     init(_ shared: Shared, start: @escaping @Sendable () -> Bool) {
         (self.shared, self.start) = (shared, start)
     }
+
+    var isRunning: Bool { isStarted.withLock { $0 } }
 
     /// Whether the thread runs; tries to start it, if not.
     func hasStarted() -> Bool {

@@ -1,4 +1,5 @@
 import Dispatch
+import Logging
 import Testing
 
 @testable import TieredCache
@@ -50,10 +51,30 @@ struct IOExecutorTests {
             #expect(answer == number)
         }
         #expect(machine.asked.withLock { $0 } >= 7)
+        #expect(executor.isWithoutThreads)
         machine.hasThreads.withLock { $0 = true }
         #expect(await executor.run { machine.hasRun.withLock { $0 } })
+        #expect(!executor.isWithoutThreads)
         let count = machine.asked.withLock { $0 }
         #expect(await executor.run { 5 } == 5)
         #expect(machine.asked.withLock { $0 } == count)
+    }
+
+    @Test("A cache that can start no thread says so", arguments: [true, false])
+    func said(hasThreads: Bool) async throws {
+        let lines = Guarded<[String]>([])
+        var configuration = MediaCache.Configuration()
+        configuration.path = nil
+        configuration.logger = Logger(label: "threads") { _ in
+            ListeningLogHandler { event, _ in lines.withLock { $0.append("\(event.message)") } }
+        }
+        var parts = EngineParts()
+        if !hasThreads {
+            parts.makeExecutor = { name in IOExecutor(threads: 2, name: name) { _, _ in false } }
+        }
+        let cache = try MediaCache(configuration, parts: parts)
+        await cache.shutdown()
+        let said = lines.withLock { $0.contains { $0.contains("no thread can be started") } }
+        #expect(said == !hasThreads)
     }
 }
