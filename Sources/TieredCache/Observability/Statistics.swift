@@ -19,7 +19,8 @@ extension MediaCache {
         public var bytesFromMemory: Int64 = 0
         /// Body bytes delivered from disk.
         public var bytesFromDisk: Int64 = 0
-        /// Body bytes received from origins.
+        /// Body bytes received from origins, by downloads that have ended: a reader may have its
+        /// last byte before.
         public var bytesFromOrigin: Int64 = 0
         /// Body bytes written to disk.
         public var bytesStored: Int64 = 0
