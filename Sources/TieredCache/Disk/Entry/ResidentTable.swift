@@ -108,7 +108,9 @@ struct ResidentTable {
     }
 
     private func isDormant(_ found: Found) -> Bool {
-        entries[found.number] === found.entry && places[found.number].dormantCost > 0
+        // The table of a store that was closed meanwhile is another one, and empty.
+        entries.indices.contains(found.number) && entries[found.number] === found.entry
+            && places[found.number].dormantCost > 0
     }
 
     /// Closes or removes unused entries until at most `maximum` are open and dormant ones cost at

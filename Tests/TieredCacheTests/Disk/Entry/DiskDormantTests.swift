@@ -49,6 +49,18 @@ struct DiskDormantTests {
         #expect(disk.memory.calls.dropFirst(before).map(\.call) == [.open, .inspect, .read])
     }
 
+    @Test("a store that is closed while an entry is opened again keeps none")
+    func closed() throws {
+        let store = try storeWithDormantEntry(TestDisk(.memory), size: 1000)
+        let found = try #require(store.state.withLock { $0.open.residents.find(key("a")) })
+        store.close()
+        let (count, removed) = store.state.withLock { state in
+            state.open.residents.didReopen(found)
+            return (state.open.residents.openCount, state.open.residents.removeDormant(found))
+        }
+        #expect(count == 0 && removed == nil)
+    }
+
     @Test("a file that was removed meanwhile is a miss", arguments: DiskKind.allCases)
     func removed(kind: DiskKind) throws {
         let disk = TestDisk(kind)
