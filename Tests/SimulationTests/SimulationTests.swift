@@ -43,8 +43,10 @@ struct SimulationTests {
         if let success { return print(success) }
         Issue.record("\(lines.drop { !$0.contains("SimulationProfile") }.joined(separator: "\n"))")
         let failure = lines.last { $0.hasPrefix("FAILED") || $0.contains("Fatal error") }
+        // A trap says no seed.
+        let last = lines.last { $0.hasSuffix(" begins") } ?? "no seed begins"
         Issue.record(
-            "\(failure ?? "no end")\nTIEREDCACHE_SIMULATION_SEED=n swift test --filter SimulationTests"
+            "\(last): \(failure ?? "no end")\nTIEREDCACHE_SIMULATION_SEED=n swift test --filter SimulationTests"
         )
     }
 }
