@@ -180,8 +180,9 @@ extension DiskStore {
             if entry.isPinned != isPinned || successor(of: key) != nil {
                 try setPinned(isPinned, of: entry)
             } else if isPinned, access.canWrite {
-                // The pin before may have failed to reach the medium.
+                // The pin before may have failed to reach the medium, and files go from outside.
                 try syncIfPinned(entry)
+                try requireNameIfPromised(of: entry)
             }
             // An entry that took the name meanwhile does not have the pin yet.
             if !entry.isSuperseded { return true }

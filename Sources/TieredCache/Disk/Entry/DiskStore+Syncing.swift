@@ -8,11 +8,21 @@ extension DiskStore {
     ///
     /// - Throws: ``CacheError/Code/localStorage``: the entry is there, but may not survive.
     func syncIfPinned(_ entry: DiskEntry) throws(CacheError) {
-        let isPromised = entry.state.withLock { state in
-            state.flags.contains(.pinned) && state.table.isComplete && state.isPublished
-                && !state.isDetached && state.syncedChanges < state.changes
+        let isPromised = entry.state.withLock {
+            $0.isPromised && $0.syncedChanges < $0.changes
         }
         if isPromised { try sync(entry) }
+    }
+
+    /// Makes sure that a complete pinned body still has its name, without a sync.
+    ///
+    /// - Throws: ``CacheError/Code/localStorage``: its file was deleted under it.
+    func requireNameIfPromised(of entry: DiskEntry) throws(CacheError) {
+        let file = entry.state.withLock { $0.isPromised && !$0.isInline ? $0.body : nil }
+        guard let file else { return }
+        try naming(entry.name) { () throws(FileSystemError) in
+            try requireName(of: file, entry: entry)
+        }
     }
 
     /// Waits until what is stored of an entry by now is on the medium; a writer may go on
@@ -60,5 +70,12 @@ extension DiskStore {
         for directory in [directory, try entries, root] {
             try fileSystem.sync(directory, dataOnly: false)
         }
+    }
+}
+
+extension DiskEntryState {
+    /// Whether it is a promise that the body stays.
+    fileprivate var isPromised: Bool {
+        flags.contains(.pinned) && table.isComplete && isPublished && !isDetached
     }
 }

@@ -75,6 +75,18 @@ struct DiskLosingTests {
         #expect(firstDifference(lease.read(200_000), bytes(200_000)) == nil)
     }
 
+    @Test("nor is it promised once more where it was pinned before", arguments: DiskKind.allCases)
+    func pinnedBodies(kind: DiskKind) throws {
+        let disk = TestDisk(kind)
+        let store = try disk.open()
+        let lease = try store.store(bytes(200_000), for: key("a"))
+        try lease.setPinned(true)
+        #expect(try store.setPinned(true, of: key("a")))
+        for path in disk.paths(".body") { try disk.delete(path) }
+        let error = #expect(throws: CacheError.self) { try store.setPinned(true, of: key("a")) }
+        #expect(error?.code == .localStorage)
+    }
+
     @Test("what was lost again is opened ten seconds later, and refuses to write until then")
     func atMostEveryTenSeconds() throws {
         let disk = TestDisk(.memory)
