@@ -6,9 +6,8 @@
 # many of them keep both cores of a small machine busy, and tests that all begin at once pass their
 # time limits.
 #
-# Where at most three suites failed they run once more, by themselves; what fails twice fails, and
-# what failed is printed last in any case. A suite that fails now and then has a defect, in itself or
-# in what it tests: see repeat.sh.
+# What failed is printed last. A suite that fails now and then has a defect, in itself or in what it
+# tests: see repeat.sh.
 #
 # A run that prints nothing for TEST_SILENCE seconds (300) hangs: it ends, and the stacks of its
 # threads are printed, and last of all the test that was running.
@@ -38,12 +37,11 @@ end_if_silent() { # PID LOG
     done
 }
 
-# Runs the tests, writes NAME.log and NAME.xml, and says whether all passed.
-run() { # NAME [ARGUMENT...]
-    local log=$output/$1.log report=$output/$1.xml status=0
-    shift
+# Runs the tests, writes LOG, and says whether all passed.
+run() { # LOG
+    local log=$1 status=0
     : >"$log"
-    "$bundle" --testing-library swift-testing --no-parallel --xunit-output "$report" "$@" \
+    "$bundle" --testing-library swift-testing --no-parallel \
         </dev/null > >(tee "$log") 2>&1 &
     tests=$!
     end_if_silent $tests "$log" &
@@ -53,24 +51,7 @@ run() { # NAME [ARGUMENT...]
     return $status
 }
 
-# Prints what LOG says of tests that failed.
-print_failures() { # LOG
-    echo "test.sh: this failed:" >&2
-    grep -E '✘|Fatal error' "$1" | head -n 40 >&2 || true
-}
-
-if run all; then exit 0; fi
-failed=
-[ ! -s "$output/all.xml" ] || failed=$(scripts/failed-suites.sh "$output/all.xml")
-if [ -n "$failed" ] && [ "$(wc -l <<<"$failed")" -le 3 ]; then
-    echo "test.sh: these suites run once more: ${failed//$'\n'/ }" >&2
-    if run again --filter "$(paste -sd '|' <<<"$failed")"; then
-        print_failures "$output/all.log"
-        echo "test.sh: it passed when it ran once more" >&2
-        exit 0
-    fi
-    print_failures "$output/again.log"
-    exit 1
-fi
-print_failures "$output/all.log"
+if run "$output/all.log"; then exit 0; fi
+echo "test.sh: this failed:" >&2
+grep -E '✘|Fatal error' "$output/all.log" | head -n 40 >&2 || true
 exit 1
