@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #if defined(__linux__)
 #include <sys/sendfile.h>
@@ -61,4 +62,18 @@ int64_t tc_send_with_file(int socket, const void *bytes, size_t count, int file,
 #else
   return 0;
 #endif
+}
+
+bool tc_peer_is_own_user(int socket) {
+#if defined(__linux__)
+  struct ucred peer;
+  socklen_t length = sizeof peer;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
+  uid_t user = peer.uid;
+#else
+  uid_t user;
+  gid_t group;
+  if (getpeereid(socket, &user, &group) != 0) return false;
+#endif
+  return user == geteuid() || user == 0;
 }

@@ -106,4 +106,11 @@ extension MediaCache {
             EntryReader(EntryOpening(entry: entry, storage: engine.storage), wanted: wanted)
         )
     }
+
+    /// Calls `action` whenever this process begins to own the directory, and at once if it does.
+    ///
+    /// - Parameter action: called on any thread, perhaps twice; must not wait.
+    package func whenOwning(_ action: @escaping @Sendable () -> Void) {
+        engine.storage.disk.whenOwning(action)
+    }
 }

@@ -20,6 +20,7 @@ final class HostedCache: Sendable {
     /// Under which it stands in ``OpenCaches``: its directory, or a number.
     let name: String
     let proxy: HostedProxy
+    private let guests: GuestService
     /// Those of all that have opened it.
     let logs = CacheLogs()
     private let state = Guarded(State())
@@ -29,6 +30,7 @@ final class HostedCache: Sendable {
         configuration.logger = logs.logger
         cache = try MediaCache(configuration)
         proxy = HostedProxy(cache, directory: configuration.directory, logger: logs.logger)
+        guests = GuestService(cache: cache, directory: configuration.directory)
         isMemoryOnly = options.isMemoryOnly
         self.name = name
     }
@@ -73,6 +75,7 @@ final class HostedCache: Sendable {
     func close() async {
         prefetch([], bytesEach: 0)
         await proxy.stop()
+        await guests.stop()
         await cache.shutdown()
     }
 }

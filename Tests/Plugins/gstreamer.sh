@@ -185,6 +185,9 @@ check_places() {
     shows "a directory of another process, without the origin," "$url/fast.mp4"
     start_origin
     shows "what that process does not hold" "$url/film.mkv"
+    stop_origin
+    shows "what it has stored for another one" "$url/film.mkv"
+    start_origin
     echo >&4
     exec 4>&- 5<&-
     wait $holder || fail "the process that holds the directory has failed"

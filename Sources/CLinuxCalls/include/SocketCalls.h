@@ -4,6 +4,7 @@
 #ifndef TIEREDCACHE_SOCKETCALLS_H
 #define TIEREDCACHE_SOCKETCALLS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,5 +17,8 @@ int64_t tc_send_with_file(int socket, const void *bytes, size_t count, int file,
 /// Sends two pieces of memory on a socket that does not block. Returns how many bytes of both together
 /// the socket has taken, 0 where that is none; what was wrong shows at the next write.
 int64_t tc_send_both(int socket, const void *first, size_t first_count, const void *second, size_t second_count);
+
+/// Whether a process of this user, or of root, is at the other end of a Unix socket.
+bool tc_peer_is_own_user(int socket);
 
 #endif

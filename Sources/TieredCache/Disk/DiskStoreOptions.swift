@@ -127,6 +127,11 @@ package enum DiskAccess: Sendable {
     package var canWrite: Bool {
         if case .owner = self { true } else { false }
     }
+
+    /// Whether another process owns the directory.
+    var isGuest: Bool {
+        if case .guest = self { true } else { false }
+    }
 }
 
 /// The usage of a store.

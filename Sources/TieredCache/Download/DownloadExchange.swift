@@ -102,6 +102,8 @@ struct DownloadExchange: Sendable {
             connectTimeout: plan.policy.connectTimeout
         )
         outgoing.onInterim = plan.relay?.onInterim
+        // What a redirect has led to would be another entry of the other cache.
+        outgoing.shared = request.target == plan.target ? plan.shared : nil
         outgoing.onStart = { [watchdog] cancel in watchdog.attach(cancel) }
         return outgoing
     }

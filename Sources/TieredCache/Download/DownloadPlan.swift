@@ -34,6 +34,8 @@ package struct DownloadPlan: Sendable {
     package var secretFields = MediaCache.Configuration.commonSecretFields
     /// Whether ranges carry `If-Match`: one of several concurrent requests for one body.
     package var isSegment = false
+    /// What another cache has to know to store the response; nil if it must not have the request.
+    package var shared: SharedRequest?
     /// Observes the requests; nil for none.
     package var observation: (any TransferObservation)?
     /// Returns a new URL after the current one was refused with a status; nil without a resolver.

@@ -69,6 +69,9 @@ package struct DownloadRequest: Hashable, Sendable {
             .acceptEncoding,
         ] + ["Host", "Keep-Alive", "Proxy-Connection"].compactMap { HTTPField.Name($0) }
 
+    /// The fields of a request that has none of the name.
+    package static let defaultFields: HTTPFields = [.accept: "*/*", .userAgent: "TieredCache"]
+
     /// Builds the request for one hop.
     ///
     /// - Parameters:
@@ -102,8 +105,7 @@ package struct DownloadRequest: Hashable, Sendable {
         }
         // RFC 9110 §15.4: fields that are specific to the content go with it.
         if !chain.keepsBody { fields[.contentType] = nil }
-        if fields[.accept] == nil { fields[.accept] = "*/*" }
-        if fields[.userAgent] == nil { fields[.userAgent] = "TieredCache" }
+        for field in Self.defaultFields where fields[field.name] == nil { fields.append(field) }
         // Ranges count coded bytes, and a coded body cannot be combined with a decoded one.
         fields[.acceptEncoding] = "identity"
         if bypassesCaches { fields[.cacheControl] = "no-cache" }

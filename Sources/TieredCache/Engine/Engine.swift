@@ -25,7 +25,6 @@ final class Engine: Sendable {
             applicationLifetime: configuration.applicationLifetime
         )
         let (io, writers) = (parts.makeExecutor("tc-io"), parts.makeExecutor("tc-write"))
-        origins = try Origins(configuration, rules: rules, jitter: parts.jitter)
         recorder = Recorder(configuration, writers: writers)
         if io.isWithoutThreads || writers.isWithoutThreads {
             recorder.logger.warning(
@@ -39,6 +38,12 @@ final class Engine: Sendable {
             io: io,
             writers: writers,
             recorder: recorder
+        )
+        origins = try Origins(
+            configuration,
+            rules: rules,
+            isGuest: { [disk = storage.disk] in disk.openStore?.access.isGuest == true },
+            jitter: parts.jitter
         )
         transfers = Transfers(configuration, storage: storage, origins: origins)
         responder = Responder(storage: storage, transfers: transfers)

@@ -22,16 +22,23 @@ final class Origins: Sendable {
     private let jitter: @Sendable () -> Double
 
     /// - Throws: `.invalidArgument` for a transport that cannot be made.
+    ///
+    /// - Parameters:
+    ///   - configuration: the policies for origins, and the transport.
+    ///   - rules: the rules of caching.
+    ///   - isGuest: whether another process owns the directory now.
+    ///   - jitter: draws random numbers in 0..<1.
     init(
         _ configuration: MediaCache.Configuration,
         rules: CacheRules,
+        isGuest: @escaping @Sendable () -> Bool = { false },
         jitter: @escaping @Sendable () -> Double
     ) throws(CacheError) {
         self.configuration = configuration
         self.rules = rules
         self.jitter = jitter
         time = configuration.timeSource
-        transport = try configuration.makeTransport()
+        transport = try configuration.makeTransport(isGuest: isGuest)
         network = NetworkGate(configuration.networkMonitor)
         bandwidth = BandwidthLimiter(configuration.bandwidth, time: configuration.timeSource)
     }
@@ -79,6 +86,15 @@ final class Origins: Sendable {
             // The client of a relay waits and can retry itself.
             plan.policy.maximumAttempts = min(2, configuration.retries)
             return plan
+        }
+        if request.method == .get, request.isCacheable {
+            plan.shared = SharedRequest(
+                key: request.explicitKey,
+                priority: request.priority,
+                reloads: request.policy == .reload,
+                // The origin, or the owner: before the download gives up, the other one is tried.
+                patience: configuration.timeout / 2
+            )
         }
         plan.secretFields = configuration.secretFields
         plan.via = configuration.via

@@ -10,7 +10,8 @@ extension CacheRequest {
         // A relayed response and a decoded, redirected one are never one transfer.
         if relay != nil { parts.append("relayed") }
         // A length in front of each part keeps ("a", "bc") and ("ab", "c") apart.
-        for field in fields.sorted(by: { $0.name.canonicalName < $1.name.canonicalName }) {
+        for field in fields.sorted(by: { $0.name.canonicalName < $1.name.canonicalName })
+        where field.name.canonicalName != "via" {
             parts.append("\(field.name.canonicalName.utf8.count):\(field.name.canonicalName)")
             parts.append("\(field.value.utf8.count):\(field.value)")
         }

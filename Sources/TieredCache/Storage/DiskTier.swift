@@ -17,6 +17,8 @@ final class DiskTier: Sendable {
     private static let retryInterval = Duration.seconds(10)
 
     private let state: Guarded<State>
+    /// Called when a store has been opened whose directory this process owns.
+    private let didOwn = Guarded<(@Sendable () -> Void)?>(nil)
     private let time: any TimeSource
     private let makeStore: @Sendable () throws(CacheError) -> DiskStore
 
@@ -73,6 +75,14 @@ final class DiskTier: Sendable {
             guard let store = state.store, !store.isLost else { return nil }
             return store
         }
+    }
+
+    /// Calls `action` whenever this process begins to own the directory, and at once if it does.
+    ///
+    /// - Parameter action: called on any thread, perhaps twice; must not wait.
+    func whenOwning(_ action: @escaping @Sendable () -> Void) {
+        didOwn.withLock { $0 = action }
+        if openStore?.access.canWrite == true { action() }
     }
 
     /// Whether ``close()`` was called.
@@ -148,6 +158,9 @@ final class DiskTier: Sendable {
             return (attempt, state)
         }
         surplus.store?.close()
+        if case .open(let store, _) = chosen, surplus.store !== store, store.access.canWrite {
+            didOwn.withLock { $0 }?()
+        }
         return try result(of: chosen)
     }
 

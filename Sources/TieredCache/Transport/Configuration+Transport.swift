@@ -1,12 +1,18 @@
 extension MediaCache.Configuration {
-    /// The configured transport, or the built-in one.
+    /// The configured transport, or the built-in one, which asks the owner of the directory where
+    /// another process owns it.
     ///
+    /// - Parameter isGuest: whether another process owns the directory now.
+    /// - Returns: the transport.
     /// - Throws: `.invalidArgument` if none is configured and the package was built without its
     ///   own.
-    func makeTransport() throws(CacheError) -> any Transport {
+    func makeTransport(
+        isGuest: @escaping @Sendable () -> Bool
+    ) throws(CacheError) -> any Transport {
         if let transport { return transport }
         #if HTTPClient
-        return AsyncHTTPClientTransport()
+        guard let path else { return AsyncHTTPClientTransport() }
+        return GuestTransport(directory: path, time: timeSource, isGuest: isGuest)
         #else
         throw CacheError(
             .invalidArgument,

@@ -38,6 +38,10 @@ public struct TransportRequest: Sendable {
     /// Called before the exchange begins, with a closure that ends it from any thread; see
     /// ``CancellableTransport``.
     package var onStart: (@Sendable (_ cancel: @escaping @Sendable () -> Void) -> Void)?
+    /// What another cache has to know to store the response; nil if it must not have the request.
+    package var shared: SharedRequest?
+    /// The socket to send it by, in the place of a connection to the authority.
+    package var socket: OwnerSocket?
 
     /// Creates a request.
     public init(

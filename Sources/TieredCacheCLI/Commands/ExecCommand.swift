@@ -16,7 +16,7 @@ struct ExecCommand: AsyncParsableCommand {
             and the number of a signal that ended it, 127 if there is no such program, 126 if it cannot be run.
 
             The proxy ends with the program. Where one runs for the directory ('serve', 'url') it is used; \
-            where another process owns the directory, what that has stored is used, and nothing is stored.
+            where another process owns the directory, what that has stored is used, and it stores what is fetched.
             """
     )
 
@@ -77,7 +77,7 @@ struct ExecCommand: AsyncParsableCommand {
     private func runServing(_ arguments: ProgramArguments) async throws -> ProgramEnding {
         // Port and token are of this run alone: others can read the arguments of a program.
         let served = try await ServedCache.start(cache, keepsAddress: false)
-        if let problem = served.cache.storageError {
+        if let problem = served.cache.storingError(in: cache.configuration().path) {
             StandardError.write("tieredcache: nothing is stored: \(problem.message)".asOneLine)
         }
         do {

@@ -2,6 +2,7 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import TieredCache
+import TieredCacheProxy
 
 /// The arguments of `get`, independent of the parser, and their execution.
 struct GetOrder: Sendable {
@@ -30,15 +31,18 @@ struct GetOrder: Sendable {
         // Before any fetch, which would be useless if the file cannot be written.
         let output = try file.map { try OutputFile($0) }
         let cache = try MediaCache(configuration)
-        if let problem = cache.storageError {
+        if let problem = cache.storingError(in: configuration.path) {
             StandardError.write("tieredcache: warning: not storing: \(problem.message)".asOneLine)
         }
+        let guests = GuestService(cache: cache, directory: configuration.directory)
         do {
             try await deliver(from: cache, to: output)
         } catch {
+            await guests.stop()
             await cache.shutdown()
             throw error
         }
+        await guests.stop()
         await cache.shutdown()
     }
 

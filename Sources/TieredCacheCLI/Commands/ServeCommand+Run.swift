@@ -27,14 +27,20 @@ extension ServeCommand {
         limitDownloads(of: &configuration, to: budget?.maximumDownloads ?? wantedDownloads)
         configuration.timeout = min(configuration.timeout, timeout)
         let cache = try MediaCache(configuration)
-        if let storageError = cache.storageError {
-            StandardError.write("tieredcache: nothing is stored: \(storageError.message)".asOneLine)
+        if let problem = cache.storingError(in: configuration.path) {
+            StandardError.write("tieredcache: nothing is stored: \(problem.message)".asOneLine)
         }
         let limit = Interruption.limitingStop()
         defer { for source in limit { source.cancel() } }
         do {
             settings.maximumConnections = budget?.maximumConnections
+            let guests = GuestService(
+                cache: cache,
+                directory: configuration.directory,
+                settings: settings
+            )
             try await serve(cache, configuration: configuration, defaults: settings)
+            await guests.stop()
             await cache.shutdown()
         } catch {
             await cache.shutdown()
@@ -96,7 +102,8 @@ extension ServeCommand {
         )
     }
 
-    /// Lets `url` and `exec` find the proxy; that of a guest stores nothing, and is not for them.
+    /// Lets `url` and `exec` find the proxy; that of a guest is not for them, as it depends on the
+    /// owner.
     private func servingFile(
         of proxy: PlayerProxy,
         _ cache: MediaCache,

@@ -2,10 +2,11 @@ import FoundationEssentials
 import TieredCache
 import TieredCacheProxy
 
-/// A cache and a player proxy of this process, for `exec` and in the background.
+/// A cache and its servers in this process, for `exec` and in the background.
 struct ServedCache {
     let cache: MediaCache
     let proxy: PlayerProxy
+    private let guests: GuestService
 
     /// Opens the cache and starts the proxy, with the limits of `serve`.
     ///
@@ -37,7 +38,12 @@ struct ServedCache {
                 directory: keepsAddress ? configuration.directory : nil,
                 settings: settings
             )
-            return ServedCache(cache: cache, proxy: proxy)
+            let guests = GuestService(
+                cache: cache,
+                directory: configuration.directory,
+                settings: settings
+            )
+            return ServedCache(cache: cache, proxy: proxy, guests: guests)
         } catch {
             await cache.shutdown()
             throw error
@@ -47,6 +53,7 @@ struct ServedCache {
     /// Ends both; what arrived is kept.
     func stop() async {
         await proxy.stop()
+        await guests.stop()
         await cache.shutdown()
     }
 }

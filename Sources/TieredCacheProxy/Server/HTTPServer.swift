@@ -1,7 +1,9 @@
+import CLinuxCalls
 import Logging
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import SystemPackage
 import TieredCache
 
 #if canImport(Glibc)
@@ -10,13 +12,25 @@ import Glibc
 import Darwin
 #endif
 
-/// An HTTP/1.1 server on 127.0.0.1.
+/// An HTTP/1.1 server on 127.0.0.1, or at a socket of the file system.
 final class HTTPServer: Sendable {
+    /// Where a server listens.
+    enum Place: Sendable {
+        /// A port of 127.0.0.1; 0 lets the system choose.
+        case port(Int)
+        /// A socket that processes of this user alone may use; takes the place of one that is there.
+        case socket(OwnerSocket)
+
+        fileprivate var isSocket: Bool {
+            if case .socket = self { true } else { false }
+        }
+    }
+
     private let listener: any Channel
     let connections: ConnectionRegistry
     private let limits: ServerLimits
 
-    /// The port of the listener.
+    /// The port of the listener; 0 at a socket.
     let port: Int
 
     private init(listener: any Channel, connections: ConnectionRegistry, limits: ServerLimits) {
@@ -26,10 +40,10 @@ final class HTTPServer: Sendable {
         port = listener.localAddress?.port ?? 0
     }
 
-    /// Starts to listen on loopback.
+    /// Starts to listen.
     ///
     /// - Parameters:
-    ///   - port: the port; 0 lets the system choose.
+    ///   - place: where.
     ///   - responder: answers the requests.
     ///   - limits: the limits for requests and connections.
     ///   - maximumConnections: the most connections, further clients wait; nil for as many as there
@@ -39,7 +53,7 @@ final class HTTPServer: Sendable {
     /// - Returns: the server.
     /// - Throws: the error of the system, for example when the port is in use.
     static func start(
-        port: Int,
+        at place: Place,
         responder: any Responder,
         limits: ServerLimits,
         maximumConnections: Int? = nil,
@@ -55,11 +69,9 @@ final class HTTPServer: Sendable {
         )
         let maximum =
             maximumConnections ?? DescriptorBudget(downloads: 6)?.maximumConnections ?? .max
-        let bootstrap = ServerBootstrap(group: group)
+        var bootstrap = ServerBootstrap(group: group)
             // Those that wait while the gate pauses; the kernel allows net.core.somaxconn at most.
             .serverChannelOption(.backlog, value: 1024)
-            // Connections of the last run in TIME_WAIT would keep the port for a minute.
-            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(
@@ -70,9 +82,6 @@ final class HTTPServer: Sendable {
             .childChannelOption(.autoRead, value: false)
             // A client may close its side behind its request and read the response.
             .childChannelOption(.allowRemoteHalfClosure, value: true)
-            // Nagle's algorithm would hold back the end of a response until its beginning is
-            // acknowledged.
-            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelOption(
                 .recvAllocator,
@@ -84,30 +93,36 @@ final class HTTPServer: Sendable {
             )
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    do {
-                        try channel.syncOptions?.setOption(
-                            .tcpOption(.unsentMark),
-                            value: .init(unsentMark)
-                        )
-                    } catch {
-                        // Without the option responses are only slower.
+                    if place.isSocket {
+                        try channel.requireOwnUser()
+                    } else {
+                        channel.limitUnsent()
                     }
                     connections.enter(channel)
                     try channel.pipeline.syncOperations.addRequestHandlers(server)
                 }
             }
-        let listener = try await bootstrap.bind(host: "127.0.0.1", port: port).get()
+        let listener: any Channel
+        switch place {
+        case .port(let port):
+            bootstrap =
+                bootstrap
+                // Connections of the last run in TIME_WAIT would keep the port for a minute.
+                .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+                // Nagle's algorithm would hold back the end of a response until its beginning is
+                // acknowledged.
+                .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            listener = try await bootstrap.bind(host: "127.0.0.1", port: port).get()
+        case .socket(let socket):
+            listener = try await bootstrap.bind(
+                unixDomainSocketPath: socket.path.string,
+                cleanupExistingSocketFile: true
+            ).get()
+            // Whatever the umask; until now the credentials of each client have kept others out.
+            chmod(socket.path.string, 0o600)
+        }
         return HTTPServer(listener: listener, connections: connections, limits: limits)
     }
-
-    /// The most unsent bytes in a socket, beyond the client's receive window (`TCP_NOTSENT_LOWAT`).
-    ///
-    /// Without it the kernel buffers megabytes and sends them when an acknowledgement arrives, on
-    /// the busy core of a client on the same machine. A hit of 1 MiB took 1.0 to 1.1 of nginx's
-    /// time then, 0.94 with 128 KiB, 0.7 with 64 KiB, and 0.5 with 4, 16 and 32 KiB; shorter
-    /// responses take as long as before. A paused player leaves no more in the kernel than its own
-    /// receive window.
-    private static let unsentMark = 16 << 10
 
     /// Stops listening, gives responses in progress ``ServerLimits/stopTimeout``, closes all
     /// connections.
@@ -118,6 +133,36 @@ final class HTTPServer: Sendable {
             // The listener is already closed.
         }
         await connections.stop(within: limits.stopTimeout)
+    }
+}
+
+extension Channel {
+    /// The most unsent bytes in a socket, beyond the client's receive window (`TCP_NOTSENT_LOWAT`).
+    ///
+    /// Without it the kernel buffers megabytes and sends them when an acknowledgement arrives, on
+    /// the busy core of a client on the same machine. A hit of 1 MiB took 1.0 to 1.1 of nginx's
+    /// time then, 0.94 with 128 KiB, 0.7 with 64 KiB, and 0.5 with 4, 16 and 32 KiB; shorter
+    /// responses take as long as before. A paused player leaves no more in the kernel than its own
+    /// receive window.
+    private static var unsentMark: Int32 { 16 << 10 }
+
+    fileprivate func limitUnsent() {
+        do {
+            try syncOptions?.setOption(.tcpOption(.unsentMark), value: .init(Self.unsentMark))
+        } catch {
+            // Without the option responses are only slower.
+        }
+    }
+
+    /// - Throws: `EACCES` if the client is a process of another user.
+    fileprivate func requireOwnUser() throws {
+        let isOwn = try pipeline.syncOperations
+            .withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+                tc_peer_is_own_user($0)
+            }
+        guard isOwn == true else {
+            throw IOError(errnoCode: EACCES, reason: "the client is another user's")
+        }
     }
 }
 

@@ -39,7 +39,7 @@ enum LoopbackPort {
     ) async throws(CacheError) -> HTTPServer {
         do {
             return try await HTTPServer.start(
-                port: port,
+                at: .port(port),
                 responder: responder,
                 limits: settings.limits,
                 maximumConnections: settings.maximumConnections,

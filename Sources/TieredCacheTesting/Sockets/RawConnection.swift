@@ -36,7 +36,7 @@ package final class RawConnection {
     }
 
     /// Takes ownership of an accepted connection.
-    init(descriptor: Int32) {
+    package init(descriptor: Int32) {
         self.descriptor = descriptor
         Self.setTimeouts(descriptor)
     }

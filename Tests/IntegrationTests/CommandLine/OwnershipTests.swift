@@ -77,6 +77,81 @@ struct OwnershipTests {
         }
     }
 
+    @Test("two that want one film fetch it once, and it is stored, whoever owns the directory")
+    func sharing() async throws {
+        try await Workplace.with { place in
+            let gate = OriginGate()
+            place.origin.serveFresh(
+                "/film",
+                length: 3_000_000,
+                .first(1, .wait(for: gate, after: 1_000_000))
+            )
+            async let one = place.get("/film", into: "one")
+            await place.origin.waitUntil { $0.bodyBytesWritten(for: "/film") >= 1_000_000 }
+            async let other = place.get("/film", into: "other") { _ in
+                // It has begun, by the owner; a request of its own would be seen here.
+                gate.open()
+            }
+            try await one.expectDone()
+            try await other.expectDone()
+            #expect(try place.file("one", equals: "/film"))
+            #expect(try place.file("other", equals: "/film"))
+            #expect(place.origin.log.bodyBytesWritten(for: "/film") == 3_000_000)
+        }
+    }
+
+    @Test("an owner that is stopped, or killed, in the middle leaves a guest its film")
+    func poorOwner() async throws {
+        try await Workplace.with { place in
+            for (number, signal) in [SIGSTOP, SIGKILL].enumerated() {
+                let gate = OriginGate()
+                let path = "/\(number)"
+                place.origin.serveFresh(
+                    path,
+                    length: 3_000_000,
+                    .first(1, .wait(for: gate, after: 1_000_000))
+                )
+                try await place.serve(signal: SIGKILL) { owner in
+                    try await place.get(path, into: "film", "--timeout", "6") { _ in
+                        await place.origin.waitUntil {
+                            $0.bodyBytesWritten(for: path) >= 1_000_000
+                        }
+                        kill(owner.processIdentifier, signal)
+                        gate.open()
+                    }.expectDone()
+                    #expect(try place.file("film", equals: path))
+                }
+            }
+        }
+    }
+
+    @Test("processes of other users get nothing of the owner", .enabled(if: geteuid() == 0))
+    func otherUsers() async throws {
+        try await Workplace.with { place in
+            try await place.serve { _ in
+                let socket = place.cache.appending("OWNER").string
+                var status = stat()
+                try #require(lstat(socket, &status) == 0)
+                #expect(status.st_mode & 0o777 == 0o600)
+                // As if the file system let all in.
+                #expect(chmod(socket, 0o777) == 0)
+                var path = place.cache
+                while !path.components.isEmpty, path != "/tmp" {
+                    chmod(path.string, 0o755)
+                    path.removeLastComponent()
+                }
+                let ask = """
+                    curl -s -o /dev/null -w '%{http_code}' --unix-socket '\(socket)' http://localhost/
+                    """
+                let own = try await place.runPlain(["-c", ask], program: "/bin/sh")
+                #expect(own.output == Array("502".utf8))
+                let user = "setpriv --reuid 65534 --regid 65534 --clear-groups \(ask)"
+                let other = try await place.runPlain(["-c", user], program: "/bin/sh")
+                #expect(other.output == Array("000".utf8))
+            }
+        }
+    }
+
     @Test("with the oddest umask, the owner can still open its own files")
     func umask() async throws {
         try await Workplace.with { place in

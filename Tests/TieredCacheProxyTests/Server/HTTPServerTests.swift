@@ -74,7 +74,7 @@ struct HTTPServerTests {
         change(&limits)
         let responder = EchoResponder()
         let server = try await HTTPServer.start(
-            port: 0,
+            at: .port(0),
             responder: responder,
             limits: limits,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }

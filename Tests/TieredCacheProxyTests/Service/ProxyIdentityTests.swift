@@ -48,7 +48,7 @@ struct ProxyIdentityTests {
             // Another program listens there now.
             others.append(
                 try await HTTPServer.start(
-                    port: ports[0],
+                    at: .port(ports[0]),
                     responder: NoResponder(),
                     limits: ServerLimits(),
                     logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }

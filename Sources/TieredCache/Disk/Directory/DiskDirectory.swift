@@ -235,13 +235,13 @@ struct DiskDirectory {
 
     /// Whether a name and kind in the root belong to the cache.
     ///
-    /// `jobs` belongs to the downloads, `PROXY` and `SERVING` to the proxies, STATS and EVENTS to
-    /// the history; the disk tier never touches them.
+    /// `jobs` belongs to the downloads, `PROXY`, `SERVING` and the socket `OWNER` to the servers,
+    /// STATS and EVENTS to the history; the disk tier never touches them.
     static func isOurs(_ item: DirectoryItem) -> Bool {
         switch item.kind {
         case .directory: directories.contains(item.name)
         case .file: files.contains(item.name)
-        case .other: false
+        case .other: item.name == "OWNER"
         }
     }
 

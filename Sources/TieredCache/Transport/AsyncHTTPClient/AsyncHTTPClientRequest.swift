@@ -4,6 +4,7 @@ import HTTPCaching
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
+import SystemPackage
 
 /// A request in the types of the library, checked for bytes that would break its framing.
 ///
@@ -33,7 +34,7 @@ struct AsyncHTTPClientRequest {
         templates: RequestTemplates
     ) throws(TransportError) {
         let head = request.head
-        var outgoing = try templates.request(for: head)
+        var outgoing = try templates.request(for: head, at: request.socket)
         guard let target = head.path, Self.isTarget(target) else {
             throw TransportError(
                 .invalidRequest,
@@ -44,6 +45,8 @@ struct AsyncHTTPClientRequest {
         var headers = [(Self.targetFieldName, target), (ResponseReader.fieldName, number)]
         headers += head.headerFields.lazy.map { ($0.name.rawName, $0.value) }
         outgoing.headers = HTTPHeaders(headers)
+        // The library would name the socket.
+        if request.socket != nil { outgoing.headers.replaceOrAdd(name: "Host", value: "localhost") }
         if isLast { outgoing.headers.replaceOrAdd(name: "Connection", value: "close") }
         outgoing.body =
             request.upload.map { .pulling($0) }
@@ -64,6 +67,7 @@ final class RequestTemplates: Sendable {
         let scheme: String?
         let authority: String?
         let method: String
+        let socket: FilePath?
     }
 
     /// The number of requests kept; one more lets all go.
@@ -71,14 +75,25 @@ final class RequestTemplates: Sendable {
 
     private let state = Guarded<[Key: HTTPClient.Request]>([:])
 
-    /// The request for the origin and the method of a head.
+    /// The request for the origin and the method of a head, or for the server at a socket.
     ///
     /// - Throws: ``TransportError/Kind/invalidRequest``.
-    func request(for head: HTTPRequest) throws(TransportError) -> HTTPClient.Request {
-        let key = Key(scheme: head.scheme, authority: head.authority, method: head.method.rawValue)
+    func request(
+        for head: HTTPRequest,
+        at socket: OwnerSocket?
+    ) throws(TransportError) -> HTTPClient.Request {
+        let key = Key(
+            scheme: socket == nil ? head.scheme : nil,
+            authority: socket == nil ? head.authority : nil,
+            method: head.method.rawValue,
+            socket: socket?.path
+        )
         if let known = state.withLock({ $0[key] }) { return known }
         let made: HTTPClient.Request
-        let origin = try Self.origin(of: head)
+        let origin =
+            if let socket { Self.origin(at: socket) } else {
+                try Self.origin(of: head).description
+            }
         do {
             made = try HTTPClient.Request(
                 url: "\(origin)/",
@@ -108,6 +123,15 @@ final class RequestTemplates: Sendable {
         } catch {
             throw TransportError(.invalidRequest, "\(error)")
         }
+    }
+
+    /// How the library calls a server at a socket.
+    private static func origin(at socket: OwnerSocket) -> String {
+        let path = socket.path.string.utf8.map { byte in
+            let digits = String(byte, radix: 16, uppercase: true)
+            return byte < 16 ? "%0\(digits)" : "%\(digits)"
+        }
+        return "http+unix://\(path.joined())"
     }
 }
 

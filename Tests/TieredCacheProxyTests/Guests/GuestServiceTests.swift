@@ -1,0 +1,166 @@
+import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
+import Testing
+import TieredCache
+import TieredCacheTesting
+
+@testable import TieredCacheProxy
+
+/// What guests of a directory get through its owner.
+@Suite(.timeLimit(.minutes(10)))
+struct GuestServiceTests {
+    @Test func twoFetchEachByteOnceAndItIsStored() async throws {
+        try await GuestFixture.run { fixture in
+            fixture.origin.serve("/film", .fresh(3_000_000))
+            let owner = try await fixture.join()
+            let guest = try await fixture.join()
+            #expect(guest.cache.storageError?.code == .notOwner)
+            let request = try fixture.request("/film")
+            async let one = owner.cache.data(for: request)
+            async let other = guest.cache.data(for: request)
+            let expected = try fixture.bytes("/film")
+            #expect(try await one == expected)
+            #expect(try await other == expected)
+            #expect(fixture.sent("/film") == 3_000_000)
+            #expect(try await owner.cache.entry(for: request)?.isComplete == true)
+        }
+    }
+
+    @Test func aGuestAloneStoresThroughTheOwner() async throws {
+        try await GuestFixture.run { fixture in
+            fixture.origin.serve("/film", .fresh(3_000_000))
+            let owner = try await fixture.join()
+            let guest = try await fixture.join { $0.memoryLimit = 1 }
+            let request = try fixture.request("/film")
+            let expected = try fixture.bytes("/film")
+            for _ in 0..<3 { #expect(try await guest.cache.data(for: request) == expected) }
+            #expect(fixture.sent("/film") == 3_000_000)
+            #expect(try await owner.cache.entry(for: request)?.isComplete == true)
+        }
+    }
+
+    @Test func partsAreStoredAsPartsOfOneEntry() async throws {
+        try await GuestFixture.run { fixture in
+            fixture.origin.serve("/film", .fresh(8_000_000))
+            let owner = try await fixture.join()
+            let guest = try await fixture.join { $0.memoryLimit = 1 }
+            let expected = try fixture.bytes("/film")
+            for start in [5_000_000, 0, 7_000_000, 2_500_000] as [Int64] {
+                var request = try fixture.request("/film")
+                request.range = .bounded(start..<start + 1000)
+                let part = try await guest.cache.data(for: request)
+                #expect(part == expected[start..<start + 1000])
+            }
+            let entry = try #require(try await owner.cache.entry(for: fixture.request("/film")))
+            #expect(entry.length == 8_000_000 && entry.storedBytes >= 4000)
+            #expect(fixture.sent("/film") < 4_000_000)
+        }
+    }
+
+    @Test func keyAndFieldsAreTheGuests() async throws {
+        try await GuestFixture.run { fixture in
+            fixture.origin.serve("/film", .fresh(1000))
+            let owner = try await fixture.join()
+            let guest = try await fixture.join()
+            let key = "Käse, 100 %\u{0}\r\n"
+            var request = try fixture.request("/film", key: key)
+            request.fields[.authorization] = "Bearer of a ring"
+            #expect(try await guest.cache.data(for: request).count == 1000)
+            #expect(try await owner.cache.entry(for: request)?.explicitKey == key)
+            let asked = try #require(fixture.origin.log.exchanges(for: "/film").first)
+            #expect(asked.fields[.authorization] == "Bearer of a ring")
+            #expect(!asked.fields.contains { $0.name.rawName.hasPrefix("TieredCache-") })
+        }
+    }
+
+    @Test func aChangeAndAReloadReachTheGuest() async throws {
+        try await GuestFixture.run { fixture in
+            fixture.origin.serve(
+                "/film",
+                .generated(length: 200_000, seed: 1, cacheControl: "no-cache")
+            )
+            _ = try await fixture.join()
+            let guest = try await fixture.join { $0.memoryLimit = 1 }
+            let request = try fixture.request("/film")
+            #expect(try await guest.cache.data(for: request) == fixture.bytes("/film"))
+            #expect(try await guest.cache.data(for: request) == fixture.bytes("/film"))
+            // It was validated, not fetched again.
+            #expect(fixture.sent("/film") == 200_000)
+            fixture.origin.update("/film") { $0.version += 1 }
+            #expect(try await guest.cache.data(for: request) == fixture.bytes("/film"))
+            var reload = request
+            reload.policy = .reload
+            let before = fixture.sent("/film")
+            #expect(try await guest.cache.data(for: reload) == fixture.bytes("/film"))
+            #expect(fixture.sent("/film") > before)
+        }
+    }
+
+    @Test func errorsAndEmptyBodiesAreTheOrigins() async throws {
+        try await GuestFixture.run { fixture in
+            fixture.origin.serve("/gone", .fresh(10), OriginScript(.status(404)))
+            fixture.origin.serve("/empty", .fresh(0))
+            fixture.origin.serve("/moved", .fresh(10), OriginScript(.redirect(to: "/film")))
+            fixture.origin.serve("/film", .fresh(5000))
+            _ = try await fixture.join()
+            let guest = try await fixture.join { $0.memoryLimit = 1 }
+            let gone = try await guest.cache.response(for: fixture.request("/gone"))
+            #expect(gone.status == .notFound)
+            #expect(try await guest.cache.data(for: fixture.request("/empty")).isEmpty)
+            #expect(try await guest.cache.data(for: fixture.request("/moved")).count == 5000)
+            #expect(try await guest.cache.data(for: fixture.request("/moved")).count == 5000)
+        }
+    }
+
+    @Test func aGuestGoesOnWhereTheOwnerEnds() async throws {
+        try await GuestFixture.run { fixture in
+            let gate = OriginGate()
+            fixture.origin.serve(
+                "/film",
+                .fresh(3_000_000),
+                .first(1, .wait(for: gate, after: 1_000_000))
+            )
+            let owner = try await fixture.join()
+            let guest = try await fixture.join()
+            async let bytes = guest.cache.data(for: fixture.request("/film"))
+            await fixture.origin.waitUntil { $0.bodyBytesWritten(for: "/film") >= 1_000_000 }
+            await owner.stop()
+            gate.open()
+            #expect(try await bytes == fixture.bytes("/film"))
+        }
+    }
+
+    @Test func theNextOwnerServesTheOthers() async throws {
+        try await GuestFixture.run { fixture in
+            fixture.origin.serve("/film", .fresh(100_000))
+            let owner = try await fixture.join()
+            let time = ManualTimeSource()
+            let heir = try await fixture.join(time: time)
+            await owner.stop()
+            time.advance(by: .seconds(11))
+            // A look at the disk finds the directory free.
+            _ = try await heir.cache.entry(for: fixture.request("/film"))
+            await heir.service.untilListening()
+            #expect(heir.cache.storageError == nil)
+            let guest = try await fixture.join { $0.memoryLimit = 1 }
+            #expect(guest.cache.storageError?.code == .notOwner)
+            for _ in 0..<2 {
+                #expect(try await guest.cache.data(for: fixture.request("/film")).count == 100_000)
+            }
+            #expect(fixture.sent("/film") == 100_000)
+        }
+    }
+
+    @Test func aPathTooLongForASocketIsNoTrouble() async throws {
+        try await GuestFixture.run(directory: String(repeating: "long", count: 40)) { fixture in
+            fixture.origin.serve("/film", .fresh(100_000))
+            _ = try await fixture.join()
+            let guest = try await fixture.join { $0.memoryLimit = 1 }
+            for _ in 0..<2 {
+                #expect(try await guest.cache.data(for: fixture.request("/film")).count == 100_000)
+            }
+            #expect(fixture.sent("/film") == 100_000)
+        }
+    }
+}
