@@ -296,7 +296,8 @@ package.products.append(
     .library(name: "TieredCacheC", type: .static, targets: ["TieredCacheC"])
 )
 package.targets += [
-    .target(name: "CTieredCache"),
+    // Linked where the runtime of Swift is inside, see scripts/link.sh.
+    .target(name: "CTieredCache", exclude: ["forked.c"]),
     .target(
         name: "TieredCacheC",
         dependencies: [
