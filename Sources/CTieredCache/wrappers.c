@@ -6,8 +6,9 @@
  * host's to decide. Threads of Dispatch, SwiftNIO and ours would take signals that the host has handlers
  * for, on a stack that is not the host's.
  *
- * Dispatch ends the process where no descriptor is left: once a second it reads a file of /proc for each of its
- * threads, and takes a failure for a thread that was lost. The descriptors are the host's, and so is the end. */
+ * Dispatch ends the process where it cannot open a file of /proc, once a second, for each of its threads: it takes that
+ * for a thread that was lost. There may be no descriptor left, no /proc at all, as in a chroot, or a rule against it.
+ * What the host has is the host's to decide, and so is its end. */
 #define _GNU_SOURCE /* O_TMPFILE */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +16,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
+#include <stdio.h>
 #include <time.h>
 
 void (*__wrap_signal(int number, void (*handler)(int)))(int);
@@ -63,8 +65,8 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
   return result;
 }
 
-/* For /proc/NUMBER/stat of a thread of Dispatch a number that is no descriptor: reading it fails, and Dispatch takes the
- * thread to be asleep. */
+/* For /proc/NUMBER/stat of a thread of Dispatch a number that is no descriptor, whyever it cannot be opened: reading it
+ * fails, and Dispatch takes the thread to be asleep. No other part of the library opens such a file. */
 int __wrap_open(const char *path, int flags, ...) {
   unsigned mode = 0;
   if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE) {
@@ -75,7 +77,9 @@ int __wrap_open(const char *path, int flags, ...) {
   }
   if (!__real_open) return -1;
   int file = __real_open(path, flags, mode);
-  if (file >= 0 || (errno != EMFILE && errno != ENFILE)) return file;
-  const char *end = strrchr(path, '/');
-  return strncmp(path, "/proc/", 6) == 0 && strcmp(end, "/stat") == 0 ? INT_MAX : file;
+  if (file >= 0 || !path) return file;
+  int error = errno, number = 0, length = 0;
+  bool is_status = sscanf(path, "/proc/%d/stat%n", &number, &length) == 1 && length > 0 && path[length] == '\0';
+  errno = error;
+  return is_status ? INT_MAX : file;
 }

@@ -49,6 +49,8 @@ public func tiered_cache_open(
 ) -> CInt {
     status { () throws(Status) in
         guard !tc_has_forked() else { throw .forked }
+        // Before anything takes a lock, which a child would find taken.
+        tc_watch_forks()
         try give(to: cache, of: caches) { () throws(Status) in
             var given = tiered_options()
             if let options { given = try structure(options, empty: given) }

@@ -17,15 +17,17 @@ final class HostedCache: Sendable {
 
     let cache: MediaCache
     private let isMemoryOnly: Bool
-    /// Under which it stands in ``OpenCaches``: its directory, or a number.
-    let name: String
+    /// Under which it stands in ``OpenCaches``: its directory, or a relative path with a number.
+    let name: FilePath
     let proxy: HostedProxy
     private let guests: GuestService
     /// Those of all that have opened it.
     let logs = CacheLogs()
     private let state = Guarded(State())
 
-    init(_ options: HostedOptions, name: String) throws(CacheError) {
+    /// Opens it; its log hears of that.
+    init(_ options: HostedOptions, name: FilePath) throws(CacheError) {
+        if let log = options.log { logs.add(log) }
         var configuration = options.configuration
         configuration.logger = logs.logger
         cache = try MediaCache(configuration)

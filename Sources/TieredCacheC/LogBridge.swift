@@ -6,7 +6,7 @@ import TieredCache
 /// Hands lines of the log to a function of the program, one at a time, on a thread of its own.
 ///
 /// States: `idle` → `delivering` (a line comes) → `idle` (none is left); `close` leads to `closed`
-/// from each, after the call that is under way.
+/// from each, after the lines that wait.
 final class LogBridge: Sendable {
     private struct Line {
         let level: CInt
@@ -17,7 +17,7 @@ final class LogBridge: Sendable {
         var lines: [Line] = []
         var isDelivering = false
         var isClosed = false
-        /// Reached when the call that is under way has returned.
+        /// Reached when the last line has been delivered.
         var quiet: Milestone?
     }
 
@@ -71,17 +71,21 @@ final class LogBridge: Sendable {
         return line
     }
 
-    /// Calls the function no more; waits for the call that is under way.
-    func close(until deadline: DispatchTime) {
+    /// Takes no more lines, and waits until those that wait were delivered; call it once.
+    ///
+    /// - Parameters:
+    ///   - latest: when lines that still wait are dropped.
+    ///   - end: the latest return, also where the function hangs in a call.
+    func close(lines latest: DispatchTime, until end: DispatchTime) {
         let quiet: Milestone? = state.withLock { state in
-            state.lines = []
-            guard !state.isClosed else { return nil }
             state.isClosed = true
             guard state.isDelivering else { return nil }
             state.quiet = Milestone()
             return state.quiet
         }
-        quiet?.wait(until: deadline)
+        guard let quiet, !quiet.wait(until: latest) else { return }
+        state.withLock { $0.lines = [] }
+        quiet.wait(until: end)
     }
 }
 

@@ -1,4 +1,3 @@
-import CLinuxCalls
 import CTieredCache
 import Dispatch
 import Glibc
@@ -9,8 +8,10 @@ import TieredCache
 ///
 /// States of a directory: absent → `opening` → `open`, with a number of holders → `closing` →
 /// absent. An open that meets `opening` waits for it, as for the disk; one that meets `closing`
-/// waits four seconds at most, and takes the place of a cache that hangs in its end then: absent
-/// for one is `opening` for the other.
+/// waits until four seconds after that has begun, and takes the place of a cache that hangs in its
+/// end then: absent for one is `opening` for the other. The time is the closing's own, so that an
+/// open that has waited for something else takes the place of none that has just begun to close,
+/// and a second one waits no more for one that hangs.
 final class OpenCaches: Sendable {
     private struct Open {
         let hosted: HostedCache
@@ -20,23 +21,29 @@ final class OpenCaches: Sendable {
 
     private enum Entry {
         case opening(Milestone)
-        case closing(Milestone)
+        /// Opens wait for it until then.
+        case closing(Milestone, until: DispatchTime)
         case open(Open)
     }
 
     private struct State {
-        var entries: [String: Entry] = [:]
+        var entries: [FilePath: Entry] = [:]
         var lastNumber = 0
     }
 
-    /// What functions of the header wait for at most.
+    /// What functions of the header wait for at most, and what they ask the system.
     struct Limits {
-        /// An open, for a cache of the same directory that is closing.
+        /// How long a cache may be closing, until an open of its directory takes its place.
         var opening = DispatchTimeInterval.seconds(4)
         /// The last release, for log and end of its cache together.
         var release = DispatchTimeInterval.seconds(2)
+        /// Within that time: lines that the log function has not been called with by then are
+        /// dropped.
+        var lines = DispatchTimeInterval.milliseconds(1500)
         /// Tells the time.
         var now: @Sendable () -> DispatchTime = { .now() }
+        /// Where relative directories begin.
+        var workingDirectory: @Sendable () -> FilePath? = { CanonicalPath.workingDirectory }
     }
 
     static let all = OpenCaches()
@@ -56,30 +63,38 @@ final class OpenCaches: Sendable {
     /// - Throws: `TIERED_E_INVALID` for a relative directory where there is no working directory,
     ///   `TIERED_E_STORAGE` where the process has no descriptors or threads left.
     func open(_ options: HostedOptions) throws(Status) -> OpenedCache {
-        tc_watch_forks()
         try ProcessParts.start()
-        return OpenedCache(try cache(options), log: options.log)
+        do throws(Status) {
+            return OpenedCache(try cache(options), log: options.log)
+        } catch {
+            let now = limits.now()
+            options.log?.close(lines: now + limits.lines, until: now + limits.release)
+            throw error
+        }
     }
 
     private func cache(_ options: HostedOptions) throws(Status) -> HostedCache {
         guard let path = options.configuration.path else {
             let name = state.withLock { state in
                 state.lastNumber += 1
-                return "memory \(state.lastNumber)"
+                return FilePath("memory \(state.lastNumber)")
             }
             return try make(options, name, Milestone())
         }
         var options = options
-        let deadline = limits.now() + limits.opening
+        // Once: the program may change its working directory while this waits.
+        let given = try CanonicalPath.absolute(path, in: limits.workingDirectory())
         while true {
-            // Resolved anew: what was absent may be a link by now.
-            let path = try CanonicalPath.of(path)
+            // Each time: what was absent may be a link by now.
+            let path = CanonicalPath.followingLinks(given)
             options.configuration.path = path
-            switch reserve(path.string, mayReplace: limits.now() >= deadline) {
-            case .found(let hosted): return hosted
-            case .mine(let done): return try make(options, path.string, done)
+            switch reserve(path, at: limits.now()) {
+            case .found(let hosted):
+                if let log = options.log { hosted.logs.add(log) }
+                return hosted
+            case .mine(let done): return try make(options, path, done)
             case .opening(let milestone): milestone.wait(until: .distantFuture)
-            case .closing(let milestone): milestone.wait(until: deadline)
+            case .closing(let milestone, let end): milestone.wait(until: end)
             }
         }
     }
@@ -90,17 +105,17 @@ final class OpenCaches: Sendable {
         /// The caller opens it, and reaches the milestone then.
         case mine(Milestone)
         case opening(Milestone)
-        case closing(Milestone)
+        case closing(Milestone, until: DispatchTime)
     }
 
     /// What there is of a directory.
     ///
     /// - Parameters:
     ///   - name: its path.
-    ///   - mayReplace: whether the caller has waited for a cache that closes. That one has the
-    ///     directory until its end; the caller's stores nothing before.
+    ///   - now: the time; a cache that should have closed by then has the directory until its end,
+    ///     and the caller's stores nothing before.
     /// - Returns: what the caller does now.
-    private func reserve(_ name: String, mayReplace: Bool) -> Reservation {
+    private func reserve(_ name: FilePath, at now: DispatchTime) -> Reservation {
         state.withLock { state in
             switch state.entries[name] {
             case .open(var open):
@@ -109,8 +124,8 @@ final class OpenCaches: Sendable {
                 return .found(open.hosted)
             case .opening(let milestone):
                 return .opening(milestone)
-            case .closing(let milestone) where !mayReplace:
-                return .closing(milestone)
+            case .closing(let milestone, let end) where now < end:
+                return .closing(milestone, until: end)
             case .closing, nil:
                 let milestone = Milestone()
                 state.entries[name] = .opening(milestone)
@@ -121,7 +136,7 @@ final class OpenCaches: Sendable {
 
     private func make(
         _ options: HostedOptions,
-        _ name: String,
+        _ name: FilePath,
         _ done: Milestone
     ) throws(Status) -> HostedCache {
         defer { done.reach() }
@@ -155,21 +170,23 @@ final class OpenCaches: Sendable {
     }
 
     /// A stream or job is gone; closes the cache in the background if it was the last.
-    func letGo(_ hosted: HostedCache) { _ = drop(hosted) }
+    func letGo(_ hosted: HostedCache) { _ = drop(hosted, at: limits.now()) }
 
-    /// A handle of the cache is gone: its log gets nothing more.
+    /// A handle of the cache is gone: its log gets what was logged so far, and nothing more.
     ///
-    /// Waits for a call of the log function, and where this closes the cache for that; two seconds
-    /// at most for both.
+    /// Where this closes the cache it waits for that, so that the log hears of the end; then for
+    /// calls of the log function. Two seconds at most for all.
     func letGo(_ opened: OpenedCache) {
-        let deadline = limits.now() + limits.release
-        let closing = drop(opened.hosted)
-        opened.closeLog(until: deadline)
-        closing?.wait(until: deadline)
+        let now = limits.now()
+        let (lines, end) = (now + limits.lines, now + limits.release)
+        let closing = drop(opened.hosted, at: now)
+        closing?.wait(until: lines)
+        opened.closeLog(lines: lines, until: end)
+        closing?.wait(until: end)
     }
 
     /// - Returns: reached when the cache is closed; nil where others hold it.
-    private func drop(_ hosted: HostedCache) -> Milestone? {
+    private func drop(_ hosted: HostedCache, at now: DispatchTime) -> Milestone? {
         let closing = state.withLock { state -> Milestone? in
             guard case .open(var open) = state.entries[hosted.name], open.hosted === hosted else {
                 return nil
@@ -180,7 +197,7 @@ final class OpenCaches: Sendable {
                 return nil
             }
             let milestone = Milestone()
-            state.entries[hosted.name] = .closing(milestone)
+            state.entries[hosted.name] = .closing(milestone, until: now + limits.opening)
             return milestone
         }
         guard let closing else { return nil }
@@ -188,7 +205,7 @@ final class OpenCaches: Sendable {
             await hosted.close()
             state.withLock { state in
                 // Another may have taken its place.
-                guard case .closing(let present) = state.entries[hosted.name],
+                guard case .closing(let present, _) = state.entries[hosted.name],
                     present === closing
                 else { return }
                 state.entries[hosted.name] = nil

@@ -10,17 +10,16 @@ final class OpenedCache: Sendable {
     let hosted: HostedCache
     private let log: LogBridge?
 
-    /// The cache's lines go to the log too, from now on.
+    /// The cache's lines go to the log already.
     init(_ hosted: HostedCache, log: LogBridge?) {
         self.hosted = hosted
         self.log = log
-        if let log { hosted.logs.add(log) }
     }
 
-    /// Calls its log function no more; waits for a call that is under way.
-    func closeLog(until deadline: DispatchTime) {
+    /// Logs what waits, and nothing more; see ``LogBridge/close(lines:until:)``.
+    func closeLog(lines: DispatchTime, until end: DispatchTime) {
         guard let log else { return }
         hosted.logs.remove(log)
-        log.close(until: deadline)
+        log.close(lines: lines, until: end)
     }
 }

@@ -9,7 +9,7 @@ import TieredCache
 /// Neither gives an error where the process has no descriptor or thread left: both end it. So what
 /// they take is tried out first. Other threads of the host may still take it in between.
 enum ProcessParts {
-    private static let isStarted = Guarded(false)
+    private static let first = FirstUse()
 
     /// Epoll, an event and a clock for each loop.
     private static let descriptorsPerLoop = 3
@@ -21,9 +21,14 @@ enum ProcessParts {
 
     /// Starts them, once in a process.
     ///
+    /// One caller tries, as each that tries takes all of it for a moment; others wait meanwhile.
+    ///
     /// - Throws: `TIERED_E_STORAGE` where there is no room; the next call tries again.
     static func start() throws(Status) {
-        guard !isStarted.withLock({ $0 }) else { return }
+        try first.ensure(startAll)
+    }
+
+    private static func startAll() throws(Status) {
         let loops = NIOSingletons.groupLoopCountSuggestion
         guard tc_try_descriptors(Int32(descriptorsPerLoop * loops + otherDescriptors)) == 0,
             tc_try_threads(Int32(2 * loops + otherThreads)) == 0
@@ -39,6 +44,5 @@ enum ProcessParts {
                 // Not cancelled: the task is `waiting`'s own.
             }
         }
-        isStarted.withLock { $0 = true }
     }
 }

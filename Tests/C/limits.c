@@ -1,5 +1,5 @@
-/* A host with too little of something: descriptors, threads, room on the disk, a home, a working directory. It
- * gets a status where a call needs it, its film where that is possible, and is never ended.
+/* A host with too little of something: descriptors, threads, stack, /proc, room on the disk, a home, a directory. It gets
+ * a status where a call needs it, its film where that is possible, and is never ended.
  *
  *   limits URL FILE [SMALL]
  *
@@ -9,6 +9,8 @@
 #include "cases.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -67,27 +69,82 @@ static void *hammer(void *argument) {
     return NULL;
 }
 
+enum { HAMMERS = 16 };
+static pthread_t hammers[HAMMERS];
+
+static void start_hammers(Hammer *own) {
+    for (int i = 0; i < HAMMERS; i++) pthread_create(&hammers[i], NULL, hammer, own);
+}
+
+static void join_hammers(void) {
+    for (int i = 0; i < HAMMERS; i++) pthread_join(hammers[i], NULL);
+}
+
 /* All descriptors are taken while a film plays: Dispatch looks after its threads once a second. */
 static int used_up(long seconds) {
-    enum { HAMMERS = 16 };
     static int taken[4096];
     int count = 0;
-    pthread_t threads[HAMMERS];
     tiered_cache *cache, *other;
     limit(RLIMIT_NOFILE, 256);
     CHECK(open_at(work, &cache) == TIERED_OK && plays(cache));
     Hammer own = {cache, time(NULL) + seconds};
-    for (int i = 0; i < HAMMERS; i++) pthread_create(&threads[i], NULL, hammer, &own);
+    start_hammers(&own);
     while (time(NULL) < own.end) {
         /* Again and again: what the library closes is taken as well. */
         while (count < 4096 && (taken[count] = dup(0)) >= 0) count++;
         CHECK(errno == EMFILE);
         if (open_at("", &other) == TIERED_OK) tiered_cache_release(other);
     }
-    for (int i = 0; i < HAMMERS; i++) pthread_join(threads[i], NULL);
+    join_hammers();
     while (count > 0) close(taken[--count]);
     CHECK(plays(cache));
     tiered_cache_release(cache);
+    return 0;
+}
+
+/* As in a chroot: Dispatch finds no file of /proc. Gives 2 where no mount namespace can be had. */
+static int no_proc(long seconds) {
+    tiered_cache *cache;
+    if (unshare(getuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("none", "/proc", "tmpfs", 0, NULL) != 0)
+        return 2;
+    CHECK(open_at(work, &cache) == TIERED_OK && plays(cache));
+    Hammer own = {cache, time(NULL) + seconds};
+    start_hammers(&own);
+    join_hammers();
+    CHECK(plays(cache));
+    tiered_cache_release(cache);
+    return 0;
+}
+
+/* Opens a cache in memory, which takes what all caches share and no more; gives 0 where it opens. */
+static int first_open(long descriptors) {
+    tiered_cache *cache;
+    limit(RLIMIT_NOFILE, descriptors);
+    int status = open_at("", &cache);
+    CHECK(status == TIERED_OK || status == TIERED_E_STORAGE);
+    tiered_cache_release(cache);
+    return status == TIERED_OK ? 0 : 1;
+}
+
+static pthread_barrier_t together;
+
+static void *open_together(void *unused) {
+    tiered_cache *cache;
+    pthread_barrier_wait(&together);
+    CHECK(open_at("", &cache) == TIERED_OK);
+    tiered_cache_release(cache);
+    return unused;
+}
+
+/* What they share is tried out by one of them: where there is enough for one there is for all. */
+static int first_opens(long descriptors) {
+    enum { OPENERS = 8 };
+    pthread_t threads[OPENERS];
+    limit(RLIMIT_NOFILE, descriptors);
+    pthread_barrier_init(&together, NULL, OPENERS);
+    for (int i = 0; i < OPENERS; i++) pthread_create(&threads[i], NULL, open_together, NULL);
+    for (int i = 0; i < OPENERS; i++) pthread_join(threads[i], NULL);
     return 0;
 }
 
@@ -109,6 +166,58 @@ static int full_disk(long is_volume) {
 }
 
 /* ---- Directories ---- */
+
+static int status_of(const char *directory) {
+    tiered_cache *cache;
+    CHECK(open_at(directory, &cache) == TIERED_OK);
+    int status = tiered_storage_status(cache, NULL, 0);
+    tiered_cache_release(cache);
+    return status;
+}
+
+static void *open_far_down(void *unused) {
+    static char path[1 << 20];
+    size_t length = strlen(work);
+    memcpy(path, work, length);
+    for (; length < 4080; length += 2) memcpy(path + length, "/a", 3);
+    CHECK(status_of(path) == TIERED_OK);
+    for (; length < sizeof path - 3; length += 2) memcpy(path + length, "/a", 3);
+    CHECK(status_of(path) == TIERED_E_STORAGE);
+    return unused;
+}
+
+/* A directory of 2,000 names, none of which exists, and one that is too long, on a thread with little stack. */
+static int far_down(long stack) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    CHECK(pthread_attr_setstacksize(&attributes, (size_t)stack) == 0);
+    CHECK(pthread_create(&thread, &attributes, open_far_down, NULL) == 0);
+    pthread_join(thread, NULL);
+    return 0;
+}
+
+/* Deleted, and made anew, while a cache of it is open: an open after that stores in the new one. */
+static int made_anew(long is_made) {
+    char directory[256], command[600], path[512] = "";
+    tiered_cache *cache, *later;
+    snprintf(directory, sizeof directory, "%s/anew", work);
+    CHECK(open_at(directory, &cache) == TIERED_OK && plays(cache));
+    snprintf(command, sizeof command, "rm -rf '%s'%s%s%s", directory, is_made ? " && mkdir '" : "",
+             is_made ? directory : "", is_made ? "'" : "");
+    CHECK(system(command) == 0);
+    CHECK(open_at(directory, &later) == TIERED_OK);
+    CHECK(tiered_storage_status(later, NULL, 0) == TIERED_OK);
+    int status = tiered_remove(later, url, NULL); /* from memory */
+    CHECK(status == TIERED_OK || status == TIERED_E_NOT_FOUND);
+    CHECK(plays(later));
+    CHECK(tiered_storage_status(later, NULL, 0) == TIERED_OK);
+    CHECK(tiered_file_path(later, url, NULL, path, sizeof path) > 0 && access(path, R_OK) == 0);
+    tiered_cache_release(later);
+    CHECK(plays(cache));
+    tiered_cache_release(cache);
+    return 0;
+}
 
 static int no_home(long unused) {
     (void)unused;
@@ -159,12 +268,22 @@ int main(int argc, char **argv) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     run("no home", no_home, 0);
     run("a relative directory", relative, 0);
+    run("a directory that is deleted", made_anew, 0);
+    run("a directory that is made anew", made_anew, 1);
+    run("2,000 directories below one another, stack:", far_down, 256 * 1024);
     run("files may have 100,000 bytes", full_disk, 0);
     if (small) run("a volume smaller than the film", full_disk, 1);
     printf("limits: a film plays where it cannot be stored: %s\n",
            small ? "RLIMIT_FSIZE, and a small volume" : "RLIMIT_FSIZE");
     if (run("descriptors are used up for seconds:", used_up, 5) == 0)
         printf("limits: a process whose descriptors are used up goes on\n");
+    int result = run("no /proc for seconds:", no_proc, 3);
+    if (result == 0) printf("limits: a process without /proc goes on\n");
+    if (result == 2) printf("limits: no mount namespace here, so that no process was without /proc\n");
+    long least = 3;
+    while (least < 200 && run("a first open, descriptors:", first_open, least) == 1) least++;
+    for (int i = 0; i < 10; i++) run("eight first opens at once, descriptors:", first_opens, least);
+    printf("limits: a first open takes %ld descriptors, and so do eight at once\n", least);
     sweep("descriptors", with_descriptors, 3, 3 * cores + 60);
     sweep("threads", with_threads, 1, 2 * cores + 40);
     return end();

@@ -3,8 +3,9 @@
  *
  *   opens URL SECONDS
  *
- * Each open has a log of its own, which gets no line once its handle is released. Prints the number of opens, and
- * ends with 1 where something was not as it has to be. */
+ * Each open has a log of its own, which gets no line once its handle is released: its context is freed then, so that
+ * the address sanitizer sees one that comes late. Prints the number of opens, and ends with 1 where something was not
+ * as it has to be. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,13 +23,10 @@ static void fail(const char *what, long long value) {
     __atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
 }
 
-static void log_line(void *is_open, int level, const char *line) {
+static void log_line(void *count, int level, const char *line) {
     (void)level;
-    if (!__atomic_load_n((int *)is_open, __ATOMIC_ACQUIRE)) {
-        fprintf(stderr, "opens: after the release: %s\n", line);
-        fail("a line after the release", level);
-    }
-    __atomic_add_fetch(&lines, 1, __ATOMIC_RELAXED);
+    (void)line;
+    ++*(int *)count; /* one line at a time; freed after the release */
 }
 
 /* A lookup that finds nothing, of which the log tells. */
@@ -45,10 +43,10 @@ static void miss(tiered_cache *cache) {
 static void *open_and_release(void *argument) {
     unsigned seed = (unsigned)(uintptr_t)argument;
     while (time(NULL) < end) {
-        int is_open = 1;
         char byte;
+        int *count = calloc(1, sizeof *count);
         tiered_options options = {.size = sizeof options, .log_level = TIERED_LOG_TRACE, .log = log_line,
-                                  .log_context = &is_open};
+                                  .log_context = count};
         tiered_request request = {.size = sizeof request, .url = url};
         tiered_cache *cache = NULL;
         tiered_stream *stream = NULL;
@@ -70,7 +68,8 @@ static void *open_and_release(void *argument) {
         }
         if (choice & 4) tiered_stream_release(stream);
         tiered_cache_release(cache);
-        __atomic_store_n(&is_open, 0, __ATOMIC_RELEASE);
+        __atomic_add_fetch(&lines, *count, __ATOMIC_RELAXED);
+        free(count);
         if (!(choice & 4)) tiered_stream_release(stream);
         __atomic_add_fetch(&opens, 1, __ATOMIC_RELAXED);
     }

@@ -1,5 +1,6 @@
 import CTieredCache
 import Glibc
+import Logging
 import SystemPackage
 import Testing
 import TieredCache
@@ -171,6 +172,27 @@ struct HostTests {
         stream.release()
         // The engine logs removals, on the thread of the call.
         #expect(tiered_remove(cache.pointer, fixture.origin.url(path), nil) == 0)
+    }
+
+    @Test("A log has the lines of the opening, and those that wait when its handle is released")
+    func firstAndLastLines() async throws {
+        try await HostedFixture.run { fixture in
+            let lines = LogLines()
+            await fixture.host {
+                // A file is in the place of the directory, which the engine logs.
+                let cache = fixture.open("/dev/null") { lines.want(TIERED_LOG_WARNING, in: &$0) }
+                cache.release()
+            }
+            #expect(lines.all.contains { $0.contains("/dev/null") })
+            let (last, many) = (LogLines(), 1000)
+            await fixture.host {
+                let cache = fixture.open { last.want(TIERED_LOG_ERROR, in: &$0) }
+                let logger = caches.find(cache.pointer)?.hosted.logs.logger
+                for number in 0..<many { logger?.critical("line \(number)") }
+                cache.release()
+            }
+            #expect(last.all.count == many)
+        }
     }
 
     @Test("A log wants no lines below its level, whatever others want")

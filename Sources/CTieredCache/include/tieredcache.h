@@ -96,10 +96,10 @@ enum {
     TIERED_LOG_TRACE = 5
 };
 /* Called with one line at a time, without a line break, secrets left out. Lines are dropped while
- * 1,024 wait. The log belongs to the open that named it: the lines of a cache go to the functions
- * of all that have opened it. Not called after the last tiered_cache_release of the handle of that
- * open has returned, also while streams or others hold the cache, unless it hung in a call for two
- * seconds then. */
+ * 1,024 wait. The log belongs to the open that named it, from its beginning: the lines of a cache go
+ * to the functions of all that have opened it. The last tiered_cache_release of the handle of that
+ * open waits for those that were logged so far, for 1.5 s. Not called after its return, also while
+ * streams or others hold the cache, unless it hung in a call for two seconds then. */
 typedef void (*tiered_log_fn)(void *context, int level, const char *line);
 
 typedef struct tiered_options {
@@ -120,8 +120,10 @@ typedef struct tiered_options {
  * or link, gives the same cache by a handle of its own, with the options of the first; its log is
  * added to the others. A relative directory is resolved now; TIERED_E_INVALID where there is no
  * working directory. TIERED_E_STORAGE where the process has too few descriptors or threads left.
- * DISK, and up to 4 s while that cache is closing; if it hangs for longer, the new one takes its
- * place, and stores nothing (TIERED_E_NOT_OWNER) until some seconds after that one has ended. */
+ * A directory that was deleted meanwhile is made anew by the next call that stores something.
+ * DISK, and until 4 s after a cache of the directory began to close; if it hangs for longer, the
+ * new one takes its place, and stores nothing (TIERED_E_NOT_OWNER) until some seconds after that
+ * one has ended. */
 int tiered_cache_open(const tiered_options *options, tiered_cache **cache);
 /* Gives cache back; NULL for one that was released. */
 tiered_cache *tiered_cache_retain(tiered_cache *cache);

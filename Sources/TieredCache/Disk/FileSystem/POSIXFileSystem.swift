@@ -168,16 +168,27 @@ package struct POSIXFileSystem: FileSystem {
     }
 
     private func makeDirectories(_ path: FilePath) throws(FileSystemError) {
-        var result = makeDirectory(path)
-        let parent = path.removingLastComponent()
-        if result == -ENOENT, parent != path, !parent.isEmpty {
-            try makeDirectories(parent)
-            // Once: where nothing can be made at all, as in /proc, it is "no such file" for ever.
-            result = makeDirectory(path)
+        // Up to one that is there or can be made, then down again: a path may have 2,000 names.
+        var (directory, missing) = (path, [FilePath]())
+        var result = makeDirectory(directory)
+        while result == -ENOENT {
+            let parent = directory.removingLastComponent()
+            guard parent != directory, !parent.isEmpty else { break }
+            missing.append(directory)
+            directory = parent
+            result = makeDirectory(directory)
         }
-        if result == -EEXIST { return }
-        try check(result, call: .create)
-        syncName(of: path)
+        while true {
+            if result != -EEXIST {
+                try check(result, call: .create)
+                syncName(of: directory)
+            }
+            // Once each: where nothing can be made at all, as in /proc, it is "no such file" for
+            // ever.
+            guard let next = missing.popLast() else { return }
+            directory = next
+            result = makeDirectory(directory)
+        }
     }
 
     /// Brings the name of a new directory to the medium: what is pinned below it must not go with
