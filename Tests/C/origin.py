@@ -12,6 +12,7 @@ those below it, with ranges.
     /drop/COUNT/NAME    of the first COUNT requests the connection is closed without an answer
     /change/COUNT/NAME  from the COUNT-th request on NAME.new is there instead
     /slow/RATE/NAME     RATE bytes a second
+    /moved/NAME         302 to /NAME
     /token/NAME         403 without a field X-Token or Referer
     /hang               takes the request, and says nothing
     /sent/NAME          how many bytes of the bodies of /NAME were sent
@@ -64,13 +65,15 @@ class Origin(BaseHTTPRequestHandler):
         limit = self.rate = None
         isPlain = False
         path = self.path.split("?")[0]
-        while change := re.fullmatch(r"/(?:(plain|token)|(stall|cut|refuse|drop|change|slow)/(\d+))(/.*)", path):
+        while change := re.fullmatch(r"/(?:(plain|token|moved)|(stall|cut|refuse|drop|change|slow)/(\d+))(/.*)", path):
             how, count, path = change[1] or change[2], int(change[3] or 0), change[4]
             if how == "plain":
                 isPlain = True
             elif how == "token":
                 if "X-Token" not in self.headers and "Referer" not in self.headers:
                     return self.answer(403, b"no token\n", {})
+            elif how == "moved":
+                return self.answer(302, b"", {"Location": path})
             elif how == "stall":
                 limit = (count, self.hang)
             elif how == "cut":

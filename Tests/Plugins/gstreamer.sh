@@ -115,7 +115,7 @@ times() { awk 'NR == 1 { printf "%d ", $3; next } { sum += $3; if ($3 > top) top
 
 check_troubles() {
     local what requests bytes size begin
-    for what in cut/200000 refuse/2 drop/2 slow/4000000 plain; do
+    for what in cut/200000 refuse/2 drop/2 slow/4000000 plain moved; do
         new_cache
         shows "$what" "$url/$what/tail.mp4"
         read -r requests bytes < <(counted "$what/tail.mp4")

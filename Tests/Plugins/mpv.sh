@@ -105,7 +105,8 @@ quits() {
 
 troubled_origins() {
     local path new
-    for path in cut/200000/fast.mp4 refuse/2/fast.mp4 drop/2/fast.mp4 plain/fast.mp4 plain/film.mkv; do
+    for path in cut/200000/fast.mp4 refuse/2/fast.mp4 drop/2/fast.mp4 moved/fast.mp4 plain/fast.mp4 \
+        plain/film.mkv; do
         same "/$path: all pictures are the file's" "$url/$path"
     done
     decode "$work/films/fast.mp4.new"

@@ -22,11 +22,14 @@ if [ "$(id -u)" = 0 ]; then
     chown -R nobody "$cache" "$HOME" "$work/run" "$work/out"
 fi
 
+# What VLC runs in.
+within=()
+
 # Plays and ends: the seconds that it may take, the plug-in's directory or none, and the arguments of VLC.
 vlc() { # SECONDS PLUGINS ARGUMENT...
     local seconds=$1 plugins=$2
     shift 2
-    timeout --kill-after=5 "$seconds" "${as[@]}" env ${plugins:+"VLC_PLUGIN_PATH=$plugins"} \
+    timeout --kill-after=5 "$seconds" "${within[@]}" "${as[@]}" env ${plugins:+"VLC_PLUGIN_PATH=$plugins"} \
         cvlc -vv --no-color --play-and-exit "$@" vlc://quit >"$work/log" 2>&1
 }
 
@@ -92,12 +95,31 @@ read -r _ bytes < <(counted fast.mp4)
 pass "ten places, and no byte twice"
 
 # Trouble at the origin changes no picture.
-for path in cut/150000 refuse/1 drop/1 plain; do
+for path in cut/150000 refuse/1 drop/1 plain moved; do
     clear_cache
     pictures trouble "$work/plugins" "$url/$path/fast.mp4" || fail "$path: does not play"
     same fast.mp4 trouble || fail "$path: other pictures"
 done
-pass "an origin that cuts, refuses, drops or knows no ranges"
+pass "an origin that cuts, refuses, drops, moves or knows no ranges"
+
+# Fields that VLC is told to send.
+clear_cache
+pictures fields "$work/plugins" "$url/token/fast.mp4" --http-referrer http://example.com/ || fail "referrer: does not play"
+same fast.mp4 fields || fail "referrer: other pictures"
+pass "the referrer that VLC is told"
+
+# A disk of a megabyte changes no picture.
+clear_cache
+if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
+    # shellcheck disable=SC2016 # the inner shell expands these
+    within=(unshare --mount sh -c 'mount -t tmpfs -o size=1m,mode=777 none "$0" && exec "$@"' "$cache")
+    pictures full "$work/plugins" "$url/fast.mp4" || fail "a full disk: does not play"
+    within=()
+    same fast.mp4 full || fail "a full disk: other pictures"
+    pass "a full disk"
+else
+    echo "check-plugins: vlc: no mount namespace here, so that no disk is full" >&2
+fi
 
 # Another film there: never a mixture, and the next play shows one of them whole.
 clear_cache

@@ -1,5 +1,6 @@
 import HTTPCaching
 import TieredCache
+import TieredCacheProxy
 
 extension DownloadsCommand {
     func run() async throws {
@@ -49,12 +50,15 @@ extension ResumeCommand {
             hint: "go on with 'tieredcache resume'",
             prepare: suspend
         ) {
+            let guests = GuestService(cache: cache, directory: configuration.directory)
             do {
                 try await order.run(with: cache)
             } catch {
+                await guests.stop()
                 await cache.shutdown()
                 throw error
             }
+            await guests.stop()
             await cache.shutdown()
         }
     }

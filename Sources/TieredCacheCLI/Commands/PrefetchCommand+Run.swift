@@ -23,7 +23,14 @@ extension PrefetchCommand {
                 variant: variant,
                 printsJSON: printsJSON
             )
-            try await order.run(with: cache)
+            let guests = GuestService(cache: cache, directory: configuration.directory)
+            do {
+                try await order.run(with: cache)
+            } catch {
+                await guests.stop()
+                throw error
+            }
+            await guests.stop()
         }
     }
 }
