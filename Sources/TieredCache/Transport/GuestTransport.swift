@@ -102,11 +102,15 @@ final class GuestTransport: CancellableTransport {
             sign.came()
             if response.status != .processing { onInterim?(response) }
         }
-        let alarm = time.alarm(after: Self.patience) { sign.giveUp() }
-        defer { alarm.cancel() }
+        let alarms = [
+            time.alarm(after: Self.patience) { sign.giveUpUnlessCome() },
+            // It may wait for a slot, or for an origin that this process would reach.
+            time.alarm(after: request.shared?.patience ?? Self.patience) { sign.giveUp() },
+        ]
+        defer { for alarm in alarms { alarm.cancel() } }
         do throws(TransportError) {
             let response = try await transport.send(request)
-            guard sign.hasCome, response.head.headerFields[SharedRequest.failure] == nil else {
+            guard sign.end(), response.head.headerFields[SharedRequest.failure] == nil else {
                 // It does not know this request, could not ask the origin, or cannot tell what it
                 // got.
                 response.body.cancel()
@@ -119,6 +123,8 @@ final class GuestTransport: CancellableTransport {
             } else if error.kind == .cancelled || error.kind == .shutDown {
                 throw error
             }
+            // A long path leads through a descriptor, and the directory may be another one by now.
+            state.withLock { $0.socket = nil }
             return nil
         }
     }
@@ -167,52 +173,54 @@ private final class OwnerBody: TransportBody {
     func cancel() { body.cancel() }
 }
 
-/// Whether the owner has said that it is there.
+/// Whether the owner has said that it is there, and the time that it has for a response.
 ///
-/// States: `waiting` → `came`, or `silent`, which cancels the exchange.
+/// States: `waiting` → `came`, both → `ended` by a response, or `silent`, which cancels the
+/// exchange.
 private final class SignOfLife: Sendable {
-    private enum State {
-        case waiting(cancel: (@Sendable () -> Void)?)
-        case came
-        case silent
+    private struct State {
+        var hasCome = false
+        var isSilent = false
+        var hasEnded = false
+        var cancel: (@Sendable () -> Void)?
     }
 
-    private let state = Guarded(State.waiting(cancel: nil))
+    private let state = Guarded(State())
 
-    var hasCome: Bool {
-        state.withLock { state in
-            if case .came = state { true } else { false }
-        }
-    }
-
-    var hasGivenUp: Bool {
-        state.withLock { state in
-            if case .silent = state { true } else { false }
-        }
-    }
+    var hasGivenUp: Bool { state.withLock { $0.isSilent } }
 
     /// The exchange has begun; `cancel` ends it, at once where the time was up before.
     func wait(_ cancel: @escaping @Sendable () -> Void) {
         let isLate = state.withLock { state in
-            if case .waiting = state { state = .waiting(cancel: cancel) }
-            return if case .silent = state { true } else { false }
+            state.cancel = cancel
+            return state.isSilent
         }
         if isLate { cancel() }
     }
 
-    func came() {
-        state.withLock { state in
-            if case .waiting = state { state = .came }
-        }
+    func came() { state.withLock { $0.hasCome = true } }
+
+    func giveUpUnlessCome() {
+        if !state.withLock({ $0.hasCome }) { giveUp() }
     }
 
     func giveUp() {
         let cancel = state.withLock { state -> (@Sendable () -> Void)? in
-            guard case .waiting(let cancel) = state else { return nil }
-            state = .silent
-            return cancel
+            guard !state.hasEnded else { return nil }
+            state.isSilent = true
+            return state.cancel
         }
         cancel?()
+    }
+
+    /// A response is there.
+    ///
+    /// - Returns: whether the owner had said before that it is there, and nothing has given up.
+    func end() -> Bool {
+        state.withLock { state in
+            state.hasEnded = true
+            return state.hasCome && !state.isSilent
+        }
     }
 }
 

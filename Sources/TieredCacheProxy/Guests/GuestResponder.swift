@@ -24,6 +24,10 @@ struct GuestResponder: Responder {
             guard let order = GuestOrder(request) else {
                 return try await fail(writer, because: "unknown")
             }
+            // Two processes that take each other for the owner would ask each other for ever.
+            guard cache.storageError == nil else {
+                return try await fail(writer, because: "notOwner")
+            }
             // The guest would take silence for a process that hangs.
             writer.sendInterim(ResponseHead(status: 102, framing: .none))
             let response: CacheResponse
@@ -52,6 +56,10 @@ struct GuestResponder: Responder {
         with response: CacheResponse,
         to writer: ResponseWriter
     ) async throws {
+        // What is relative in it, and its validator, belong to another URL than the guest asked for.
+        guard response.finalTarget == order.request.target else {
+            return try await fail(writer, because: "redirected")
+        }
         guard response.status.code == 200 else {
             return try await send(response, as: response.status, to: writer)
         }
@@ -70,7 +78,8 @@ struct GuestResponder: Responder {
                 return try await send(response, as: .ok, to: writer)
             }
             guard let length = response.completeLength else {
-                return try await answer(order, withWhole: response, to: writer)
+                try await answer(order, withWhole: try await open(order, isWhole: true), to: writer)
+                return
             }
             let range = response.range.lowerBound..<(response.range.upperBound ?? length)
             let content = ContentRange.bytes(range, completeLength: length).fieldValue
@@ -84,8 +93,8 @@ struct GuestResponder: Responder {
         withWhole response: CacheResponse,
         to writer: ResponseWriter
     ) async throws {
-        guard response.status.code != 200 || response.range.lowerBound == 0 else {
-            return try await fail(writer, because: "unknownLength")
+        guard response.finalTarget == order.request.target else {
+            return try await fail(writer, because: "redirected")
         }
         try await send(response, as: response.status, to: writer)
     }
@@ -98,11 +107,12 @@ struct GuestResponder: Responder {
         contentRange: String? = nil,
         to writer: ResponseWriter
     ) async throws {
-        let end = response.range.upperBound ?? response.completeLength
+        // A part has a length of its own; the end of a whole is known with its length alone.
+        let end = contentRange == nil ? nil : response.range.upperBound
         let framing: ResponseHead.Framing =
             if [204, 304].contains(status.code) {
                 .none
-            } else if let end {
+            } else if let end = end ?? response.completeLength {
                 .length(end - response.range.lowerBound)
             } else {
                 .unknown

@@ -28,6 +28,9 @@ public final class GuestService: Sendable {
         case stopped
     }
 
+    /// A few processes with a few requests each; the other descriptors are for clients and files.
+    private static let maximumConnections = 64
+
     private let directory: FilePath?
     private let responder: GuestResponder
     private let state = Guarded(State.idle)
@@ -68,13 +71,13 @@ public final class GuestService: Sendable {
     }
 
     private func server() async -> HTTPServer? {
-        guard let directory else { return nil }
+        guard let directory, responder.cache.storageError == nil else { return nil }
         do {
             return try await HTTPServer.start(
                 at: .socket(try OwnerSocket(in: directory)),
                 responder: responder,
                 limits: responder.settings.limits,
-                maximumConnections: responder.settings.maximumConnections,
+                maximumConnections: Self.maximumConnections,
                 logger: responder.settings.logger
             )
         } catch {

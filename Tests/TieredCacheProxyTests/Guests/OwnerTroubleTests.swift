@@ -1,9 +1,16 @@
 import FoundationEssentials
+import SystemPackage
 import Testing
 import TieredCache
 import TieredCacheTesting
 
 @testable import TieredCacheProxy
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
 
 /// Owners that do not answer as they should: a guest goes on by itself.
 @Suite(.timeLimit(.minutes(10)))
@@ -46,6 +53,67 @@ struct OwnerTroubleTests {
             let bytes = try await guest.cache.data(for: fixture.request("/film"))
             #expect(try bytes == fixture.bytes("/film"))
             try await answered
+        }
+    }
+
+    @Test func anOwnerWithoutAResponseIsNotWaitedForToTheEnd() async throws {
+        try await GuestFixture.run { fixture in
+            fixture.origin.serve("/film", .fresh(100_000))
+            let owner = try await fixture.join()
+            let time = ManualTimeSource()
+            let guest = try await fixture.join(time: time) { $0.timeout = .seconds(30) }
+            await owner.service.stop()
+            let listener = try SocketListener(in: fixture.directory)
+            let (isAsked, gate) = (ThreadGate(), ThreadGate())
+            // It is there, and says nothing more.
+            async let answered: Void = onThread {
+                let answer = Array("HTTP/1.1 102 Processing\r\n\r\n".utf8)
+                try listener.answer(answer) {
+                    isAsked.open()
+                    gate.wait()
+                }
+            }
+            async let bytes = guest.cache.data(for: fixture.request("/film"))
+            // Who asks has set its alarms.
+            try await onThread { isAsked.wait() }
+            time.advance(by: .seconds(16))
+            #expect(try await bytes == fixture.bytes("/film"))
+            gate.open()
+            try await answered
+        }
+    }
+
+    @Test func oneThatOwnsNothingAnyMoreSaysSo() async throws {
+        try await GuestFixture.run { fixture in
+            fixture.origin.serve("/film", .fresh(1000))
+            let time = ManualTimeSource()
+            let before = try await fixture.join(time: time)
+            let directory = fixture.directory
+            let (isConnected, gate) = (ThreadGate(), ThreadGate())
+            let url = fixture.origin.url("/film")
+            async let answer = onThread {
+                let connection = try connection(toOwnerOf: directory)
+                isConnected.open()
+                gate.wait()
+                try connection.send(
+                    "GET /1/\(url) HTTP/1.1\r\nHost: localhost\r\nTieredCache-Priority: 2\r\n\r\n"
+                )
+                return try connection.receiveHead()
+            }
+            try await onThread { isConnected.wait() }
+            // Its lock is gone, and another process has the next one.
+            #expect(unlink(directory.appending("LOCK").string) == 0)
+            let after = try await fixture.join()
+            #expect(after.cache.storageError == nil)
+            time.advance(by: .seconds(11))
+            _ = try await before.cache.entry(for: fixture.request("/film"))
+            #expect(before.cache.storageError?.code == .notOwner)
+            gate.open()
+            let head = try await answer
+            #expect(head.hasPrefix("HTTP/1.1 502 ") && head.contains("notOwner"), "\(head)")
+            // It asks the new owner as its guest.
+            #expect(try await before.cache.data(for: fixture.request("/film")).count == 1000)
+            #expect(try await after.cache.entry(for: fixture.request("/film"))?.isComplete == true)
         }
     }
 

@@ -25,12 +25,17 @@ final class SocketListener: Sendable {
     deinit { close(descriptor) }
 
     /// Answers the next connection: reads a head, sends the bytes, and closes.
-    func answer(_ bytes: [UInt8]) throws {
+    ///
+    /// - Parameters:
+    ///   - bytes: what is sent.
+    ///   - beforeClosing: called when all is sent.
+    func answer(_ bytes: [UInt8], beforeClosing: () -> Void = {}) throws {
         let client = accept(descriptor, nil, nil)
         try #require(client >= 0)
         let connection = RawConnection(descriptor: client)
         _ = try connection.receiveHead()
         try connection.send(bytes)
+        beforeClosing()
     }
 }
 

@@ -150,6 +150,7 @@ struct DiskDirectory {
             }
             claim = readClaim()
             try signLock(file)
+            sweepSocket()
         } catch {
             switch error.errno {
             // What is stored can be served all the same; any other error says that nothing works.
@@ -178,6 +179,16 @@ struct DiskDirectory {
 
     private func readLock() throws(FileSystemError) -> LockFile? {
         try readSmall("LOCK").map { LockFile($0) }
+    }
+
+    /// Removes what the owner before has left: without a service guests are to know that at once.
+    private func sweepSocket() {
+        do throws(FileSystemError) {
+            guard try fileSystem.status(of: "OWNER", in: root).kind == .other else { return }
+            try fileSystem.unlink("OWNER", in: root)
+        } catch {
+            return  // There is none; or it stays, and refuses connections.
+        }
     }
 
     /// A LOCK that cannot be read has no claim: all is read before the first write then.
