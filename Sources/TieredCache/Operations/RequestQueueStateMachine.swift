@@ -108,7 +108,7 @@ package struct RequestQueueStateMachine {
         var lingeringEnd: Int64?
         /// The end of the bytes that a subscriber wants for now.
         var horizon: Int64 = 0
-        /// Whether it keeps its connection, without a slot, because nobody wants more for now.
+        /// Whether it keeps its connection, without a slot, because no reader wants more for now.
         var isPaused = false
 
         var occupancy: Occupancy {

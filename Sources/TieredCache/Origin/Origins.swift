@@ -21,13 +21,14 @@ final class Origins: Sendable {
     /// Draws random numbers in 0..<1 that spread the waits between attempts.
     private let jitter: @Sendable () -> Double
 
-    /// - Throws: `.invalidArgument` for a transport that cannot be made.
+    /// Makes the transport; nothing is asked of an origin yet.
     ///
     /// - Parameters:
     ///   - configuration: the policies for origins, and the transport.
     ///   - rules: the rules of caching.
     ///   - isGuest: whether another process owns the directory now.
     ///   - jitter: draws random numbers in 0..<1.
+    /// - Throws: `.invalidArgument` for a transport that cannot be made.
     init(
         _ configuration: MediaCache.Configuration,
         rules: CacheRules,

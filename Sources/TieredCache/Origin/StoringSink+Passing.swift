@@ -95,7 +95,7 @@ extension StoringSink {
         context.shrinkCoverage(to: 0)
         let rest = chunk.withUnsafeBytes { [UInt8]($0[Int(position - offset)...]) }
         if !rest.isEmpty { passingDigests?.take(BodyChunk(rest), at: position) }
-        // While the unsealed end can be read: who has read it finds the decision.
+        // While the unsealed end can be read: its readers then find the decision.
         if let length = entry.completeLength { comparePassing(to: length) }
         if !tail.isEmpty {
             try await channel.push(BodyChunk(tail))

@@ -8,7 +8,7 @@ final class TaskLimit: Sendable {
         var free: Int
         var waiting: Deque<CheckedContinuation<Void, Never>> = []
 
-        /// Takes a place if one is free: then nobody waits.
+        /// Takes a place if one is free: then no task waits.
         mutating func take() -> Bool {
             guard free > 0 else { return false }
             free -= 1

@@ -60,7 +60,7 @@ public final class GuestService: Sendable {
             case .changing(let step): before = step
             case .stopped: return
             }
-            // The first one begins on the thread that opens: it is to listen when guests come.
+            // One behind the other: both would bind the same name.
             state = .changing(
                 Task { [self] in
                     await before?.value?.stop()

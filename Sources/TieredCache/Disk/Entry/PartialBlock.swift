@@ -9,7 +9,7 @@ final class PartialBlock: @unchecked Sendable {
     private(set) var range: Range<Int64>
     /// Whether the writer has ended, whatever the outcome.
     private(set) var isEnded = false
-    /// Whether somebody has read bytes that are only here.
+    /// Whether a reader has had bytes that are only here.
     private(set) var isRead = false
 
     init(at offset: Int64) {
