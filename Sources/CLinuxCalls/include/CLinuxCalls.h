@@ -17,7 +17,9 @@
 #include "UnnamedFiles.h"
 
 #if defined(__linux__)
+#include <errno.h>
 #include <linux/futex.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -33,12 +35,31 @@ static inline void tc_set_thread_name(const char *name) {
 /// function, and a function in Swift goes on at another thread after an await.
 uint64_t tc_thread_number(void);
 
-/// futex(FUTEX_WAIT_PRIVATE): sleeps while the word has this value; may return early.
-static inline void tc_futex_wait(const uint32_t *word, uint32_t value) {
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, (void *)0, (void *)0, 0);
+/// The instant so many nanoseconds from now, which must be below a second.
+static inline struct timespec tc_instant_after(long nanoseconds) {
+  struct timespec end = {0, 0};
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  end.tv_nsec += nanoseconds;
+  if (end.tv_nsec >= 1000000000) {
+    end.tv_nsec -= 1000000000;
+    end.tv_sec += 1;
+  }
+  return end;
 }
 
-/// The same for at most this many nanoseconds, which must be below a second.
+/// futex(FUTEX_WAIT_BITSET_PRIVATE): sleeps while the word has this value, until it is woken by one of its bits, or
+/// `end` is reached, if there is one; may return early. Returns whether `end` was reached.
+static inline bool tc_futex_wait_until(const uint32_t *word, uint32_t value, uint32_t bits, const struct timespec *end) {
+  return syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, end, (void *)0, bits) != 0 && errno == ETIMEDOUT;
+}
+
+/// futex(FUTEX_WAKE_BITSET_PRIVATE): wakes one that sleeps with one of these bits, the first of them.
+static inline void tc_futex_wake_one(const uint32_t *word, uint32_t bits) {
+  syscall(SYS_futex, word, FUTEX_WAKE_BITSET_PRIVATE, 1, (void *)0, (void *)0, bits);
+}
+
+/// futex(FUTEX_WAIT_PRIVATE): sleeps while the word has this value, for at most this many nanoseconds, which must be
+/// below a second; may return early.
 static inline void tc_futex_wait_for(const uint32_t *word, uint32_t value, long nanoseconds) {
   struct timespec time = {0, nanoseconds};
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &time, (void *)0, 0);

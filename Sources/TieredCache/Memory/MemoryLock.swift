@@ -25,12 +25,18 @@ struct MemoryLock: ~Copyable, @unchecked Sendable {
 
     @usableFromInline
     borrowing func lock() {
+        #if DEBUG
+        Self.willTake()
+        #endif
         pthread_mutex_lock(mutex)
     }
 
     @usableFromInline
     borrowing func unlock() {
         pthread_mutex_unlock(mutex)
+        #if DEBUG
+        Self.didRelease()
+        #endif
     }
 }
 #else
@@ -48,8 +54,9 @@ public import Synchronization
 ///
 /// The price: between the store and the load of `sleepers` a thread may have begun to sleep unseen.
 /// So a sleeper looks again after at most a millisecond. Threads sleep only if the holder lost its
-/// processor: the lock is held for tens of nanoseconds, never over a system call, a caller's
-/// closure (save the time source's) or the release of a value.
+/// processor: the lock is held for tens of nanoseconds, never over a system call, an application's
+/// closure (save the time source's) or the release of a value. A debug build traps where what runs
+/// under it takes the lock of a shard again, or locks in two orders, see ``LockChecker``.
 @usableFromInline
 struct MemoryLock: ~Copyable, Sendable {
     /// 0 free, 1 taken.
@@ -62,6 +69,9 @@ struct MemoryLock: ~Copyable, Sendable {
     @inlinable
     @inline(__always)
     borrowing func lock() {
+        #if DEBUG
+        Self.willTake()
+        #endif
         if !tryLock() { waitForTurn() }
     }
 
@@ -70,6 +80,9 @@ struct MemoryLock: ~Copyable, Sendable {
     borrowing func unlock() {
         word.store(0, ordering: .releasing)
         if sleepers.load(ordering: .relaxed) != 0 { wakeOne() }
+        #if DEBUG
+        Self.didRelease()
+        #endif
     }
 
     @inlinable
@@ -111,5 +124,20 @@ struct MemoryLock: ~Copyable, Sendable {
             body(UnsafeRawPointer(pointer).assumingMemoryBound(to: UInt32.self))
         }
     }
+}
+#endif
+
+#if DEBUG
+extension MemoryLock {
+    /// One for all shards: no thread holds the locks of two.
+    private static let kind = LockChecker.Kind.guarded(
+        LockChecker.Place(file: #fileID, line: #line)
+    )
+
+    @usableFromInline
+    static func willTake() { LockChecker.willTake(kind) }
+
+    @usableFromInline
+    static func didRelease() { LockChecker.didRelease() }
 }
 #endif

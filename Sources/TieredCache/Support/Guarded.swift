@@ -54,7 +54,11 @@ import Synchronization
 /// continuation. Of two that are ever held at once, one is always taken first; a debug build traps
 /// where that is not so, see ``LockChecker``.
 package struct Guarded<Value: ~Copyable>: ~Copyable, Sendable {
+    /// Holds the value; never contended on Linux.
     private let mutex: Mutex<Value>
+    #if os(Linux)
+    private let turn = BargingLock()
+    #endif
 
     #if DEBUG
     private let kind: LockChecker.Kind
@@ -67,25 +71,25 @@ package struct Guarded<Value: ~Copyable>: ~Copyable, Sendable {
         mutex = Mutex(value)
         kind = .guarded(LockChecker.Place(file: file, line: line))
     }
-
-    package borrowing func withLock<Result: ~Copyable, Failure: Error>(
-        _ body: (inout sending Value) throws(Failure) -> sending Result
-    ) throws(Failure) -> sending Result {
-        LockChecker.willTake(kind)
-        defer { LockChecker.didRelease() }
-        return try mutex.withLock(body)
-    }
     #else
     package init(_ value: consuming sending Value) {
         mutex = Mutex(value)
     }
+    #endif
 
     @inline(__always)
     package borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
-        try mutex.withLock(body)
+        #if DEBUG
+        LockChecker.willTake(kind)
+        defer { LockChecker.didRelease() }
+        #endif
+        #if os(Linux)
+        turn.lock()
+        defer { turn.unlock() }
+        #endif
+        return try mutex.withLock(body)
     }
-    #endif
 }
 #endif

@@ -98,7 +98,7 @@ package final class IOExecutor: TaskExecutor {
         }
     }
 
-    private static func startThread(
+    static func startThread(
         named name: String,
         body: @escaping @Sendable () -> Void
     ) -> Bool {
