@@ -24,7 +24,7 @@ let package = Package(
         .trait(
             name: "HTTPClient",
             description:
-                "The transport built on AsyncHTTPClient. Without it, pass your own Transport."
+                "The transport on SwiftNIO. Without it, pass your own Transport."
         ),
         .default(enabledTraits: ["HTTPClient"]),
     ],
@@ -88,11 +88,6 @@ let package = Package(
                 .product(name: "OrderedCollections", package: "swift-collections"),
                 .product(name: "SystemPackage", package: "swift-system"),
                 .product(
-                    name: "AsyncHTTPClient",
-                    package: "async-http-client",
-                    condition: .when(traits: ["HTTPClient"])
-                ),
-                .product(
                     name: "NIOCore",
                     package: "swift-nio",
                     condition: .when(traits: ["HTTPClient"])
@@ -110,6 +105,11 @@ let package = Package(
                 .product(
                     name: "NIOSSL",
                     package: "swift-nio-ssl",
+                    condition: .when(traits: ["HTTPClient"])
+                ),
+                .product(
+                    name: "NIOTLS",
+                    package: "swift-nio",
                     condition: .when(traits: ["HTTPClient"])
                 ),
             ],

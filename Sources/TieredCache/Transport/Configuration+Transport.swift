@@ -11,7 +11,7 @@ extension MediaCache.Configuration {
     ) throws(CacheError) -> any Transport {
         if let transport { return transport }
         #if HTTPClient
-        guard let path else { return AsyncHTTPClientTransport() }
+        guard let path else { return NIOTransport() }
         return GuestTransport(directory: path, time: timeSource, isGuest: isGuest)
         #else
         throw CacheError(

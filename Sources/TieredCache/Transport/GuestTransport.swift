@@ -20,7 +20,7 @@ final class GuestTransport: CancellableTransport {
         var avoidedUntil: MonotonicTime?
     }
 
-    private let transport = AsyncHTTPClientTransport()
+    private let transport = NIOTransport()
     private let directory: FilePath
     private let isGuest: @Sendable () -> Bool
     private let time: any TimeSource

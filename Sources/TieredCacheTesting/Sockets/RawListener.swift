@@ -33,8 +33,14 @@ package final class RawListener: Sendable {
 
     /// Waits for a client; returns nil once ``stop()`` was called.
     package func accept() -> RawConnection? {
+        acceptDescriptor().map { RawConnection(descriptor: $0) }
+    }
+
+    /// Waits for a client, whose descriptor the caller closes; returns nil once ``stop()`` was
+    /// called.
+    package func acceptDescriptor() -> Int32? {
         let client = acceptClient(descriptor)
-        return client >= 0 ? RawConnection(descriptor: client) : nil
+        return client >= 0 ? client : nil
     }
 
     /// Ends present and later calls of ``accept()``.

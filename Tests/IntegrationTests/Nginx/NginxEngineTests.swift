@@ -27,7 +27,7 @@ struct NginxEngineTests {
 
     private func withCache<Result: Sendable>(
         _ directory: TemporaryDirectory,
-        transport: AsyncHTTPClientTransport? = nil,
+        transport: NIOTransport? = nil,
         _ body: (MediaCache) async throws -> Result
     ) async throws -> Result {
         var configuration = MediaCache.Configuration(path: directory.appending("cache"))
@@ -70,7 +70,7 @@ struct NginxEngineTests {
         let content = GeneratedBody(seed: 4, length: 3_000_000)
         let directory = try TemporaryDirectory("tieredcache-integration")
         _ = try await NginxServer.run(files: ["a": content]) { server in
-            let transport = AsyncHTTPClientTransport(additionalTrustRoots: [server.certificate])
+            let transport = NIOTransport(additionalTrustRoots: [server.certificate])
             try await withCache(directory, transport: transport) { cache in
                 for url in [
                     server.url("/chunked/a"), server.url("/gzip/a"), server.secureURL("/a"),

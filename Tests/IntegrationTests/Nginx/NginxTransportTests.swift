@@ -10,7 +10,7 @@ struct NginxTransportTests {
     private func fetch(
         _ url: String,
         _ content: GeneratedBody,
-        with transport: AsyncHTTPClientTransport,
+        with transport: NIOTransport,
         fields: HTTPFields = [:]
     ) async throws -> HTTPResponse {
         let start = try #require(url.firstRange(of: "://")).upperBound
@@ -39,7 +39,7 @@ struct NginxTransportTests {
         let files = Dictionary(
             uniqueKeysWithValues: sizes.map { ("\($0)", GeneratedBody(seed: 3, length: $0)) }
         )
-        let transport = AsyncHTTPClientTransport()
+        let transport = NIOTransport()
         let (_, exchanges) = try await NginxServer.run(files: files) { server in
             for (name, content) in files {
                 let head = try await fetch(server.url("/\(name)"), content, with: transport)
@@ -56,7 +56,7 @@ struct NginxTransportTests {
     @Test("A chunked body, and a coding that is offered but not wanted")
     func framings() async throws {
         let content = GeneratedBody(seed: 4, length: 3_000_000)
-        let transport = AsyncHTTPClientTransport()
+        let transport = NIOTransport()
         _ = try await NginxServer.run(files: ["a": content]) { server in
             let chunked = try await fetch(server.url("/chunked/a"), content, with: transport)
             #expect(chunked.headerFields[.transferEncoding] == "chunked")
@@ -77,11 +77,11 @@ struct NginxTransportTests {
     func tls() async throws {
         let content = GeneratedBody(seed: 5, length: 8 << 20)
         _ = try await NginxServer.run(files: ["a": content]) { server in
-            let trusting = AsyncHTTPClientTransport(additionalTrustRoots: [server.certificate])
+            let trusting = NIOTransport(additionalTrustRoots: [server.certificate])
             let head = try await fetch(server.secureURL("/a"), content, with: trusting)
             #expect(head.status == 200)
             await trusting.shutdown()
-            let strict = AsyncHTTPClientTransport()
+            let strict = NIOTransport()
             let error = await #expect(throws: TransportError.self) {
                 try await fetch(server.secureURL("/a"), content, with: strict)
             }
@@ -93,7 +93,7 @@ struct NginxTransportTests {
     @Test("Concurrent clients")
     func concurrent() async throws {
         let content = GeneratedBody(seed: 6, length: 2 << 20)
-        let transport = AsyncHTTPClientTransport()
+        let transport = NIOTransport()
         let (_, exchanges) = try await NginxServer.run(files: ["a": content]) { server in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<20 {

@@ -34,7 +34,7 @@ struct DownloaderSocketTests {
                 }
             }
         }
-        let transport = AsyncHTTPClientTransport()
+        let transport = NIOTransport()
         let sink = RecordingSink()
         let plan = DownloadPlan(target: try TargetURI("http://\(peer.authority)/start"))
         let outcome = try await Downloader(

@@ -9,7 +9,7 @@ import Testing
 struct ExchangeStateTests {
     private func head(
         of state: ExchangeState
-    ) async -> AsyncHTTPClientExchange.HeadResult {
+    ) async -> Exchange.HeadResult {
         await withCheckedContinuation { continuation in
             var state = state
             let early = state.waitForHead(continuation)
@@ -101,7 +101,7 @@ struct ExchangeStateTests {
 
     @Test("A task that is cancelled does not take what has arrived for a body without bytes")
     func cancelledTask() async {
-        let exchange = AsyncHTTPClientExchange()
+        let exchange = Exchange()
         exchange.didReceive(HTTPResponse(status: .ok))
         exchange.didReceive(ByteBuffer(string: "bytes"))
         exchange.didReceiveEnd()

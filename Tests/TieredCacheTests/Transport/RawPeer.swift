@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TieredCacheTesting
 
 /// A server on loopback made of bare system calls, so that it can break every rule of HTTP.
 ///
@@ -84,26 +85,22 @@ final class RawPeer: Sendable {
         }
     }
 
-    let port: Int
-    private let listener: Int32
+    private let listener: RawListener
     private let accepted = Atomic<Int>(0)
 
+    var port: Int { listener.port }
     /// How many connections were made so far.
     var connections: Int { accepted.load(ordering: .sequentiallyConsistent) }
     var authority: String { "127.0.0.1:\(port)" }
 
     init(_ script: @escaping @Sendable (Connection) -> Void) {
-        let (listener, port) = Self.listen()
+        let listener = Self.listen()
         self.listener = listener
-        self.port = port
         let owner = self
+        // Only this thread lets the listener go: if another closed it between two calls of
+        // `accept`, the next one could take a connection of a later peer with the same number.
         Self.startThread { [weak owner] in
-            // Only this thread closes the listener: if another closed it between two calls of
-            // `accept`, the next one could take a connection of a later peer with the same number.
-            defer { close(listener) }
-            while true {
-                let descriptor = accept(listener, nil, nil)
-                guard descriptor >= 0 else { return }
+            while let descriptor = listener.acceptDescriptor() {
                 owner?.accepted.add(1, ordering: .sequentiallyConsistent)
                 Self.startThread {
                     script(Connection(descriptor: descriptor))
@@ -115,24 +112,15 @@ final class RawPeer: Sendable {
 
     deinit {
         // Wakes the accepting thread, which then leaves.
-        Glibc.shutdown(listener, Int32(SHUT_RDWR))
+        listener.stop()
     }
 
-    private static func listen() -> (descriptor: Int32, port: Int) {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let port = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                precondition(bind(descriptor, $0, length) == 0, "bind failed: \(errno)")
-                precondition(Glibc.listen(descriptor, 64) == 0, "listen failed: \(errno)")
-                getsockname(descriptor, $0, &length)
-            }
-            return Int(UInt16(bigEndian: pointer.pointee.sin_port))
+    private static func listen() -> RawListener {
+        do {
+            return try RawListener()
+        } catch {
+            preconditionFailure("\(error)")
         }
-        return (descriptor, port)
     }
 
     private final class Start {

@@ -30,9 +30,9 @@ enum TransportCase {
     }
 
     static func withTransport<Value>(
-        _ body: (AsyncHTTPClientTransport) async throws -> Value
+        _ body: (NIOTransport) async throws -> Value
     ) async throws -> Value {
-        let transport = AsyncHTTPClientTransport()
+        let transport = NIOTransport()
         let result: Result<Value, any Error>
         do {
             result = .success(try await body(transport))

@@ -1,5 +1,7 @@
 #if HTTPClient
+import Glibc
 import HTTPTypes
+import NIOCore
 import Synchronization
 import SystemPackage
 import Testing
@@ -8,8 +10,8 @@ import TieredCacheTesting
 @testable import TieredCache
 
 /// Connections, and how exchanges end.
-@Suite("Transport on AsyncHTTPClient", .timeLimit(.minutes(10)))
-struct AsyncHTTPClientTransportTests {
+@Suite("Transport on SwiftNIO", .timeLimit(.minutes(10)))
+struct NIOTransportTests {
     @Test("A refused connection fails as connect")
     func refused() async throws {
         // Bound for as long as the test runs, so that no other server gets the port.
@@ -78,6 +80,36 @@ struct AsyncHTTPClientTransportTests {
             }
             #expect(peer.connections == 1)
         }
+    }
+
+    @Test("Of the connections to ever more hosts a bounded number waits for another request")
+    func manyHosts() async throws {
+        let open = Counter()
+        let peer = RawPeer { connection in
+            open.add(1)
+            while connection.readHead() != nil {
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            }
+            open.add(-1)
+        }
+        let lookups = HostLookups { host in
+            .success([SocketAddress(sockaddr_in(loopback: host.port), host: host.name)])
+        }
+        let transport = NIOTransport(lookups: lookups)
+        let hosts = IdleConnections.capacity + 50
+        func send(to number: Int) async throws {
+            let request = TransportCase.request("host\(number).test:\(peer.port)")
+            let response = try await transport.send(request)
+            #expect(try await TransportCase.collect(response.body) == Array("ok".utf8))
+        }
+        for number in 0..<hosts { try await send(to: number) }
+        while open.value > IdleConnections.capacity { await Task.yield() }
+        #expect(open.value == IdleConnections.capacity)
+        #expect(peer.connections == hosts)
+        // The last one is still there.
+        try await send(to: hosts - 1)
+        #expect(peer.connections == hosts)
+        await transport.shutdown()
     }
 
     @Test("What is not pulled stays with the peer")
@@ -191,7 +223,7 @@ struct AsyncHTTPClientTransportTests {
             arrived.continuation.yield()
             connection.waitForClose()
         }
-        let transport = AsyncHTTPClientTransport()
+        let transport = NIOTransport()
         let task = Task { try await transport.send(TransportCase.request(peer.authority)).head }
         for await _ in arrived.stream { break }
         await transport.shutdown()
@@ -206,7 +238,7 @@ struct AsyncHTTPClientTransportTests {
     @Test("A trust root that cannot be read fails as tls")
     func missingTrustRoot() async throws {
         let peer = RawPeer { $0.waitForClose() }
-        let transport = AsyncHTTPClientTransport(additionalTrustRoots: ["/nonexistent/ca.pem"])
+        let transport = NIOTransport(additionalTrustRoots: ["/nonexistent/ca.pem"])
         var request = TransportCase.request(peer.authority)
         request.head.scheme = "https"
         let error = await #expect(throws: TransportError.self) {
@@ -230,6 +262,15 @@ struct AsyncHTTPClientTransportTests {
             }
             #expect(error?.kind == .tls, "\(String(describing: error))")
         }
+    }
+}
+
+extension sockaddr_in {
+    fileprivate init(loopback port: Int) {
+        self.init()
+        sin_family = sa_family_t(AF_INET)
+        sin_port = UInt16(port).bigEndian
+        sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
     }
 }
 

@@ -1,5 +1,4 @@
 #if HTTPClient
-import AsyncHTTPClient
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
@@ -9,8 +8,7 @@ import NIOHTTP1
 /// Decides under the lock (``ExchangeState``), acts after it. The connection reads on while the
 /// buffer has space; so the buffer is bounded by ``ExchangeState/readAhead`` and one read, or,
 /// after the peer has closed, by the bytes that the kernel had received.
-final class AsyncHTTPClientExchange: HTTPClientResponseDelegate {
-    typealias Response = Void
+final class Exchange: Sendable {
     typealias HeadResult = Result<HTTPResponse, TransportError>
     typealias PartResult = Result<ByteBuffer?, TransportError>
 
@@ -113,13 +111,8 @@ final class AsyncHTTPClientExchange: HTTPClientResponseDelegate {
         state.withLock { $0.hold(resumeReading) }
     }
 
-    // MARK: Calls of the library, on its event loop
-
-    func didFinishRequest(task: HTTPClient.Task<Void>) throws {
-        didReceiveEnd()
-    }
-
-    func didReceiveError(task: HTTPClient.Task<Void>, _ error: any Error) {
+    /// Handles the failure of the connection, or of the attempt to make one.
+    func didFail(_ error: any Error) {
         state.withLock { $0.didFail(error) }.perform()
     }
 }

@@ -7,17 +7,13 @@ import NIOCore
 ///
 /// `awaitingHead` → `streaming` → `ended`; `cancel` and failures lead to `ended` from every state.
 struct ExchangeState {
-    typealias HeadContinuation = CheckedContinuation<
-        AsyncHTTPClientExchange.HeadResult, Never
-    >
-    typealias PartContinuation = CheckedContinuation<
-        AsyncHTTPClientExchange.PartResult, Never
-    >
+    typealias HeadContinuation = CheckedContinuation<Exchange.HeadResult, Never>
+    typealias PartContinuation = CheckedContinuation<Exchange.PartResult, Never>
 
     /// Independent steps to perform after the lock is released, each of which may be missing.
     struct Action {
-        var head: (HeadContinuation, AsyncHTTPClientExchange.HeadResult)?
-        var part: (PartContinuation, AsyncHTTPClientExchange.PartResult)?
+        var head: (HeadContinuation, Exchange.HeadResult)?
+        var part: (PartContinuation, Exchange.PartResult)?
         var resumeReading: (@Sendable () -> Void)?
         var cancelRequest: (@Sendable () -> Void)?
 
@@ -62,7 +58,7 @@ struct ExchangeState {
 
     mutating func waitForHead(
         _ continuation: HeadContinuation
-    ) -> AsyncHTTPClientExchange.HeadResult? {
+    ) -> Exchange.HeadResult? {
         // A received head is returned even if the body has failed since: the bytes received can
         // still be read.
         if let head, !isCancelled { return .success(head) }
@@ -71,7 +67,7 @@ struct ExchangeState {
         return nil
     }
 
-    mutating func takePart() -> (AsyncHTTPClientExchange.PartResult, (@Sendable () -> Void)?)? {
+    mutating func takePart() -> (Exchange.PartResult, (@Sendable () -> Void)?)? {
         if isCancelled, case .failure(let error) = end { return (.failure(error), nil) }
         if let part = popPart() { return (.success(part), takeResumption()) }
         switch end {
@@ -89,7 +85,7 @@ struct ExchangeState {
 
     mutating func waitForPart(
         _ continuation: PartContinuation
-    ) -> (AsyncHTTPClientExchange.PartResult, (@Sendable () -> Void)?)? {
+    ) -> (Exchange.PartResult, (@Sendable () -> Void)?)? {
         if let early = takePart() { return early }
         precondition(partWaiter == nil, "a transport body has one consumer at a time")
         partWaiter = continuation
@@ -135,7 +131,7 @@ struct ExchangeState {
         didEnd(TransportError(error, afterHead: head != nil))
     }
 
-    /// The end of the exchange as the library reports it; bytes received before stay readable.
+    /// The end of the exchange; bytes received before stay readable.
     mutating func didEnd(_ error: TransportError?) -> Action {
         guard end == nil else { return Action() }
         end = error.map { .failure($0) } ?? .success(())
@@ -216,7 +212,7 @@ struct ExchangeState {
 
 extension Result<Void, TransportError> {
     /// The failure, for a wait for the head; success says nothing about a head.
-    fileprivate var head: AsyncHTTPClientExchange.HeadResult? {
+    fileprivate var head: Exchange.HeadResult? {
         guard case .failure(let error) = self else { return nil }
         return .failure(error)
     }

@@ -3,11 +3,11 @@ import NIOCore
 
 /// The body as the engine sees it; releasing it closes the exchange.
 ///
-/// A separate type, because the library keeps the exchange alive while the request runs.
-final class AsyncHTTPClientBody: TransportBody {
-    private let exchange: AsyncHTTPClientExchange
+/// A separate type, because the connection keeps the exchange alive while the request runs.
+final class ExchangeBody: TransportBody {
+    private let exchange: Exchange
 
-    init(_ exchange: AsyncHTTPClientExchange) {
+    init(_ exchange: Exchange) {
         self.exchange = exchange
     }
 
@@ -27,7 +27,7 @@ final class AsyncHTTPClientBody: TransportBody {
     }
 }
 
-/// The library's buffer, without a copy.
+/// The connection's buffer, without a copy.
 private struct ByteBufferStorage: BodyChunkStorage {
     let buffer: ByteBuffer
 

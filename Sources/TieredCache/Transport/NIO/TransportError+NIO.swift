@@ -1,5 +1,4 @@
 #if HTTPClient
-import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -13,10 +12,10 @@ import Darwin
 #endif
 
 extension TransportError {
-    /// Maps an error of the library to a kind of failure.
+    /// Maps an error of SwiftNIO, or of a connection, to a kind of failure.
     ///
     /// - Parameters:
-    ///   - error: The error of the library.
+    ///   - error: The error.
     ///   - afterHead: Whether the response's head had arrived; before it, a socket error may mean
     ///     that there is no connection.
     init(_ error: any Error, afterHead: Bool) {
@@ -37,9 +36,8 @@ extension TransportError {
 
     private static func isTimeout(_ error: any Error) -> Bool {
         switch error {
-        case let error as HTTPClientError:
-            error == .connectTimeout || error == .getConnectionFromPoolTimeout
-                || error == .tlsHandshakeTimeout
+        case is ConnectionTimeout:
+            true
         case let error as NIOConnectionError:
             error.connectionErrors.contains { isTimeout($0.error) }
         case let error as IOError:
@@ -53,8 +51,14 @@ extension TransportError {
 
     private static func kind(of error: any Error, afterHead: Bool) -> Kind {
         switch error {
-        case let error as HTTPClientError:
-            kind(of: error)
+        case let error as TransportError:
+            error.kind
+        case is ConnectionClosed:
+            .closedEarly
+        case is ConnectionTimeout:
+            .connect
+        case is UploadLengthError:
+            .invalidRequest
         case let error as HTTPParserError:
             error == .invalidEOFState ? .closedEarly : .malformedResponse
         case let error as NIOConnectionError:
@@ -74,18 +78,6 @@ extension TransportError {
             .nameResolution
         default:
             afterHead ? .closedEarly : .connect
-        }
-    }
-
-    private static func kind(of error: HTTPClientError) -> Kind {
-        switch error {
-        case .cancelled: .cancelled
-        case .alreadyShutdown: .shutDown
-        case .connectTimeout, .getConnectionFromPoolTimeout: .connect
-        case .tlsHandshakeTimeout: .tls
-        case .remoteConnectionClosed, .requestStreamCancelled: .closedEarly
-        case .uncleanShutdown, .deadlineExceeded, .readTimeout, .writeTimeout: .closedEarly
-        default: .invalidRequest
         }
     }
 
