@@ -15,6 +15,8 @@
 #     ffmpeg, mpv, gstreamer, vlc, chromium
 #                     the players that the proxy is tested with; where they cannot be had, those tests
 #                     are skipped and say so
+#     python3-dbusmock
+#                     services that say what a machine is like (Tests/Agent/bus.py)
 #     totem, xvfb, dbus-daemon
 #                     an application with the plug-in for GStreamer, and a display for it (33 MB)
 #     libmpv-dev, libavformat-dev, libgstreamer-plugins-base1.0-dev, libvlc-dev
@@ -87,6 +89,8 @@ if [ "$what" = test ]; then
     want totem totem
     want Xvfb xvfb
     want dbus-run-session dbus-daemon
+    # Debian's own Python, whatever comes first in PATH.
+    /usr/bin/python3 -c 'import dbusmock' 2>/dev/null || players+=(python3-dbusmock)
     want chromium chromium
     want_module mpv libmpv-dev
     want_module libavformat libavformat-dev

@@ -9,6 +9,7 @@
 #include "Events.h"
 #include "Forks.h"
 #include "KeyHash.h"
+#include "MessageBus.h"
 #include "Programs.h"
 #include "RouteEvents.h"
 #include "SocketCalls.h"

@@ -181,8 +181,10 @@ struct DownloadExchange: Sendable {
         case .instead(let action):
             return action
         }
-        let policy = run.machine.plan.policy
-        if policy.avoidsExpensiveNetworks, network.status.isMetered == true {
+        if network.isForbidden(
+            run.machine.finalTarget,
+            avoidingExpensive: run.machine.plan.policy.avoidsExpensiveNetworks
+        ) {
             return run.machine.waitForNetwork("can be reached only over a metered network")
         }
         guard run.machine.isMidBody, run.sink.shouldStop(at: run.machine.position) else {

@@ -49,7 +49,10 @@ package struct Downloader: Sendable {
             switch action {
             case .send(let request):
                 action =
-                    isForbidden(run.machine.plan.policy)
+                    network.isForbidden(
+                        run.machine.finalTarget,
+                        avoidingExpensive: run.machine.plan.policy.avoidsExpensiveNetworks
+                    )
                     ? run.machine.waitForNetwork("can be reached only over a metered network")
                     : try await exchange(request, run: &run)
             case .resolve(let status):
@@ -105,10 +108,6 @@ package struct Downloader: Sendable {
             return .fail(.cancelled)
         }
         return run.machine.didWait()
-    }
-
-    private func isForbidden(_ policy: DownloadPolicy) -> Bool {
-        policy.avoidsExpensiveNetworks && network.status.isMetered == true
     }
 
     /// Performs one exchange with a watchdog that ends it if no byte arrives.

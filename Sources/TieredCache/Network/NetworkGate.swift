@@ -5,6 +5,8 @@ final class NetworkGate: Sendable {
     fileprivate struct State {
         var status = NetworkStatus()
         var hasStarted = false
+        /// Whether the monitor has been asked and has not said anything yet.
+        var isUnheard = false
         var task: Task<Void, Never>?
         var lostHandlers: [UInt64: @Sendable (String) -> Void] = [:]
         var nextHandler: UInt64 = 0
@@ -54,6 +56,15 @@ final class NetworkGate: Sendable {
         status.isOnline == false && !target.isLoopback
     }
 
+    /// Whether a download that avoids costs must not send anything now.
+    ///
+    /// Not on a network that has them, and not before the monitor has spoken; this machine itself
+    /// has none.
+    func isForbidden(_ target: TargetURI, avoidingExpensive avoidsExpensive: Bool) -> Bool {
+        guard avoidsExpensive, !target.isLoopback else { return false }
+        return state.withLock { $0.isUnheard || $0.status.isMetered == true }
+    }
+
     /// Bytes have arrived, so the network is not offline.
     func didReceiveBytes() {
         let wasOffline = state.withLock { state in
@@ -66,7 +77,7 @@ final class NetworkGate: Sendable {
 
     /// Whether a download should wait.
     private func isUnusable(for target: TargetURI, avoidingExpensive: Bool) -> Bool {
-        isOffline(for: target) || (avoidingExpensive && status.isMetered == true)
+        isOffline(for: target) || isForbidden(target, avoidingExpensive: avoidingExpensive)
     }
 
     /// Waits until `target` can be reached, or until the next attempt is due without a report.
@@ -107,6 +118,8 @@ final class NetworkGate: Sendable {
             await changed.wait(after: seen)
         }
         try Task.checkCancellation()
+        // A monitor that has not spoken for so long knows nothing.
+        state.withLock { $0.isUnheard = false }
     }
 
     /// Calls `handler` with each lost address, until ``removeHandler(_:)`` with the returned
@@ -126,7 +139,10 @@ final class NetworkGate: Sendable {
     private func didReceive(_ event: NetworkEvent) {
         switch event {
         case .status(let status):
-            state.withLock { $0.status = status }
+            state.withLock { state in
+                state.status = status
+                state.isUnheard = false
+            }
             changes.bump()
         case .lostAddress(let address):
             let handlers = state.withLock { Array($0.lostHandlers.values) }
@@ -137,8 +153,10 @@ final class NetworkGate: Sendable {
 
 extension NetworkGate.State {
     fileprivate mutating func begins() -> Bool {
-        defer { hasStarted = true }
-        return !hasStarted
+        guard !hasStarted else { return false }
+        hasStarted = true
+        isUnheard = true
+        return true
     }
 }
 

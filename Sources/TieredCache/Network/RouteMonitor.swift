@@ -3,11 +3,13 @@ import CLinuxCalls
 import Glibc
 #endif
 
-/// Watches links and addresses by rtnetlink(7).
+/// Watches links and addresses by rtnetlink(7), and by D-Bus whether the network has costs per byte:
+/// NetworkManager's `Metered`, or the portal's `GetMetered` where that does not know.
 ///
-/// Needs no privileges. If the kernel refuses, the stream ends at once, which counts as online.
-/// Uses one thread per stream, which checks once a second for a consumer. On systems other than
-/// Linux the stream is empty.
+/// Needs no privileges, and starts no service. If the kernel refuses, the stream ends at once, which
+/// counts as online; without D-Bus, libsystemd or either service it is unknown whether the network
+/// is metered. Uses one thread per stream, which checks once a second for a consumer and for what
+/// services say. On systems other than Linux the stream is empty.
 public struct RouteMonitor: NetworkMonitor {
     /// Creates a monitor; nothing is watched yet.
     public init() {}
@@ -49,6 +51,7 @@ private struct RouteWatch {
     private var table = RouteTable()
     private var isComplete = false
     private var lastStatus: NetworkStatus?
+    private let metered = MeteredWatch()
 
     init(_ continuation: AsyncStream<NetworkEvent>.Continuation) {
         self.continuation = continuation
@@ -61,6 +64,8 @@ private struct RouteWatch {
         guard socket >= 0 else { return }
         defer { close(socket) }
         guard watch.askAll(socket) else { return }
+        // The first status is to be whole; a service that hangs does not hold it for longer.
+        watch.metered.settle(within: .seconds(1))
         let capacity = 256
         let events = UnsafeMutablePointer<tc_route_event>.allocate(capacity: capacity)
         defer { events.deallocate() }
@@ -69,6 +74,8 @@ private struct RouteWatch {
             guard count >= 0,
                 watch.take(UnsafeBufferPointer(start: events, count: Int(count)), from: socket)
             else { return }
+            watch.metered.process()
+            watch.report()
         }
     }
 
@@ -105,12 +112,11 @@ private struct RouteWatch {
                 }
             }
         }
-        report()
         return true
     }
 
     private mutating func report() {
-        let status = NetworkStatus(isOnline: table.isOnline)
+        let status = NetworkStatus(isOnline: table.isOnline, isMetered: metered.isMetered)
         guard isComplete, status != lastStatus else { return }
         lastStatus = status
         continuation.yield(.status(status))

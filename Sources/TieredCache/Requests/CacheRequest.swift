@@ -19,7 +19,8 @@ public struct CacheRequest: Sendable {
 
         /// The entry is kept until it is removed by hand: eviction spares it.
         public static let pinned = Options(rawValue: 1)
-        /// A download waits for another network while the present one charges for bytes.
+        /// A download waits for another network while the present one charges for bytes, as
+        /// ``MediaCache/Configuration/networkMonitor`` says; where that is unknown it does not wait.
         public static let avoidsExpensiveNetworks = Options(rawValue: 2)
 
         /// Inserts or removes options.

@@ -51,13 +51,12 @@ struct NetworkGateTests {
         try await second.value
     }
 
-    @Test("A metered network is no network to a request that forbids it")
-    func metered() async throws {
-        let monitor = ScriptedNetworkMonitor(NetworkStatus(isOnline: true, isMetered: true))
-        let (gate, time, target) = (started(monitor), ManualTimeSource(), try target())
-        await gate.waitUntil { $0.isMetered == true }
-        try await gate.waitUntilUsable(for: target, time: time, jitter: 0)
-        let waiting = Task {
+    private func waiting(
+        for target: TargetURI,
+        at gate: NetworkGate,
+        _ time: ManualTimeSource
+    ) -> Task<Void, any Error> {
+        Task {
             try await gate.waitUntilUsable(
                 for: target,
                 avoidingExpensive: true,
@@ -65,10 +64,41 @@ struct NetworkGateTests {
                 jitter: 0
             )
         }
+    }
+
+    @Test("A metered network is no network to a request that forbids it")
+    func metered() async throws {
+        let monitor = ScriptedNetworkMonitor(NetworkStatus(isOnline: true, isMetered: true))
+        let (gate, time, target) = (started(monitor), ManualTimeSource(), try target())
+        await gate.waitUntil { $0.isMetered == true }
+        try await gate.waitUntilUsable(for: target, time: time, jitter: 0)
+        let waiting = waiting(for: target, at: gate, time)
         await time.waitForSleepers(1)
         monitor.report(NetworkStatus(isOnline: true, isMetered: false))
         try await waiting.value
     }
+
+    @Test("Before the monitor has spoken nothing is sent that must not cost, but to this machine")
+    func unheard() async throws {
+        let (gate, time, target) = (NetworkGate(SilentMonitor()), ManualTimeSource(), try target())
+        gate.start()
+        #expect(gate.isForbidden(target, avoidingExpensive: true))
+        #expect(!gate.isForbidden(target, avoidingExpensive: false))
+        #expect(!gate.isForbidden(try TargetURI("http://127.0.0.1/"), avoidingExpensive: true))
+        let waiting = waiting(for: target, at: gate, time)
+        await time.waitForSleepers(1)
+        // One that does not speak for a minute knows nothing.
+        time.advance(by: NetworkGate.probeInterval)
+        try await waiting.value
+        #expect(!gate.isForbidden(target, avoidingExpensive: true))
+    }
+}
+
+/// Says nothing, and does not end.
+private struct SilentMonitor: NetworkMonitor {
+    private let source = AsyncStream.makeStream(of: NetworkEvent.self)
+
+    func events() -> AsyncStream<NetworkEvent> { source.stream }
 }
 
 extension NetworkGate {
