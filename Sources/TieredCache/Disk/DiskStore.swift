@@ -170,6 +170,7 @@ import SystemPackage
     /// ``CacheError/Code/shutDown``. Closing twice does nothing.
     public func close() {
         look()
+        writeRetired()
         persistUses(isLast: true)
         options.willClose?(self)
         giveUpSuccessors()

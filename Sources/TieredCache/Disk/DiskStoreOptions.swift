@@ -50,6 +50,9 @@ public import SystemPackage
     var digest: @Sendable (CacheKey) -> MD5Digest = { $0.digest }
     /// How a thread waits for a lock of the store's files; nil blocks it.
     var lockWaiter: (any LockWaiter)?
+    /// Runs later, on a thread that may wait for writes of the disk, what a call leaves to be
+    /// written; nil runs it within the call.
+    var runLater: (@Sendable (_ work: @escaping @Sendable () -> Void) -> Void)?
     /// The first generation, and the order of the index, are made from it; `nil` is random.
     var generationSeed: UInt64?
 

@@ -176,7 +176,8 @@ package final class RequestQueue: Sendable {
         _ = await drained.wait()
     }
 
-    /// The next position after `offset` of a transfer for a key; nil if there is none.
+    /// The start of the next bytes after `offset` that a transfer for a key is yet to store; nil if
+    /// there is none.
     ///
     /// - Complexity: O(n) in the number of transfers.
     package func nextPosition(after offset: Int64, of key: CacheKey) -> Int64? {
@@ -311,6 +312,10 @@ extension RequestQueue {
 
     func isWanted(_ transfer: TransferID) -> Bool {
         state.withLock { $0.machine.isWanted(transfer) }
+    }
+
+    func isAhead(of transfer: TransferID, before end: Int64) -> Bool {
+        state.withLock { $0.machine.isAhead(of: transfer, before: end) }
     }
 
     func priority(of subscriber: SubscriberID) -> RequestPriority {

@@ -53,7 +53,21 @@ extension RequestQueueStateMachine {
         transfers[id]?.hasBytes = true
     }
 
-    /// The next position after `offset` of a transfer for a key, in any group.
+    /// Whether another transfer, which requests for the same bytes join, goes on within stored bytes
+    /// that end at `end` and that this one has come to.
+    package func isAhead(of id: TransferID, before end: Int64) -> Bool {
+        guard let transfer = transfers[id] else { return false }
+        return (groups[transfer.group] ?? []).contains { other in
+            // One that has not started has to wait for a slot, which this one has.
+            guard other != id, let other = transfers[other], other.state != .queued
+            else { return false }
+            return transfer.position < other.position && other.position <= end
+                && other.position < other.coverage.upperBound
+        }
+    }
+
+    /// The start of the next bytes after `offset` that a transfer for a key, in any group, is yet to
+    /// store.
     package func nextPosition(after offset: Int64, of key: CacheKey) -> Int64? {
         var next: Int64?
         for transfer in transfers.values where transfer.group.key == key {
@@ -62,20 +76,32 @@ extension RequestQueueStateMachine {
             else {
                 continue
             }
-            next = min(next ?? .max, transfer.position)
+            // It stores the block that it is in, if it began with it.
+            let block = BlockTable.extent(around: transfer.position).lowerBound
+            let start = max(block, transfer.coverage.lowerBound)
+            next = min(next ?? .max, start > offset ? start : transfer.position)
         }
         return next
     }
 
-    /// The transfer's subscriber has left, but stays for `amount` more bytes; ignored if there are
+    /// The transfer's subscriber has left, but stays for `amount` more bytes, and the rest of the
+    /// last block or of the transfer, if that costs less than another request; ignored if there are
     /// other subscribers.
     package mutating func linger(_ id: TransferID, for amount: Int64) {
         guard let transfer = transfers[id], transfer.subscribers.count == 1 else { return }
-        let (end, overflow) = transfer.position.addingReportingOverflow(amount)
-        transfers[id]?.lingeringEnd = overflow ? .max : end
+        let (sum, overflow) = transfer.position.addingReportingOverflow(amount)
+        let upper = transfer.coverage.upperBound
+        let isRestShort = !overflow && upper - sum <= Self.bridge
+        transfers[id]?.lingeringEnd =
+            overflow ? .max : isRestShort ? max(sum, upper) : Self.blockEnd(atOrBehind: sum)
         // The block that it is in would be lost; at the end of one it is in none.
-        let blockEnd = BlockTable.extent(around: max(0, transfer.position - 1)).upperBound
+        let blockEnd = Self.blockEnd(atOrBehind: transfer.position)
         transfers[id]?.horizon = max(transfer.horizon, blockEnd)
+    }
+
+    /// The end of the block that holds the byte before `offset`.
+    private static func blockEnd(atOrBehind offset: Int64) -> Int64 {
+        BlockTable.extent(around: max(0, offset - 1)).upperBound
     }
 
     /// The transfer will deliver nothing at or after `end`; requests for such bytes do not join it.

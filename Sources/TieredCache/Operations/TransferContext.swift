@@ -75,6 +75,10 @@ package final class TransferContext: Sendable {
     /// Whether a subscriber wants more by now.
     package var isWanted: Bool { queue.isWanted(id) }
 
+    /// Whether another transfer, which its readers may join, goes on within stored bytes that end at
+    /// `end` and that this one has come to.
+    func isBehindAnother(before end: Int64) -> Bool { queue.isAhead(of: id, before: end) }
+
     /// The offset at which the transfer ends because it has no reader; nil while it has one.
     package var lingeringEnd: Int64? { queue.lingeringEnd(of: id) }
 

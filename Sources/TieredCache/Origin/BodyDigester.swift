@@ -98,7 +98,7 @@ private final class BodyDigest: Sendable {
         var position = range.lowerBound
         while position < range.upperBound {
             let end = min(position + (256 << 10), range.upperBound)
-            let bytes = StoringSink.readAll(entry, from: position, to: end)
+            let bytes = entry.readAll(position..<end)
             guard !bytes.isEmpty else { return .unreadable }
             let isTaken = state.withLock { state in
                 bytes.withUnsafeBytes { state.context.update($0) }

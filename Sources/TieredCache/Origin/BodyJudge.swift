@@ -33,6 +33,11 @@ struct BodyJudge: Sendable {
         entry.awaitsDecision { StoredResponse(encoded: $0)?.promisedDigests ?? [] }
     }
 
+    /// Notes what the head of a new entry promises, which otherwise has to be decoded for it.
+    static func note(promise: [ContentDigest], of entry: DiskEntry) {
+        _ = entry.awaitsDecision { _ in promise }
+    }
+
     /// Whether the request has to wait for the decision about a body.
     ///
     /// A relay verifies nothing: the recipient of the fields can (RFC 9530 §1).

@@ -10,17 +10,15 @@ extension DownloadOperation {
         of sink: StoringSink,
         outcome: DownloadOutcome
     ) -> BodyDecision.Outcome? {
-        guard case .completed(let length) = outcome.end, let digests = sink.passingDigests else {
+        guard case .completed(let length) = outcome.end, sink.passingDigests != nil else {
             return nil
         }
-        guard digests.isWhole(to: length) else {
-            // The bytes are served all the same (invariant 9).
-            recorder.logger.warning(
-                "the disk lacks bytes of \(request.target.redacted), which was not compared"
-            )
-            return nil
-        }
-        return sink.comparePassing(to: length)
+        if let outcome = sink.comparePassing(to: length) { return outcome }
+        // The bytes are served all the same (invariant 9).
+        recorder.logger.warning(
+            "the disk lacks bytes of \(request.target.redacted), which was not compared"
+        )
+        return nil
     }
 
     /// Compares a body that bypassed the disk.

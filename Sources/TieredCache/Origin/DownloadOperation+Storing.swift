@@ -179,6 +179,7 @@ extension DownloadOperation {
                 )
             )
             storage.memory.remove(key)
+            BodyJudge.note(promise: stored.promisedDigests, of: entry)
             return .success(Place(entry: entry, promise: promise))
         } catch  where error.code == .notStorable {
             return .failure(.forbidden(.status))

@@ -3,8 +3,8 @@ import HTTPCaching
 /// Lets transfers continue for a moment after their reader has left.
 ///
 /// A player that seeks or reconnects often returns at the next byte; it then joins the transfer
-/// instead of starting one. Lasts at most two seconds, and at most 1 MiB more; one that has paused
-/// brings the rest of its block.
+/// instead of starting one. Lasts at most two seconds, and at most 1 MiB more: all of its rest, if
+/// that is no longer. One that has paused brings the rest of its block.
 enum Lingering {
     /// How long a transfer without readers continues.
     ///
@@ -27,8 +27,8 @@ enum Lingering {
         // The transfer itself checks this limit, as the task below may run late. A body that cannot
         // be resumed is left to the task, so that a reader that comes at once finds a transfer to
         // join.
-        let most = shared.generation?.head.validator != nil ? amount : .max
-        for transfer in running { transfer.linger(for: most) }
+        let isResumable = shared.generation?.head.validator != nil
+        for transfer in running { transfer.linger(for: isResumable ? amount : .max) }
         shared.didExtend()
         Task {
             let start = entry.storedRanges.count
@@ -36,7 +36,9 @@ enum Lingering {
             // One alarm for all waits: arriving bytes do not extend it.
             let alarm = time.alarm(after: limit) { shared.signal.bump() }
             defer { alarm.cancel() }
-            while time.monotonicTime() < end, entry.storedRanges.count - start < amount {
+            while time.monotonicTime() < end,
+                isResumable || entry.storedRanges.count - start < amount
+            {
                 let seen = shared.signal.version
                 guard running.contains(where: { $0.outcome == nil }), time.monotonicTime() < end
                 else { break }

@@ -64,6 +64,7 @@ extension StoringSink {
             )
             if case .storing(_, let old?) = state.withLock({ $0.mode }) { end(old) }
             enter(.storing(generation, nil))
+            beginComparing(generation, at: start.offset)
             publish(.storing(generation))
         case .failure(let reason):
             beginDigests(of: stored, start: start)
@@ -135,6 +136,7 @@ extension StoringSink {
         }
         let generation = SharedTransfers.Generation(head: stored, entry: base.entry)
         enter(.storing(generation, nil))
+        beginComparing(generation, at: offset)
         publish(.storing(generation))
     }
 

@@ -78,10 +78,11 @@ extension StoringSink {
         // Bytes of an incomplete block were counted as stored, and are not stored after all.
         state.withLock { $0.stored -= max(0, offset - start) }
         // The unsealed end is readable only while its writer is open.
-        let tail = Self.readAll(entry, from: start, to: position)
-        if operation.request.relay == nil {
-            passingDigests = PassingDigests(operation.expectedDigests(of: generation.head))
-            passingDigests?.take(entry, to: position)
+        let tail = start < position ? entry.readAll(start..<position) : []
+        // Those of a body that is too long have these bytes already.
+        if passingDigests == nil {
+            let expected = state.withLock { $0.expected }
+            passingDigests = operation.shared.beginDigests(expected, of: entry, to: position)
         }
         let channel = PassThroughChannel(
             start: start,
@@ -94,7 +95,7 @@ extension StoringSink {
         state.withLock { $0.bypassedEnd = offset + Int64(chunk.count) }
         context.shrinkCoverage(to: 0)
         let rest = chunk.withUnsafeBytes { [UInt8]($0[Int(position - offset)...]) }
-        if !rest.isEmpty { passingDigests?.take(BodyChunk(rest), at: position) }
+        passingDigests?.take(chunk, at: offset)
         // While the unsealed end can be read: its readers then find the decision.
         if let length = entry.completeLength { comparePassing(to: length) }
         if !tail.isEmpty {
@@ -106,53 +107,86 @@ extension StoringSink {
         if !rest.isEmpty { try await pass(BodyChunk(rest), to: channel) }
     }
 
-    /// Notes that the last bytes of a body are about to be written, if this transfer compares what
-    /// the disk refuses of them.
+    /// Notes what a body is compared with, and begins its digests if it is too long to be whole on
+    /// disk; no reader waits for what is stored to be read for that.
     ///
-    /// - Parameters:
-    ///   - generation: the body.
-    ///   - end: where the bytes to be written end.
-    /// - Returns: what the entry of the body is to be told the end of; nil for other bytes.
-    func beginArrival(
-        of generation: SharedTransfers.Generation,
-        to end: Int64
-    ) -> BodyDecision.Comparison? {
-        guard end == generation.entry.completeLength, operation.request.relay == nil,
-            !operation.expectedDigests(of: generation.head).isEmpty
-        else { return nil }
-        return generation.entry.beginArrival()
+    /// The client of a relay can verify its response itself.
+    func beginComparing(_ generation: SharedTransfers.Generation, at offset: Int64) {
+        let expected =
+            operation.request.relay == nil ? operation.expectedDigests(of: generation.head) : []
+        let isTooLong = !expected.isEmpty && generation.entry.isTooLong
+        state.withLock { $0.expected = expected }
+        passingDigests =
+            isTooLong
+            ? operation.shared.beginDigests(
+                expected,
+                of: generation.entry,
+                to: offset,
+                reading: BodyDigester.slice
+            ) : nil
     }
 
-    /// Compares a body that bypasses the disk, once all of it has come; its entry, if there is one,
-    /// has the decision.
+    /// Notes bytes that are about to be written.
     ///
-    /// Before the last bytes can be read past the disk. Later calls find what the first one found.
+    /// - Returns: what the entry of the body is to be told the end of, if they are the last missing
+    ///   ones: this transfer compares what the disk refuses of them, or all of a body that is too
+    ///   long.
+    func willStore(
+        _ chunk: BodyChunk,
+        at offset: Int64,
+        of generation: SharedTransfers.Generation
+    ) -> BodyDecision.Comparison? {
+        let entry = generation.entry
+        let isLast: Bool
+        if let digests = passingDigests, let length = entry.completeLength {
+            digests.take(chunk, at: offset)
+            isLast = digests.isWhole(to: length)
+        } else {
+            isLast = entry.lacks(only: offset..<offset + Int64(chunk.count))
+        }
+        return isLast ? entry.beginArrival() : nil
+    }
+
+    /// Compares a body of which the disk has not taken all, once all of it has come; its entry, if
+    /// there is one, has the decision.
+    ///
+    /// Before the end can be told to their readers. Later calls find what the first one found.
     ///
     /// - Parameter length: the length of the body; nil if it ends with the last byte received.
     /// - Returns: what was found; nil if bytes are missing.
     @discardableResult
     func comparePassing(to length: Int64?) -> BodyDecision.Outcome? {
-        if let known = state.withLock({ $0.passed }) { return known }
-        guard case .passing(let channel, let head) = state.withLock({ $0.mode }),
-            let digests = passingDigests, digests.isWhole(to: length)
-        else { return nil }
+        let (mode, known) = state.withLock { ($0.mode, $0.passed) }
+        guard let outcome = known ?? compare(mode, to: length) else { return nil }
+        if case .right = outcome, case .passing(let channel, _) = mode { channel.didCompare() }
+        return outcome
+    }
+
+    private func compare(_ mode: Mode, to length: Int64?) -> BodyDecision.Outcome? {
+        guard let digests = passingDigests, let head = mode.head else { return nil }
+        let entry = storedEntry
+        // Behind what filled a gap come stored bytes.
+        if let entry, let length, case .passing(let channel, _) = mode,
+            digests.position >= channel.end
+        {
+            digests.take(entry, to: length)
+        }
+        guard digests.isWhole(to: length) else { return nil }
         let outcome = operation.outcome(ofPassing: digests, to: length, head: head)
         state.withLock { $0.passed = outcome }
-        if case .right = outcome { channel.didCompare() }
-        if case .storing(let generation)? = context.report.outcome {
+        if let entry {
             let wanted = BodyExpectation(
                 promised: head.promisedDigests,
                 expected: operation.request.expectedDigests
             )
-            generation.entry.didPass(wanted, outcome: outcome)
+            entry.didPass(wanted, outcome: outcome)
         }
         return outcome
     }
 
-    static func readAll(_ entry: DiskEntry, from start: Int64, to end: Int64) -> [UInt8] {
-        guard start < end else { return [] }
-        return [UInt8](unsafeUninitializedCapacity: Int(end - start)) { buffer, count in
-            count = entry.read(at: start, into: UnsafeMutableRawBufferPointer(buffer))
-        }
+    /// The entry that has the bytes before those that bypass the disk.
+    private var storedEntry: DiskEntry? {
+        guard case .storing(let generation)? = context.report.outcome else { return nil }
+        return generation.entry
     }
 }

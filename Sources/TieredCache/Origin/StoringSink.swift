@@ -31,7 +31,9 @@ final class StoringSink: DownloadSink {
         var received: Int64 = 0
         /// Body bytes that the disk has accepted so far.
         var stored: Int64 = 0
-        /// Digests of a whole body that bypasses the disk.
+        /// What the body is compared with.
+        var expected: [ContentDigest] = []
+        /// Digests of a body of which the disk does not take all.
         var digests: PassingDigests?
         /// What was found of that body.
         var passed: BodyDecision.Outcome?
@@ -122,7 +124,7 @@ final class StoringSink: DownloadSink {
         return generation
     }
 
-    /// The digests of the bytes that bypass the disk; nil if none are computed.
+    /// The digests of a body of which the disk does not take all; nil if none are computed.
     var passingDigests: PassingDigests? {
         get { state.withLock { $0.digests } }
         set {
@@ -161,7 +163,8 @@ final class StoringSink: DownloadSink {
             notifyReaders()
             try await origins.bandwidth.take(chunk.count, priority: context.priority)
         }
-        switch state.withLock({ $0.mode }) {
+        let (mode, expectsDigests) = state.withLock { ($0.mode, !$0.expected.isEmpty) }
+        switch mode {
         case .idle:
             throw CacheError(.originFailed, "body bytes without a representation")
         case .passing(let channel, _):
@@ -174,15 +177,15 @@ final class StoringSink: DownloadSink {
             }
         case .storing(let generation, let shared):
             if !isShort(generation) { notifyReaders() }
-            let arrival = beginArrival(
-                of: generation,
-                to: offset + Int64(chunk.count)
-            )
+            let arrival = expectsDigests ? willStore(chunk, at: offset, of: generation) : nil
             defer { if let arrival { generation.entry.endArrival(arrival) } }
             do throws(CacheError) {
                 try store(chunk, at: offset, generation: generation, writer: shared)
             } catch {
                 try await bypassDisk(chunk, at: offset, generation: generation, error: error)
+            }
+            if expectsDigests, let length = generation.entry.completeLength {
+                comparePassing(to: length)
             }
         }
         let end = offset + Int64(chunk.count)
@@ -207,7 +210,9 @@ final class StoringSink: DownloadSink {
             generation.head.validator != nil,
             let stored = generation.entry.storedRange(at: offset)
         else { return false }
+        // One that follows another fetches all of that one's bytes again (invariant 8).
         return stored.upperBound - offset >= Self.minimumSkippedRun
+            || context.isBehindAnother(before: stored.upperBound)
     }
 
     func canReplaceGeneration() -> Bool {
@@ -234,7 +239,7 @@ final class StoringSink: DownloadSink {
     func isStored(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
         let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))
         guard let entry = comparableEntry, !overflow else { return false }
-        let stored = Self.readAll(entry, from: offset, to: end)
+        let stored = entry.readAll(offset..<end)
         return stored.count == bytes.count && stored.elementsEqual(bytes)
     }
 
@@ -347,6 +352,15 @@ final class StoringSink: DownloadSink {
 }
 
 extension StoringSink.Mode {
+    /// The head of the body; nil before there is one.
+    var head: StoredResponse? {
+        switch self {
+        case .idle: nil
+        case .storing(let generation, _): generation.head
+        case .passing(_, let head): head
+        }
+    }
+
     /// Whether the body belongs to a response that must not be cut at a range: an error, a
     /// redirect, or one without a validator.
     fileprivate var isStandalone: Bool {

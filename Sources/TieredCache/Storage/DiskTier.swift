@@ -24,10 +24,12 @@ final class DiskTier: Sendable {
 
     /// Opens a configuration's directory.
     ///
-    /// A directory that cannot be used is no error here.
+    /// A directory that cannot be used is no error here. `writers` run what lookups leave to be
+    /// written.
     convenience init(
         _ configuration: MediaCache.Configuration,
         parts: EngineParts,
+        writers: IOExecutor,
         recorder: Recorder
     ) {
         self.init(time: configuration.timeSource) { () throws(CacheError) in
@@ -38,6 +40,7 @@ final class DiskTier: Sendable {
                 )
             }
             var options = configuration.diskOptions(for: directory, recorder: recorder)
+            options.runLater = { work in Task(executorPreference: writers) { work() } }
             parts.adjustDisk(&options)
             let store = try DiskStore(
                 options,

@@ -44,7 +44,7 @@ final class Storage: Sendable {
         time = configuration.timeSource
         hasDirectory = configuration.path != nil
         memory = try ResponseMemory(configuration, events: recorder.events)
-        disk = DiskTier(configuration, parts: parts, recorder: recorder)
+        disk = DiskTier(configuration, parts: parts, writers: writers, recorder: recorder)
         recording = recorder.history.map { [writers, time] history in
             Task { await history.writePeriodically(on: writers, time: time) }
         }

@@ -2,6 +2,7 @@ import FoundationEssentials
 import Subprocess
 import SystemPackage
 import Testing
+import TieredCache
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
@@ -16,28 +17,49 @@ import Darwin
 /// ends the process all the same.
 ///
 /// What hangs is a write to a pipe that is full and not read, as of a pager or a journal that
-/// stands.
+/// stands; or a write to the disk.
 @Suite(
     "Serve, while something hangs",
     .timeLimit(.minutes(2)),
     .enabled(if: Threads.areSeenWaiting, "/proc does not say what threads wait for")
 )
 struct ServeHangTests {
+    /// Five seconds to end, and what a loaded machine needs to run what is asked of it.
+    ///
+    /// Without a limit none of these processes would ever end.
+    private static let patience = Duration.seconds(15)
+
+    /// Sends a signal to a process and notes when.
+    private final class Stop: Sendable {
+        private let instant = Guarded<ContinuousClock.Instant?>(nil)
+
+        func send(_ signal: Int32, to process: pid_t) {
+            instant.withLock { $0 = $0 ?? .now }
+            kill(process, signal)
+        }
+
+        /// Checks how long it took to end; called when it has.
+        func expectEnd(location: SourceLocation = #_sourceLocation) throws {
+            let start = try #require(instant.withLock { $0 }, sourceLocation: location)
+            #expect(ContinuousClock.now - start < patience, sourceLocation: location)
+        }
+    }
+
     @Test(
         "Standard output takes nothing: one signal ends it in time",
         arguments: [SIGTERM, SIGINT]
     )
     func standardOutput(signal: Int32) async throws {
-        let error = try await Self.errorAtHangingStart { kill($0, signal) }
+        let error = try await Self.errorAtHangingStart { $1.send(signal, to: $0) }
         #expect(error.contains("not everything had ended"), "\(error)")
     }
 
     @Test("Standard output takes nothing: a second signal ends it at once")
     func secondSignal() async throws {
-        let error = try await Self.errorAtHangingStart { process in
-            kill(process, SIGTERM)
+        let error = try await Self.errorAtHangingStart { process, stop in
+            stop.send(SIGTERM, to: process)
             while Threads.doHang(in: process), !Task.isCancelled {
-                kill(process, SIGINT)
+                stop.send(SIGINT, to: process)
                 await Task.yield()
             }
         }
@@ -49,9 +71,10 @@ struct ServeHangTests {
     /// - Parameter stop: what is done once it hangs.
     /// - Returns: what it says on standard error.
     private static func errorAtHangingStart(
-        _ stop: (pid_t) async throws -> Void
+        _ end: (pid_t, Stop) async throws -> Void
     ) async throws -> String {
         var said = ""
+        let stop = Stop()
         try await Workplace.with { place in
             let pipe = try FullPipe()
             let result = try await Subprocess.run(
@@ -63,8 +86,9 @@ struct ServeHangTests {
             ) { execution in
                 let process = execution.processIdentifier.value
                 await Threads.waitUntilOneHangs(in: process)
-                try await stop(process)
+                try await end(process, stop)
             }
+            try stop.expectEnd()
             #expect(result.terminationStatus == .exited(0))
             said = result.standardError
         }
@@ -79,6 +103,7 @@ struct ServeHangTests {
         try await Workplace.with { place in
             place.origin.serveFresh("/a", length: 1000)
             let pipe = try FullPipe()
+            let stop = Stop()
             let arguments = [
                 "serve", "--json", "--log-level", "debug", "--directory", place.cache.string,
                 "--origin", place.origin.url(""),
@@ -97,10 +122,47 @@ struct ServeHangTests {
                     // What it lacks is logged.
                     try client.send("GET /a HTTP/1.1\r\nHost: 127.0.0.1:\(server.port)\r\n\r\n")
                     await Threads.waitUntilOneHangs(in: process)
-                    kill(process, signal)
+                    stop.send(signal, to: process)
                 }
             }
+            try stop.expectEnd()
             #expect(result.terminationStatus == .exited(0))
+        }
+    }
+
+    @Test(
+        "The disk takes nothing while a client is served",
+        .enabled("no filter of system calls can be had here: Linux 5.5 and Perl") {
+            try await HangingDisk.isPermitted()
+        },
+        arguments: [SIGTERM, SIGINT]
+    )
+    func disk(signal: Int32) async throws {
+        try await Workplace.with { place in
+            place.origin.serveFresh("/film", length: 4 << 20)
+            let stop = Stop()
+            let arguments = [
+                try Workplace.program.string, "serve", "--json", "--directory",
+                place.cache.string, "--min-free", "0", "--origin", place.origin.url(""),
+            ]
+            let result = try await Subprocess.run(
+                .path(HangingDisk.program),
+                arguments: Arguments(HangingDisk.arguments(arguments)),
+                input: .none,
+                output: .sequence,
+                error: .string(limit: 1 << 20)
+            ) { execution in
+                let process = execution.processIdentifier.value
+                for try await line in execution.standardOutput.strings() {
+                    let server = try ServingProgram(line, process)
+                    let client = try RawConnection(port: server.port)
+                    try client.send("GET /film HTTP/1.1\r\nHost: 127.0.0.1:\(server.port)\r\n\r\n")
+                    await Threads.waitUntilOneHangs(in: process, at: HangingDisk.place)
+                    stop.send(signal, to: process)
+                }
+            }
+            try stop.expectEnd()
+            #expect(result.terminationStatus == .exited(0), "\(result.standardError)")
         }
     }
 }
@@ -109,21 +171,24 @@ struct ServeHangTests {
 private enum Threads {
     static var areSeenWaiting: Bool { access("/proc/self/wchan", R_OK) == 0 }
 
-    /// Returns once a thread waits for room in a pipe, or there is no such process.
-    static func waitUntilOneHangs(in process: pid_t) async {
+    /// Where a thread waits for room in a pipe.
+    static let pipe = "pipe_write"
+
+    /// Returns once a thread waits there, or there is no such process.
+    static func waitUntilOneHangs(in process: pid_t, at place: String = pipe) async {
         let tasks = "/proc/\(process)/task"
         while !Task.isCancelled, let threads = names(in: tasks), !threads.isEmpty {
-            if doHang(in: process) { return }
+            if doHang(in: process, at: place) { return }
             await Task.yield()
         }
         Issue.record("the process has ended, or the time is over, before anything hung")
     }
 
-    /// Whether a thread waits for room in a pipe.
-    static func doHang(in process: pid_t) -> Bool {
+    /// Whether a thread waits there.
+    static func doHang(in process: pid_t, at place: String = pipe) -> Bool {
         let tasks = "/proc/\(process)/task"
         return (names(in: tasks) ?? []).contains {
-            text(of: "\(tasks)/\($0)/wchan").contains("pipe_write")
+            text(of: "\(tasks)/\($0)/wchan").contains(place)
         }
     }
 

@@ -127,6 +127,56 @@ struct DiskRaceTests {
     }
 
     @Test(
+        "a repair takes the bad block alone of a body that is freshened while it is hashed",
+        arguments: [false, true],
+        [false, true]
+    )
+    func repairAndFreshen(isOpen: Bool, isHashing: Bool) throws {
+        let disk = TestDisk(.memory)
+        let intruder = Intruder()
+        let store = try DiskRace.open(disk, intruder)
+        try store.store(DiskRace.film, for: key("film"), metadata: [1, 2, 3], class: .pinned)
+        if !isOpen { store.closeIdle() }
+        let path = try #require(disk.paths(".body").first)
+        let bad: Range<Int64> = 5 << 16..<6 << 16
+        #expect(disk.memory.tamper("\(disk.root)/\(path)") { $0[Int(bad.lowerBound) + 7] ^= 1 })
+        // So long that all that follows it in the record, the table, has another place.
+        let metadata = bytes(20_000, seed: 12)
+        let hasFreshened = Guarded(false)
+        let freshen: @Sendable () -> Void = { [store] in
+            do throws(CacheError) {
+                try store.entry(for: key("film"))?.updateMetadata(metadata)
+                hasFreshened.withLock { $0 = true }
+            } catch {
+                Issue.record(error)
+            }
+        }
+        intruder.arm(at: .open, of: ".body") {
+            if isHashing { intruder.arm(at: .read, freshen) } else { freshen() }
+        }
+        let findings = Guarded<[DiskFinding]>([])
+        let found = try store.verify(repair: true) { finding in
+            findings.withLock { $0.append(finding) }
+        }
+        #expect(hasFreshened.withLock { $0 })
+        #expect(found.damaged == 1 && found.repaired == 1)
+        #expect(findings.withLock { $0.map(\.blocks) } == [[5]])
+        store.close()
+        let next = try disk.open()
+        let entry = try #require(try next.entry(for: key("film")))
+        #expect(entry.metadata == metadata && entry.isPinned)
+        let film = DiskRace.film
+        #expect(
+            entry.storedRanges.ranges == [0..<bad.lowerBound, bad.upperBound..<Int64(film.count)]
+        )
+        for range in entry.storedRanges.ranges {
+            let read = entry.read(at: range.lowerBound, range.count)
+            #expect(read.count == range.count && film.holds(read, at: Int(range.lowerBound)))
+        }
+        #expect(try next.verify(repair: false).damaged == 0)
+    }
+
+    @Test(
         "a writer that comes to a block that another one writes has it when it goes on",
         arguments: [false, true]
     )

@@ -1,5 +1,7 @@
 import Dispatch
 import FoundationEssentials
+import HTTPCaching
+import HTTPTypes
 import Testing
 import TieredCacheTesting
 
@@ -26,7 +28,7 @@ struct ShutdownTests {
     }
 
     @Test("a cache whose disk and origin hang is left within five seconds")
-    func hangingDisk() async throws {
+    func hangingDiskAndOrigin() async throws {
         let disk = TestDisk(.memory)
         let hangs = Guarded(false)
         // Each that passes lets the next one pass.
@@ -38,16 +40,18 @@ struct ShutdownTests {
             turnstile.wait()
             turnstile.signal()
         }
+        let transport = HangingTransport()
         var configuration = MediaCache.Configuration(path: disk.root)
         configuration.timeSource = disk.time
         configuration.minimumFreeDisk = 0
         configuration.keepsHistory = false
         configuration.respondsToMemoryPressure = false
-        configuration.transport = ScriptedTransport(time: disk.time) { _, _ in
-            ScriptedResponse(failure: .connect)
-        }
+        configuration.networkMonitor = nil
+        configuration.transport = transport
         let cache = try MediaCache(configuration, fileSystem: fileSystem)
         try await cache.store(Data([1]), for: try CacheRequest("http://example.com/a"))
+        let work = try await Self.startExchanges(of: cache)
+        await transport.waitForRequests(["/download", "/job", "/upload"])
         hangs.withLock { $0 = true }
         let writing = Task {
             try await cache.store(Data([2]), for: try CacheRequest("http://example.com/b"))
@@ -59,19 +63,75 @@ struct ShutdownTests {
             await cache.shutdown()
             closed.complete(with: .success(()))
         }
-        // What ends by itself needs no time.
+        // What ends by itself needs no time. A request that waits for its answer does so for longer
+        // than any step of the shutdown.
         while closed.outcome == nil {
-            if disk.time.sleeperCount > 0 { disk.time.advanceToNextDeadline() }
+            if let next = disk.time.timeToNextDeadline, next < .seconds(5) {
+                disk.time.advance(by: next)
+            }
             await Task.yield()
         }
         #expect(start.duration(to: disk.time.monotonicTime()) < .seconds(5))
         hangs.withLock { $0 = false }
         turnstile.signal()
+        transport.release()
+        // None of it is left over.
+        for task in work { _ = await disk.time.advance(by: .seconds(60), until: task) }
         do {
             try await writing.value
         } catch let error as CacheError {
             // It had not begun to write when the directory was given up.
             #expect(error.code == .shutDown)
         }
+    }
+
+    /// Starts a job, which goes on in another life of the cache, a download and an upload.
+    private static func startExchanges(
+        of cache: MediaCache
+    ) async throws -> [Task<Void, any Error>] {
+        _ = try await cache.downloads.start(CacheRequest("http://example.com/job"))
+        let upload = RelayRequest(
+            method: .put,
+            target: try TargetURI("http://example.com/upload"),
+            body: UploadBody(length: nil) { nil }
+        )
+        return [
+            Task { _ = try await cache.data(for: CacheRequest("http://example.com/download")) },
+            Task { _ = try await cache.relay(upload) },
+        ]
+    }
+}
+
+/// A transport without an answer and without an end, whatever is cancelled.
+private final class HangingTransport: Transport {
+    private let end = Latch<Void>()
+    private let paths: AsyncStream<String>
+    private let continuation: AsyncStream<String>.Continuation
+
+    init() { (paths, continuation) = AsyncStream.makeStream(of: String.self) }
+
+    /// Returns when it was asked for all of these paths.
+    func waitForRequests(_ wanted: Set<String>) async {
+        var wanted = wanted
+        for await path in paths {
+            wanted.remove(path)
+            if wanted.isEmpty { return }
+        }
+    }
+
+    /// Lets all that hangs end.
+    func release() { end.complete(with: .success(())) }
+
+    func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
+        continuation.yield(request.head.path ?? "")
+        await hang()
+        throw TransportError(.connect, "nothing has answered")
+    }
+
+    func shutdown() async { await hang() }
+
+    /// A task of its own is not cancelled with the one that waits for it.
+    private func hang() async {
+        await Task { [end] in _ = await end.wait() }.value
     }
 }

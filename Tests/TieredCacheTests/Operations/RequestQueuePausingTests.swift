@@ -13,14 +13,16 @@ struct RequestQueuePausingTests {
     private func join(
         _ machine: inout RequestQueueStateMachine,
         _ name: String,
+        coverage: Range<Int64> = 0..<1 << 30,
         horizon: Int64
     ) throws -> TransferID {
         let join = machine.join(
             TransferGroup(key: CacheKey(explicit: name), selector: ""),
-            wanting: 0,
-            coverage: 0..<1 << 30,
+            wanting: coverage.lowerBound,
+            coverage: coverage,
             host: "host",
             priority: .normal,
+            maximumDistance: 1000,
             horizon: horizon
         )
         return try #require(join.transfer)
@@ -37,6 +39,59 @@ struct RequestQueuePausingTests {
             machine.didAdvance(id, to: Int64(end))
             #expect(!machine.isWanted(id))
         }
+    }
+
+    @Test("one that lingers brings a whole last block, and a rest that is not worth a request")
+    func lingeringEnd() throws {
+        // The end of the transfer in blocks, where it is, and where it ends.
+        let cases: [(blocks: Int64, position: Int64, end: Int64)] = [
+            (100, 65_536, 9 * 65_536), (100, 65_537, 10 * 65_536), (100, 0, 8 * 65_536),
+            (12, 0, 12 * 65_536), (13, 0, 8 * 65_536), (8, 65_536, 9 * 65_536),
+        ]
+        for (blocks, position, end) in cases {
+            var machine = makeMachine()
+            let id = try join(&machine, "a", coverage: 0..<blocks * 65_536, horizon: 1000)
+            machine.didAdvance(id, to: position)
+            machine.linger(id, for: 8 * 65_536)
+            #expect(machine.transfers[id]?.lingeringEnd == end, "\(blocks), \(position)")
+            machine.linger(id, for: .max)
+            #expect(machine.transfers[id]?.lingeringEnd == .max)
+        }
+    }
+
+    @Test("one is behind another that goes on within the stored bytes before it, and no other")
+    func behind() throws {
+        var machine = RequestQueueStateMachine()
+        let first = try join(&machine, "a", horizon: .max)
+        let second = try join(&machine, "a", coverage: 1 << 20..<2 << 20, horizon: .max)
+        let other = try join(&machine, "b", coverage: 1 << 20..<2 << 20, horizon: .max)
+        machine.didAdvance(first, to: 900_000)
+        // It waits for its first byte at 1 MiB, to where all is stored.
+        #expect(machine.isAhead(of: first, before: 1 << 20))
+        #expect(!machine.isAhead(of: first, before: 1 << 20 - 1))
+        machine.didAdvance(first, to: 1 << 20)
+        #expect(!machine.isAhead(of: first, before: 1 << 20))
+        #expect(!machine.isAhead(of: second, before: 1 << 20))
+        machine.didAdvance(second, to: 1_200_000)
+        #expect(machine.isAhead(of: first, before: 1_200_000))
+        #expect(!machine.isAhead(of: second, before: 1_200_000))
+        #expect(!machine.isAhead(of: other, before: 1_200_000))
+        // It ends there, and brings nothing more.
+        machine.didAdvance(second, to: 2 << 20)
+        #expect(!machine.isAhead(of: first, before: 2 << 20))
+    }
+
+    @Test("one is not behind another that waits for a slot")
+    func behindQueued() throws {
+        var machine = makeMachine()
+        let first = try join(&machine, "a", horizon: .max)
+        let second = try join(&machine, "a", coverage: 1 << 20..<2 << 20, horizon: .max)
+        machine.didAdvance(first, to: 900_000)
+        #expect(machine.transfers[second]?.state == .queued)
+        #expect(!machine.isAhead(of: first, before: 1 << 20))
+        _ = machine.didStall(first)
+        #expect(machine.transfers[second]?.state == .running)
+        #expect(machine.isAhead(of: first, before: 1 << 20))
     }
 
     @Test("what compares a body, or whose readers have stopped, takes no place of one that pauses")

@@ -105,7 +105,7 @@ struct RequestQueueTests {
     func `The next position is that of the nearest transfer of the key that still brings bytes`()
         async throws
     {
-        let works = (0..<5).map { _ in ControlledWork() }
+        let works = (0..<6).map { _ in ControlledWork() }
         let near = queue.join("a", works[0], at: 100, coverage: 100..<200)
         let far = queue.join("a", works[1], at: 500, coverage: 500..<600)
         let other = queue.join("b", works[2], at: 60, coverage: 60..<70)
@@ -120,8 +120,14 @@ struct RequestQueueTests {
         #expect(queue.nextPosition(after: 100, of: key) == 150)
         #expect(queue.nextPosition(after: 150, of: key) == 500)
         #expect(queue.nextPosition(after: 500, of: key) == nil)
+        // The block that a transfer is in is its own.
+        let block = Int64(65_536)
+        let long = queue.join("a", works[5], at: block, coverage: block..<9 * block)
+        try await works[5].context().didAdvance(to: 4 * block + 10)
+        #expect(queue.nextPosition(after: 2 * block, of: key) == 4 * block)
+        #expect(queue.nextPosition(after: 4 * block + 5, of: key) == 4 * block + 10)
         #expect(queue.nextPosition(after: 0, of: CacheKey(explicit: "c")) == nil)
-        withExtendedLifetime((near, far, other, done)) {}
+        withExtendedLifetime((near, far, other, done, long)) {}
         queue.cancelAll()
     }
 

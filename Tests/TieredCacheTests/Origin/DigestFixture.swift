@@ -39,11 +39,7 @@ struct DigestFixture: Sendable {
 
     let time = ManualTimeSource()
 
-    func withCache(
-        _ disk: any FileSystem,
-        _ transport: ScriptedTransport,
-        _ body: (MediaCache) async throws -> Void
-    ) async throws {
+    func configuration(_ transport: ScriptedTransport) -> MediaCache.Configuration {
         var configuration = MediaCache.Configuration(path: "/cache")
         configuration.transport = transport
         configuration.timeSource = time
@@ -52,7 +48,15 @@ struct DigestFixture: Sendable {
         configuration.keepsHistory = false
         configuration.maximumSegments = 2
         configuration.networkMonitor = nil
-        let cache = try MediaCache(configuration, fileSystem: disk)
+        return configuration
+    }
+
+    func withCache(
+        _ disk: any FileSystem,
+        _ transport: ScriptedTransport,
+        _ body: (MediaCache) async throws -> Void
+    ) async throws {
+        let cache = try MediaCache(configuration(transport), fileSystem: disk)
         do {
             try await body(cache)
         } catch {

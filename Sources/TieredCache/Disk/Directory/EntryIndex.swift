@@ -72,8 +72,10 @@ struct EntryIndex: Sendable {
 
     // MARK: What has a name
 
-    /// The slot of a name, victims included, for callers that hold the lock of the name.
-    func known(_ name: EntryName) -> DiskIndex.Slot? { index[name] ?? victims[name] }
+    /// The slot of the name, victims included.
+    func known(_ lock: borrowing NameLock) -> DiskIndex.Slot? { slot(of: lock.name) }
+
+    private func slot(of name: EntryName) -> DiskIndex.Slot? { index[name] ?? victims[name] }
 
     /// Forgets the slot of a name.
     mutating func remove(_ name: EntryName) -> DiskIndex.Slot? {
@@ -82,7 +84,7 @@ struct EntryIndex: Sendable {
 
     /// Moves the slot of a name to the queue of pinned entries, or out of it.
     mutating func setPinned(_ isPinned: Bool, of name: EntryName) {
-        guard let slot = known(name), isPinned != (slot.queue == .pinned) else { return }
+        guard let slot = slot(of: name), isPinned != (slot.queue == .pinned) else { return }
         let queue: DiskIndex.Queue = isPinned ? .pinned : .used
         index.move(name, to: queue)
         victims[name]?.queue = queue
@@ -90,7 +92,7 @@ struct EntryIndex: Sendable {
 
     /// The bytes charged for the files of a generation; nil if they have no name any more.
     func charged(_ name: EntryName, generation: UInt64) -> DiskIndex.Slot? {
-        known(name).flatMap { $0.generation == generation ? $0 : nil }
+        slot(of: name).flatMap { $0.generation == generation ? $0 : nil }
     }
 
     /// Changes the bytes charged for the files of a generation.

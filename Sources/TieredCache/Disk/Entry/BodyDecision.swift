@@ -49,7 +49,7 @@ struct BodyDecision: Sendable {
     enum Step: Sendable {
         /// Nothing: the body is right, no digest was promised, or the body has gaps.
         case nothing
-        /// The body has lost bytes that were not compared, so that it has gaps.
+        /// The body has lost bytes that were to be compared, so that it has gaps.
         case lost
         /// The caller compares.
         case compare(Comparison)
@@ -64,6 +64,8 @@ struct BodyDecision: Sendable {
     /// The digests that all requests so far expect; empty once two of them differ, nil before the
     /// first one.
     private(set) var requester: [ContentDigest]?
+    /// What the metadata promise; empty before the first ``note(promised:)``.
+    private var promised: [ContentDigest] = []
     /// The promise that the present bytes keep.
     private(set) var kept: [ContentDigest] = []
     /// The same where every digest of it was compared; the record may say so then.
@@ -95,6 +97,22 @@ struct BodyDecision: Sendable {
         requester = requester == nil || requester == expected ? expected : []
     }
 
+    /// Notes what the metadata promise.
+    ///
+    /// - Returns: ``isDue(promised:)``.
+    mutating func note(promised: [ContentDigest]) -> Bool {
+        self.promised = promised
+        return isDue(promised: promised)
+    }
+
+    /// Whether the body is still to be compared, so that none of its bytes may be given up.
+    var needsBytes: Bool {
+        guard failure == nil else { return false }
+        if isDue(promised: promised) { return true }
+        guard let requester, !requester.isEmpty else { return false }
+        return !met.contains(requester) && refusals[requester] == nil
+    }
+
     /// Whether the body must not count as compared with a promise.
     func isDue(promised: [ContentDigest]) -> Bool {
         if failure != nil { return true }
@@ -119,6 +137,8 @@ struct BodyDecision: Sendable {
     /// - Parameters:
     ///   - wanted: what the body has to be.
     ///   - isWhole: whether all bytes of the body can be read.
+    ///   - isTooLong: whether they never can be: what the origin promised is then compared as the
+    ///     bytes come, if at all.
     ///   - mayBegin: whether the caller would compare; if not, it learns what is known, and waits
     ///     for no comparison.
     ///   - passes: the count of ``passed`` when the request began to read; nil for one that has
@@ -127,6 +147,7 @@ struct BodyDecision: Sendable {
     mutating func nextStep(
         for wanted: BodyExpectation,
         isWhole: Bool,
+        isTooLong: Bool = false,
         mayBegin: Bool = true,
         passes: UInt64? = nil
     ) -> Step {
@@ -145,7 +166,9 @@ struct BodyDecision: Sendable {
         guard isExpectationDue || isDue(promised: wanted.promised) else { return .nothing }
         guard mayBegin else { return .nothing }
         if let arrival = arrivals.first { return .wait(arrival) }
-        guard isWhole else { return losses > 0 ? .lost : .nothing }
+        guard isWhole else {
+            return losses > 0 && (isExpectationDue || !isTooLong) ? .lost : .nothing
+        }
         if let comparison { return .wait(comparison) }
         let begun = Comparison(
             wanted: wanted,

@@ -12,7 +12,7 @@ extension DiskEntry {
         let metadata = metadata
         let promised = promise(metadata)
         return state.withLock { state in
-            let isDue = state.decision.isDue(promised: promised)
+            let isDue = state.decision.note(promised: promised)
             if !isDue, state.metadata == metadata { isSettled.store(true, ordering: .releasing) }
             return isDue
         }
@@ -49,10 +49,12 @@ extension DiskEntry {
         passes: UInt64? = nil
     ) -> BodyDecision.Step {
         let isWhole = isWhole(to: length)
+        let isTooLong = !isWhole && isTooLong
         return state.withLock {
             $0.decision.nextStep(
                 for: wanted,
                 isWhole: isWhole,
+                isTooLong: isTooLong,
                 mayBegin: mayBegin,
                 passes: passes
             )
@@ -122,6 +124,20 @@ extension DiskEntry {
     /// Whether nothing forbids that the body takes the name of a pinned one.
     func permitsName(promised: [ContentDigest]) -> Bool {
         state.withLock { $0.decision.permitsName(promised: promised) }
+    }
+
+    /// Whether the body is whole with the bytes of `range`, and not without them.
+    ///
+    /// - Complexity: O(blocks) where that is likely, otherwise O(1).
+    func lacks(only range: Range<Int64>) -> Bool {
+        state.withLock { state in
+            guard let length = state.table.completeLength else { return false }
+            let missing = BlockTable.blockCount(length) - Int64(state.table.storedCount)
+            let most = BlockTable.blockCount(Int64(range.count)) + 1 + Int64(state.tails.count)
+            guard missing > 0, missing <= most else { return false }
+            let gaps = state.storedRanges.gaps(in: 0..<length).ranges
+            return !gaps.isEmpty && gaps.allSatisfy { $0.clamped(to: range) == $0 }
+        }
     }
 
     /// Whether every byte up to `length` is readable, on disk or in the unsealed ends of writers.

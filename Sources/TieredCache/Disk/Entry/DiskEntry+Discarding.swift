@@ -37,9 +37,7 @@ extension DiskEntry {
         body: ([Range<Int>]) throws(FileSystemError) -> Void
     ) throws(FileSystemError) {
         let free = state.withLock { state in
-            for run in runs {
-                for block in run { state.table.lose(block) }
-            }
+            state.giveUp(runs)
             refreshHotBody(&state)
             // Counted before the bytes go: a read begun earlier, which may see zeros, then reads
             // again.
@@ -73,14 +71,18 @@ extension DiskEntry {
     /// below block `head`.
     ///
     /// Blocks already played come first, then those farthest ahead. Empty without a reader: the
-    /// download of a whole body must not discard its own beginning.
+    /// download of a whole body must not discard its own beginning. Empty as well while the body is
+    /// to be compared, unless it is never whole: what the disk does not take then is compared on its
+    /// way past it.
     func coldRuns(_ count: Int64, head: Int) -> [Range<Int>] {
         let recent = regions.exchange(0, ordering: .relaxed)
+        let isTooLong = isTooLong
         return state.withLock { state in
             // Two calls may come close together, with no read between them: the last known readers
             // count.
             if recent != 0 { state.warm = recent }
-            guard state.warm != 0, state.canGiveUp else { return [] }
+            guard state.warm != 0, state.canGiveUp, isTooLong || !state.decision.needsBytes
+            else { return [] }
             let kept = state.keptRegions(regionShift)
             let blocks = state.table.checksums.indices.filter { block in
                 // A shift binds more closely than a product.
@@ -102,6 +104,13 @@ extension DiskEntry {
 extension DiskEntryState {
     /// Whether the block is being written or discarded.
     func isClaimed(_ block: Int) -> Bool { claims.contains { $0.blocks.contains(block) } }
+
+    /// Makes gaps, for readers that may have read what was there.
+    fileprivate mutating func giveUp(_ runs: [Range<Int>]) {
+        let stored = runs.joined().filter { table.isStored($0) }
+        for block in stored { table.lose(block) }
+        if !stored.isEmpty { decision.didLoseBytes() }
+    }
 
     fileprivate var canGiveUp: Bool {
         isPublished && !isDetached && !isInline && body != nil && !flags.contains(.pinned)

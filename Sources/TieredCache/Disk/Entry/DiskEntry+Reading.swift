@@ -40,6 +40,13 @@ extension DiskEntry {
         return readStoredWithoutBlocking(at: offset, into: buffer)
     }
 
+    /// The stored bytes of a range, from its start on, as ``read(at:into:)`` reads them.
+    func readAll(_ range: Range<Int64>) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+            count = read(at: range.lowerBound, into: UnsafeMutableRawBufferPointer(buffer))
+        }
+    }
+
     // MARK: All stored, all verified
 
     private struct Hot {

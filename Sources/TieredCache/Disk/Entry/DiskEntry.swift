@@ -66,7 +66,7 @@ import Synchronization
     }
 
     deinit {
-        assertNoDiskLock()
+        assertNoTierLock()
         let (files, bytes, isOrphan, succession) = state.withLock { state in
             let isOrphan = state.body != nil && !state.isPublished && !state.isDetached
             let bytes = state.detachedBytes + state.retiredBytes
@@ -87,6 +87,12 @@ import Synchronization
 
     /// The length of the whole body; `nil` while unknown.
     package var completeLength: Int64? { state.withLock { $0.table.completeLength } }
+
+    /// Whether the body does not fit beside what is pinned, so that it is never whole on disk.
+    var isTooLong: Bool {
+        guard let length = completeLength, let store, !isPinned else { return false }
+        return DiskStore.cost(ofBody: length) > store.roomBesidePins
+    }
 
     /// Whether every byte of the body is stored on disk.
     package var isComplete: Bool { state.withLock { $0.table.isComplete } }
@@ -149,13 +155,7 @@ import Synchronization
 
     /// The ranges stored on disk and in the unsealed ends of writers.
     package var storedRanges: ByteRangeSet {
-        state.withLock { state in
-            var result = state.table.storedRanges
-            for tail in state.tails where !tail.range.isEmpty {
-                result.insert(tail.range)
-            }
-            return result
-        }
+        state.withLock { $0.storedRanges }
     }
 
     /// Whether every byte of the body is readable, on disk or in the unsealed ends of writers.
@@ -283,6 +283,15 @@ struct DiskEntryState: Sendable {
         if let body { files.append(body) }
         if let record { files.append(record) }
         return files
+    }
+
+    /// All readable bytes: blocks, and the ends of writers.
+    var storedRanges: ByteRangeSet {
+        var result = table.storedRanges
+        for tail in tails where !tail.range.isEmpty {
+            result.insert(tail.range)
+        }
+        return result
     }
 
     /// Readable bytes around `offset`: blocks, and the ends of writers that touch them.

@@ -192,7 +192,7 @@ extension DiskStore {
         head: [UInt8],
         body: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
     ) throws(FileSystemError) -> (file: OpenFile, result: FileStatus) {
-        let isKnown = state.withLock { $0.entries.known(entry.name) != nil }
+        let isKnown = state.withLock { $0.entries.known(lock) != nil }
         if !isKnown {
             do throws(FileSystemError) {
                 return try create(lock, at: entry.name.record, in: entries) {
@@ -303,7 +303,7 @@ extension DiskStore {
     func removeFiles(_ lock: borrowing NameLock) throws(CacheError) {
         let name = lock.name
         try naming(name) { () throws(FileSystemError) in
-            let slot = state.withLock { $0.entries.known(name) }
+            let slot = state.withLock { $0.entries.known(lock) }
             let generation = slot?.generation ?? record(of: name)?.record.generation
             try fileSystem.unlinkIfPresent(name.record, in: entries)
             if let generation, slot?.hasBody != false {
@@ -328,7 +328,7 @@ extension DiskStore {
         keepsOldBody: Bool = false
     ) -> DiskIndex.Slot? {
         let name = lock.name
-        let known = state.withLock { $0.entries.known(name) }
+        let known = state.withLock { $0.entries.known(lock) }
         if let known, let slot, known.hasBody, known.generation != slot.generation {
             if keepsOldBody {
                 state.withLock { $0.space.charge(known.bodyBytes) }

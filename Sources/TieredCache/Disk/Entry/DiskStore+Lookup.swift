@@ -281,23 +281,27 @@ extension DiskStore {
     ///
     /// - Parameters:
     ///   - leaving: the entries.
-    ///   - blocking: whether this may wait for the lock of a name. If not, a use is noted in memory
-    ///     alone: its time in the record is a hint for the next start, and not worth a wait.
+    ///   - blocking: whether what is due is written: later, or within this call, which then waits
+    ///     for the lock of a name. If not, a use is noted in memory alone: its time in the record is
+    ///     a hint for the next start, and not worth a wait.
     func retire(_ leaving: ReleasedEntries, blocking: Bool = true) {
-        if blocking { LockChecker.assertMayTake(.names) }
+        if blocking, options.runLater == nil { LockChecker.assertMayTake(.names) }
         leaving.forEachFile { file, name in
             fileSystem.close(file)
             endOpening(name)
         }
-        for entry in leaving.entries { retire(entry, blocking: blocking) }
+        var due = leaving.entries.compactMap(noteLeaving)
         for entry in leaving.unused {
-            retire(entry, blocking: blocking)
+            if let retired = noteLeaving(entry) { due.append(retired) }
             if let file = entry.giveUpBody() { fileSystem.close(file) }
             endOpening(entry.name)
         }
+        guard blocking, !due.isEmpty else { return }
+        if state.withLock({ $0.open.keep(due) }) { runLater { $0.writeRetired() } }
     }
 
-    private func retire(_ entry: DiskEntry, blocking: Bool) {
+    /// - Returns: the entry, if something of it is due to be written.
+    private func noteLeaving(_ entry: DiskEntry) -> RetiredEntry? {
         let (isVerified, verification) = entry.state.withLock { state in
             (state.table.isComplete && state.table.isVerified, state.verification)
         }
@@ -309,8 +313,23 @@ extension DiskStore {
                 slot.verification = isVerified ? verification : 0
             }
         }
-        if isUsed, blocking { persistUse(of: entry, now) }
-        if blocking { settle(entry) }
+        let isDue = isUsed && isUseDue(now, of: entry)
+        guard isDue || entry.mustSettle else { return nil }
+        return RetiredEntry(entry: entry, use: isDue ? now : nil)
+    }
+
+    /// Writes what is due of the entries that have left memory.
+    func writeRetired() {
+        while let next = state.withLock({ $0.open.takeRetired() }) {
+            if let use = next.use { persistUse(of: next.entry, use) }
+            settle(next.entry)
+        }
+    }
+
+    /// Runs work that may wait for writes, so that no lookup does.
+    func runLater(_ work: @escaping @Sendable (DiskStore) -> Void) {
+        guard let runLater = options.runLater else { return work(self) }
+        runLater { work(self) }
     }
 }
 

@@ -116,7 +116,7 @@ extension DiskStore {
     ) throws(CacheError) -> Bool? {
         let name = lock.name
         let (open, isPinned) = state.withLock { state in
-            (state.open.residents[name], state.entries.known(name)?.queue == .pinned)
+            (state.open.residents[name], state.entries.known(lock)?.queue == .pinned)
         }
         if let open {
             guard open !== entry, open.key == entry.key, open.isPinned else { return nil }

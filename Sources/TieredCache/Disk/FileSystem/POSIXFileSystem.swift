@@ -89,7 +89,7 @@ package struct POSIXFileSystem: FileSystem {
 
     /// `close(2)`.
     package func close(_ file: OpenFile) {
-        assertNoDiskLock()
+        assertNoTierLock()
         // Linux frees the descriptor even where close reports EINTR or EIO: never retry.
         #if canImport(Glibc)
         _ = Glibc.close(file.number)
@@ -211,14 +211,18 @@ package struct POSIXFileSystem: FileSystem {
     }
 }
 
-/// Traps in a debug build where this thread holds the lock of a store's or an entry's state.
+/// Traps in a debug build where this thread holds the lock of a store's or an entry's state, or of
+/// a shard of the memory tier.
 @inline(__always)
-func assertNoDiskLock() { LockChecker.assertHoldsNone(ofFiles: "TieredCache/Disk") }
+func assertNoTierLock() {
+    LockChecker.assertHoldsNone(ofFiles: "TieredCache/Disk")
+    LockChecker.assertHoldsNone(ofFiles: "TieredCache/Memory")
+}
 
 /// Throws what a system call has failed with.
 @inline(__always)
 func check(_ result: Int32, call: FileSystemError.Call) throws(FileSystemError) {
-    assertNoDiskLock()
+    assertNoTierLock()
     guard result < 0 else { return }
     throw FileSystemError(call, errno: Errno(rawValue: -result))
 }

@@ -18,11 +18,11 @@ extension DiskStore {
         }
     }
 
-    /// Writes the last uses, once a minute, on a call that may block.
+    /// Writes the last uses, once a minute.
     func foldUsesIfDue() {
         guard access.canWrite else { return }
         let now = timeSource.monotonicTime().nanoseconds
-        if state.withLock({ $0.entries.beginFold(at: now) }) { persistUses() }
+        if state.withLock({ $0.entries.beginFold(at: now) }) { runLater { $0.persistUses() } }
     }
 
     /// Writes the last use of the entries in memory.
@@ -46,10 +46,9 @@ extension DiskStore {
     /// - Returns: whether there is nothing left to write.
     @discardableResult
     func persistUse(of entry: DiskEntry, _ use: UInt64, isLast: Bool = false) -> Bool {
-        let last = entry.lastKnownUse
-        // `last > use` where the wall clock was set back: else nothing would be written for years.
-        let isDue = isLast ? use != last : use >= last &+ 60_000_000_000 || last > use
-        guard isDue, lock.beginWrite() else { return use == last }
+        guard isUseDue(use, of: entry, isLast: isLast), lock.beginWrite() else {
+            return use == entry.lastKnownUse
+        }
         defer { endWriting() }
         return withLock(of: entry.name) { lock in
             let (isPublished, isDetached) = entry.state.withLock { ($0.isPublished, $0.isDetached) }
@@ -64,6 +63,14 @@ extension DiskStore {
             }
             return true
         }
+    }
+
+    /// Whether a use is to be written: a minute after the last one that was, or any other one at
+    /// the end.
+    func isUseDue(_ use: UInt64, of entry: DiskEntry, isLast: Bool = false) -> Bool {
+        let last = entry.lastKnownUse
+        // `last > use` where the wall clock was set back: else nothing would be written for years.
+        return isLast ? use != last : use >= last &+ 60_000_000_000 || last > use
     }
 
     private func writeLastUse(

@@ -78,7 +78,7 @@ extension DiskEntry {
         if isOdd { state.withLock { $0.isUnsettled = true } }
     }
 
-    fileprivate var mustSettle: Bool {
+    var mustSettle: Bool {
         state.withLock { $0.isUnsettled && $0.isPublished && !$0.isDetached }
     }
 

@@ -56,18 +56,22 @@ extension DiskStore {
         }
     }
 
+    /// What pinned entries leave of the limit; negative where it was lowered below them.
+    var roomBesidePins: Int64 {
+        state.withLock { $0.space.limit - $0.entries.index.bytes(in: .pinned) }
+    }
+
     /// Refuses a write that cannot fit beside the pinned entries, before anything is evicted for
     /// it.
     ///
     /// - Throws: ``CacheError/Code/localStorage``.
     func checkRoom(besidePins count: Int64) throws(CacheError) {
-        let (pinned, limit) = state.withLock {
-            ($0.entries.index.bytes(in: .pinned), $0.space.limit)
-        }
-        guard count > limit - pinned else { return }
+        let room = roomBesidePins
+        guard count > room else { return }
+        let limit = limit
         throw CacheError(
             .localStorage,
-            "\(count) bytes do not fit beside \(pinned) bytes that are pinned and stay: "
+            "\(count) bytes do not fit beside \(limit - room) bytes that are pinned and stay: "
                 + "the cache's limit is \(limit) bytes; raise it, or end a pin"
         )
     }

@@ -7,6 +7,16 @@ import Logging
 /// the list is long, and when the directory is closed. So a killed process loses its last ten
 /// seconds. A guest records nothing. Hits appear only in the counters.
 final class DirectoryHistory: Sendable {
+    /// Proof that the calling thread holds the lock of the files.
+    ///
+    /// ``withFileLock(_:)`` alone makes it. It collects what is logged after the release of the
+    /// lock: a log handler is the application's code, and may ask for the history.
+    private struct FileLock: ~Copyable {
+        var messages: [(level: Logger.Level, text: Logger.Message, error: CacheError)] = []
+
+        fileprivate init() {}
+    }
+
     private struct State {
         /// The directory, as long as this process owns it.
         var store: DiskStore?
@@ -32,7 +42,7 @@ final class DirectoryHistory: Sendable {
     private let io: IOExecutor
     private let logger: Logger
     private let state = Guarded(State())
-    private let writing = KeyedLock(.history)
+    private let files = KeyedLock(.history)
 
     init(
         counters: StatisticsCounters,
@@ -110,22 +120,35 @@ final class DirectoryHistory: Sendable {
     ///
     /// Counters that could not be written are retried the next time, events are counted as lost.
     func write() {
-        writing.withLock {
+        withFileLock { lock in
             guard let store = state.withLock({ $0.store }) else { return }
             let files = HistoryFiles(store: store)
             // In this order: damaged counters of earlier owners are an event.
             for step in [writeStatistics, writeEvents] {
                 do throws(CacheError) {
-                    try step(files)
+                    try step(&lock, files)
                 } catch {
                     store.count(\.housekeepingErrors)
-                    logger.debug("history not written", metadata: [LogKeys.error: "\(error)"])
+                    lock.messages.append((.debug, "history not written", error))
                 }
             }
         }
     }
 
-    private func writeEvents(_ files: HistoryFiles) throws(CacheError) {
+    private func withFileLock<Result>(_ body: (inout FileLock) -> Result) -> Result {
+        var lock = FileLock()
+        defer {
+            for (level, text, error) in lock.messages {
+                logger.log(level: level, text, metadata: [LogKeys.error: "\(error)"])
+            }
+        }
+        return files.withLock { body(&lock) }
+    }
+
+    private func writeEvents(
+        _ lock: inout FileLock,
+        _ files: HistoryFiles
+    ) throws(CacheError) {
         let (events, lost) = state.withLock { state in
             defer {
                 state.pending = []
@@ -161,10 +184,13 @@ final class DirectoryHistory: Sendable {
         }
     }
 
-    private func writeStatistics(_ files: HistoryFiles) throws(CacheError) {
+    private func writeStatistics(
+        _ lock: inout FileLock,
+        _ files: HistoryFiles
+    ) throws(CacheError) {
         let now = counters.statistics
         guard state.withLock({ $0.saved != now }) else { return }
-        let lifetime = lifetime(in: files, now: now)
+        let lifetime = lifetime(&lock, in: files, now: now)
         try files.save(lifetime)
         state.withLock { $0.saved = now }
     }
@@ -190,7 +216,7 @@ final class DirectoryHistory: Sendable {
     func lifetime(of store: DiskStore) throws(CacheError) -> MediaCache.LifetimeStatistics? {
         let files = HistoryFiles(store: store)
         guard state.withLock({ $0.store === store }) else { return try files.loadStatistics() }
-        return writing.withLock { lifetime(in: files, now: counters.statistics) }
+        return withFileLock { lifetime(&$0, in: files, now: counters.statistics) }
     }
 
     /// The events of a directory, oldest first; blocks on the disk.
@@ -199,13 +225,14 @@ final class DirectoryHistory: Sendable {
         return try HistoryFiles(store: store).loadEvents()
     }
 
-    /// Call it under the lock of the writer, so that the counters of earlier owners are read once.
+    /// Reads the counters of earlier owners the first time.
     private func lifetime(
+        _ lock: inout FileLock,
         in files: HistoryFiles,
         now: MediaCache.Statistics
     ) -> MediaCache.LifetimeStatistics {
         let (known, start) = state.withLock { ($0.earlier, $0.start) }
-        let earlier = known ?? loadEarlier(files)
+        let earlier = known ?? loadEarlier(&lock, files)
         if known == nil { state.withLock { $0.earlier = earlier } }
         return MediaCache.LifetimeStatistics(
             since: earlier.since,
@@ -214,7 +241,10 @@ final class DirectoryHistory: Sendable {
     }
 
     /// Reads the counters of earlier owners; zero if the file is missing or damaged.
-    private func loadEarlier(_ files: HistoryFiles) -> MediaCache.LifetimeStatistics {
+    private func loadEarlier(
+        _ lock: inout FileLock,
+        _ files: HistoryFiles
+    ) -> MediaCache.LifetimeStatistics {
         let fresh = MediaCache.LifetimeStatistics(
             since: time.wallTime(),
             statistics: MediaCache.Statistics()
@@ -222,7 +252,7 @@ final class DirectoryHistory: Sendable {
         do throws(CacheError) {
             return try files.loadStatistics() ?? fresh
         } catch {
-            logger.warning("the counters restart at zero", metadata: [LogKeys.error: "\(error)"])
+            lock.messages.append((.warning, "the counters restart at zero", error))
             note(.corrupted, because: "statistics", key: nil)
             return fresh
         }

@@ -9,12 +9,12 @@ extension EntryReader {
     /// Waits for the decision about a whole body.
     ///
     /// - Parameters:
-    ///   - hasReadAll: whether the reader has read all bytes, those that are lost by now too.
+    ///   - isCompared: whether a transfer has compared the bytes that were read.
     ///   - budget: limits the wait.
     /// - Returns: the error of a body that was lost in part before it was compared.
     /// - Throws: the error of a body that is not what it has to be; `.cancelled`.
     func decide(
-        hasReadAll: Bool,
+        isCompared: Bool = false,
         budget: ReadBudget
     ) async throws(CacheError) -> CacheError? {
         guard let judge else { return nil }
@@ -30,9 +30,7 @@ extension EntryReader {
         switch outcome {
         case .accepted: return nil
         case .lost(let error):
-            // What went past the disk is in no entry, and lost there without a fault.
-            let hasPassed = state.withLock { $0.hasPassed }
-            return hasReadAll && !hasPassed && entry.losses != losses ? error : nil
+            return hasReadLost && !isCompared ? error : nil
         case .refused(let error): throw error
         case .undecided(let error): return error
         }
@@ -43,15 +41,22 @@ extension EntryReader {
     /// - Parameters:
     ///   - offset: where the reader is.
     ///   - budget: limits the wait for a transfer.
-    ///   - hasReadAll: as for ``decide(hasReadAll:budget:)``.
     /// - Throws: the error of a body that is not what it has to be, or cannot be compared.
     func awaitEnd(
         at offset: Int64,
-        budget: ReadBudget,
-        hasReadAll: Bool = false
+        budget: ReadBudget
     ) async throws(CacheError) {
         try await awaitPassed(at: offset, budget: budget)
-        if let error = try await decide(hasReadAll: hasReadAll, budget: budget) { throw error }
+        if let error = try await decide(budget: budget) { throw error }
+    }
+
+    /// Whether the reader has read all bytes, and some of them were lost since it was opened.
+    private var hasReadLost: Bool {
+        guard entry.losses != losses else { return false }
+        let (taken, hasPassed) = state.withLock { ($0.taken, $0.hasPassed) }
+        // What went past the disk is in no entry, and lost there without a fault.
+        guard !hasPassed, let length else { return false }
+        return taken.gaps(in: 0..<length).ranges.isEmpty
     }
 
     /// Waits for what a transfer finds of a body the end of which came past the disk.

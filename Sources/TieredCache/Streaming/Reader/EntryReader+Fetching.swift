@@ -279,7 +279,7 @@ extension EntryReader {
     func finish(at position: Int64, limit: Int64) async throws(CacheError) {
         try await state.withLock { $0.passing.take() }?.finish()
         let budget = ReadBudget(deadline: nil, time: storage.time, control: nil)
-        var undecided = try await decide(hasReadAll: isAll, budget: budget)
+        var undecided = try await decide(budget: budget)
         await linger(isForDecision: undecided != nil)
         await takeName()
         let transfer = state.withLock { state in
@@ -300,7 +300,7 @@ extension EntryReader {
         transfer?.cancel()
         if let undecided { throw undecided }
         // The body may be whole only now.
-        let later = try await decide(hasReadAll: isAll && !isCompared, budget: budget)
+        let later = try await decide(isCompared: isCompared, budget: budget)
         if let later { throw later }
         guard position > limit else { return }
         // The range lies beyond the end of a body whose length was unknown at first.

@@ -40,6 +40,8 @@ final class EntryReader: BodySource, BodyReader {
         /// as the cache's.
         var storedAtStart: ByteRangeSet
         var counts = ByteCounts()
+        /// The bytes of the entry that were read; empty for a reader that decides nothing.
+        var taken = ByteRangeSet()
         /// Whether sequential reads have reached the end or failed.
         var hasEnded = false
     }
@@ -49,10 +51,8 @@ final class EntryReader: BodySource, BodyReader {
     let fetcher: GapFetcher?
     /// Decides whether the body is what it has to be; nil if nothing is promised.
     let judge: BodyJudge?
-    /// Whether sequential reads reach all bytes.
-    let isAll: Bool
-    /// Whether the reader compares what its request expects: it reads all, or the body was not all
-    /// stored when it was opened.
+    /// Whether the reader compares what its request expects: sequential reads reach all bytes, or the
+    /// body was not all stored when it was opened.
     let comparesExpected: Bool
     let state: Guarded<State>
     /// Whether the reader has a planner.
@@ -120,7 +120,7 @@ final class EntryReader: BodySource, BodyReader {
         fetcher = opening.fetcher
         judge = opening.judge
         let length = entry.completeLength
-        isAll = wanted.start == 0 && (wanted.end == nil || wanted.end == length)
+        let isAll = wanted.start == 0 && (wanted.end == nil || wanted.end == length)
         comparesExpected = isAll || !entry.isComplete
         mayStartAgain = opening.mayStartAgain
         followsPinned = entry.isSuccessor
@@ -204,7 +204,7 @@ final class EntryReader: BodySource, BodyReader {
                         time: storage.time,
                         control: nil
                     )
-                    try await awaitEnd(at: position, budget: end, hasReadAll: isAll)
+                    try await awaitEnd(at: position, budget: end)
                 } else {
                     try await finish(at: position, limit: limit)
                 }
@@ -367,6 +367,7 @@ final class EntryReader: BodySource, BodyReader {
             let missing = state.storedAtStart.gaps(in: range).count
             state.counts.add(fromOrigin: missing)
             state.counts.add(fromCache: Int64(range.count) - missing)
+            if judge != nil { state.taken.insert(range) }
             return Int64(range.count) - missing
         }
         // Sequential reads were counted when the response was made.

@@ -166,6 +166,34 @@ struct DiskLockTests {
         #expect(result?.isLockTrap == true)
     }
 
+    @Test("the lock of a shard in memory within that of another one is a trap")
+    func twoShards() async {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let first = MemoryLock()
+            let second = MemoryLock()
+            first.lock()
+            second.lock()
+        }
+        #expect(result?.isLockTrap == true)
+    }
+
+    @Test("a system call while the lock of a shard in memory is held is a trap")
+    func callWithinShard() async {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let store = try TestDisk(.posix).open()
+            let lock = MemoryLock()
+            lock.lock()
+            _ = try store.fileSystem.status(of: store.root)
+        }
+        #expect(result?.isLockTrap == true)
+    }
+
     @Test("locks in order are no trap")
     func rightOrder() {
         let locks = LockOrder.allCases.map { KeyedLock($0) }

@@ -20,9 +20,15 @@ struct BodyDecisionStateTests {
         _ decision: inout BodyDecision,
         _ wanted: BodyExpectation,
         isWhole: Bool = true,
+        isTooLong: Bool = false,
         mayBegin: Bool = true
     ) -> Kind {
-        switch decision.nextStep(for: wanted, isWhole: isWhole, mayBegin: mayBegin) {
+        switch decision.nextStep(
+            for: wanted,
+            isWhole: isWhole,
+            isTooLong: isTooLong,
+            mayBegin: mayBegin
+        ) {
         case .nothing: .nothing
         case .lost: .lost
         case .compare: .compare
@@ -88,6 +94,27 @@ struct BodyDecisionStateTests {
         decision.didCompare(with: promise, found: [], outcome: .right)
         decision.endComparison()
         #expect(step(&decision, promise, isWhole: false) == .nothing)
+    }
+
+    @Test("a body that is never whole loses nothing of a promise, and what a request expects")
+    func tooLong() {
+        var decision = BodyDecision(isNew: false)
+        decision.didLoseBytes()
+        #expect(step(&decision, promise, isWhole: false, isTooLong: true) == .nothing)
+        let wanted = BodyExpectation(promised: promise.promised, expected: Self.digests(2))
+        #expect(step(&decision, wanted, isWhole: false, isTooLong: true) == .lost)
+        decision.didPass(wanted, outcome: .right)
+        var next = decision.nextStep(for: wanted, isWhole: false, isTooLong: true, passes: 0)
+        guard case .nothing = next else {
+            Issue.record("it was compared as it came")
+            return
+        }
+        decision.didPass(wanted, outcome: .wrong(error))
+        next = decision.nextStep(for: promise, isWhole: false, isTooLong: true, passes: 0)
+        guard case .fail = next else {
+            Issue.record("it was not what was promised")
+            return
+        }
     }
 
     @Test("an expectation that is not met concerns the requests with it alone")

@@ -1,5 +1,7 @@
+import Dispatch
 import FoundationEssentials
 import HTTPCaching
+import Logging
 import SystemPackage
 import Testing
 import TieredCacheTesting
@@ -290,5 +292,54 @@ struct DirectoryHistoryTests {
             }
             #expect(disk.files == before)
         }
+    }
+
+    @Test("a log handler may ask for the history, whatever it is told")
+    func askingHandler() async throws {
+        try await withCache { cache in try await miss(cache, "a") }
+        #expect(disk.tamper("/cache/STATS") { $0[0] ^= 4 })
+        let handler = AskingHandler()
+        try await withCache {
+            $0.logger = Logger(label: "history") { _ in
+                ListeningLogHandler { event, _ in handler.hear("\(event.message)") }
+            }
+        } _: { cache in
+            handler.cache.withLock { $0 = cache }
+            _ = try await cache.lifetimeStatistics()
+            try await miss(cache, "b")
+            disk.fail(.write, with: .noSpace)
+            _ = try await cache.recordedEvents()
+            disk.heal()
+            handler.cache.withLock { $0 = nil }
+        }
+        let answers = handler.answers.withLock { $0 }
+        #expect(answers.keys.sorted() == AskingHandler.lines && answers.values.allSatisfy { $0 })
+    }
+}
+
+/// Asks a cache for its history at the first line of each kind, and waits for the answer.
+private final class AskingHandler: Sendable {
+    static let lines = ["history not written", "the counters restart at zero"]
+
+    let cache = Guarded<MediaCache?>(nil)
+    /// Whether there was one, by the line.
+    let answers = Guarded<[String: Bool]>([:])
+
+    func hear(_ line: String) {
+        guard let cache = cache.withLock({ $0 }), Self.lines.contains(line),
+            answers.withLock({ $0.updateValue(false, forKey: line) }) == nil
+        else { return }
+        let isAnswered = DispatchSemaphore(value: 0)
+        Task.detached {
+            do {
+                _ = try await cache.lifetimeStatistics()
+            } catch {
+                Issue.record(error)
+            }
+            isAnswered.signal()
+        }
+        // A hang is a failure, and not the end of the tests.
+        let isInTime = isAnswered.wait(timeout: .now() + 60) == .success
+        answers.withLock { $0[line] = isInTime }
     }
 }

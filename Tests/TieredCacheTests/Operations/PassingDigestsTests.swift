@@ -95,9 +95,24 @@ struct PassingDigestsTests {
         #expect(try run([(0, [1]), (1, [2, 3])], length: 3) == nil)
         #expect(try run([(0, [1]), (1, [2, 4])], length: 3) != nil)
         #expect(try run([(0, [1]), (2, [4])], length: 3) == nil)
+        // What has come before counts as it came first.
+        #expect(try run([(0, [1, 2]), (0, [5, 6]), (1, [7, 3])], length: 3) == nil)
+        #expect(try run([(0, [1, 2]), (1, [2, 4])], length: 3) != nil)
         #expect(try run([(0, [1])], length: 3) == nil)
         let empty = try digest(of: Data())
         #expect(try run([], length: nil) == empty)
         #expect(PassingDigests([]) == nil)
+    }
+
+    @Test("Digests that go on behind others leave them as they are")
+    func goesOn() throws {
+        let first = try #require(PassingDigests([digest(of: Data([1, 2, 3]))]))
+        first.take(BodyChunk([1, 2]), at: 0)
+        let second = PassingDigests(behind: first)
+        second.take(BodyChunk([4]), at: 2)
+        #expect(first.position == 2 && second.position == 3)
+        #expect(second.mismatch(completeLength: 3) != nil)
+        first.take(BodyChunk([3]), at: 2)
+        #expect(first.isWhole(to: 3) && first.mismatch(completeLength: 3) == nil)
     }
 }

@@ -18,8 +18,23 @@ struct DigestContext: ~Copyable {
         self.algorithm = algorithm
     }
 
+    private init(_ context: OpaquePointer, _ algorithm: ContentDigest.Algorithm) {
+        self.context = context
+        self.algorithm = algorithm
+    }
+
     deinit {
         EVP_MD_CTX_free(context)
+    }
+
+    /// A digest of the same bytes so far; nil if libcrypto is out of memory.
+    func copy() -> DigestContext? {
+        guard let other = EVP_MD_CTX_new() else { return nil }
+        guard EVP_MD_CTX_copy_ex(other, context) == 1 else {
+            EVP_MD_CTX_free(other)
+            return nil
+        }
+        return DigestContext(other, algorithm)
     }
 
     /// - Returns: whether libcrypto accepted the bytes.

@@ -1,6 +1,7 @@
 import HTTPCaching
 
-/// Computes digests of a body that bypasses the disk, to compare them at its end.
+/// Computes digests of a body that its entry does not hold whole, as its bytes come, to compare them
+/// at its end.
 ///
 /// The reader has the bytes by then: a mismatch is an error at the end, without a second attempt.
 final class PassingDigests: Sendable {
@@ -10,9 +11,14 @@ final class PassingDigests: Sendable {
         var sha256: DigestContext?
         /// The digests of all bytes, once they were asked for.
         var found: [ContentDigest]?
+
+        borrowing func copy() -> State {
+            State(position: position, md5: md5?.copy(), sha256: sha256?.copy())
+        }
     }
 
-    private let expected: [ContentDigest]
+    /// The digests to compare with.
+    let expected: [ContentDigest]
     private let state: Guarded<State>
 
     /// - Returns: nil if no digest is expected.
@@ -28,33 +34,50 @@ final class PassingDigests: Sendable {
         )
     }
 
-    /// Adds the bytes at `offset`; bytes out of order end the comparison.
+    /// Digests that go on behind the bytes so far of others, which stay as they are.
+    init(behind others: PassingDigests) {
+        expected = others.expected
+        state = Guarded(others.state.withLock { $0.copy() })
+    }
+
+    /// Adds the bytes at `offset`; those that have come before count once, and bytes behind others
+    /// that have not come end the comparison.
     func take(_ chunk: BodyChunk, at offset: Int64) {
         state.withLock { state in
-            guard state.position == offset else {
+            guard state.position >= offset else {
                 state = State(position: -1)
                 return
             }
-            state.position += Int64(chunk.count)
             chunk.withUnsafeBytes { bytes in
-                if state.md5?.update(bytes) == false { state.md5 = nil }
-                if state.sha256?.update(bytes) == false { state.sha256 = nil }
+                guard state.position - offset < bytes.count else { return }
+                let rest = UnsafeRawBufferPointer(
+                    rebasing: bytes[Int(state.position - offset)...]
+                )
+                state.position += Int64(rest.count)
+                if state.md5?.update(rest) == false { state.md5 = nil }
+                if state.sha256?.update(rest) == false { state.sha256 = nil }
             }
         }
     }
 
-    /// Adds the stored bytes of an entry up to `end`.
+    /// Adds the stored bytes of an entry from the next byte on up to `end`, if there is no gap
+    /// between; blocks on the disk.
     func take(_ entry: DiskEntry, to end: Int64) {
-        var position: Int64 = 0
+        var position = position
+        guard position >= 0, let stored = entry.storedRange(at: position), stored.upperBound >= end
+        else { return }
         while position < end {
             let next = min(position + (256 << 10), end)
-            let bytes = StoringSink.readAll(entry, from: position, to: next)
-            // A gap: later bytes are out of order, so they are not compared.
+            let bytes = entry.readAll(position..<next)
+            // Lost just now: later bytes are out of order, so they are not compared.
             guard !bytes.isEmpty else { return }
             take(BodyChunk(bytes), at: position)
             position += Int64(bytes.count)
         }
     }
+
+    /// The end of the bytes that have come in order; -1 once some have not.
+    var position: Int64 { state.withLock { $0.position } }
 
     /// Whether all bytes up to `length` have come in order, so that the body can be compared.
     func isWhole(to length: Int64?) -> Bool {
