@@ -6,12 +6,15 @@
 #   nothing of Swift is needed to load it, it has its number in its name, and it stays loaded;
 #   what programs were compiled with for the last version is so still (abidiff), under the same number;
 #   pkg-config describes it, here and where it was installed;
+#   its runtimes know the number of the thread that loaded it, and that of a child's, and without their names nothing
+#   is linked (Sources/CTieredCache/forked.c);
 #   a program in C uses it with an empty environment (Tests/LibraryHost/smoke.c), and one in Swift beside a dynamic
 #   Foundation of its own (Tests/LibraryHost/host.swift).
 #
 # Prints what is wrong, and exits with 1 then. CHECK_LIBRARY_BUILD=no: takes .build/library as it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/link.sh
 root=$PWD
 out=$root/.build/library
 header=Sources/CTieredCache/include/tieredcache.h
@@ -105,6 +108,27 @@ grep -q NODELETE <<<"$dynamic" || complain "the library could be unloaded"
 env -i python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).tiered_abi() != int(sys.argv[2]))' \
     "$library" "$(number "$header")" || complain "dlopen fails"
 
+# Not of the library as it is: what is asked for is hidden in it.
+if [ "${CHECK_LIBRARY_BUILD-}" != no ]; then
+    objects=$(scripts/library.sh objects 2>/dev/null | tail -n 1)
+    "$cc" -std=c11 -O1 -fPIC -Wall -Wextra -Werror -c -o "$work/numbers.o" Tests/C/numbers.c
+    "$cc" -shared -o "$work/none.so" "$work/numbers.o" 2>/dev/null &&
+        complain "what asks for the numbers of threads links without the runtimes"
+    echo numbers_are_right >"$work/names"
+    link_shared "$work/numbers.so" "$work/names" "$objects" "$work/numbers.o"
+    python3 - "$work/numbers.so" <<'PYTHON' || complain "the runtimes have the number of another thread"
+import ctypes, os, sys
+are_right = ctypes.CDLL(sys.argv[1]).numbers_are_right
+assert are_right(), "after loading"
+for generation in range(2):
+    child = os.fork()
+    if child != 0:
+        os._exit(0 if os.waitpid(child, 0)[1] == 0 else 1)
+    if not are_right():
+        os._exit(1)
+PYTHON
+fi
+
 # A host, by pkg-config as it was installed.
 scripts/library.sh install /opt/tieredcache "$work/root" >/dev/null
 installed=$work/root/opt/tieredcache
@@ -135,7 +159,8 @@ fi
 echo "module CTieredCache { header \"$installed/include/tieredcache.h\" export * }" >"$work/module.modulemap"
 if "${SWIFT:-swift}c" -swift-version 6 -O -o "$work/swift-host" Tests/LibraryHost/host.swift -I "$work" \
     -L "$installed/lib" -ltieredcache -Xlinker -rpath -Xlinker "$installed/lib"; then
-    ldd "$work/swift-host" | grep -q libFoundation.so || complain "the host in Swift has no Foundation of its own"
+    # Not in a pipe: grep leaves at what it finds, and ldd would fail.
+    grep -q libFoundation.so <<<"$(ldd "$work/swift-host")" || complain "the host in Swift has no Foundation of its own"
     "$work/swift-host" "http://127.0.0.1:$port/film" "$work/files/film" "$work/swift-cache" ||
         complain "a host in Swift with Foundation of its own fails"
 else

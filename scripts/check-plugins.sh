@@ -13,6 +13,10 @@ command -v ffmpeg >/dev/null || {
     exit 0
 }
 status=0
+# Told once more at the end, where a long log is read first.
+PLUGIN_FAILURES=$(mktemp "${TMPDIR:-/tmp}/tieredcache-failures-XXXXXX")
+export PLUGIN_FAILURES
+trap 'rm -f "$PLUGIN_FAILURES"' EXIT
 for name in "${names[@]}"; do
     file=(.build/plugins/"$name"/*.so)
     if [ ! -e "${file[0]}" ] || [ ! -e "Tests/Plugins/$name.sh" ]; then
@@ -21,4 +25,5 @@ for name in "${names[@]}"; do
         "Tests/Plugins/$name.sh" "$(realpath "${file[0]}")" || status=1
     fi
 done
+cat "$PLUGIN_FAILURES" >&2
 exit $status

@@ -7,7 +7,8 @@
 #   badinput, nulls, fuzz   what a program may get wrong: a list, each pointer as NULL, and what chance makes
 #   plugin     plug-ins that are unloaded
 #   limits     too few descriptors and threads, a full disk, no home, no /proc
-#   forks      children that open caches, and those of a parent that has one; exit during calls
+#   forks      children that open caches, and those of a parent that has one; exit during calls; without the
+#              sanitizer, too, with children of a first use
 #
 # Then races and badinput under valgrind, which sees the inside of the library too (scripts/valgrind.supp says what
 # does not count there). Every report is a failure. It takes some two minutes each; under valgrind ten times as long
@@ -46,9 +47,12 @@ url=http://127.0.0.1:$(cat "$work/port")
 # What was freed stays allocated with this sanitizer, for a while; 1 MB of it, so that a leak shows.
 export ASAN_OPTIONS=quarantine_size_mb=1:detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 python3 Tests/C/nulls.py Sources/CTieredCache/include/tieredcache.h >"$out/nulls.c"
-for program in races badinput nulls fuzz opens limits forks; do
-    build $program $program-sanitized -fsanitize=address,undefined
+for program in races badinput nulls fuzz; do
+    build $program $program-sanitized -fsanitize=address,undefined Tests/C/end.c
 done
+for program in opens limits; do build $program $program-sanitized -fsanitize=address,undefined; done
+build forks forks-sanitized -fsanitize=address,undefined -DSANITIZED
+build forks forks
 timeout 600 "$out/races-sanitized" "$url/film.mp4" "$url/hang" 1000 10000
 timeout 300 "$out/badinput-sanitized" "$url/film.mp4"
 # Their jobs stay in their directories.
@@ -68,7 +72,10 @@ else
     echo "check-races: no mount namespace here, so that no volume was too small" >&2
     timeout 600 "${limits[@]}"
 fi
-timeout 600 "$out/forks-sanitized" "$url/film.mp4" "$work/files/film.mp4"
+# With all of its parts, and what the sanitizer bears.
+timeout 600 "$out/forks" "$url/film.mp4" "$work/files/film.mp4"
+# Some of its processes end while their caches are open.
+ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 timeout 600 "$out/forks-sanitized" "$url/film.mp4" "$work/files/film.mp4"
 build plugin plugin-sanitized -fsanitize=address,undefined -ldl -Wl,--as-needed
 timeout 60 "$out/plugin-sanitized" "$url/film.mp4" "$(realpath "$library/libtieredcache.so")"
 echo "check-races: the address and the undefined behaviour sanitizer report nothing"

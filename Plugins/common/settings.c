@@ -48,39 +48,53 @@ static bool set_level(int *level, const char *value) {
     return false;
 }
 
-static bool add_words(text_list *list, const char *value) {
-    if (!*value) return text_empty(list), true;
-    while (*value) {
-        size_t count = strcspn(value, " \t,");
-        if (count && !text_add(list, value, count)) return false;
-        value += count + strspn(value + count, " \t,");
+/* The library knows what a rule is. */
+static bool add_rule(settings *given, const char *name, const char *value, const char *place) {
+    char *line = text_format("%s=%s", name, value);
+    bool is_added = line && place && text_add(&given->rules, line);
+    free(line);
+    if (!is_added || text_add(&given->places, place)) return is_added;
+    text_remove(&given->rules, given->rules.count - 1);
+    return false;
+}
+
+static const char *const all_names[] = {"enabled", "directory", "memory_limit", "disk_limit",
+                                        "exclude", "header",    "key",          "log"};
+enum { name_count = sizeof all_names / sizeof *all_names };
+
+/* The name as it is above; NULL where there is none. */
+static const char *plain_name(const char *name) {
+    for (size_t i = 0; i < name_count; i++) {
+        const char *plain = all_names[i], *at = name;
+        while (*at && *plain == (*at == '-' ? '_' : (char)tolower((unsigned char)*at))) plain++, at++;
+        if (!*at && !*plain) return all_names[i];
     }
-    return true;
+    return NULL;
 }
 
-/* A host and, behind a space, what holds for it. */
-static bool add_rule(text_list *list, const char *value, char wanted) {
-    if (!*value) return text_empty(list), true;
-    const char *rest = strpbrk(value, " \t");
-    if (!rest || !rest[strspn(rest, " \t")] || (wanted && !strchr(rest, wanted))) return false;
-    return text_add_whole(list, value);
-}
-
-bool settings_set(settings *given, const char *name, const char *value) {
-    char plain[32];
-    size_t count = 0;
-    for (; name[count] && count < sizeof plain - 1; count++)
-        plain[count] = name[count] == '-' ? '_' : (char)tolower((unsigned char)name[count]);
-    plain[count] = 0;
+/* `plain` is of all_names. */
+static bool set(settings *given, const char *plain, const char *value, const char *place) {
     if (strcmp(plain, "enabled") == 0) return set_flag(&given->enabled, value);
     if (strcmp(plain, "directory") == 0) return set_directory(&given->directory, value);
     if (strcmp(plain, "memory_limit") == 0) return set_size(&given->memory_limit, value);
     if (strcmp(plain, "disk_limit") == 0) return set_size(&given->disk_limit, value);
-    if (strcmp(plain, "exclude") == 0) return add_words(&given->exclude, value);
-    if (strcmp(plain, "header") == 0) return add_rule(&given->headers, value, ':');
-    if (strcmp(plain, "key") == 0) return add_rule(&given->keys, value, 0);
     if (strcmp(plain, "log") == 0) return set_level(&given->log_level, value);
-    return false;
+    return add_rule(given, plain, value, place);
+}
+
+bool settings_set(settings *given, const char *name, const char *value) {
+    const char *plain = plain_name(name);
+    char *place = plain ? text_format("the option '%s'", plain) : NULL;
+    bool is_set = place && set(given, plain, value, place);
+    free(place);
+    return is_set;
+}
+
+/* Tells where a setting is that cannot be used: nothing of what it says, which may be a password. */
+static void complain_of(settings_complaint complain, void *context, const char *place) {
+    char *text = text_format("%s cannot be used", place ? place : "a setting");
+    if (text && complain) complain(context, text);
+    free(text);
 }
 
 static char *trimmed(char *text) {
@@ -94,30 +108,26 @@ void settings_read(settings *given, const char *path, settings_complaint complai
     if (!file) return;
     char *line = NULL;
     size_t room = 0;
-    while (getline(&line, &room, file) >= 0) {
+    for (size_t number = 1; getline(&line, &room, file) >= 0; number++) {
         char *name = trimmed(line), *value = strchr(name, '=');
         if (!*name || *name == '#') continue;
         if (value) *value++ = 0;
-        if (value && settings_set(given, trimmed(name), trimmed(value))) continue;
-        char *text = text_format("%s: '%s' cannot be used", path, name);
-        if (text && complain) complain(context, text);
-        free(text);
+        const char *plain = value ? plain_name(trimmed(name)) : NULL;
+        char *place = plain ? text_format("%s, line %zu: '%s'", path, number, plain)
+                            : text_format("%s, line %zu", path, number);
+        if (!plain || !set(given, plain, trimmed(value), place)) complain_of(complain, context, place);
+        free(place);
     }
     free(line);
     fclose(file);
 }
 
 static void read_environment(settings *given, settings_complaint complain, void *context) {
-    static const char *const names[] = {"ENABLED", "DIRECTORY", "MEMORY_LIMIT", "DISK_LIMIT",
-                                        "EXCLUDE", "HEADER",    "KEY",          "LOG"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char *name = text_format("TIEREDCACHE_%s", names[i]);
+    for (size_t i = 0; i < name_count; i++) {
+        char *name = text_format("TIEREDCACHE_%s", all_names[i]);
+        for (char *at = name; at && *at; at++) *at = (char)toupper((unsigned char)*at);
         const char *value = name ? getenv(name) : NULL;
-        if (value && !settings_set(given, names[i], value)) {
-            char *text = text_format("%s: '%s' cannot be used", name, value);
-            if (text && complain) complain(context, text);
-            free(text);
-        }
+        if (value && !set(given, all_names[i], value, name)) complain_of(complain, context, name);
         free(name);
     }
 }
@@ -145,86 +155,43 @@ void settings_begin(settings *given, settings_complaint complain, void *context)
 void settings_end(settings *given) {
     free(given->directory);
     given->directory = NULL;
-    text_empty(&given->exclude);
-    text_empty(&given->headers);
-    text_empty(&given->keys);
+    text_empty(&given->rules);
+    text_empty(&given->places);
 }
 
-bool settings_take(const settings *given, const char *url) {
-    if (!given->enabled || !url_is_http(url)) return false;
-    for (size_t i = 0; i < given->exclude.count; i++)
-        if (url_is_of(url, given->exclude.items[i])) return false;
-    return true;
-}
-
-/* What holds for the host of url by a rule "HOST REST"; NULL where the rule is for another one. */
-static const char *rest_of_rule(const char *rule, const char *url) {
-    size_t count = strcspn(rule, " \t");
-    char *host = strndup(rule, count);
-    bool holds = host && url_is_of(url, host);
-    free(host);
-    return holds ? rule + count + strspn(rule + count, " \t") : NULL;
-}
-
-bool settings_fields(const settings *given, const char *url, text_list *fields) {
-    for (size_t i = 0; i < given->headers.count; i++) {
-        const char *field = rest_of_rule(given->headers.items[i], url);
-        if (field && !text_add_whole(fields, field)) return false;
+void settings_rule(settings *given, tiered_cache *cache, settings_complaint complain, void *context) {
+    text_list *rules = &given->rules;
+    for (;;) {
+        int64_t taken = tiered_host_rules(cache, (const char *const *)rules->items, rules->count);
+        if (taken < 0) complain_of(complain, context, "any rule for hosts");
+        if (taken < 0 || (size_t)taken >= rules->count) return;
+        complain_of(complain, context, given->places.items[taken]);
+        text_remove(rules, (size_t)taken);
+        text_remove(&given->places, (size_t)taken);
     }
-    return true;
 }
 
-static bool is_word_of(const char *words, const char *word, size_t count) {
-    while (*words) {
-        size_t length = strcspn(words, " \t,");
-        if (length == count && strncmp(words, word, count) == 0) return true;
-        words += length + strspn(words + length, " \t,");
-    }
-    return false;
-}
-
-/* Leaves the named parameters out of the query of url, which is a string of the caller's. */
-static void leave_out(char *url, const char *names) {
-    char *query = strchr(url, '?');
-    if (!query) return;
-    char *end = strchr(query, '#');
-    char *place = query + 1, *from = query + 1;
-    char *stop = end ? end : query + strlen(query);
-    while (from < stop) {
-        char *next = memchr(from, '&', (size_t)(stop - from));
-        size_t count = (size_t)((next ? next : stop) - from), name = strcspn(from, "=&#");
-        if (!is_word_of(names, from, name)) {
-            if (place > query + 1) *place++ = '&';
-            memmove(place, from, count);
-            place += count;
-        }
-        from = next ? next + 1 : stop;
-    }
-    if (place == query + 1) place = query;
-    *place = 0; /* a fragment is never sent, and names nothing */
-}
-
-char *settings_key(const settings *given, const char *url) {
-    char *key = NULL;
-    for (size_t i = 0; i < given->keys.count; i++) {
-        const char *names = rest_of_rule(given->keys.items[i], url);
-        if (!names) continue;
-        if (!key) key = strdup(url);
-        if (key) leave_out(key, names);
-    }
-    return key;
-}
-
-int settings_open(const settings *given, tiered_log_fn log, void *context, tiered_cache **cache) {
+int settings_open(settings *given, tiered_log_fn log, void *log_context, settings_complaint complain, void *context,
+                  tiered_cache **cache) {
     tiered_options options = {.size = sizeof options,
                               .directory = given->directory,
                               .memory_limit = given->memory_limit,
                               .disk_limit = given->disk_limit,
                               .log_level = given->log_level,
                               .log = log,
-                              .log_context = context};
+                              .log_context = log_context};
     if (tiered_abi() != TIERED_ABI) return TIERED_E_INVALID;
-    return tiered_cache_open(&options, cache);
+    int status = tiered_cache_open(&options, cache);
+    if (status == TIERED_OK) settings_rule(given, *cache, complain, context);
+    return status;
+}
+
+bool settings_take(const settings *given, tiered_cache *cache, const char *url) {
+    tiered_request request = {.size = sizeof request, .url = url};
+    tiered_stream *stream = NULL;
+    if (!given->enabled || tiered_stream_new(cache, &request, &stream) != TIERED_OK) return false;
+    tiered_stream_release(stream);
+    return true;
 }
 
 char *settings_proxied(tiered_cache *cache, const char *url) {

@@ -8,12 +8,13 @@
  *   directory=PATH         of the cache; ~/ is the home
  *   memory_limit=SIZE      64MiB, 512MB, 1000000
  *   disk_limit=SIZE
- *   exclude=HOST ...       left alone, with all hosts below; * is all
+ *   exclude=HOST ...       left alone, with all hosts below; HOST:PORT at that port alone; * is all
  *   header=HOST NAME: VALUE    sent to the host and those below it
  *   key=HOST PARAMETER ... parameters of its URLs that do not tell which film it is (signatures)
  *   log=LEVEL              none, error, warning, info, debug
  *
- * exclude, header and key add to those before; empty, they forget them. */
+ * exclude, header and key are rules of the library (tiered_host_rules): they add to those before; empty, they forget
+ * them. */
 #ifndef PLUGIN_SETTINGS_H
 #define PLUGIN_SETTINGS_H
 
@@ -28,10 +29,11 @@ typedef struct settings {
     char *directory; /* NULL: the library's own */
     int64_t memory_limit, disk_limit; /* 0: the library's own */
     int log_level;
-    text_list exclude, headers, keys;
+    text_list rules;  /* lines as above, for tiered_host_rules */
+    text_list places; /* where each of them comes from, for people */
 } settings;
 
-/* Tells of a line that cannot be used. */
+/* Tells of a setting that cannot be used, by its place and name: what it says may be a secret. */
 typedef void (*settings_complaint)(void *context, const char *text);
 
 /* Reads the files and the environment. */
@@ -44,15 +46,13 @@ void settings_read(settings *given, const char *path, settings_complaint complai
 /* Gives false where there is no such name, or the value makes no sense. - and _ are the same. */
 bool settings_set(settings *given, const char *name, const char *value);
 
-/* Whether the plug-in is to take this URL. */
-bool settings_take(const settings *given, const char *url);
-/* Adds the fields that are to be sent for this URL: "Name: value". */
-bool settings_fields(const settings *given, const char *url, text_list *fields);
-/* A new string: what names the entry in place of the URL; NULL where the URL does. */
-char *settings_key(const settings *given, const char *url);
-
-/* Opens the cache as set. */
-int settings_open(const settings *given, tiered_log_fn log, void *context, tiered_cache **cache);
+/* Opens the cache as set, with the rules. */
+int settings_open(settings *given, tiered_log_fn log, void *log_context, settings_complaint complain, void *context,
+                  tiered_cache **cache);
+/* Gives the rules to a cache; tells of those that the library refuses, and leaves them out. */
+void settings_rule(settings *given, tiered_cache *cache, settings_complaint complain, void *context);
+/* Whether a URL is to go through the cache: no rule leaves its host alone, nor is it of the cache's own proxy. */
+bool settings_take(const settings *given, tiered_cache *cache, const char *url);
 /* A new string: the URL that plays url through the proxy in this process; NULL where there is none. */
 char *settings_proxied(tiered_cache *cache, const char *url);
 

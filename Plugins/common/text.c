@@ -7,11 +7,11 @@
 #include <string.h>
 #include <strings.h>
 
-bool text_add(text_list *list, const char *text, size_t count) {
+bool text_add(text_list *list, const char *text) {
     char **items = realloc(list->items, (list->count + 2) * sizeof *items);
     if (!items) return false;
     list->items = items;
-    char *copy = strndup(text, count);
+    char *copy = strdup(text);
     items[list->count] = copy;
     items[list->count + 1] = NULL;
     if (!copy) return false;
@@ -19,7 +19,12 @@ bool text_add(text_list *list, const char *text, size_t count) {
     return true;
 }
 
-bool text_add_whole(text_list *list, const char *text) { return text_add(list, text, strlen(text)); }
+void text_remove(text_list *list, size_t index) {
+    free(list->items[index]);
+    /* With the NULL at the end. */
+    memmove(list->items + index, list->items + index + 1, (list->count - index) * sizeof *list->items);
+    list->count--;
+}
 
 void text_empty(text_list *list) {
     for (size_t i = 0; i < list->count; i++) free(list->items[i]);
@@ -40,36 +45,8 @@ bool url_is_http(const char *text) {
     return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
 }
 
-const char *url_host(const char *url, size_t *count) {
-    if (!url_is_http(url)) return NULL;
-    const char *begin = strstr(url, "://") + 3;
-    const char *end = begin + strcspn(begin, "/?#");
-    for (const char *at = end; at > begin; at--) {
-        if (at[-1] != '@') continue;
-        begin = at;
-        break;
-    }
-    if (*begin == '[') { /* an IPv6 address has colons of its own */
-        const char *close = memchr(begin, ']', (size_t)(end - begin));
-        if (close) end = close + 1;
-    } else {
-        const char *colon = memchr(begin, ':', (size_t)(end - begin));
-        if (colon) end = colon;
-    }
-    *count = (size_t)(end - begin);
-    return *count ? begin : NULL;
-}
-
-bool url_is_of(const char *url, const char *name) {
-    size_t count, wanted = strlen(name);
-    const char *host = url_host(url, &count);
-    if (!host || !wanted) return false;
-    if (strcmp(name, "*") == 0) return true;
-    if (count < wanted || strncasecmp(host + count - wanted, name, wanted) != 0) return false;
-    return count == wanted || host[count - wanted - 1] == '.';
-}
-
-void url_extension(const char *url, char *extension, size_t count) {
+/* The extension of the last part of the path, without the dot, in small letters; "" where there is none. */
+static void url_extension(const char *url, char *extension, size_t count) {
     extension[0] = 0;
     const char *scheme = strstr(url, "://"), *path = strchr(scheme ? scheme + 3 : url, '/');
     if (!path || !count) return;

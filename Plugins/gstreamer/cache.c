@@ -3,19 +3,17 @@
 
 #include <settings.h>
 #include <stdlib.h>
-#include <string.h>
 
 static GMutex lock;
-static settings given; /* read once, and never changed */
+static settings given; /* read once */
 static tiered_cache *shared;
-static gchar *proxied; /* how proxied URLs begin */
 
 static void complain(void *context, const char *text) {
     (void)context;
     GST_WARNING("%s", text);
 }
 
-static const settings *settings_of_all(void) {
+static settings *settings_of_all(void) {
     static gsize is_read;
     if (g_once_init_enter(&is_read)) {
         settings_begin(&given, complain, NULL);
@@ -43,10 +41,10 @@ static void release(void) {
 
 tiered_cache *cache_shared(void) {
     static gboolean is_registered;
-    const settings *set = settings_of_all();
+    settings *set = settings_of_all();
     g_mutex_lock(&lock);
     if (!shared) {
-        int status = settings_open(set, log_line, NULL, &shared);
+        int status = settings_open(set, log_line, NULL, complain, NULL, &shared);
         if (status != TIERED_OK) {
             GST_WARNING("there is no cache: %s", tiered_status_text(status));
             shared = NULL;
@@ -59,20 +57,11 @@ tiered_cache *cache_shared(void) {
     return cache;
 }
 
-gboolean cache_takes(const gchar *url) { return settings_take(settings_of_all(), url); }
-
-gchar *cache_key(const gchar *url) {
-    char *key = settings_key(settings_of_all(), url);
-    gchar *copy = g_strdup(key);
-    free(key);
-    return copy;
-}
-
-void cache_fields(const gchar *url, GPtrArray *fields) {
-    text_list list = {NULL, 0};
-    settings_fields(settings_of_all(), url, &list);
-    for (size_t i = 0; i < list.count; i++) g_ptr_array_add(fields, g_strdup(list.items[i]));
-    text_empty(&list);
+gboolean cache_takes(const gchar *url) {
+    const settings *set = settings_of_all();
+    tiered_cache *cache = set->enabled ? cache_shared() : NULL;
+    /* What no cache takes is relayed. */
+    return set->enabled && (!cache || settings_take(set, cache, url));
 }
 
 gchar *cache_proxied(tiered_cache *cache, const gchar *url) {
@@ -80,17 +69,4 @@ gchar *cache_proxied(tiered_cache *cache, const gchar *url) {
     gchar *copy = g_strdup(text);
     free(text);
     return copy;
-}
-
-gboolean cache_owns(const gchar *url) {
-    g_mutex_lock(&lock);
-    if (shared && !proxied) {
-        char text[1024];
-        int64_t length = tiered_proxy_url(shared, "http://x/", text, sizeof text);
-        char *path = length > 0 && length < (int64_t)sizeof text ? strchr(text + strlen("http://"), '/') : NULL;
-        if (path) proxied = g_strndup(text, path + 1 - text);
-    }
-    gboolean owns = proxied && g_str_has_prefix(url, proxied);
-    g_mutex_unlock(&lock);
-    return owns;
 }

@@ -9,16 +9,9 @@
  * A thread waits for the origin, since elements are started on the thread of the application. It ends at
  * latest 200 ms after film_close, which does not wait for it. */
 #include <string.h>
+#include <text.h>
 
 #include "source.h"
-
-static gboolean ends_like_playlist(const gchar *url) {
-    gchar *path = g_ascii_strdown(url, strcspn(url, "?#"));
-    gboolean is_playlist = g_str_has_suffix(path, ".m3u8") || g_str_has_suffix(path, ".m3u") ||
-                           g_str_has_suffix(path, ".mpd");
-    g_free(path);
-    return is_playlist;
-}
 
 static gboolean is_playlist_type(const gchar *type) {
     return g_str_has_suffix(type, "mpegurl") || g_str_equal(type, "application/dash+xml");
@@ -58,7 +51,7 @@ static void relay(Film *film, gchar *url) { decide(film, WAY_RELAY, url ? url : 
 /* What has come of it is not kept, unless it was there before. */
 static void relay_unkept(Film *film) {
     tiered_cancel(film->stream);
-    tiered_remove(film->cache, film->url, film->key);
+    tiered_remove(film->cache, film->url, NULL);
     relay(film, NULL);
 }
 
@@ -95,18 +88,16 @@ Film *film_open(const FilmRequest *wanted) {
     Film *film = g_new0(Film, 1);
     film->references = 1;
     film->url = g_strdup(wanted->url);
-    film->key = cache_key(wanted->url);
     g_mutex_init(&film->lock);
     g_cond_init(&film->changed);
     film->cache = wanted->is_direct ? NULL : cache_shared();
-    if (!film->cache || cache_owns(film->url)) {
+    if (!film->cache) {
         relay(film, NULL);
         return film;
     }
-    film->is_playlist = ends_like_playlist(film->url);
+    film->is_playlist = url_is_playlist(film->url);
     tiered_request request = {.size = sizeof request,
                               .url = film->url,
-                              .key = film->key,
                               .fields = (const char *const *)wanted->fields,
                               .deadline_ms = wanted->deadline};
     if (!film->is_playlist && tiered_stream_new(film->cache, &request, &film->stream) != TIERED_OK) {
@@ -146,7 +137,6 @@ void film_unref(Film *film) {
     g_free(film->relay_url);
     g_free(film->text);
     g_free(film->url);
-    g_free(film->key);
     g_free(film);
 }
 

@@ -4,15 +4,6 @@
 
 #include "source.h"
 
-/* The library sets these itself. */
-static gboolean is_own(const gchar *name) {
-    static const gchar *const own[] = {"range",      "host",           "connection",   "if-range",
-                                       "accept-encoding", "content-length", "transfer-encoding", "icy-metadata"};
-    for (gsize i = 0; i < G_N_ELEMENTS(own); i++)
-        if (!g_ascii_strcasecmp(name, own[i])) return TRUE;
-    return FALSE;
-}
-
 static void append_value(GPtrArray *fields, const gchar *name, const GValue *value) {
     GValue text = G_VALUE_INIT;
     g_value_init(&text, G_TYPE_STRING);
@@ -26,8 +17,6 @@ static gboolean append_field(GQuark id, const GValue *value, gpointer fields) {
     if (GST_VALUE_HOLDS_STRUCTURE(value)) {
         if (g_str_equal(name, "request-headers") || g_str_equal(name, "extra-headers"))
             headers_append(fields, gst_value_get_structure(value));
-    } else if (is_own(name)) {
-        return TRUE;
     } else if (GST_VALUE_HOLDS_ARRAY(value)) {
         for (guint i = 0; i < gst_value_array_get_size(value); i++)
             append_value(fields, name, gst_value_array_get_value(value, i));

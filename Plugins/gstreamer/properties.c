@@ -183,9 +183,6 @@ gchar **properties_fields(TieredSource *source) {
         g_free(joined);
     }
     GST_OBJECT_UNLOCK(source);
-    gchar *location = properties_location(source);
-    if (location) cache_fields(location, fields);
-    g_free(location);
     g_ptr_array_add(fields, NULL);
     return (gchar **)g_ptr_array_free(fields, FALSE);
 }
@@ -216,11 +213,7 @@ static gchar *uri_get(GstURIHandler *handler) { return properties_location(TIERE
 static gboolean uri_set(GstURIHandler *handler, const gchar *uri, GError **error) {
     TieredSource *source = TIERED_SOURCE(handler);
     if (!cache_takes(uri)) {
-        g_set_error(error, GST_URI_ERROR, GST_URI_ERROR_UNSUPPORTED_PROTOCOL, "Settings leave this to others");
-        return FALSE;
-    }
-    if (cache_owns(uri)) {
-        g_set_error(error, GST_URI_ERROR, GST_URI_ERROR_BAD_REFERENCE, "The cache's own proxy serves this");
+        g_set_error(error, GST_URI_ERROR, GST_URI_ERROR_UNSUPPORTED_PROTOCOL, "Settings leave this to others, or it is of the cache's own proxy");
         return FALSE;
     }
     GST_OBJECT_LOCK(source);

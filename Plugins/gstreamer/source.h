@@ -36,7 +36,7 @@ typedef struct {
     gint references;
     tiered_cache *cache;   /* NULL: relayed */
     tiered_stream *stream; /* NULL: relayed */
-    gchar *url, *key;
+    gchar *url;
     gboolean is_playlist; /* by its path: not opened here, but by the proxy alone */
 
     GMutex lock;
@@ -148,15 +148,9 @@ GstFlowReturn trouble(GstBaseSrc *base, Film *film, int status, gboolean is_open
 
 /* The cache of this process, which stays open until it exits; NULL where there is none. */
 tiered_cache *cache_shared(void);
-/* Whether people want this URL to go through the cache. */
+/* Whether this URL is to go through the cache; opens it. */
 gboolean cache_takes(const gchar *url);
-/* What names the entry of a URL in place of it, or NULL; to be freed. */
-gchar *cache_key(const gchar *url);
-/* Adds the fields that people want to be sent. */
-void cache_fields(const gchar *url, GPtrArray *fields);
 /* The URL that brings another through the proxy of this process, or NULL; waits up to two seconds at the first. */
 gchar *cache_proxied(tiered_cache *cache, const gchar *url);
-/* Whether a URL is such a one. */
-gboolean cache_owns(const gchar *url);
 
 #endif

@@ -17,21 +17,33 @@ static void add_option(plugin *self, const char *option, const char *name, text_
     char *value = mpv_get_property_string(self->mpv, option);
     if (value && *value && !has_field(fields, name)) {
         char *field = text_format("%s: %s", name, value);
-        if (field) text_add_whole(fields, field);
+        if (field) text_add(fields, field);
         free(field);
     }
     mpv_free(value);
 }
 
+/* The host of an http URL, without user and port; NULL where there is none. count is its length. */
+static const char *host_of(const char *url, size_t *count) {
+    const char *begin = strstr(url, "://");
+    if (!begin) return NULL;
+    begin += 3;
+    const char *end = begin + strcspn(begin, "/?#"), *at = memrchr(begin, '@', (size_t)(end - begin));
+    if (at) begin = at + 1;
+    const char *colon = *begin == '[' ? NULL : memchr(begin, ':', (size_t)(end - begin));
+    *count = (size_t)((colon ? colon : end) - begin);
+    return begin;
+}
+
 /* Whether a cookie of this domain and path is for url. */
 static bool suits(const char *url, const char *domain, const char *path, bool is_secure) {
-    size_t count;
-    const char *host = url_host(url, &count);
-    if (!host || (is_secure && strncasecmp(url, "https:", 6) != 0)) return false;
-    bool is_below = *domain == '.';
-    domain += is_below;
-    if (!url_is_of(url, domain) || (!is_below && count != strlen(domain))) return false;
-    const char *place = strchr(strstr(url, "://") + 3, '/');
+    size_t count, wanted = strlen(domain);
+    const char *host = host_of(url, &count);
+    if (!host || !wanted || (is_secure && strncasecmp(url, "https:", 6) != 0)) return false;
+    if (*domain == '.' && count == wanted - 1) domain++, wanted--; /* the domain itself */
+    if (*domain == '.' ? count < wanted : count != wanted) return false;
+    if (strncasecmp(host + count - wanted, domain, wanted) != 0) return false;
+    const char *place = strchr(host, '/');
     return strncmp(place ? place : "/", path, strlen(path)) == 0;
 }
 
@@ -66,7 +78,7 @@ static void add_cookies(plugin *self, const char *url, text_list *fields) {
         path = mpv_get_property_string(self->mpv, "cookies-file");
     char *cookies = path && *path && !has_field(fields, "Cookie") ? cookies_of(path, url) : NULL;
     char *field = cookies ? text_format("Cookie: %s", cookies) : NULL;
-    if (field) text_add_whole(fields, field);
+    if (field) text_add(fields, field);
     free(field);
     free(cookies);
     mpv_free(path);
@@ -74,27 +86,14 @@ static void add_cookies(plugin *self, const char *url, text_list *fields) {
 
 void fields_collect(plugin *self, const char *url, text_list *fields) {
     mpv_node list;
-    settings_fields(&self->given, url, fields);
     if (mpv_get_property(self->mpv, "http-header-fields", MPV_FORMAT_NODE, &list) >= 0) {
         for (int i = 0; list.format == MPV_FORMAT_NODE_ARRAY && i < list.u.list->num; i++) {
             const mpv_node *item = &list.u.list->values[i];
-            if (item->format == MPV_FORMAT_STRING && strchr(item->u.string, ':')) text_add_whole(fields, item->u.string);
+            if (item->format == MPV_FORMAT_STRING && strchr(item->u.string, ':')) text_add(fields, item->u.string);
         }
         mpv_free_node_contents(&list);
     }
     add_option(self, "user-agent", "User-Agent", fields);
     add_option(self, "referrer", "Referer", fields);
     add_cookies(self, url, fields);
-}
-
-bool fields_suit_proxy(const text_list *fields) {
-    /* The first two are passed on; without the others an origin answers the same, as a rule. */
-    static const char *const names[] = {"Authorization:", "Cookie:", "User-Agent:", "Accept", "Sec-"};
-    for (size_t i = 0; i < fields->count; i++) {
-        bool is_known = false;
-        for (size_t n = 0; n < sizeof names / sizeof *names; n++)
-            is_known = is_known || strncasecmp(fields->items[i], names[n], strlen(names[n])) == 0;
-        if (!is_known) return false;
-    }
-    return true;
 }

@@ -109,12 +109,10 @@ static void reply_held(plugin *self, const char *url) {
 
 static int change(plugin *self, const char *what, const char *url) {
     if (!self->cache) return TIERED_E_NOT_FOUND;
-    char *key = settings_key(&self->given, url);
     int status = TIERED_E_INVALID;
-    if (strcmp(what, "pin") == 0) status = tiered_pin(self->cache, url, key, true);
-    if (strcmp(what, "unpin") == 0) status = tiered_pin(self->cache, url, key, false);
-    if (strcmp(what, "remove") == 0) status = tiered_remove(self->cache, url, key);
-    free(key);
+    if (strcmp(what, "pin") == 0) status = tiered_pin(self->cache, url, NULL, true);
+    if (strcmp(what, "unpin") == 0) status = tiered_pin(self->cache, url, NULL, false);
+    if (strcmp(what, "remove") == 0) status = tiered_remove(self->cache, url, NULL);
     return status;
 }
 
@@ -139,14 +137,8 @@ void held_prefetch(plugin *self) {
     if (mpv_get_property(self->mpv, "playlist-pos", MPV_FORMAT_INT64, &place) >= 0 && place >= 0)
         name = text_format("playlist/%" PRId64 "/filename", place + 1);
     if (name) url = mpv_get_property_string(self->mpv, name);
-    char *key = url ? settings_key(&self->given, url) : NULL;
-    /* A prefetch knows neither keys nor fields of its own. */
-    if (url && !key && settings_take(&self->given, url)) {
-        tiered_prefetch(self->cache, (const char *const[]){url}, 1, 0);
-    } else {
+    if (!url || !self->given.enabled || tiered_prefetch(self->cache, (const char *const[]){url}, 1, 0) != TIERED_OK)
         tiered_prefetch(self->cache, NULL, 0, 0);
-    }
-    free(key);
     free(name);
     mpv_free(url);
 }

@@ -23,7 +23,7 @@ void plugin_say(plugin *self, const char *text) {
     free(line);
 }
 
-static void complain(void *context, const char *text) { plugin_say(context, text); }
+void plugin_complain(void *self, const char *text) { plugin_say(self, text); }
 
 static char *own_file(plugin *self) {
     mpv_node result;
@@ -41,10 +41,10 @@ static void read_settings(plugin *self) {
     char *path = own_file(self);
     mpv_node options;
     settings_end(&self->given);
-    settings_begin_with(&self->given, path, complain, self);
+    settings_begin_with(&self->given, path, plugin_complain, self);
     free(path);
-    if (mpv_get_property(self->mpv, "script-opts", MPV_FORMAT_NODE, &options) < 0) return;
-    for (int i = 0; options.format == MPV_FORMAT_NODE_MAP && i < options.u.list->num; i++) {
+    bool has_options = mpv_get_property(self->mpv, "script-opts", MPV_FORMAT_NODE, &options) >= 0;
+    for (int i = 0; has_options && options.format == MPV_FORMAT_NODE_MAP && i < options.u.list->num; i++) {
         const char *name = options.u.list->keys[i];
         const mpv_node *value = &options.u.list->values[i];
         if (strncmp(name, prefix, strlen(prefix)) != 0 || value->format != MPV_FORMAT_STRING) continue;
@@ -53,7 +53,8 @@ static void read_settings(plugin *self) {
         if (text) plugin_say(self, text);
         free(text);
     }
-    mpv_free_node_contents(&options);
+    if (has_options) mpv_free_node_contents(&options);
+    if (self->cache) settings_rule(&self->given, self->cache, plugin_complain, self);
 }
 
 static void forget(plugin *self) {

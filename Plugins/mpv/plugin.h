@@ -27,21 +27,20 @@ typedef struct plugin {
 
 /* ---- plugin.c ---- */
 void plugin_say(plugin *self, const char *text); /* in the terminal, as a line of mpv's log */
+void plugin_complain(void *self, const char *text); /* the same, for the settings */
 
 /* ---- streams.c: tiered://NUMBER/URL, where NUMBER stands for the fields that are sent ---- */
 bool streams_register(plugin *self);
-/* A new string: the URL that reads url with these fields and this key (or NULL). Takes nothing over. */
-char *streams_url(const char *url, const text_list *fields, const char *key, int32_t deadline_ms);
+/* A new string: the URL that reads url with these fields. Takes nothing over. */
+char *streams_url(const char *url, const text_list *fields, int32_t deadline_ms);
 /* The stream that was opened first of those of url, or of all; the caller releases it. NULL where there is none. */
 tiered_stream *streams_open(const char *url);
 /* Tells what went wrong in streams that were closed, and forgets it. */
 void streams_complain(plugin *self);
 
 /* ---- fields.c: what mpv's options have it send ---- */
-/* Adds the fields that mpv sends for url, those of the settings among them. */
+/* Adds the fields that mpv sends for url. */
 void fields_collect(plugin *self, const char *url, text_list *fields);
-/* Whether the proxy may be asked in place of the origin: it passes on what matters of them. */
-bool fields_suit_proxy(const text_list *fields);
 
 /* ---- routes.c ---- */
 /* A new string: what mpv is to open in place of url, which may be an EDL; NULL: url itself. */

@@ -16,7 +16,7 @@ static void log_line(void *context, int level, const char *line) {
 static bool has_cache(plugin *self) {
     if (self->has_tried) return self->cache;
     self->has_tried = true;
-    int status = settings_open(&self->given, log_line, NULL, &self->cache);
+    int status = settings_open(&self->given, log_line, NULL, plugin_complain, self, &self->cache);
     if (status == TIERED_OK) return true;
     self->cache = NULL;
     char *text = text_format("plays without a cache: %s", tiered_status_text(status));
@@ -42,18 +42,13 @@ static int32_t deadline(plugin *self) {
 }
 
 static char *replace_url(plugin *self, const char *url) {
-    if (!settings_take(&self->given, url) || uses_http_proxy(self) || !has_cache(self)) return NULL;
+    if (!self->given.enabled || !url_is_http(url) || uses_http_proxy(self) || !has_cache(self)) return NULL;
+    if (!settings_take(&self->given, self->cache, url)) return NULL;
+    if (!self->can_stream || !url_is_file(url)) return settings_proxied(self->cache, url);
     text_list fields = {NULL, 0};
     fields_collect(self, url, &fields);
-    char *key = settings_key(&self->given, url), *place = NULL;
-    bool suits_proxy = fields_suit_proxy(&fields) && !key;
-    if (self->can_stream && !url_is_playlist(url) && (url_is_file(url) || !suits_proxy)) {
-        place = streams_url(url, &fields, key, deadline(self));
-    } else if (suits_proxy) {
-        place = settings_proxied(self->cache, url);
-    }
+    char *place = streams_url(url, &fields, deadline(self));
     text_empty(&fields);
-    free(key);
     return place;
 }
 

@@ -12,7 +12,6 @@
 /* How a film is asked for; kept as long as the process, since mpv may open it again at any time. */
 typedef struct manner {
     text_list fields;
-    char *key;
     int32_t deadline_ms;
     struct manner *next;
 } manner;
@@ -31,34 +30,31 @@ static int manner_count;
 static film *films; /* those that are open, the newest first */
 static char *complaint;
 
-static bool is_same(const manner *a, const text_list *fields, const char *key, int32_t deadline_ms) {
-    if (a->deadline_ms != deadline_ms || a->fields.count != fields->count || !a->key != !key) return false;
-    if (key && strcmp(a->key, key) != 0) return false;
+static bool is_same(const manner *a, const text_list *fields, int32_t deadline_ms) {
+    if (a->deadline_ms != deadline_ms || a->fields.count != fields->count) return false;
     for (size_t i = 0; i < fields->count; i++)
         if (strcmp(a->fields.items[i], fields->items[i]) != 0) return false;
     return true;
 }
 
-static manner *new_manner(const text_list *fields, const char *key, int32_t deadline_ms) {
+static manner *new_manner(const text_list *fields, int32_t deadline_ms) {
     manner *new = calloc(1, sizeof *new);
     if (!new) return NULL;
     bool is_whole = true;
-    for (size_t i = 0; i < fields->count; i++) is_whole = is_whole && text_add_whole(&new->fields, fields->items[i]);
-    if (key) new->key = strdup(key);
+    for (size_t i = 0; i < fields->count; i++) is_whole = is_whole && text_add(&new->fields, fields->items[i]);
     new->deadline_ms = deadline_ms;
-    if (is_whole && !new->key == !key) return new;
+    if (is_whole) return new;
     text_empty(&new->fields);
-    free(new->key);
     free(new);
     return NULL;
 }
 
-char *streams_url(const char *url, const text_list *fields, const char *key, int32_t deadline_ms) {
+char *streams_url(const char *url, const text_list *fields, int32_t deadline_ms) {
     pthread_mutex_lock(&lock);
     int number = manner_count;
     manner *found = manners;
-    while (found && !is_same(found, fields, key, deadline_ms)) found = found->next, number--;
-    if (!found && (found = new_manner(fields, key, deadline_ms))) {
+    while (found && !is_same(found, fields, deadline_ms)) found = found->next, number--;
+    if (!found && (found = new_manner(fields, deadline_ms))) {
         found->next = manners;
         manners = found;
         number = ++manner_count;
@@ -126,7 +122,6 @@ static int open_film(void *user_data, char *uri, mpv_stream_cb_info *info) {
     /* A manner is never changed nor freed. */
     tiered_request request = {.size = sizeof request, .url = url};
     if (found) {
-        request.key = found->key;
         request.fields = (const char *const *)found->fields.items;
         request.deadline_ms = found->deadline_ms;
     }

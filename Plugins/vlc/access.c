@@ -136,27 +136,23 @@ static bool add_variable(stream_t *access, text_list *fields, const char *name, 
     if (value == NULL) return true;
     char *field = text_format("%s: %s", name, value);
     free(value);
-    bool is_added = field != NULL && text_add_whole(fields, field);
+    bool is_added = field != NULL && text_add(fields, field);
     free(field);
     return is_added;
 }
 
 static tiered_stream *new_stream(stream_t *access, const host *host) {
     text_list fields = {0};
-    char *key = settings_key(&host->given, access->psz_url);
     tiered_stream *stream = NULL;
     if (add_variable(access, &fields, "User-Agent", "http-user-agent") &&
-        add_variable(access, &fields, "Referer", "http-referrer") &&
-        settings_fields(&host->given, access->psz_url, &fields)) {
+        add_variable(access, &fields, "Referer", "http-referrer")) {
         tiered_request request = {.size = sizeof request,
                                   .url = access->psz_url,
-                                  .key = key,
                                   .fields = (const char *const *)fields.items,
                                   .deadline_ms = 5000};
         if (tiered_stream_new(host->cache, &request, &stream) != TIERED_OK) stream = NULL;
     }
     text_empty(&fields);
-    free(key);
     return stream;
 }
 
@@ -179,9 +175,7 @@ static int prepare(stream_t *access, const host *host, tiered_stream *stream) {
 static int open_access(vlc_object_t *object) {
     stream_t *access = (stream_t *)object;
     const host *host = host_of(object);
-    if (host == NULL || !settings_take(&host->given, access->psz_url) || host_is_proxied(access->psz_url) ||
-        var_InheritBool(access, "http-continuous"))
-        return VLC_EGENERIC;
+    if (host == NULL || var_InheritBool(access, "http-continuous")) return VLC_EGENERIC;
     if (url_is_playlist(access->psz_url)) return redirect(access, host->cache);
     tiered_stream *stream = new_stream(access, host);
     if (stream == NULL) return VLC_EGENERIC;

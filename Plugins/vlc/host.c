@@ -2,11 +2,9 @@
 
 #include "host.h"
 
-#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <vlc_variables.h>
 
 static host shared;
@@ -44,7 +42,7 @@ static void begin(vlc_object_t *object) {
     set(object, "tieredcache-directory", "directory");
     set(object, "tieredcache-exclude", "exclude");
     if (!given->enabled || tiered_abi() != TIERED_ABI) return;
-    int status = settings_open(given, given->log_level > TIERED_LOG_NONE ? log_line : NULL, NULL, &shared.cache);
+    int status = settings_open(given, log_line, NULL, complain, object, &shared.cache);
     if (status != TIERED_OK) {
         msg_Warn(object, "no cache: %s", tiered_status_text(status));
         shared.cache = NULL;
@@ -61,16 +59,4 @@ const host *host_of(vlc_object_t *object) {
     const host *result = shared.cache != NULL ? &shared : NULL;
     pthread_mutex_unlock(&lock);
     return result;
-}
-
-bool host_is_proxied(const char *url) {
-    static const char start[] = "http://127.0.0.1:";
-    if (strncasecmp(url, start, sizeof start - 1) != 0) return false;
-    const char *token = strchr(url + sizeof start - 1, '/');
-    if (token == NULL) return false;
-    size_t length = strcspn(++token, "/");
-    for (size_t i = 0; i < length; i++)
-        if (!isalnum((unsigned char)token[i]) && strchr("-._~", token[i]) == NULL) return false;
-    const char *scheme = token + length;
-    return length >= 16 && (strncmp(scheme, "/http/", 6) == 0 || strncmp(scheme, "/https/", 7) == 0);
 }

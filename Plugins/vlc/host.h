@@ -15,7 +15,4 @@ typedef struct host {
  * It stays open until the process ends: its proxy serves playlists that were opened before. */
 const host *host_of(vlc_object_t *object);
 
-/* Whether a URL leads to a proxy of TieredCache already: http://127.0.0.1:PORT/TOKEN/SCHEME/... */
-bool host_is_proxied(const char *url);
-
 #endif

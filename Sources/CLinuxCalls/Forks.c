@@ -3,15 +3,23 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-static _Atomic bool has_forked = false;
+enum { unused, in_use, forked };
 
-static void note_fork(void) { atomic_store_explicit(&has_forked, true, memory_order_relaxed); }
+static _Atomic int state = unused;
 
-static void watch(void) { (void)pthread_atfork(NULL, NULL, note_fork); }
-
-void tc_watch_forks(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  (void)pthread_once(&once, watch);
+static void note_fork(void) {
+  int expected = in_use;
+  (void)atomic_compare_exchange_strong(&state, &expected, forked);
 }
 
-bool tc_has_forked(void) { return atomic_load_explicit(&has_forked, memory_order_relaxed); }
+// Not in the first use: a fork that comes while that registers its handler would not run it.
+__attribute__((constructor)) static void watch(void) { (void)pthread_atfork(NULL, NULL, note_fork); }
+
+void tc_begin_use(void) {
+  int expected = unused;
+  (void)atomic_compare_exchange_strong(&state, &expected, in_use);
+}
+
+bool tc_is_in_use(void) { return atomic_load_explicit(&state, memory_order_relaxed) == in_use; }
+
+bool tc_has_forked(void) { return atomic_load_explicit(&state, memory_order_relaxed) == forked; }

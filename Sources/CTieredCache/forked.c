@@ -12,9 +12,14 @@
 #include <unistd.h>
 
 /* Of Swift (ulock.h), and the first field of what Dispatch keeps for each thread (shims/tsd.h). */
-extern __thread int swift_number __asm__("_ZZN5swift14threading_impl5linux13ulock_get_tidEvE3tid")
-    __attribute__((visibility("hidden")));
-extern __thread int dispatch_number __asm__("__dispatch_tsd") __attribute__((visibility("hidden")));
+#define SWIFT_NUMBER "_ZZN5swift14threading_impl5linux13ulock_get_tidEvE3tid"
+#define DISPATCH_NUMBER "__dispatch_tsd"
+extern __thread int swift_number __asm__(SWIFT_NUMBER) __attribute__((visibility("hidden")));
+extern __thread int dispatch_number __asm__(DISPATCH_NUMBER) __attribute__((visibility("hidden")));
+
+/* Where the runtimes have other names, this does not link. gcc leaves the attribute out of the names that it does not
+ * define, and the linker of a shared object would leave those to the loader. */
+__asm__(".hidden " SWIFT_NUMBER "\n.hidden " DISPATCH_NUMBER);
 
 static __thread int before;
 

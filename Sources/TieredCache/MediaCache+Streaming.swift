@@ -88,16 +88,15 @@ extension MediaCache {
     ///
     /// - Parameters:
     ///   - range: which bytes.
-    ///   - target: the URL that was asked for.
+    ///   - key: the key of the request.
     ///   - generation: the number of the body.
     /// - Returns: nil if the cache has another body by now, or none.
     /// - Throws: `.localStorage`.
     package func storedBytes(
         _ range: Range<Int64>,
-        of target: TargetURI,
+        of key: CacheKey,
         generation: UInt64
     ) async throws(CacheError) -> ResponseBody? {
-        let key = CacheKey(target)
         guard let entry = try await engine.storage.entry(for: key, isUse: true),
             entry.generation == generation
         else { return nil }
@@ -107,10 +106,14 @@ extension MediaCache {
         )
     }
 
-    /// Calls `action` whenever this process begins to own the directory, and at once if it does.
+    /// Calls `action` whenever this process has begun to own the directory or owns it no more, and
+    /// at once if it owns it; ``storageError`` tells.
     ///
     /// - Parameter action: called on any thread, perhaps twice; must not wait.
-    package func whenOwning(_ action: @escaping @Sendable () -> Void) {
-        engine.storage.disk.whenOwning(action)
+    package func whenOwnershipChanges(_ action: @escaping @Sendable () -> Void) {
+        engine.storage.disk.whenOwnershipChanges(action)
     }
+
+    /// Threads for calls that may wait for the file system.
+    package var writers: IOExecutor { engine.storage.writers }
 }

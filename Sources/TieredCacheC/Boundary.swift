@@ -11,11 +11,13 @@ struct Status: Error {
     /// The origin's status, for ``TIERED_E_HTTP``.
     var http: Int?
 
-    static let invalid = Status(TIERED_E_INVALID)
-    static let unknown = Status(TIERED_E_UNKNOWN)
-    static let notFound = Status(TIERED_E_NOT_FOUND)
-    static let notCached = Status(TIERED_E_NOT_CACHED)
-    static let forked = Status(TIERED_E_FORKED)
+    // Made at each use: one that is stored takes a lock for its first use.
+    static var invalid: Status { Status(TIERED_E_INVALID) }
+    static var unknown: Status { Status(TIERED_E_UNKNOWN) }
+    static var notFound: Status { Status(TIERED_E_NOT_FOUND) }
+    static var notCached: Status { Status(TIERED_E_NOT_CACHED) }
+    static var excluded: Status { Status(TIERED_E_EXCLUDED) }
+    static var forked: Status { Status(TIERED_E_FORKED) }
 
     init(_ status: tiered_status) {
         number = CInt(status.rawValue)
@@ -68,19 +70,25 @@ func status(_ body: () throws(Status) -> Void) -> CInt {
 /// The object of a handle.
 ///
 /// - Throws: `TIERED_E_FORKED` in a fork, else `TIERED_E_INVALID`.
-func object<Object>(_ handles: Handles<Object>, _ handle: OpaquePointer?) throws(Status) -> Object {
-    guard let object = handles.find(handle) else {
+func object<Object>(
+    _ handles: Handles<Object>?,
+    _ handle: OpaquePointer?
+) throws(Status) -> Object {
+    guard let object = handles?.find(handle) else {
         throw tc_has_forked() ? .forked : .invalid
     }
     return object
 }
 
 /// Writes a new handle where a program wants it; NULL is written first, and stays after an error.
+///
+/// - Throws: `TIERED_E_FORKED` in a fork.
 func give<Object>(
     to place: UnsafeMutablePointer<OpaquePointer?>?,
-    of handles: Handles<Object>,
+    of handles: Handles<Object>?,
     _ make: () throws(Status) -> Object
 ) throws(Status) {
+    guard let handles else { throw .forked }
     guard let place else { throw .invalid }
     place.pointee = nil
     place.pointee = handles.insert(try make())

@@ -31,6 +31,7 @@ public func tiered_status_text(_ status: CInt) -> UnsafePointer<CChar>! {
     case TIERED_E_FORKED: constant("this process is a fork of the one that opened the cache")
     case TIERED_E_NOT_FOUND: constant("there is no such entry, field or job")
     case TIERED_E_UNKNOWN: constant("not known yet")
+    case TIERED_E_EXCLUDED: constant("a rule leaves the host alone, or the proxy serves the URL")
     default: constant("unknown status")
     }
 }
@@ -48,9 +49,8 @@ public func tiered_cache_open(
     _ cache: UnsafeMutablePointer<OpaquePointer?>!
 ) -> CInt {
     status { () throws(Status) in
-        guard !tc_has_forked() else { throw .forked }
         // Before anything takes a lock, which a child would find taken.
-        tc_watch_forks()
+        tc_begin_use()
         try give(to: cache, of: caches) { () throws(Status) in
             var given = tiered_options()
             if let options { given = try structure(options, empty: given) }
@@ -61,12 +61,12 @@ public func tiered_cache_open(
 
 @c @implementation
 public func tiered_cache_retain(_ cache: OpaquePointer!) -> OpaquePointer! {
-    caches.retain(cache)
+    caches?.retain(cache)
 }
 
 @c @implementation
 public func tiered_cache_release(_ cache: OpaquePointer!) {
-    if let opened = caches.release(cache) { OpenCaches.all.letGo(opened) }
+    if let opened = caches?.release(cache) { OpenCaches.all.letGo(opened) }
 }
 
 @c @implementation

@@ -11,7 +11,7 @@ public func tiered_job_start(
     status { () throws(Status) in
         let hosted = try hostedCache(cache)
         try give(to: job, of: jobs) { () throws(Status) in
-            let request = try HostedRequest(request, priority: .normal).request
+            let request = try HostedRequest(request, priority: .normal, by: hosted.proxy).request
             let download = try waiting { () async throws(CacheError) in
                 try await hosted.cache.downloads.start(request)
             }
@@ -52,7 +52,7 @@ public func tiered_job_list(
             try await hosted.cache.downloads.all()
         }
         for (index, download) in all.prefix(count).enumerated() {
-            list?[index] = jobs.insert(try HostedJob(download, of: hosted))
+            list?[index] = jobs?.insert(try HostedJob(download, of: hosted))
         }
         return Int64(all.count)
     }
@@ -61,18 +61,19 @@ public func tiered_job_list(
 @c @implementation
 public func tiered_job_resume_all(_ cache: OpaquePointer!) -> Int64 {
     number { () throws(Status) in
-        let cache = try hostedCache(cache).cache
+        let hosted = try hostedCache(cache)
+        let rules = hosted.proxy.rules
         return try waiting { () async throws(CacheError) in
-            Int64(try await cache.downloads.resumeAll().downloads.count)
+            Int64(try await hosted.cache.downloads.resumeAll(by: rules).downloads.count)
         }
     }
 }
 
 @c @implementation
-public func tiered_job_retain(_ job: OpaquePointer!) -> OpaquePointer! { jobs.retain(job) }
+public func tiered_job_retain(_ job: OpaquePointer!) -> OpaquePointer! { jobs?.retain(job) }
 
 @c @implementation
-public func tiered_job_release(_ job: OpaquePointer!) { jobs.release(job)?.close() }
+public func tiered_job_release(_ job: OpaquePointer!) { jobs?.release(job)?.close() }
 
 // MARK: What is known
 
@@ -165,7 +166,13 @@ public func tiered_job_pause(_ job: OpaquePointer!) -> CInt {
 
 @c @implementation
 public func tiered_job_resume(_ job: OpaquePointer!) -> CInt {
-    command(job) { await $0.resume() }
+    status { () throws(Status) in
+        let known = try object(jobs, job)
+        let (download, proxy) = (known.download, known.hosted.proxy)
+        try proxy.checkUse(of: download.request.target)
+        download.apply(proxy.rules)
+        try waiting { () async throws(CacheError) in await download.resume() }
+    }
 }
 
 @c @implementation

@@ -16,7 +16,12 @@ public func tiered_prefetch(
         guard (0...maximumPrefetches).contains(count), urls != nil || count == 0, bytes_each >= 0
         else { throw .invalid }
         var requests: [CacheRequest] = []
-        for index in 0..<count { requests.append(try entryRequest(urls?[index], nil)) }
+        let rules = hosted.proxy.rules
+        for index in 0..<count {
+            var request = try entryRequest(urls?[index], nil, by: rules)
+            rules.apply(to: &request)
+            if !rules.excludes(request.target) { requests.append(request) }
+        }
         hosted.prefetch(requests, bytesEach: bytes_each)
     }
 }
@@ -42,7 +47,9 @@ private func entry<Value: Sendable>(
     _ key: UnsafePointer<CChar>?,
     _ body: @escaping @Sendable (MediaCache, CacheRequest) async throws(CacheError) -> Value
 ) throws(Status) -> Value {
-    let (cache, request) = (try hostedCache(cache).cache, try entryRequest(url, key))
+    let hosted = try hostedCache(cache)
+    let request = try entryRequest(url, key, by: hosted.proxy.rules)
+    let cache = hosted.cache
     return try waiting { () async throws(CacheError) in try await body(cache, request) }
 }
 
@@ -89,6 +96,35 @@ public func tiered_file_path(
         }
         guard let path else { throw .notCached }
         return try write(path, to: buffer, count: count)
+    }
+}
+
+// MARK: Rules for hosts
+
+/// The most rules; each request looks at all of them.
+private let maximumRules = 10_000
+
+@c @implementation
+public func tiered_host_rules(
+    _ cache: OpaquePointer!,
+    _ rules: UnsafePointer<UnsafePointer<CChar>?>!,
+    _ count: Int
+) -> Int64 {
+    number { () throws(Status) in
+        let hosted = try hostedCache(cache)
+        guard (0...maximumRules).contains(count), rules != nil || count == 0 else { throw .invalid }
+        var all = HostRules()
+        for index in 0..<count {
+            guard let pointer = rules?[index] else { throw .invalid }
+            guard let line = String(validatingCString: pointer) else { return Int64(index) }
+            do throws(CacheError) {
+                try all.add(line)
+            } catch {
+                return Int64(index)
+            }
+        }
+        hosted.setRules(all)
+        return Int64(count)
     }
 }
 

@@ -13,7 +13,7 @@ public func tiered_stream_new(
     status { () throws(Status) in
         let hosted = try hostedCache(cache)
         try give(to: stream, of: streams) { () throws(Status) in
-            let wanted = try HostedRequest(request, priority: .playing)
+            let wanted = try HostedRequest(request, priority: .playing, by: hosted.proxy)
             return try HostedStream(wanted.request, options: wanted.options, of: hosted)
         }
     }
@@ -21,11 +21,11 @@ public func tiered_stream_new(
 
 @c @implementation
 public func tiered_stream_retain(_ stream: OpaquePointer!) -> OpaquePointer! {
-    streams.retain(stream)
+    streams?.retain(stream)
 }
 
 @c @implementation
-public func tiered_stream_release(_ stream: OpaquePointer!) { streams.release(stream)?.close() }
+public func tiered_stream_release(_ stream: OpaquePointer!) { streams?.release(stream)?.close() }
 
 // MARK: Reading
 
@@ -156,19 +156,19 @@ public func tiered_size(_ stream: OpaquePointer!) -> Int64 {
 
 @c @implementation
 public func tiered_is_seekable(_ stream: OpaquePointer!) -> Bool {
-    streams.find(stream)?.reader.isSeekable ?? false
+    streams?.find(stream)?.reader.isSeekable ?? false
 }
 
 // MARK: Stopping
 
 @c @implementation
-public func tiered_cancel(_ stream: OpaquePointer!) { streams.find(stream)?.reader.cancel() }
+public func tiered_cancel(_ stream: OpaquePointer!) { streams?.find(stream)?.reader.cancel() }
 
 @c @implementation
-public func tiered_interrupt(_ stream: OpaquePointer!) { streams.find(stream)?.reader.interrupt() }
+public func tiered_interrupt(_ stream: OpaquePointer!) { streams?.find(stream)?.reader.interrupt() }
 
 @c @implementation
-public func tiered_resume(_ stream: OpaquePointer!) { streams.find(stream)?.reader.resume() }
+public func tiered_resume(_ stream: OpaquePointer!) { streams?.find(stream)?.reader.resume() }
 
 // MARK: What is known
 

@@ -31,17 +31,16 @@ final class Handles<Object: AnyObject & Sendable>: Sendable {
         return OpaquePointer(bitPattern: number)
     }
 
-    /// The object of a handle; nil for NULL, a released handle, and in a fork.
+    /// The object of a handle; nil for NULL and a released handle.
     @inline(__always)
     func find(_ handle: OpaquePointer?) -> Object? {
-        // First: another thread of the parent may have held the lock.
-        guard !tc_has_forked(), let handle else { return nil }
+        guard let handle else { return nil }
         return state.withLock { $0.objects[UInt(bitPattern: handle)]?.object }
     }
 
     /// - Returns: the handle; nil for one that is unknown.
     func retain(_ handle: OpaquePointer?) -> OpaquePointer? {
-        guard !tc_has_forked(), let handle else { return nil }
+        guard let handle else { return nil }
         let isKnown = state.withLock { state in
             state.objects[UInt(bitPattern: handle)]?.count += 1
             return state.objects[UInt(bitPattern: handle)] != nil
@@ -51,7 +50,7 @@ final class Handles<Object: AnyObject & Sendable>: Sendable {
 
     /// - Returns: the object if this was the last release of a handle that is known.
     func release(_ handle: OpaquePointer?) -> Object? {
-        guard !tc_has_forked(), let handle else { return nil }
+        guard let handle else { return nil }
         return state.withLock { state in
             let number = UInt(bitPattern: handle)
             guard let entry = state.objects[number] else { return nil }
@@ -62,8 +61,17 @@ final class Handles<Object: AnyObject & Sendable>: Sendable {
 }
 
 /// The caches that programs hold; each open gives a handle of its own.
-let caches = Handles<OpenedCache>(kind: 0)
+///
+/// This table and the other ones are nil before the first open, which makes them, and in a fork:
+/// another thread of the parent may have held their locks, or have been making them.
+var caches: Handles<OpenedCache>? { tc_is_in_use() ? Tables.caches : nil }
 /// The streams.
-let streams = Handles<HostedStream>(kind: 1)
+var streams: Handles<HostedStream>? { tc_is_in_use() ? Tables.streams : nil }
 /// The jobs.
-let jobs = Handles<HostedJob>(kind: 2)
+var jobs: Handles<HostedJob>? { tc_is_in_use() ? Tables.jobs : nil }
+
+private enum Tables {
+    static let caches = Handles<OpenedCache>(kind: 0)
+    static let streams = Handles<HostedStream>(kind: 1)
+    static let jobs = Handles<HostedJob>(kind: 2)
+}

@@ -40,6 +40,12 @@ final class HostedCache: Sendable {
     /// Why the directory cannot be used; nil if it can, and where none is wanted.
     var storageError: CacheError? { isMemoryOnly ? nil : cache.storageError }
 
+    /// Replaces the rules for hosts, for all requests to come.
+    func setRules(_ rules: HostRules) {
+        proxy.setRules(rules)
+        guests.setRules(rules)
+    }
+
     /// Replaces what is prefetched; no request ends it.
     func prefetch(_ requests: [CacheRequest], bytesEach: Int64) {
         let (prefetcher, replaced) = state.withLock { state -> (Prefetcher?, Prefetcher?) in

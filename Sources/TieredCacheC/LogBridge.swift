@@ -36,13 +36,15 @@ final class LogBridge: Sendable {
     /// The least severe level that is wanted.
     let level: Logger.Level
 
-    /// - Returns: nil where nothing is to be logged.
+    /// - Returns: nil where nothing is to be logged, and where there is no thread for it: a function
+    ///   that hangs would hold one of Swift's.
     init?(_ options: tiered_options) {
         guard let function = options.log, let level = Logger.Level(options.log_level) else {
             return nil
         }
         target = Target(function: function, context: options.log_context)
         self.level = level
+        guard !executor.isWithoutThreads else { return nil }
     }
 
     func log(_ level: Logger.Level, _ text: String) {

@@ -19,14 +19,18 @@ struct HostedRequest {
     /// - Parameters:
     ///   - pointer: the struct.
     ///   - priority: that of a request without `TIERED_BACKGROUND`.
-    /// - Throws: `TIERED_E_INVALID`.
+    ///   - proxy: the proxy of the cache, which has the rules for hosts.
+    /// - Throws: `TIERED_E_INVALID`; `TIERED_E_EXCLUDED`.
     init(
         _ pointer: UnsafePointer<tiered_request>?,
-        priority: RequestPriority
+        priority: RequestPriority,
+        by proxy: HostedProxy
     ) throws(Status) {
         let given = try structure(pointer, empty: tiered_request())
-        request = try entryRequest(given.url, given.key)
+        let rules = proxy.rules
+        request = try entryRequest(given.url, given.key, by: rules)
         try Self.read(given.fields, into: &request)
+        rules.apply(to: &request)
         try read(flags: given.flags, priority: priority)
         switch given.deadline_ms {
         case 0: break
@@ -40,6 +44,7 @@ struct HostedRequest {
         case 1...: options.maximumReadAhead = given.read_ahead
         default: throw .invalid
         }
+        try proxy.checkUse(of: request.target)
     }
 
     private mutating func read(
@@ -70,7 +75,9 @@ struct HostedRequest {
             else { throw .invalid }
             let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
             guard HTTPField.isValidValue(String(value)) else { throw .invalid }
-            fields.append(HTTPField(name: name, value: String(value)))
+            let field = HTTPField(name: name, value: String(value))
+            // What the engine sets itself is never sent, and would keep transfers apart.
+            if !CacheRequest.isOwnField(field) { fields.append(field) }
             line += 1
         }
         // Fields of the request come before those of the URL's userinfo.
@@ -79,11 +86,16 @@ struct HostedRequest {
     }
 }
 
-/// The request that names an entry.
+/// The request that names an entry: by a key, else by that of the rules, else by the URL.
 func entryRequest(
     _ url: UnsafePointer<CChar>?,
-    _ key: UnsafePointer<CChar>?
+    _ key: UnsafePointer<CChar>?,
+    by rules: HostRules
 ) throws(Status) -> CacheRequest {
     let (url, key) = (try text(url), try optionalText(key))
-    return try translating { () throws(CacheError) in try CacheRequest(url, key: key) }
+    return try translating { () throws(CacheError) in
+        let request = try CacheRequest(url, key: key)
+        guard key == nil, let key = rules.key(for: request.target) else { return request }
+        return try CacheRequest(url, key: key)
+    }
 }

@@ -42,6 +42,7 @@ static void no_handle(tiered_cache *cache, tiered_stream *stream, tiered_job *jo
     INVALID(tiered_job_find(cache, "0123456789abcdef", &started));
     INVALID(tiered_job_list(cache, &started, 1));
     INVALID(tiered_job_resume_all(cache));
+    INVALID(tiered_host_rules(cache, NULL, 0));
     INVALID(tiered_proxy_start(cache));
     INVALID(tiered_proxy_url(cache, url, text, sizeof text));
     GIVES(0, (intptr_t)tiered_cache_retain(cache));
@@ -214,6 +215,28 @@ static void reads(tiered_cache *cache, const char *url) {
     no_handle(NULL, stream, NULL, url); /* a handle that was released */
 }
 
+static void bad_rules(tiered_cache *cache) {
+    static const char *const bad[] = {"", "exclude", "Exclude=a", "header=a", "header=a X", "header=a : 1",
+                                      "header=a X Y: 1", "header=a X: a\nY: b", "header=a Range: bytes=0-",
+                                      "key=a", "key=a ,", "off=a", "\xff\xfe", "exclude=\xc3"};
+    const char *rules[] = {"exclude=h.invalid", "key=* sign", NULL};
+    tiered_stream *stream = NULL;
+    tiered_request request = {.size = sizeof request, .url = "http://www.h.invalid/film"};
+    INVALID(tiered_host_rules(cache, NULL, 1));
+    INVALID(tiered_host_rules(cache, rules, 3));
+    INVALID(tiered_host_rules(cache, rules, SIZE_MAX));
+    GIVES(TIERED_OK, tiered_stream_new(cache, &request, &stream));
+    tiered_stream_release(stream);
+    GIVES(2, tiered_host_rules(cache, rules, 2));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        rules[1] = bad[i];
+        GIVES(1, tiered_host_rules(cache, rules, 2));
+    }
+    GIVES(TIERED_E_EXCLUDED, tiered_stream_new(cache, &request, &stream));
+    GIVES(0, (intptr_t)stream);
+    GIVES(0, tiered_host_rules(cache, NULL, 0));
+}
+
 static void others(tiered_cache *cache, const char *url) {
     char text[16];
     const char *urls[] = {url, NULL};
@@ -239,6 +262,7 @@ static void others(tiered_cache *cache, const char *url) {
     GIVES(0, tiered_job_list(cache, NULL, 0));
     INVALID(tiered_job_list(cache, NULL, 1));
     GIVES(TIERED_E_UNKNOWN, tiered_proxy_url(cache, url, text, sizeof text));
+    bad_rules(cache);
     GIVES(1, tiered_status_text(INT_MIN) != NULL && tiered_status_text(17) != NULL);
     tiered_options options = {.size = sizeof options, .directory = "", .memory_limit = -1};
     tiered_cache *other = NULL;

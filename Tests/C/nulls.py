@@ -23,7 +23,7 @@ GOOD = {
     "const tiered_request *request": "&request", "tiered_statistics *statistics": "&statistics",
     "tiered_job_info *info": "&info", "void *buffer": "text", "char *buffer": "text", "int64_t *bounds": "bounds",
     "const char *name": '"ETag"', "const char *url": "url", "const char *key": "NULL",
-    "const char *identifier": "identifier", "const char *const *urls": "&url", "size_t count": "1",
+    "const char *identifier": "identifier", "const char *const *urls": "&url", "const char *const *rules": "&rule", "size_t count": "1",
     "size_t pairs": "1", "int64_t offset": "0", "int64_t bytes_each": "0", "int64_t milliseconds": "-1",
     "int whence": "0", "bool pinned": "false",
 }
@@ -48,7 +48,7 @@ static void gives(const char *call, long long expected, long long result) {
 
 int main(int argc, char **argv) {
     if (argc != 2) return 64;
-    const char *url = argv[1];
+    const char *url = argv[1], *rule = "exclude=h.invalid";
     char text[64], identifier[32];
     int64_t bounds[2];
     long long result;

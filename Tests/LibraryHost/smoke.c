@@ -115,13 +115,33 @@ static void stop_reads(tiered_cache *cache, const char *url) {
     }
 }
 
-static void check_signals(const struct sigaction *before) {
+/* What the host does with each signal, and which ones its thread blocks. */
+struct signals {
+    struct sigaction actions[32];
+    sigset_t blocked;
+};
+
+static struct signals signals_now(void) {
+    struct signals now;
+    memset(&now, 0, sizeof(now));
+    for (int number = 1; number < 32; number++) (void)sigaction(number, NULL, &now.actions[number]);
+    pthread_sigmask(SIG_BLOCK, NULL, &now.blocked);
+    return now;
+}
+
+static void check_signals(const struct signals *before) {
+    struct signals after = signals_now();
     for (int number = 1; number < 32; number++) {
-        struct sigaction after;
-        if (sigaction(number, NULL, &after) != 0) continue;
-        if (after.sa_handler != before[number].sa_handler)
-            fprintf(stderr, "smoke.c: the disposition of signal %d has changed\n", number), wrong = 1;
+        const struct sigaction *one = &before->actions[number], *other = &after.actions[number];
+        int is_same = one->sa_handler == other->sa_handler && one->sa_flags == other->sa_flags;
+        for (int masked = 1; masked < 32; masked++)
+            if (sigismember(&one->sa_mask, masked) != sigismember(&other->sa_mask, masked)) is_same = 0;
+        if (sigismember(&before->blocked, number) != sigismember(&after.blocked, number)) is_same = 0;
+        if (!is_same) fprintf(stderr, "smoke.c: the host's signal %d is not as it was\n", number), wrong = 1;
     }
+}
+
+static void check_threads(void) {
     DIR *threads = opendir("/proc/self/task");
     struct dirent *entry;
     int count = 0;
@@ -217,9 +237,7 @@ int main(int count, char **arguments) {
     snprintf(silent, sizeof(silent), "http://127.0.0.1:%s/hang", arguments[1]);
     snprintf(none, sizeof(none), "http://127.0.0.1:%s/none", arguments[1]);
     signal(SIGTERM, handle);
-    struct sigaction before[32];
-    memset(before, 0, sizeof(before));
-    for (int number = 1; number < 32; number++) (void)sigaction(number, NULL, &before[number]);
+    struct signals before = signals_now();
 
     CHECK(tiered_abi() == TIERED_ABI);
     tiered_options options = {.size = sizeof(options), .directory = arguments[2]};
@@ -235,11 +253,13 @@ int main(int count, char **arguments) {
     tiered_stream_release(missing);
     stop_reads(cache, silent);
     CHECK(tiered_proxy_start(cache) == TIERED_OK);
-    check_signals(before);
+    check_signals(&before);
+    check_threads();
     check_fork(cache);
     check_leaks(cache, film);
     tiered_cache_release(cache);
     CHECK(tiered_storage_status(cache, NULL, 0) == TIERED_E_INVALID);
+    check_signals(&before);
     printf("%s\n", tiered_version());
     return wrong;
 }

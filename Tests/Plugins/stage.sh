@@ -44,6 +44,7 @@ pass() { echo "check-plugins: $player: $1"; }
 fail() {
     echo "check-plugins: $player: FAILED: $1" >&2
     [ ! -s "$work/log" ] || tail -n 8 "$work/log" >&2
+    [ -z "${PLUGIN_FAILURES-}" ] || echo "check-plugins: $player: FAILED: $1" >>"$PLUGIN_FAILURES"
     failures=$((failures + 1))
 }
 figure() { echo "FIGURE $player $1"; }

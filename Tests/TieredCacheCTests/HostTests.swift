@@ -187,7 +187,7 @@ struct HostTests {
             let (last, many) = (LogLines(), 1000)
             await fixture.host {
                 let cache = fixture.open { last.want(TIERED_LOG_ERROR, in: &$0) }
-                let logger = caches.find(cache.pointer)?.hosted.logs.logger
+                let logger = caches?.find(cache.pointer)?.hosted.logs.logger
                 for number in 0..<many { logger?.critical("line \(number)") }
                 cache.release()
             }

@@ -79,6 +79,13 @@ struct CacheHandle: @unchecked Sendable {
         }
     }
 
+    /// The number of bytes that a stream of the URL brings.
+    func readAll(_ url: String) -> Int {
+        let stream = self.stream(url)
+        defer { stream.release() }
+        return stream.all().bytes.count
+    }
+
     func job(_ url: String) -> JobHandle {
         let plain: (inout tiered_request) -> Void = { _ in }
         return withRequest(url, plain) { request in

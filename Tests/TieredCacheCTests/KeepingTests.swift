@@ -9,12 +9,6 @@ import TieredCacheTesting
 /// What plays next, what stays, and players that take URLs alone.
 @Suite(.timeLimit(.minutes(5)))
 struct KeepingTests {
-    private func readAll(_ cache: CacheHandle, _ url: String) -> Int {
-        let stream = cache.stream(url)
-        defer { stream.release() }
-        return stream.all().bytes.count
-    }
-
     @Test("An entry is pinned, has a file, and is removed, by its URL and by its key")
     func entries() async throws {
         try await HostedFixture.withCache { fixture, cache in
@@ -28,7 +22,7 @@ struct KeepingTests {
                 await fixture.host { tiered_pin(cache.pointer, url, nil, true) }
                     == TIERED_E_NOT_FOUND.status
             )
-            #expect(await fixture.host { readAll(cache, url) } == Int(HostedFixture.length))
+            #expect(await fixture.host { cache.readAll(url) } == Int(HostedFixture.length))
             #expect(await fixture.host { tiered_pin(cache.pointer, url, nil, true) } == 0)
             #expect(await fixture.host { tiered_pin(cache.pointer, url, nil, false) } == 0)
             let file = await path()
@@ -57,7 +51,7 @@ struct KeepingTests {
         try await HostedFixture.withCache { fixture, cache in
             fixture.origin.serve("/film", HostedFixture.film)
             let url = fixture.origin.url("/film")
-            for _ in 0..<2 { _ = await fixture.host { readAll(cache, url) } }
+            for _ in 0..<2 { _ = await fixture.host { cache.readAll(url) } }
             // A stream has its last byte before its download has ended, and is counted.
             var counted = await fixture.host { cache.statistics }
             while counted.bytes_from_origin == 0 {
@@ -125,7 +119,7 @@ struct KeepingTests {
                     return CacheHandle(cache)
                 }
                 defer { second.release() }
-                return readAll(second, first.text)
+                return second.readAll(first.text)
             }
             #expect(count == Int(HostedFixture.length))
         }
@@ -146,7 +140,7 @@ struct KeepingTests {
                         guard tiered_cache_open(&options, &cache) == 0 else { return -1 }
                         defer { tiered_cache_release(cache) }
                         guard tiered_storage_status(cache, nil, 0) == 0 else { return -2 }
-                        return readAll(CacheHandle(cache), url)
+                        return CacheHandle(cache).readAll(url)
                     }
                 }
             }

@@ -89,6 +89,47 @@ struct PromiseTests {
         return film.all().bytes
     }
 
+    @Test(
+        "A film that changes while its body comes is one generation for a stream, or an error",
+        arguments: [true, false]
+    )
+    func oneGeneration(hasRanges: Bool) async throws {
+        try await HostedFixture.withCache { fixture, cache in
+            let gate = OriginGate()
+            // The first answer breaks off within the body, when the film has changed.
+            fixture.origin.serve(
+                "/film",
+                HostedFixture.film,
+                .first(
+                    1,
+                    OriginBehaviour().with {
+                        $0.interruptions = [(300_000, .wait(gate)), (400_000, .cut(.reset))]
+                    }
+                )
+            )
+            fixture.origin.update("/film") { $0.acceptsRanges = hasRanges }
+            let url = fixture.origin.url("/film")
+            let stream = cache.stream(url)
+            let first = await fixture.host { stream.readFull(at: 0, 100_000) }
+            #expect(first.bytes.elementsEqual(expected[..<100_000]))
+            fixture.origin.update("/film") { $0.version = 2 }
+            gate.open()
+            let rest = await fixture.host {
+                tiered_seek(stream.pointer, 100_000, SEEK_SET)
+                return stream.all()
+            }
+            #expect(rest.result == TIERED_E_CHANGED.number)
+            #expect(!rest.bytes.isEmpty)
+            #expect(rest.bytes.elementsEqual(expected[100_000...].prefix(rest.bytes.count)))
+            let next = cache.stream(url)
+            let all = await fixture.host { next.all() }
+            let new = try #require(HostedFixture.film.bodyOfVersion(2)?.bytes())
+            #expect(firstDifference(all.bytes, new) == nil)
+            stream.release()
+            next.release()
+        }
+    }
+
     @Test("However many streams read a film, in whatever order, each byte comes once")
     func once() async throws {
         try await HostedFixture.withCache { fixture, cache in

@@ -10,6 +10,7 @@
 #include "Forks.h"
 #include "KeyHash.h"
 #include "MessageBus.h"
+#include "NamedSockets.h"
 #include "Programs.h"
 #include "RouteEvents.h"
 #include "SocketCalls.h"

@@ -31,6 +31,7 @@
  * nothing; a fork before the first tiered_cache_open is harmless. Descriptors close with exec. The
  * child has a share in the lock of the directory: one that ends leaves it to the parent, and one
  * that goes on when the parent has ended without a release keeps it from all others until it ends.
+ * _Fork and clone do not tell the library: a child of theirs must call no function of this header.
  *
  * Ends. exit may be called while other threads are in calls; what has not been written by then is
  * fetched again some day. Leave no call by longjmp or an exception, and disable pthread_cancel for
@@ -78,7 +79,8 @@ typedef enum tiered_status {
     TIERED_E_SHUT_DOWN = -13,   /* the cache has been closed */
     TIERED_E_FORKED = -14,      /* this process is a fork of the one that opened the cache */
     TIERED_E_NOT_FOUND = -15,   /* no such entry, field or job */
-    TIERED_E_UNKNOWN = -16      /* the size is not known yet */
+    TIERED_E_UNKNOWN = -16,     /* the size is not known yet */
+    TIERED_E_EXCLUDED = -17     /* a rule leaves the host alone, or it is the proxy's own URL */
 } tiered_status;
 
 int tiered_abi(void);
@@ -96,10 +98,11 @@ enum {
     TIERED_LOG_TRACE = 5
 };
 /* Called with one line at a time, without a line break, secrets left out. Lines are dropped while
- * 1,024 wait. The log belongs to the open that named it, from its beginning: the lines of a cache go
- * to the functions of all that have opened it. The last tiered_cache_release of the handle of that
- * open waits for those that were logged so far, for 1.5 s. Not called after its return, also while
- * streams or others hold the cache, unless it hung in a call for two seconds then. */
+ * 1,024 wait, and all where the process has no thread left for them at the open. The log belongs to
+ * the open that named it, from its beginning: the lines of a cache go to the functions of all that
+ * have opened it. The last tiered_cache_release of the handle of that open waits for those that
+ * were logged so far, for 1.5 s. Not called after its return, also while streams or others hold the
+ * cache, unless it hung in a call for two seconds then. */
 typedef void (*tiered_log_fn)(void *context, int level, const char *line);
 
 typedef struct tiered_options {
@@ -251,7 +254,7 @@ typedef struct tiered_job_info {
     int64_t bytes, total;      /* stored; total is TIERED_E_UNKNOWN until the origin says it */
     int64_t bytes_from_origin; /* over all runs */
     int64_t bytes_per_second;  /* TIERED_E_UNKNOWN at the beginning */
-    int32_t lacks_credentials; /* 1: lost in a restart; start it again with its fields */
+    int32_t lacks_credentials; /* 1: lost in a restart; it needs its fields, or their rules */
     int32_t reserved;          /* 0 */
 } tiered_job_info;
 
@@ -275,10 +278,29 @@ int tiered_job_resume(tiered_job *job); /* DISK */
 int tiered_job_cancel(tiered_job *job); /* it stays listed, and its bytes stay. DISK */
 int tiered_job_remove(tiered_job *job); /* ends and forgets it; its bytes stay. DISK */
 
+/* ---- Rules for hosts ---- */
+
+/* Rules for all that uses the cache from now on: streams, jobs, prefetches, names of entries, and
+ * the proxy with all that its playlists name. Each rule is a line, as a file of settings has it:
+ *
+ *   exclude=HOST ...           TIERED_E_EXCLUDED for streams, jobs and tiered_proxy_url;
+ *                              prefetching leaves it out, and playlists lead past the proxy
+ *   header=HOST NAME: VALUE    a field that is sent, in place of those of the request
+ *   key=HOST PARAMETER ...     parameters of its queries that do not tell the entry (signatures);
+ *                              for requests that have no key of their own
+ *
+ * A host stands for itself and all hosts below it, with or without a dot in front, HOST:PORT for
+ * that port alone; * is all. A body that a redirect brings from an excluded host is not stored. A
+ * rule adds to those before it; one without a value removes those of its name. The rules replace those of the last call, all at
+ * once; at most 10,000, and count 0 is none. Gives count; or, and changes nothing then, the index
+ * of the first line that is no rule. */
+int64_t tiered_host_rules(tiered_cache *cache, const char *const *rules, size_t count);
+
 /* ---- Playlists, and players that take URLs alone ---- */
 
-/* Serves the cache on 127.0.0.1 until it is closed; port and token stay with the directory. Once it
- * runs, a further start changes nothing. Up to 2 s. */
+/* Serves the cache on 127.0.0.1 until it is closed; port and token stay with the directory. What a
+ * player sends that an origin may look at, such as Referer, User-Agent and Cookie, is sent on. Once
+ * it runs, a further start changes nothing. Up to 2 s. */
 int tiered_proxy_start(tiered_cache *cache);
 /* The URL that plays url through the cache; TIERED_E_UNKNOWN before tiered_proxy_start. */
 int64_t tiered_proxy_url(tiered_cache *cache, const char *url, char *buffer, size_t count);

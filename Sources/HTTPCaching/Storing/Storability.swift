@@ -29,6 +29,8 @@ public enum Storability: Hashable, Sendable {
         case freshness
         /// A partial response that cannot be combined with others (§3.4).
         case partial
+        /// A redirect has led to a host that the application leaves alone.
+        case excluded
     }
 
     /// Decides about a response.

@@ -240,8 +240,7 @@ import SystemPackage
         case .owner:
             return
         case .guest(let owner):
-            let name = owner.map { "process \($0)" } ?? "another process"
-            throw CacheError(.notOwner, "\(name) owns the cache directory \(options.root)")
+            throw CacheError(.notOwner, "\(owner.name) owns the cache directory \(options.root)")
         case .readOnly(let error):
             throw error
         }

@@ -122,7 +122,7 @@ package enum DiskAccess: Sendable {
     case owner
     /// Another process owns it: hits are read, every writing call throws
     /// ``CacheError/Code/notOwner``.
-    case guest(owner: Int32?)
+    case guest(DirectoryOwner)
     /// The directory cannot be written: hits are read, every writing call throws this error.
     case readOnly(CacheError)
 
@@ -131,9 +131,9 @@ package enum DiskAccess: Sendable {
         if case .owner = self { true } else { false }
     }
 
-    /// Whether another process owns the directory.
-    var isGuest: Bool {
-        if case .guest = self { true } else { false }
+    /// The process that owns the directory in place of this one; nil if none is known to.
+    var owner: DirectoryOwner? {
+        if case .guest(let owner) = self { owner } else { nil }
     }
 }
 

@@ -32,6 +32,8 @@ package struct DownloadPlan: Sendable {
     package var via: String?
     /// The fields that only the requested origin may receive.
     package var secretFields = MediaCache.Configuration.commonSecretFields
+    /// Hosts of which nothing is stored, nor combined with what is.
+    package var excludedHosts: [HostPattern] = []
     /// Whether ranges carry `If-Match`: one of several concurrent requests for one body.
     package var isSegment = false
     /// What another cache has to know to store the response; nil if it must not have the request.

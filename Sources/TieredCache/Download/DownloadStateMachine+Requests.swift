@@ -13,6 +13,12 @@ extension DownloadStateMachine {
 
     /// Makes the next request at the current target of the redirects.
     mutating func send() -> Action {
+        if isExcluded, isGenerationExcluded != true {
+            // What there is came from another host, or before the rule: nothing is joined to it.
+            generation = nil
+            hasGeneration = isGenerationExcluded != nil
+            isRevalidating = false
+        }
         let request = DownloadRequest(
             kind: nextKind(),
             plan: plan,
@@ -22,6 +28,9 @@ extension DownloadStateMachine {
         state = .awaitingHead(request)
         return .send(request)
     }
+
+    /// Whether nothing of the current URL's host is stored.
+    var isExcluded: Bool { plan.excludedHosts.contains { $0.matches(chain.target.origin) } }
 
     /// The kind of the next request, by the facts known now.
     private func nextKind() -> RequestKind {

@@ -173,6 +173,7 @@ extension DownloadStateMachine {
         start.areRangesUntrusted = areRangesUntrusted
         (hasContradicted, contradictedValidator) = (false, nil)
         hasGeneration = true
+        isGenerationExcluded = isExcluded
         isRevalidating = false
         generation = Generation(
             validator: start.validator,
@@ -235,6 +236,13 @@ extension DownloadStateMachine {
     ///   - isOffline: whether the machine has no network.
     /// - Returns: the next action.
     package mutating func didFail(_ error: TransportError, isOffline: Bool = false) -> Action {
+        if error.isFromOwner {
+            // No failure of the origin, which has the rest of this download: another wait for the
+            // owner might take the time that a reader has.
+            plan.shared?.avoidsOwner = true
+            hasProgressed = false
+            return sendFromStart()
+        }
         let hadHead = if case .receiving = state { true } else { false }
         switch error.kind {
         case .cancelled: return fail(.cancelled)

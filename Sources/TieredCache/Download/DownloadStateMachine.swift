@@ -98,6 +98,8 @@ package struct DownloadStateMachine: Sendable {
     var chain: RedirectChain
     /// The generation to combine bytes with; that of the plan until a response begins another.
     var generation: Generation?
+    /// Whether a response of an excluded host has begun the generation; nil while it is the plan's.
+    var isGenerationExcluded: Bool?
     /// Whether a byte or head of a generation was delivered, or the plan has one.
     var hasGeneration: Bool
     /// The offset of the next missing byte.

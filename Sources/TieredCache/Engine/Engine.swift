@@ -42,7 +42,7 @@ final class Engine: Sendable {
         origins = try Origins(
             configuration,
             rules: rules,
-            isGuest: { [disk = storage.disk] in disk.openStore?.access.isGuest == true },
+            storage: storage,
             jitter: parts.jitter
         )
         transfers = Transfers(configuration, storage: storage, origins: origins)

@@ -33,6 +33,12 @@ public struct DownloadHandle: Sendable, Identifiable {
     ///   `Authorization`; nil keeps the known fields.
     public func resume(with request: CacheRequest? = nil) async { await job.start(with: request) }
 
+    /// Applies rules for hosts before ``resume(with:)``, as to the request that it was started with;
+    /// fields of rules are not stored.
+    ///
+    /// Has no effect on a run.
+    public func apply(_ rules: HostRules) { job.apply(rules) }
+
     /// Ends the download; the job stays listed as cancelled until it is resumed or acknowledged.
     ///
     /// - Parameter keepingBytes: false removes the received bytes from the cache.

@@ -43,7 +43,8 @@ final class DownloadJob: Sendable {
         )
         status.attempts = record.attempts
         status.bytesFromOrigin = record.bytesFromOrigin
-        status.lacksCredentials = record.lacksCredentials && request.fields == record.fields
+        status.lacksCredentials =
+            (record.lacksCredentials || record.lacksRuleFields) && request.fields == record.fields
         state = Guarded(
             State(
                 machine: JobStateMachine(state: record.state),
@@ -71,10 +72,21 @@ final class DownloadJob: Sendable {
     func start(with request: CacheRequest? = nil) async {
         state.withLock { state in
             guard let request, !state.machine.hasDriver else { return }
-            state.request.fields = request.fields
+            state.request.takeFields(of: request)
             state.status.lacksCredentials = false
         }
         await decide { $0.didAsk() }
+    }
+
+    /// Applies rules for hosts to the next run: the record has none of their fields.
+    func apply(_ rules: HostRules) {
+        state.withLock { state in
+            guard !state.machine.hasDriver else { return }
+            rules.apply(to: &state.request)
+            if !state.record.lacksCredentials, !state.request.ruleFields.isEmpty {
+                state.status.lacksCredentials = false
+            }
+        }
     }
 
     /// Writes the record of a job that the caller carries out.

@@ -30,6 +30,10 @@ extension JobRecord {
             payload.write(text: digest.algorithm.rawValue)
             payload.write(bytes: digest.bytes)
         }
+        if !firstOriginFields.isEmpty {
+            payload.write(UInt32(clamping: firstOriginFields.count))
+            for name in firstOriginFields.map(\.rawName).sorted() { payload.write(text: name) }
+        }
         encode(state, to: &payload)
         var head = ByteWriter()
         head.write(payload.bytes.withUnsafeBytes { checksumOf($0) })
@@ -51,7 +55,8 @@ extension JobRecord {
 
     private var flags: UInt8 {
         (isPinned ? 1 : 0) | (lacksCredentials ? 2 : 0) | (body == nil ? 0 : 4)
-            | (avoidsExpensiveNetworks ? 8 : 0)
+            | (avoidsExpensiveNetworks ? 8 : 0) | (firstOriginFields.isEmpty ? 0 : 16)
+            | (lacksRuleFields ? 32 : 0)
     }
 
     private init?(_ reader: inout ByteReader) {
@@ -73,6 +78,7 @@ extension JobRecord {
         isPinned = flags & 1 != 0
         lacksCredentials = flags & 2 != 0
         avoidsExpensiveNetworks = flags & 8 != 0
+        lacksRuleFields = flags & 32 != 0
         // Both are counters that must not overflow later.
         self.attempts = Int(clamping: min(max(0, attempts), 1 << 32))
         bytesFromOrigin = min(max(0, bytes), ByteOffset.limit)
@@ -86,10 +92,19 @@ extension JobRecord {
             guard let body = reader.readBytes() else { return nil }
             self.body = Array(body)
         }
-        guard readDigests(&reader), let state = Self.state(&reader), reader.isAtEnd else {
-            return nil
-        }
+        guard readDigests(&reader), flags & 16 == 0 || readFirstOriginFields(&reader),
+            let state = Self.state(&reader), reader.isAtEnd
+        else { return nil }
         self.state = state
+    }
+
+    private mutating func readFirstOriginFields(_ reader: inout ByteReader) -> Bool {
+        guard let count = reader.read(UInt32.self) else { return false }
+        for _ in 0..<count {
+            guard let name = reader.readText().flatMap({ HTTPField.Name($0) }) else { return false }
+            firstOriginFields.insert(name)
+        }
+        return true
     }
 
     private mutating func readDigests(_ reader: inout ByteReader) -> Bool {

@@ -12,12 +12,17 @@ struct JobRecord: Hashable, Sendable {
     var url: String
     var explicitKey: String?
     var method: String
-    /// The fields of the request, without secret ones.
+    /// The fields of the request, without secret ones and those of rules.
     var fields: HTTPFields
+    /// The names of those that only the first origin gets.
+    var firstOriginFields: Set<HTTPField.Name> = []
     var body: [UInt8]?
     var isPinned = false
-    /// Whether fields are missing from the record, so that the origin may refuse the next run.
+    /// Whether secret fields are missing from the record, so that the origin may refuse the next
+    /// run.
     var lacksCredentials = false
+    /// Whether fields of rules are missing from the record.
+    var lacksRuleFields = false
     var priority: RequestPriority = .normal
     /// Whether the job waits while the network has costs per byte.
     var avoidsExpensiveNetworks = false
@@ -29,7 +34,7 @@ struct JobRecord: Hashable, Sendable {
     /// The expected digests of the whole body.
     var digests: [ContentDigest] = []
 
-    /// Creates the record of a request, without its secrets.
+    /// Creates the record of a request, without its secrets and what rules have given it.
     ///
     /// - Parameters:
     ///   - id: the identifier of the job.
@@ -54,10 +59,15 @@ struct JobRecord: Hashable, Sendable {
         priority = request.priority
         digests = request.expectedDigests
         avoidsExpensiveNetworks = request.options.contains(.avoidsExpensiveNetworks)
+        for name in request.ruleFields where fields[name] != nil {
+            fields[name] = nil
+            lacksRuleFields = true
+        }
         for name in secretFields where fields[name] != nil {
             fields[name] = nil
             lacksCredentials = true
         }
+        firstOriginFields = request.firstOriginFields.filter(fields.contains)
     }
 
     init(id: DownloadID, created: WallTime, url: String, method: String) {
@@ -68,7 +78,7 @@ struct JobRecord: Hashable, Sendable {
         fields = [:]
     }
 
-    /// The request, without the secret fields.
+    /// The request, without the secret fields and those of rules.
     ///
     /// - Throws: `.invalidURL` or `.invalidArgument` for a record edited by hand.
     func request() throws(CacheError) -> CacheRequest {
@@ -77,6 +87,7 @@ struct JobRecord: Hashable, Sendable {
         }
         var request = try CacheRequest(url, key: explicitKey, method: method)
         request.fields = fields
+        request.firstOriginFields = firstOriginFields
         request.body = body.map { Data($0) }
         request.options.set(.pinned, to: isPinned)
         request.priority = priority

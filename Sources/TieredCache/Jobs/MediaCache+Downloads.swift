@@ -54,13 +54,18 @@ public struct Downloads: Sendable {
     /// without their credentials (``DownloadStatus/lacksCredentials``) wait for
     /// ``DownloadHandle/resume(with:)``, because an origin would refuse them.
     ///
+    /// - Parameter rules: the rules for hosts, which have the fields that came from them when the
+    ///   jobs were started; hosts that they exclude are left alone. Nil changes nothing.
     /// - Returns: the handles of those that go on.
     /// - Throws: `.localStorage`; `.notOwner` where another process runs them.
     @discardableResult
-    public func resumeAll() async throws(CacheError) -> DownloadBatch {
-        let jobs = try await center.all().filter {
-            $0.status.state.isMeantToContinue && !$0.status.lacksCredentials
+    public func resumeAll(by rules: HostRules? = nil) async throws(CacheError) -> DownloadBatch {
+        var jobs = try await center.all()
+        if let rules {
+            jobs.removeAll { rules.excludes($0.request.target) }
+            for job in jobs { job.apply(rules) }
         }
+        jobs.removeAll { !$0.status.state.isMeantToContinue || $0.status.lacksCredentials }
         guard !jobs.isEmpty else { return DownloadBatch([]) }
         try center.requireOwnership()
         for job in jobs { await job.start() }
@@ -107,8 +112,7 @@ extension MediaCache {
     /// The number of the process that owns the directory in place of this one; nil where none does,
     /// or where it has not said so.
     package var owningProcess: Int32? {
-        guard case .guest(let owner) = engine.storage.disk.openStore?.access else { return nil }
-        return owner
+        engine.storage.disk.openStore?.access.owner?.process
     }
 
     /// Why this process cannot run the jobs: another one owns the directory; nil if it can.

@@ -27,7 +27,7 @@ extension DownloadOperation {
         // A response that may be served instead of the error is not replaced by it.
         let isKept =
             storability == .storable && request.isCacheable && plan.relay == nil
-            && keep(stored, context: context)
+            && !request.excludes(outcome.finalTarget) && keep(stored, context: context)
         shared.didReceiveHead(
             .unsuccessful(stored, isStored: isKept),
             report: context.report,

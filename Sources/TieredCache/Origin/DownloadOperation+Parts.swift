@@ -18,7 +18,7 @@ extension DownloadOperation {
         context: TransferContext
     ) -> PartWriter? {
         guard head.response.status == .partialContent, request.method == .get,
-            start.coding == .identity, storage.hasDirectory,
+            start.coding == .identity, storage.hasDirectory, !request.excludes(head.finalTarget),
             let length = partLength(of: head.response, start: start),
             let stored = storedPart(head, length: length),
             StandalonePart.isStorable(stored.facts, request: request.facts, rules: origins.rules)

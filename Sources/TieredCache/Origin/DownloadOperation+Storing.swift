@@ -215,6 +215,7 @@ extension DownloadOperation {
         head: DownloadHead,
         start: GenerationStart
     ) -> Storability {
+        guard !request.excludes(head.finalTarget) else { return .notStorable(.excluded) }
         let status = head.response.status.code
         // A part is stored as a 200; the rules apply to the status that was received.
         let facts =
@@ -266,7 +267,7 @@ extension Storability.Reason {
     fileprivate var isAboutRepresentation: Bool {
         switch self {
         case .method, .partial, .requestNoStore, .causedByRequest: false
-        case .status, .responseNoStore, .isPrivate, .authorization, .freshness: true
+        case .status, .responseNoStore, .isPrivate, .authorization, .freshness, .excluded: true
         }
     }
 }

@@ -26,22 +26,32 @@ final class Origins: Sendable {
     /// - Parameters:
     ///   - configuration: the policies for origins, and the transport.
     ///   - rules: the rules of caching.
-    ///   - isGuest: whether another process owns the directory now.
+    ///   - storage: the tiers, for a process that is a guest of its directory.
     ///   - jitter: draws random numbers in 0..<1.
     /// - Throws: `.invalidArgument` for a transport that cannot be made.
     init(
         _ configuration: MediaCache.Configuration,
         rules: CacheRules,
-        isGuest: @escaping @Sendable () -> Bool = { false },
+        storage: Storage,
         jitter: @escaping @Sendable () -> Double
     ) throws(CacheError) {
         self.configuration = configuration
         self.rules = rules
         self.jitter = jitter
         time = configuration.timeSource
-        transport = try configuration.makeTransport(isGuest: isGuest)
+        transport = try configuration.makeTransport(
+            threads: storage.io,
+            owner: { [disk = storage.disk] in disk.openStore?.access.owner },
+            stored: { [storage] in await StoredRemainder.response(to: $0, from: storage) }
+        )
         network = NetworkGate(configuration.networkMonitor)
         bandwidth = BandwidthLimiter(configuration.bandwidth, time: configuration.timeSource)
+    }
+
+    /// What holds for redirects whichever request they answer: whether they must not lead from
+    /// elsewhere to this machine, and which fields stay with the first origin.
+    var redirectRules: (staysOutside: Bool, secretFields: Set<HTTPField.Name>) {
+        (!configuration.followsRedirectsInside, configuration.secretFields)
     }
 
     /// Makes the downloader for one download from `target`.
@@ -69,7 +79,7 @@ final class Origins: Sendable {
         policy.timeout = configuration.timeout
         policy.connectTimeout = configuration.connectTimeout
         policy.acceptsWholeBodies = request.scope != nil
-        policy.staysOutside = !configuration.followsRedirectsInside
+        policy.staysOutside = redirectRules.staysOutside
         var plan = DownloadPlan(
             target: request.target,
             method: request.method,
@@ -93,11 +103,17 @@ final class Origins: Sendable {
                 key: request.explicitKey,
                 priority: request.priority,
                 reloads: request.policy == .reload,
-                // The origin, or the owner: before the download gives up, the other one is tried.
-                patience: configuration.timeout / 2
+                // The origin, or the owner: before the download or its reader gives up, the other one
+                // is tried. A first read may wait for two downloads, that of the opening and its own,
+                // and leaves the origin half of its time.
+                patience: min(
+                    configuration.timeout,
+                    request.readDeadline ?? configuration.timeout
+                ) / 4
             )
         }
-        plan.secretFields = configuration.secretFields
+        plan.secretFields = redirectRules.secretFields.union(request.firstOriginFields)
+        plan.excludedHosts = request.excludedHosts
         plan.via = configuration.via
         let now = time.monotonicTime()
         learn(from: request, now: now, into: &plan)

@@ -73,10 +73,19 @@ public struct CacheRequest: Sendable {
     public var options: Options = []
     /// Whether the entry is evicted first until it is used.
     var isPrefetch = false
+    /// Names of fields that only the first origin gets, as it gets secret ones: a redirect to
+    /// another one takes them away.
+    package var firstOriginFields: Set<HTTPField.Name> = []
+    /// Names of fields that a rule for the host has given; they are not written down.
+    var ruleFields: Set<HTTPField.Name> = []
+    /// Hosts of which nothing is stored, where a redirect leads to one.
+    package var excludedHosts: [HostPattern] = []
     /// How the response goes to another client; nil where the application itself asks.
     var relay: Relay?
     /// What a reader will go on to after the range, which is only what it begins with.
     var scope: ReaderScope?
+    /// How long a read of its response tries; nil where a read has no deadline.
+    var readDeadline: Duration?
     /// Called with the progress of the transfer, at most ten times a second.
     ///
     /// It must not block. Of several requests that share a transfer, only the first is called.
@@ -209,6 +218,19 @@ public struct CacheRequest: Sendable {
     /// Whether this is a GET of the whole that leaves everything to the cache, as nearly all are.
     @inline(__always)
     var isPlainGet: Bool { isPlain && range == nil && !isPinned }
+
+    /// Takes the fields of another request, with what holds for them.
+    mutating func takeFields(of other: CacheRequest) {
+        fields = other.fields
+        firstOriginFields = other.firstOriginFields
+        ruleFields = other.ruleFields
+        excludedHosts = other.excludedHosts
+    }
+
+    /// Whether nothing of a URL's host is stored, where a redirect has led there.
+    func excludes(_ target: TargetURI) -> Bool {
+        excludedHosts.contains { $0.matches(target.origin) }
+    }
 
     /// Whether the application chose the key, and so answers for what it stands for.
     var hasExplicitKey: Bool { explicitKey != nil && isCacheable }

@@ -58,9 +58,16 @@ struct ReaderOpener: Sendable {
         return response.flatMap { reader(from: $0, at: 0) }
     }
 
+    /// The request, with the deadline of reads.
+    private var timed: CacheRequest {
+        var request = request
+        request.readDeadline = options.deadline
+        return request
+    }
+
     /// The request, as one of a reader.
     private var reading: CacheRequest {
-        var request = request
+        var request = timed
         request.scope = ReaderScope(range: nil, options: options)
         return request
     }
@@ -95,7 +102,7 @@ struct ReaderOpener: Sendable {
             // A reader cannot use a part that nothing can be combined with.
             let canGoOn = response.head.validator != nil && response.completeLength != nil
             guard opening == 0..<Int64.max || canGoOn else { return nil }
-            source = ReopeningReader(response, for: request, time: responder.time) {
+            source = ReopeningReader(response, for: timed, time: responder.time) {
                 [responder] (request) async throws(CacheError) in
                 try await responder.response(for: request)
             }

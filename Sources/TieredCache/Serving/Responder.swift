@@ -183,6 +183,7 @@ final class Responder: Sendable {
         var first = request
         first.range = .bounded(opening)
         first.scope = ReaderScope(range: request.range, options: options)
+        first.readDeadline = deadline
         let response: CacheResponse
         do throws(CacheError) {
             response = try await self.response(for: first)

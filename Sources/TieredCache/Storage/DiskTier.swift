@@ -17,8 +17,8 @@ final class DiskTier: Sendable {
     private static let retryInterval = Duration.seconds(10)
 
     private let state: Guarded<State>
-    /// Called when a store has been opened whose directory this process owns.
-    private let didOwn = Guarded<(@Sendable () -> Void)?>(nil)
+    /// Called when this process has begun to own the directory, or was seen to own it no more.
+    private let ownershipDidChange = Guarded<(@Sendable () -> Void)?>(nil)
     private let time: any TimeSource
     private let makeStore: @Sendable () throws(CacheError) -> DiskStore
 
@@ -80,11 +80,12 @@ final class DiskTier: Sendable {
         }
     }
 
-    /// Calls `action` whenever this process begins to own the directory, and at once if it does.
+    /// Calls `action` whenever this process has begun to own the directory or owns it no more, and
+    /// at once if it owns it.
     ///
     /// - Parameter action: called on any thread, perhaps twice; must not wait.
-    func whenOwning(_ action: @escaping @Sendable () -> Void) {
-        didOwn.withLock { $0 = action }
+    func whenOwnershipChanges(_ action: @escaping @Sendable () -> Void) {
+        ownershipDidChange.withLock { $0 = action }
         if openStore?.access.canWrite == true { action() }
     }
 
@@ -145,7 +146,8 @@ final class DiskTier: Sendable {
     }
 
     private func reopen() throws(CacheError) -> DiskStore {
-        if let lost = state.withLock({ $0.store }), lost.isLost {
+        let lost = state.withLock { $0.store }.flatMap { $0.isLost ? $0 : nil }
+        if let lost {
             lost.close()
             // Its own writes under way would be unknown to the next owner: they end soon.
             guard lost.lock.isClosed else {
@@ -161,8 +163,9 @@ final class DiskTier: Sendable {
             return (attempt, state)
         }
         surplus.store?.close()
-        if case .open(let store, _) = chosen, surplus.store !== store, store.access.canWrite {
-            didOwn.withLock { $0 }?()
+        // No owner opens its directory again unless it has lost it.
+        if lost != nil || chosen.store?.access.canWrite == true {
+            ownershipDidChange.withLock { $0 }?()
         }
         return try result(of: chosen)
     }

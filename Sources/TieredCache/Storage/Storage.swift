@@ -121,9 +121,8 @@ final class Storage: Sendable {
         if let storageError = disk.storageError { return storageError }
         switch disk.openStore?.access {
         case .guest(let owner):
-            let name = owner.map { "process \($0)" } ?? "another process"
             let directory = configuration.path ?? ""
-            return CacheError(.notOwner, "\(name) owns the cache directory \(directory)")
+            return CacheError(.notOwner, "\(owner.name) owns the cache directory \(directory)")
         case .readOnly(let error): return configuration.opensForReading ? nil : error
         case .owner, nil: return nil
         }

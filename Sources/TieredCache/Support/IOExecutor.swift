@@ -72,7 +72,7 @@ package final class IOExecutor: TaskExecutor {
     }
 
     /// Whether no thread could be started yet, so that jobs block the cooperative pool.
-    var isWithoutThreads: Bool {
+    package var isWithoutThreads: Bool {
         if case .noThreads(let late) = place { !late.isRunning } else { false }
     }
 

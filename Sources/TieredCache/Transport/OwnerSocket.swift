@@ -6,7 +6,8 @@ import Glibc
 import Darwin
 #endif
 
-/// The socket at which the owner of a cache directory answers its guests: `OWNER` in the directory.
+/// The socket at which the owner of a cache directory answers its guests, `OWNER` in the directory,
+/// or another one that answers processes of this user.
 ///
 /// A path in a socket's address has at most 107 bytes. For a longer one the directory is opened,
 /// and the path leads through its descriptor.
@@ -23,18 +24,26 @@ package final class OwnerSocket: Sendable {
     ///
     /// - Parameter directory: the cache directory.
     /// - Throws: the error of the system, where a directory with a long path cannot be opened.
-    package init(in directory: FilePath) throws {
-        let path = directory.appending(Self.name)
+    package convenience init(in directory: FilePath) throws {
+        try self.init(at: directory.appending(Self.name))
+    }
+
+    /// Names a socket of any path, such as that of an agent.
+    ///
+    /// - Parameter path: its path; it need not be there.
+    /// - Throws: the error of the system, where a directory with a long path cannot be opened.
+    package init(at path: FilePath) throws {
         guard path.string.utf8.count > Self.maximumLength else {
             (self.path, self.directory) = (path, nil)
             return
         }
         let opened = try FileDescriptor.open(
-            directory,
+            path.removingLastComponent(),
             .readOnly,
             options: [.directory, .closeOnExec]
         )
-        self.path = FilePath("/proc/self/fd/\(opened.rawValue)").appending(Self.name)
+        self.path = FilePath("/proc/self/fd/\(opened.rawValue)")
+            .appending(path.lastComponent.map { [$0] } ?? [])
         self.directory = opened
     }
 

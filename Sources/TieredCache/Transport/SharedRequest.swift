@@ -27,6 +27,8 @@ package struct SharedRequest: Hashable, Sendable {
     package var reloads: Bool
     /// How long the owner may bring no byte of a body before the guest asks the origin; not sent.
     package var patience: Duration
+    /// Whether the download has met an owner that was silent or broke off, and asks it no more.
+    package var avoidsOwner = false
 
     /// Creates one.
     package init(

@@ -131,11 +131,20 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
     public let description: String
     /// Whether the peer took too long, rather than refused.
     public let isTimeout: Bool
+    /// Whether the owner of the directory was asked, in the place of the origin, which may answer.
+    package private(set) var isFromOwner = false
 
     /// Creates an error.
     public init(_ kind: Kind, _ description: String, isTimeout: Bool = false) {
         self.kind = kind
         self.description = description
         self.isTimeout = isTimeout
+    }
+
+    /// The owner of the directory was silent, or broke off its response.
+    package static func fromOwner(_ description: String) -> TransportError {
+        var error = TransportError(.closedEarly, description)
+        error.isFromOwner = true
+        return error
     }
 }

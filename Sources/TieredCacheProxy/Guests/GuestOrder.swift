@@ -12,7 +12,11 @@ struct GuestOrder: Sendable {
     /// Reads a request.
     ///
     /// The result is nil for one that no guest of this version sends.
-    init?(_ request: ServerRequest) {
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - rules: the owner's rules for hosts; the guest has applied its own.
+    init?(_ request: ServerRequest, by rules: HostRules) {
         guard request.method == .get, !request.hasBody,
             request.target.hasPrefix(SharedRequest.prefix)
         else { return nil }
@@ -36,6 +40,10 @@ struct GuestOrder: Sendable {
             // A guest that passes caches by must not get what this one has.
             if reloads || fields[.cacheControl] == "no-cache" { order.policy = .reload }
             order.fields = Self.selecting(StoredFields.endToEnd(fields))
+            // A guest's request does not tell which of them are for its origin alone. Nothing is lost:
+            // what a redirect leads to the guest fetches itself.
+            order.firstOriginFields = Set(order.fields.map(\.name)).subtracting([.userAgent])
+            order.excludedHosts = rules.excluded
             order.priority = priority
             self.request = order
         } catch {

@@ -12,6 +12,13 @@ import TieredCache
 struct GuestResponder: Responder {
     let cache: MediaCache
     let settings: ProxySettings
+    let rules: CurrentRules
+
+    init(cache: MediaCache, settings: ProxySettings) {
+        self.cache = cache
+        self.settings = settings
+        rules = CurrentRules(settings.rules)
+    }
 
     var observer: (any OriginObserver)? { cache.observer }
 
@@ -21,7 +28,7 @@ struct GuestResponder: Responder {
         with writer: ResponseWriter
     ) async {
         do {
-            guard let order = GuestOrder(request) else {
+            guard let order = GuestOrder(request, by: rules.value.rules) else {
                 return try await fail(writer, because: "unknown")
             }
             // Two processes that take each other for the owner would ask each other for ever.

@@ -40,7 +40,7 @@ public final class GuestService: Sendable {
     /// - Parameters:
     ///   - cache: the cache; the caller shuts it down, after the service.
     ///   - directory: its directory; nil for none, and so no guests.
-    ///   - settings: time limits, the logger.
+    ///   - settings: time limits, the logger, the rules for hosts.
     public init(cache: MediaCache, directory: URL?, settings: ProxySettings = ProxySettings()) {
         self.directory = directory.flatMap { FilePath(fileURL: $0) }
         var settings = settings
@@ -48,11 +48,12 @@ public final class GuestService: Sendable {
         settings.limits.stopTimeout = .zero
         responder = GuestResponder(cache: cache, settings: settings)
         guard self.directory != nil else { return }
-        cache.whenOwning { [weak self] in self?.listen() }
+        cache.whenOwnershipChanges { [weak self] in self?.listenOrStop() }
     }
 
-    /// Listens anew: the directory may be another one under the same name.
-    private func listen() {
+    /// Listens anew, as the directory may be another one under the same name, or no more, where this
+    /// process does not own it.
+    private func listenOrStop() {
         state.withLock { state in
             let before: Task<HTTPServer?, Never>?
             switch state {
@@ -70,16 +71,28 @@ public final class GuestService: Sendable {
         }
     }
 
+    /// Whether it is to listen; until it does, ``listenOrStop()`` and ``stop()`` wait for it.
+    private var isWanted: Bool {
+        if case .stopped = state.withLock({ $0 }) { return false }
+        return responder.cache.storageError == nil
+    }
+
     private func server() async -> HTTPServer? {
-        guard let directory, responder.cache.storageError == nil else { return nil }
+        guard let directory, isWanted else { return nil }
         do {
             return try await HTTPServer.start(
-                at: .socket(try OwnerSocket(in: directory)),
+                at: .socket(
+                    directory.appending(OwnerSocket.name),
+                    on: responder.cache.writers,
+                    if: { [self] in isWanted }
+                ),
                 responder: responder,
                 limits: responder.settings.limits,
                 maximumConnections: Self.maximumConnections,
                 logger: responder.settings.logger
             )
+        } catch Errno.canceled {
+            return nil
         } catch {
             responder.settings.logger.warning(
                 "other processes that use the directory fetch by themselves",
@@ -89,9 +102,21 @@ public final class GuestService: Sendable {
         }
     }
 
+    /// Replaces ``ProxySettings/rules``, for the requests to come.
+    ///
+    /// Nothing is stored of a host that they exclude; all else of a rule is the guest's.
+    public func setRules(_ rules: HostRules) { responder.rules.replace(with: rules) }
+
     /// Waits until it listens, or cannot; returns at once where the directory has another owner.
     package func untilListening() async {
         if case .changing(let step) = state.withLock({ $0 }) { _ = await step.value }
+    }
+
+    /// How many guests are connected, and how many connections there ever were since it listens.
+    package func clients() async -> (connected: Int, total: Int) {
+        guard case .changing(let step) = state.withLock({ $0 }), let server = await step.value
+        else { return (0, 0) }
+        return (server.connections.count, server.connections.total)
     }
 
     /// Stops listening and closes all connections: guests go on by themselves.

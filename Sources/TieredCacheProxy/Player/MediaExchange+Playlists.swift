@@ -59,6 +59,7 @@ extension MediaExchange {
         let relay = PlaylistRelay(
             cache,
             prefix: prefix,
+            rules: settings.rules,
             memory: playlists,
             time: settings.timeSource
         )

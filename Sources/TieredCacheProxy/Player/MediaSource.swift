@@ -37,27 +37,33 @@ struct MediaSource: Sendable {
         self.settings = settings
         self.target = target.withoutUserinfo
         self.answered = answered
-        base = Self.request(for: target, from: request)
+        base = Self.request(
+            for: target,
+            fields: RelayedFields.of(request, includesAll: settings.relaysPlayerFields),
+            by: settings.rules
+        )
     }
 
     /// The request to the cache for a player's request.
     ///
-    /// Only fields that select a representation are copied, because requests that differ do not
-    /// share a stored response.
-    ///
-    /// A browser's cookies belong to other servers on this machine, because this proxy sets none
-    /// and cookies ignore ports; they are not forwarded to origins.
+    /// - Parameters:
+    ///   - target: the URL.
+    ///   - fields: the player's own fields; they go before those of the URL's userinfo.
+    ///   - rules: the rules for hosts, whose fields go before all others.
+    /// - Returns: the request.
     static func request(
         for target: TargetURI,
-        from request: ServerRequest
+        fields: HTTPFields = [:],
+        by rules: HostRules
     ) -> CacheRequest {
-        var result = CacheRequest(target, key: nil, method: .get)
-        for name in [HTTPField.Name.authorization, .cookie] {
-            guard let value = request.value(name.rawName),
-                name != .cookie || !request.isFromBrowser
-            else { continue }
-            result.fields[name] = value
+        var result = CacheRequest(target, key: rules.key(for: target), method: .get)
+        if !fields.isEmpty {
+            let own = result.fields.filter { !fields.contains($0.name) }
+            result.fields = fields
+            result.fields.append(contentsOf: own)
+            result.firstOriginFields = Set(fields.map(\.name)).subtracting([.userAgent])
         }
+        rules.apply(to: &result)
         result.priority = .playing
         return result
     }

@@ -17,8 +17,9 @@ extension PlayerResponder {
             let host = plain.host, address.isNamed(by: host),
             BrowserDestination(plain.destination) == .data
         else { return nil }
+        let (rules, hits) = { ($0.rules, $0.hits) }(current.value)
         let known = hits.page(of: request.target)
-        guard let page = known ?? newPage(for: request, host: host, address: address),
+        guard let page = known ?? newPage(for: request, host: host, address: address, by: rules),
             let hit = cache.immediateHit(page.request, range: plain.range), hit.status == 200,
             !mayBeKey(hit, at: page.request.target)
         else { return nil }
@@ -38,7 +39,8 @@ extension PlayerResponder {
             to: plain,
             lines: lines,
             request: request,
-            target: page.request.target
+            target: page.request.target,
+            by: rules
         )
     }
 
@@ -50,22 +52,23 @@ extension PlayerResponder {
     private func newPage(
         for request: ServerRequest,
         host: String,
-        address: ProxyAddress
+        address: ProxyAddress,
+        by rules: HostRules
     ) -> ResponseHeadCache.Page? {
         let route = PlayerRoute(method: .get, target: request.target, host: host, address: address)
-        guard case .media(let target) = route,
+        guard case .media(let target) = route, !rules.excludes(target),
             PlaylistKind.expected(contentType: nil, path: target.path) == nil
         else { return nil }
-        return ResponseHeadCache.Page(
-            RepeatedRequest(MediaSource.request(for: target, from: request))
-        )
+        // Without the player's own fields: the page is for all players.
+        return ResponseHeadCache.Page(RepeatedRequest(MediaSource.request(for: target, by: rules)))
     }
 
     /// The fields that ``MediaExchange`` would send; nil for a response that may be a playlist,
-    /// which must be rewritten.
+    /// which must be rewritten, and for one that depends on fields of the player.
     private func fields(of hit: ImmediateHit, at target: TargetURI, now: WallTime) -> HTTPFields? {
         let stored = hit.fields(now: now)
-        guard PlaylistKind.expected(contentType: stored[.contentType], path: target.path) == nil
+        guard PlaylistKind.expected(contentType: stored[.contentType], path: target.path) == nil,
+            !settings.relaysPlayerFields || !stored.contains(.vary)
         else { return nil }
         let tag = GenerationTag.of(
             fields: stored,
@@ -81,7 +84,8 @@ extension PlayerResponder {
         to plain: PlainRequest,
         lines: ByteBuffer,
         request: ServerRequest,
-        target: TargetURI
+        target: TargetURI,
+        by rules: HostRules
     ) -> PendingResponse {
         let count = hit.range.upperBound - hit.range.lowerBound
         var head = ResponseHead(
@@ -97,7 +101,7 @@ extension PlayerResponder {
         return PendingResponse(head: head, bytes: hit.bytes, range: hit.range) { offset, writer in
             let source = MediaSource(
                 cache: cache,
-                settings: settings,
+                settings: settings(with: rules),
                 request: request,
                 target: target,
                 answered: answered
@@ -115,12 +119,12 @@ extension PlayerResponder {
     ///   bytes were sent.
     private func sendPending(
         _ rest: Range<Int64>,
-        of target: TargetURI,
+        of key: CacheKey,
         generation: UInt64,
         to writer: ResponseWriter
     ) async throws -> Int64 {
         var position = rest.lowerBound
-        guard let stored = try await cache.storedBytes(rest, of: target, generation: generation)
+        guard let stored = try await cache.storedBytes(rest, of: key, generation: generation)
         else { return position }
         var body = stored.makeAsyncIterator()
         do {
@@ -145,7 +149,7 @@ extension PlayerResponder {
             guard let generation else { return }
             let sent = try await sendPending(
                 rest,
-                of: source.target,
+                of: source.base.key,
                 generation: generation,
                 to: writer
             )

@@ -11,7 +11,7 @@ struct PlayerResponder: Responder {
     let settings: ProxySettings
     let token: String
     let page: StatusPage
-    let hits = ResponseHeadCache()
+    let current: CurrentRules
     let playlists = PlaylistRegistry()
     let sessions: PlayingSessions
     let answered = AnsweredItems()
@@ -22,6 +22,7 @@ struct PlayerResponder: Responder {
         self.cache = cache
         self.settings = settings
         self.token = token
+        current = CurrentRules(settings.rules)
         sessions = PlayingSessions(time: settings.timeSource)
         page = StatusPage(cache: cache, time: settings.timeSource)
     }
@@ -43,18 +44,19 @@ struct PlayerResponder: Responder {
             host: request.value("host"),
             address: address
         )
+        let rules = current.value.rules
         do {
             switch route {
             case .media where isLoop:
                 try await writer.send(.text(PlayerRoute.Refusal.loop.rawValue))
+            case .media(let target) where rules.excludes(target):
+                try await writer.send(.redirect(307, to: target.string))
             case .media(let target):
-                await answer(to: request, at: target, with: writer)
+                await answer(to: request, at: target, by: rules, with: writer)
             case .refused(let refusal):
                 try await writer.send(.text(refusal.rawValue))
             case .redirectToBase:
-                var answer = WholeResponse.text(308)
-                answer.head.fields[.location] = address.base
-                try await writer.send(answer)
+                try await writer.send(.redirect(308, to: address.base))
             case .statusPage:
                 try await writer.send(await page.answer(base: address.base))
             case .metrics:
@@ -91,13 +93,14 @@ struct PlayerResponder: Responder {
     private func answer(
         to request: ServerRequest,
         at target: TargetURI,
+        by rules: HostRules,
         with writer: ResponseWriter
     ) async {
         let exchange = MediaExchange(
             request: request,
             target: target,
             cache: cache,
-            settings: settings,
+            settings: settings(with: rules),
             prefix: "/\(token)/",
             playlists: playlists,
             sessions: sessions,
@@ -105,6 +108,13 @@ struct PlayerResponder: Responder {
             writer: writer
         )
         await lingering(start: exchange.start, on: writer.executor) { try await exchange.run() }
+    }
+
+    /// The settings with rules that were set since.
+    func settings(with rules: HostRules) -> ProxySettings {
+        var settings = settings
+        settings.rules = rules
+        return settings
     }
 
     /// Runs the work of a response, and keeps it running for a moment after the client disconnects.
@@ -142,6 +152,13 @@ struct PlayerResponder: Responder {
 }
 
 extension WholeResponse {
+    /// A text response that leads elsewhere.
+    static func redirect(_ status: Int, to location: String) -> WholeResponse {
+        var response = text(status)
+        response.head.fields[.location] = location
+        return response
+    }
+
     /// A text response with the status code and its reason phrase.
     static func text(_ status: Int) -> WholeResponse {
         let text = "\(status) \(HTTPResponseStatus(statusCode: status).reasonPhrase)\n"

@@ -26,6 +26,19 @@ public struct ProxySettings: Sendable {
     /// Further values of `Host` that a reverse proxy accepts, beside loopback names, its origin,
     /// and reserved names that cannot be registered; `*` allows all.
     public var hosts: [String] = []
+    /// The rules for hosts of a player proxy, by default none; ``PlayerProxy/setRules(_:)``
+    /// replaces them.
+    ///
+    /// They hold for what a player asks for and for all that playlists name. A playlist's URLs of
+    /// an excluded host do not lead through the proxy, and a request for one is redirected to the
+    /// host.
+    public var rules = HostRules()
+    /// Whether a player proxy sends origins more fields of players than `Authorization` and
+    /// `Cookie`, by default false: `Referer`, `User-Agent`, and all others that a server may look
+    /// at.
+    ///
+    /// Players that send different fields share no transfer. Of a browser no more is sent.
+    public var relaysPlayerFields = false
     /// The limits for requests and connections of clients.
     public var limits = ServerLimits()
     /// The most connections of clients; nil for as many as there are descriptors.

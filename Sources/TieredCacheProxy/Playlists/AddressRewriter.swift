@@ -1,13 +1,17 @@
 package import HTTPCaching
+package import TieredCache
 
 /// Rewrites the URLs of a playlist to URLs of the proxy.
 ///
 /// An absolute URL, or a reference that starts with a slash, would bypass the proxy; other relative
 /// references are kept. If the playlist was redirected, relative references are relative to the
 /// final URL, which the player does not know, so they are made absolute first. The text after the
-/// authority is never changed: templates, escapes and fragments survive.
+/// authority is never changed: templates, escapes and fragments survive. URLs of hosts that rules
+/// exclude lead to the host itself; where there are such rules, so do URLs whose host cannot be
+/// read.
 package struct AddressRewriter: Sendable {
     private let prefix: String
+    private let rules: HostRules
     private var final: TargetURI
     /// The number of folders in the path of the playlist, to detect references above the root.
     private var depth: Int
@@ -22,8 +26,10 @@ package struct AddressRewriter: Sendable {
     ///     `http://127.0.0.1:PORT/TOKEN/`.
     ///   - requested: the URL of the playlist that the player requested.
     ///   - final: the URL that answered after redirects.
-    package init(prefix: String, requested: TargetURI, final: TargetURI) {
+    ///   - rules: the rules for hosts.
+    package init(prefix: String, requested: TargetURI, final: TargetURI, rules: HostRules) {
         self.prefix = prefix
+        self.rules = rules
         self.final = final
         depth = final.path.folderDepth
         isElsewhere = requested != final
@@ -62,18 +68,51 @@ package struct AddressRewriter: Sendable {
             guard scheme == "http" || scheme == "https", rest.starts(with: "//".utf8) else {
                 return nil
             }
-            return Array(prefix.utf8) + Array(scheme.utf8) + [slash] + rest.dropFirst(2)
+            return link(scheme, to: rest.dropFirst(2), budget: &budget)
         }
         if address.starts(with: "//".utf8) {
-            return Array((prefix + final.scheme.rawValue + "/").utf8) + address.dropFirst(2)
+            return link(final.scheme.rawValue, to: address.dropFirst(2), budget: &budget)
         }
         if address.first == slash {
-            return Array((prefix + final.proxiedOrigin).utf8) + address
+            return Array(origin(of: final).utf8) + address
         }
         guard !address.isEmpty, address.first != UInt8(ascii: "#"),
             isRedirected || climbsTooHigh(address)
         else { return nil }
         return resolved(address, budget: &budget)
+    }
+
+    /// The URL of what follows `SCHEME://`.
+    private func link(
+        _ scheme: String,
+        to rest: some Collection<UInt8>,
+        budget: inout PlaylistBudget
+    ) -> [UInt8] {
+        let isExcluded = !rules.excluded.isEmpty && excludes(scheme, rest, budget: &budget)
+        return Array((isExcluded ? "\(scheme)://" : "\(prefix)\(scheme)/").utf8) + rest
+    }
+
+    private func excludes(
+        _ scheme: String,
+        _ rest: some Collection<UInt8>,
+        budget: inout PlaylistBudget
+    ) -> Bool {
+        let authority = rest.prefix { !"/?#".utf8.contains($0) }
+        budget.spend(work: authority.count)
+        do throws(TargetURIError) {
+            let text = String(decoding: authority, as: UTF8.self)
+            return rules.excludes(try TargetURI("\(scheme)://\(text)/"))
+        } catch {
+            // A player may make any host of it, or of a template in it.
+            return true
+        }
+    }
+
+    /// The beginning of all URLs of an origin, as the player is to ask for them.
+    private func origin(of target: TargetURI) -> String {
+        let direct = "\(target.scheme.rawValue)://\(target.authority)"
+        return rules.excludes(target)
+            ? direct : "\(prefix)\(target.scheme.rawValue)/\(target.authority)"
     }
 
     /// Whether a relative reference leads above the root of its host.
@@ -104,10 +143,10 @@ package struct AddressRewriter: Sendable {
         return length == 2 && dots == 2 && depth == 0
     }
 
-    /// The proxied folder of the final URL; nil if it is the folder that the player knows.
+    /// The folder of the final URL, proxied; nil if it is the folder that the player knows.
     var redirectedFolder: [UInt8]? {
         guard isRedirected else { return nil }
-        return Array((prefix + final.proxiedOrigin + final.path.folder).utf8)
+        return Array((origin(of: final) + final.path.folder).utf8)
     }
 
     private func resolved(
@@ -120,8 +159,7 @@ package struct AddressRewriter: Sendable {
         do throws(TargetURIError) {
             let target = try final.resolving(reference: text)
             let fragment = address.drop { $0 != UInt8(ascii: "#") }
-            let proxied = prefix + target.proxiedOrigin + target.originForm
-            return Array(proxied.utf8) + Array(fragment)
+            return Array((origin(of: target) + target.originForm).utf8) + Array(fragment)
         } catch {
             // The reference is invalid: it stays as it is, and the player reports it.
             return nil
@@ -145,11 +183,6 @@ package struct AddressRewriter: Sendable {
 }
 
 private let slash = UInt8(ascii: "/")
-
-extension TargetURI {
-    /// `SCHEME/AUTHORITY` as in proxied URLs.
-    fileprivate var proxiedOrigin: String { "\(scheme.rawValue)/\(authority)" }
-}
 
 extension String {
     /// The number of folders between the path and the root of its host.

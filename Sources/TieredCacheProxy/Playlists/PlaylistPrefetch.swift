@@ -189,7 +189,10 @@ public struct PlaylistPrefetch: Sendable {
         do {
             let target = try base.resolving(reference: address)
             var request = try CacheRequest(target.string)
-            if target.origin == playlist.target.origin { request.fields = playlist.fields }
+            if target.origin == playlist.target.origin {
+                request.fields = playlist.fields
+                request.firstOriginFields = playlist.firstOriginFields
+            }
             request.options.set(.pinned, to: playlist.isPinned)
             return request
         } catch {

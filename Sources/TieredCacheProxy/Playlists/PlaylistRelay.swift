@@ -20,6 +20,7 @@ package struct PlaylistRelay: Sendable {
 
     private let cache: MediaCache
     private let prefix: String
+    private let rules: HostRules
     private let memory: PlaylistRegistry
     private let time: any TimeSource
 
@@ -28,16 +29,19 @@ package struct PlaylistRelay: Sendable {
     /// - Parameters:
     ///   - cache: the cache.
     ///   - prefix: the prefix of `SCHEME/AUTHORITY/PATH` in proxied URLs.
+    ///   - rules: the rules for hosts; URLs of excluded ones do not lead through the proxy.
     ///   - memory: the registry of facts from playlists; read and updated.
     ///   - time: the clock for time limits.
     package init(
         _ cache: MediaCache,
         prefix: String,
+        rules: HostRules = HostRules(),
         memory: PlaylistRegistry = PlaylistRegistry(),
         time: any TimeSource = SystemTimeSource()
     ) {
         self.cache = cache
         self.prefix = prefix
+        self.rules = rules
         self.memory = memory
         self.time = time
     }
@@ -185,6 +189,7 @@ package struct PlaylistRelay: Sendable {
             prefix: prefix,
             requested: request.target,
             final: location,
+            rules: rules,
             importing: imported
         )
         return rewriter.rewrite(got.original)

@@ -1,4 +1,5 @@
 package import HTTPCaching
+package import TieredCache
 
 /// Rewrites the URLs of a playlist to URLs of the proxy.
 package struct PlaylistRewriter: Sendable {
@@ -13,17 +14,24 @@ package struct PlaylistRewriter: Sendable {
     ///   - prefix: the prefix of `SCHEME/AUTHORITY/PATH` in proxied URLs.
     ///   - requested: the URL of the playlist that the player requested.
     ///   - final: the final URL, after redirects.
+    ///   - rules: the rules for hosts; URLs of excluded ones do not lead through the proxy.
     ///   - imported: the variables of the master playlist.
     package init(
         _ kind: PlaylistKind,
         prefix: String,
         requested: TargetURI,
         final: TargetURI,
+        rules: HostRules = HostRules(),
         importing imported: HLSVariables = HLSVariables()
     ) {
         self.kind = kind
         self.imported = imported
-        addresses = AddressRewriter(prefix: prefix, requested: requested, final: final)
+        addresses = AddressRewriter(
+            prefix: prefix,
+            requested: requested,
+            final: final,
+            rules: rules
+        )
     }
 
     /// Rewrites the bytes; those that do not begin like a playlist stay as they are.

@@ -60,7 +60,11 @@ extension ReverseResponder {
     ) async {
         do {
             guard let generation,
-                let stored = try await cache.storedBytes(rest, of: target, generation: generation)
+                let stored = try await cache.storedBytes(
+                    rest,
+                    of: CacheKey(target),
+                    generation: generation
+                )
             else { return }
             var body = stored.makeAsyncIterator()
             while try await writer.writeNext(of: &body) != nil {}

@@ -18,23 +18,47 @@ final class HTTPServer: Sendable {
     enum Place: Sendable {
         /// A port of 127.0.0.1; 0 lets the system choose.
         case port(Int)
-        /// A socket that processes of this user alone may use; takes the place of one that is there.
-        case socket(OwnerSocket)
+        /// A socket that processes of this user alone may use, threads that may wait for the file
+        /// system, and whether it is still wanted when one has the time; takes the place of a
+        /// socket that is there.
+        case socket(FilePath, on: IOExecutor, if: @Sendable () -> Bool = { true })
+        /// A descriptor at which the system listens already, and whether it is a socket of the file
+        /// system. It is the service manager's, too, and goes on listening for that.
+        case descriptor(CInt, isSocket: Bool)
 
         fileprivate var isSocket: Bool {
-            if case .socket = self { true } else { false }
+            switch self {
+            case .port: false
+            case .socket: true
+            case .descriptor(_, let isSocket): isSocket
+            }
         }
     }
 
+    /// How many connections wait while the gate pauses; the kernel allows net.core.somaxconn at most.
+    private static let backlog: Int32 = 1024
+
     private let listener: any Channel
+    /// What `listener` listens at, where that has a name of its own.
+    private let named: OwnerListener?
+    /// Whether no other process listens there, but for children of a fork.
+    private let isOwn: Bool
     let connections: ConnectionRegistry
     private let limits: ServerLimits
 
     /// The port of the listener; 0 at a socket.
     let port: Int
 
-    private init(listener: any Channel, connections: ConnectionRegistry, limits: ServerLimits) {
+    private init(
+        listener: any Channel,
+        named: OwnerListener?,
+        isOwn: Bool,
+        connections: ConnectionRegistry,
+        limits: ServerLimits
+    ) {
         self.listener = listener
+        self.named = named
+        self.isOwn = isOwn
         self.connections = connections
         self.limits = limits
         port = listener.localAddress?.port ?? 0
@@ -51,7 +75,8 @@ final class HTTPServer: Sendable {
     ///   - logger: the logger for failures.
     ///   - group: the event loops of the server.
     /// - Returns: the server.
-    /// - Throws: the error of the system, for example when the port is in use.
+    /// - Throws: the error of the system, for example when the port is in use; a given descriptor is
+    ///   closed then.
     static func start(
         at place: Place,
         responder: any Responder,
@@ -70,8 +95,7 @@ final class HTTPServer: Sendable {
         let maximum =
             maximumConnections ?? DescriptorBudget(downloads: 6)?.maximumConnections ?? .max
         var bootstrap = ServerBootstrap(group: group)
-            // Those that wait while the gate pauses; the kernel allows net.core.somaxconn at most.
-            .serverChannelOption(.backlog, value: 1024)
+            .serverChannelOption(.backlog, value: backlog)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(
@@ -103,6 +127,8 @@ final class HTTPServer: Sendable {
                 }
             }
         let listener: any Channel
+        var named: OwnerListener?
+        var isOwn = true
         switch place {
         case .port(let port):
             bootstrap =
@@ -113,22 +139,43 @@ final class HTTPServer: Sendable {
                 // acknowledged.
                 .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             listener = try await bootstrap.bind(host: "127.0.0.1", port: port).get()
-        case .socket(let socket):
-            listener = try await bootstrap.bind(
-                unixDomainSocketPath: socket.path.string,
-                cleanupExistingSocketFile: true
-            ).get()
-            // Whatever the umask; until now the credentials of each client have kept others out.
-            chmod(socket.path.string, 0o600)
+        case .socket(let path, let threads, let isWanted):
+            let name = try await OwnerListener.listen(
+                at: path,
+                backlog: backlog,
+                on: threads,
+                if: isWanted
+            )
+            do {
+                listener = try await bootstrap.listen(at: name.descriptor)
+            } catch {
+                await name.removeName()
+                throw error
+            }
+            named = name
+        case .descriptor(let descriptor, _):
+            listener = try await bootstrap.listen(at: descriptor)
+            isOwn = false
         }
-        return HTTPServer(listener: listener, connections: connections, limits: limits)
+        return HTTPServer(
+            listener: listener,
+            named: named,
+            isOwn: isOwn,
+            connections: connections,
+            limits: limits
+        )
     }
 
     /// Stops listening, gives responses in progress ``ServerLimits/stopTimeout``, closes all
     /// connections.
     func stop() async {
+        await named?.removeName()
         do {
-            try await listener.close().get()
+            let (listener, isOwn) = (listener, isOwn)
+            try await listener.eventLoop.flatSubmit {
+                if isOwn { listener.endListening() }
+                return listener.close()
+            }.get()
         } catch {
             // The listener is already closed.
         }
@@ -136,7 +183,40 @@ final class HTTPServer: Sendable {
     }
 }
 
+extension ServerBootstrap {
+    /// Listens at a descriptor that listens, and takes it over.
+    ///
+    /// SwiftNIO leaves one open of which it can make no channel, and then closes each. Of one that
+    /// listens it always can.
+    ///
+    /// - Throws: the error of the system; the descriptor is closed then.
+    fileprivate func listen(at descriptor: CInt) async throws -> any Channel {
+        var (isListening, size) = (CInt(0), socklen_t(MemoryLayout<CInt>.size))
+        let result = getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &size)
+        guard result == 0, isListening != 0 else {
+            let error = result == 0 ? Errno.invalidArgument : Errno(rawValue: errno)
+            close(descriptor)
+            throw error
+        }
+        return try await withBoundSocket(descriptor).get()
+    }
+}
+
 extension Channel {
+    /// Ends listening in all processes: a close leaves the port to a child that a fork has made
+    /// meanwhile, which has the descriptor too.
+    fileprivate func endListening() {
+        do {
+            try pipeline.syncOperations
+                .withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+                    // Where a system refuses it, the close is what there is.
+                    _ = shutdown($0, CInt(SHUT_RDWR))
+                }
+        } catch {
+            // The listener is already closed.
+        }
+    }
+
     /// The most unsent bytes in a socket, beyond the client's receive window (`TCP_NOTSENT_LOWAT`).
     ///
     /// Without it the kernel buffers megabytes and sends them when an acknowledgement arrives, on

@@ -1,5 +1,5 @@
 public import FoundationEssentials
-import HTTPCaching
+package import HTTPCaching
 import Logging
 import SystemPackage
 public import TieredCache
@@ -17,11 +17,18 @@ public import TieredCache
 public final class PlayerProxy: Sendable {
     let server: HTTPServer
     let address: ProxyAddress
+    private let rules: CurrentRules
     private let time: any TimeSource
 
-    private init(server: HTTPServer, address: ProxyAddress, time: any TimeSource) {
+    private init(
+        server: HTTPServer,
+        address: ProxyAddress,
+        rules: CurrentRules,
+        time: any TimeSource
+    ) {
         self.server = server
         self.address = address
+        self.rules = rules
         self.time = time
     }
 
@@ -40,7 +47,7 @@ public final class PlayerProxy: Sendable {
         settings: ProxySettings = ProxySettings()
     ) async throws(CacheError) -> PlayerProxy {
         let directory = try path(directory)
-        let kept = directory.map { ProxyIdentity.read(from: $0) } ?? ProxyIdentity()
+        let kept = await identity(in: directory, of: cache)
         let token = settings.token ?? kept.token ?? ProxyAddress.randomToken()
         guard ProxyAddress.isToken(token) else {
             throw CacheError(
@@ -58,8 +65,13 @@ public final class PlayerProxy: Sendable {
         )
         let address = ProxyAddress(port: server.port, token: token)
         responder.address.set(address)
-        keep(address, replacing: kept, in: directory, cache: cache, settings: settings)
-        return PlayerProxy(server: server, address: address, time: settings.timeSource)
+        await keep(address, replacing: kept, in: directory, cache: cache, settings: settings)
+        return PlayerProxy(
+            server: server,
+            address: address,
+            rules: responder.current,
+            time: settings.timeSource
+        )
     }
 
     private static func path(_ directory: URL?) throws(CacheError) -> FilePath? {
@@ -70,6 +82,14 @@ public final class PlayerProxy: Sendable {
         return path
     }
 
+    private static func identity(
+        in directory: FilePath?,
+        of cache: MediaCache
+    ) async -> ProxyIdentity {
+        guard let directory else { return ProxyIdentity() }
+        return await cache.writers.run { ProxyIdentity.read(from: directory) }
+    }
+
     /// Stores a new port or token; a process without the lock of the directory leaves the file to
     /// the owner.
     private static func keep(
@@ -78,13 +98,13 @@ public final class PlayerProxy: Sendable {
         in directory: FilePath?,
         cache: MediaCache,
         settings: ProxySettings
-    ) {
+    ) async {
         var identity = kept
         if settings.port == nil { identity.port = address.port }
         if settings.token == nil { identity.token = address.token }
         guard let directory, identity != kept, cache.storageError == nil else { return }
         do {
-            try identity.write(to: directory)
+            try await cache.writers.run { [identity] in try identity.write(to: directory) }
         } catch {
             settings.logger.warning(
                 "port and token cannot be kept; they will be others after a restart",
@@ -126,6 +146,14 @@ public final class PlayerProxy: Sendable {
         try address.url(for: url)
     }
 
+    /// Whether a URL is one of this proxy, which serves it to players and asks no origin for it.
+    package func serves(_ target: TargetURI) -> Bool {
+        address.isNamed(by: target.authority) && target.path.hasPrefix("/\(address.token)/")
+    }
+
+    /// Replaces ``ProxySettings/rules`` for the requests to come.
+    public func setRules(_ rules: HostRules) { self.rules.replace(with: rules) }
+
     /// Waits until no client has been connected for some time.
     ///
     /// Looks eight times in that time, so that it may take an eighth more.
@@ -140,6 +168,11 @@ public final class PlayerProxy: Sendable {
             guard total != last || server.connections.count > 0 else { continue }
             (last, since) = (total, time.monotonicTime())
         }
+    }
+
+    /// How many clients are connected, and how many connections there ever were.
+    package var clients: (connected: Int, total: Int) {
+        (server.connections.count, server.connections.total)
     }
 
     /// Stops listening and closes all connections; responses in progress have

@@ -39,7 +39,12 @@ public struct ScriptedResponse: Sendable {
 
     /// Creates a failure.
     public init(failure: TransportError.Kind) {
-        head = .failure(TransportError(failure, "scripted"))
+        self.init(error: TransportError(failure, "scripted"))
+    }
+
+    /// Creates a failure.
+    package init(error: TransportError) {
+        head = .failure(error)
         headDelay = .zero
         stallsBeforeHead = false
         steps = []

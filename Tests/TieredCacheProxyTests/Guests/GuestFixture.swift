@@ -1,10 +1,17 @@
 import FoundationEssentials
+import HTTPCaching
 import SystemPackage
 import Testing
 import TieredCache
 import TieredCacheTesting
 
 @testable import TieredCacheProxy
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
 
 /// Caches of one directory, before a scripted origin: the first one owns it.
 final class GuestFixture: Sendable {
@@ -79,6 +86,62 @@ final class GuestFixture: Sendable {
 
     /// The bytes that the origin has sent of a resource.
     func sent(_ path: String) -> Int64 { origin.log.bodyBytesWritten(for: path) }
+
+    /// When the owner signed LOCK.
+    func ownerBegan() throws -> WallTime {
+        let file = try FileDescriptor.open(directory.appending("LOCK"), .readOnly)
+        var status = stat()
+        let result = fstat(file.rawValue, &status)
+        try file.close()
+        try #require(result == 0)
+        #if canImport(Glibc)
+        let time = status.st_mtim
+        #else
+        let time = status.st_mtimespec
+        #endif
+        return WallTime(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+    }
+
+    /// What an owner sends of a resource until it stops in the middle of the body.
+    func beginning(of path: String, count: Int) throws -> [UInt8] {
+        let (bytes, tag) = (try bytes(path), try #require(origin.resource(path)?.entityTagValue))
+        let head =
+            "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\nETag: \(tag)\r\n"
+            + "Cache-Control: max-age=3600\r\nContent-Length: \(bytes.count)\r\n\r\n"
+        return Array(head.utf8) + bytes.prefix(count)
+    }
+
+    /// Has an owner listen again.
+    func listenAgain(_ owner: Member) async -> GuestService {
+        let service = GuestService(
+            cache: owner.cache,
+            directory: URL(filePath: directory.string)
+        )
+        await service.untilListening()
+        return service
+    }
+
+    /// Flips a bit of the first body that is as long.
+    func damageBody(at offset: Int64) throws {
+        let entries = directory.appending("entries")
+        let names = try FileManager.default.subpathsOfDirectory(atPath: entries.string)
+        for name in names where name.contains("/") {
+            let file = try FileDescriptor.open(entries.appending(name), .readOnly)
+            let length = try file.seek(offset: 0, from: .end)
+            try file.close()
+            guard length > offset else { continue }
+            let body = try FileDescriptor.open(entries.appending(name), .readWrite)
+            var byte: [UInt8] = [0]
+            let count = try byte.withUnsafeMutableBytes {
+                try body.read(fromAbsoluteOffset: offset, into: $0)
+            }
+            try #require(count == 1)
+            byte[0] ^= 1
+            _ = try body.writeAll(toAbsoluteOffset: offset, byte)
+            return try body.close()
+        }
+        Issue.record("no file is as long")
+    }
 
     /// The bytes of a generated resource.
     func bytes(_ path: String) throws -> Data {

@@ -154,6 +154,46 @@ struct GuestServiceTests {
         }
     }
 
+    @Test func fieldsOfAGuestStayWithTheFirstOrigin() async throws {
+        try await GuestFixture.run { fixture in
+            let other = fixture.origin.url("/film").replacing("127.0.0.1", with: "localhost")
+            fixture.origin.serve("/moved", .fresh(10), OriginScript(.redirect(to: other)))
+            fixture.origin.serve("/film", .fresh(5000))
+            _ = try await fixture.join()
+            let guest = try await fixture.join()
+            let token = try #require(HTTPField.Name("X-Token"))
+            var request = try fixture.request("/moved")
+            request.fields[token] = "secret"
+            request.firstOriginFields = [token]
+            let response = try await guest.cache.response(for: request)
+            #expect(try await response.body.collect(upTo: 10_000) == fixture.bytes("/film"))
+            // The owner has followed the redirect, then the guest itself.
+            let log = fixture.origin.log
+            #expect(log.exchanges(for: "/moved").allSatisfy { $0.fields[token] == "secret" })
+            #expect(log.exchanges(for: "/film").count == 2)
+            #expect(log.exchanges(for: "/film").allSatisfy { $0.fields[token] == nil })
+        }
+    }
+
+    @Test func theOwnersRulesHoldForWhatItStoresForGuests() async throws {
+        try await GuestFixture.run { fixture in
+            let other = fixture.origin.url("/film").replacing("127.0.0.1", with: "localhost")
+            fixture.origin.serve("/moved", .fresh(10), OriginScript(.redirect(to: other)))
+            fixture.origin.serve("/film", .fresh(5000))
+            let owner = try await fixture.join()
+            var rules = HostRules()
+            try rules.add("exclude=localhost")
+            owner.service.setRules(rules)
+            let guest = try await fixture.join()
+            for stored in [0, 1] {
+                let response = try await guest.cache.response(for: fixture.request("/moved"))
+                #expect(try await response.body.collect(upTo: 10_000) == fixture.bytes("/film"))
+                #expect(try await owner.cache.entries().count == stored)
+                owner.service.setRules(HostRules())
+            }
+        }
+    }
+
     @Test func aGuestGoesOnWhereTheOwnerEnds() async throws {
         try await GuestFixture.run { fixture in
             let gate = OriginGate()
@@ -169,6 +209,29 @@ struct GuestServiceTests {
             await owner.stop()
             gate.open()
             #expect(try await bytes == fixture.bytes("/film"))
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func aGuestReadsWhatTheOwnerHasStored(isDamaged: Bool) async throws {
+        try await GuestFixture.run { fixture in
+            let length: Int64 = 16_000_000
+            fixture.origin.serve("/film", .fresh(length))
+            let owner = try await fixture.join()
+            let guest = try await fixture.join { $0.memoryLimit = 1 }
+            let request = try fixture.request("/film")
+            // The guest has begun, and lags behind.
+            let response = try await guest.cache.response(for: request)
+            var body = response.body.makeAsyncIterator()
+            var bytes = try #require(try await body.next())
+            _ = try await owner.cache.data(for: request)
+            await owner.stop()
+            #expect(fixture.sent("/film") == length)
+            if isDamaged { try fixture.damageBody(at: 12_000_000) }
+            while let chunk = try await body.next() { bytes += chunk }
+            #expect(try bytes == fixture.bytes("/film"))
+            let again = fixture.sent("/film") - length
+            #expect(isDamaged ? again > 0 && again <= 4_065_536 : again == 0)
         }
     }
 

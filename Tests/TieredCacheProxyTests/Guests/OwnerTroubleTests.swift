@@ -1,4 +1,5 @@
 import FoundationEssentials
+import HTTPCaching
 import SystemPackage
 import Testing
 import TieredCache
@@ -28,10 +29,62 @@ struct OwnerTroubleTests {
             await time.waitForSleeper(within: .seconds(1))
             time.advance(by: .seconds(1))
             #expect(try await one == fixture.bytes("/one"))
-            // Time stands still, and nobody waits for the owner.
+            // Time stands still, and no request waits for the owner.
             let two = try await guest.cache.data(for: fixture.request("/two"))
             #expect(try two == fixture.bytes("/two"))
             withExtendedLifetime(listener) {}
+        }
+    }
+
+    @Test func oneThatHasJustBegunIsWaitedFor() async throws {
+        try await GuestFixture.run { fixture in
+            fixture.origin.serve("/film", .fresh(100_000))
+            let owner = try await fixture.join()
+            await owner.service.stop()
+            let time = ManualTimeSource(wall: try fixture.ownerBegan())
+            let guest = try await fixture.join(time: time)
+            async let bytes = guest.cache.data(for: fixture.request("/film"))
+            await time.waitForSleeper(within: .milliseconds(10))
+            let service = GuestService(
+                cache: owner.cache,
+                directory: URL(filePath: fixture.directory.string)
+            )
+            await service.untilListening()
+            time.advance(by: .milliseconds(10))
+            #expect(try await bytes == fixture.bytes("/film"))
+            #expect(fixture.sent("/film") == 100_000)
+            let request = try fixture.request("/film")
+            #expect(try await owner.cache.entry(for: request)?.isComplete == true)
+            await service.stop()
+        }
+    }
+
+    @Test func oneWithoutAServiceIsNotWaitedFor() async throws {
+        try await GuestFixture.run { fixture in
+            fixture.origin.serve("/film", .fresh(100_000))
+            let owner = try await fixture.join()
+            await owner.service.stop()
+            let second = try fixture.ownerBegan().advanced(by: .seconds(1))
+            let guest = try await fixture.join(time: ManualTimeSource(wall: second))
+            // Time stands still.
+            let bytes = try await guest.cache.data(for: fixture.request("/film"))
+            #expect(try bytes == fixture.bytes("/film"))
+        }
+    }
+
+    @Test func oneThatHasGoneIsNotWaitedFor() async throws {
+        try await GuestFixture.run { fixture in
+            fixture.origin.serve("/one", .fresh(100_000))
+            fixture.origin.serve("/two", .fresh(100_000))
+            let owner = try await fixture.join()
+            let time = ManualTimeSource(wall: try fixture.ownerBegan())
+            let guest = try await fixture.join(time: time)
+            let one = try await guest.cache.data(for: fixture.request("/one"))
+            #expect(try one == fixture.bytes("/one"))
+            await owner.stop()
+            // Time stands still.
+            let two = try await guest.cache.data(for: fixture.request("/two"))
+            #expect(try two == fixture.bytes("/two"))
         }
     }
 
@@ -74,7 +127,7 @@ struct OwnerTroubleTests {
                 }
             }
             async let bytes = guest.cache.data(for: fixture.request("/film"))
-            // Who asks has set its alarms.
+            // The guest has set its alarms.
             try await onThread { isAsked.wait() }
             time.advance(by: .seconds(16))
             #expect(try await bytes == fixture.bytes("/film"))
@@ -83,22 +136,17 @@ struct OwnerTroubleTests {
         }
     }
 
-    @Test func oneThatOwnsNothingAnyMoreSaysSo() async throws {
+    @Test func oneThatOwnsNothingAnyMoreStopsListening() async throws {
         try await GuestFixture.run { fixture in
             fixture.origin.serve("/film", .fresh(1000))
             let time = ManualTimeSource()
             let before = try await fixture.join(time: time)
             let directory = fixture.directory
-            let (isConnected, gate) = (ThreadGate(), ThreadGate())
-            let url = fixture.origin.url("/film")
-            async let answer = onThread {
+            let isConnected = ThreadGate()
+            async let received = onThread {
                 let connection = try connection(toOwnerOf: directory)
                 isConnected.open()
-                gate.wait()
-                try connection.send(
-                    "GET /1/\(url) HTTP/1.1\r\nHost: localhost\r\nTieredCache-Priority: 2\r\n\r\n"
-                )
-                return try connection.receiveHead()
+                return try connection.receiveAll()
             }
             try await onThread { isConnected.wait() }
             // Its lock is gone, and another process has the next one.
@@ -108,12 +156,46 @@ struct OwnerTroubleTests {
             time.advance(by: .seconds(11))
             _ = try await before.cache.entry(for: fixture.request("/film"))
             #expect(before.cache.storageError?.code == .notOwner)
-            gate.open()
-            let head = try await answer
-            #expect(head.hasPrefix("HTTP/1.1 502 ") && head.contains("notOwner"), "\(head)")
+            #expect(try await received == [])
             // It asks the new owner as its guest.
             #expect(try await before.cache.data(for: fixture.request("/film")).count == 1000)
             #expect(try await after.cache.entry(for: fixture.request("/film"))?.isComplete == true)
+        }
+    }
+
+    @Test func oneThatStopsLateLeavesTheNameToTheNext() async throws {
+        try await GuestFixture.run { fixture in
+            let before = try await fixture.join()
+            #expect(unlink(fixture.directory.appending("LOCK").string) == 0)
+            let after = try await fixture.join()
+            let directory = fixture.directory
+            // Which has not looked at the directory since.
+            await before.service.stop()
+            #expect(OwnerSocket.isThere(in: directory))
+            try await onThread { _ = try connection(toOwnerOf: directory) }
+            await after.service.stop()
+            #expect(!OwnerSocket.isThere(in: directory))
+        }
+    }
+
+    @Test func theSocketIsTheUsersAlone() async throws {
+        try await GuestFixture.run { fixture in
+            let owner = try await fixture.join()
+            var status = stat()
+            #expect(lstat(fixture.directory.appending("OWNER").string, &status) == 0)
+            #expect(status.st_mode & 0o777 == 0o600)
+            await owner.service.stop()
+            // What is no socket is not ours to replace.
+            let name = fixture.directory.appending("OWNER").string
+            #expect(mkdir(name, 0o700) == 0)
+            let service = GuestService(
+                cache: owner.cache,
+                directory: URL(filePath: fixture.directory.string)
+            )
+            await service.untilListening()
+            #expect(await service.clients() == (0, 0))
+            await service.stop()
+            #expect(rmdir(name) == 0)
         }
     }
 
@@ -121,16 +203,13 @@ struct OwnerTroubleTests {
         try await GuestFixture.run { fixture in
             fixture.origin.serve("/film", .fresh(100_000))
             let owner = try await fixture.join()
-            let guest = try await fixture.join { $0.retries = 3 }
+            let guest = try await fixture.join(time: ManualTimeSource())
             await owner.service.stop()
             let bytes = try fixture.bytes("/film")
-            let tag = try #require(fixture.origin.resource("/film")?.entityTagValue)
-            let head =
-                "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\nETag: \(tag)\r\n"
-                + "Cache-Control: max-age=3600\r\nContent-Length: 100000\r\n\r\n"
-            let start = Array(head.utf8) + bytes.prefix(40_000)
+            let start = try fixture.beginning(of: "/film", count: 40_000)
             let listener = try SocketListener(in: fixture.directory)
             async let answered: Void = onThread { try listener.answer(start) }
+            // Time stands still: no attempt of the origin has failed.
             #expect(try await guest.cache.data(for: fixture.request("/film")) == bytes)
             try await answered
             #expect(fixture.sent("/film") == 60_000)

@@ -1,3 +1,4 @@
+import Dispatch
 import FoundationEssentials
 import Logging
 import SystemPackage
@@ -131,6 +132,56 @@ struct ProxyIdentityTests {
         let proxy = try await PlayerProxy.start(cache: cache, directory: url)
         await proxy.stop()
         #expect(access(file.string, F_OK) == 0)
+        await cache.shutdown()
+    }
+
+    /// Threads that note during which of their jobs the file PROXY changes.
+    private final class WatchingThreads: Sendable {
+        private let file: FilePath
+        private let queue = DispatchQueue(label: "watching")
+        private let changes = Guarded<[String]>([])
+
+        init(_ file: FilePath) { self.file = file }
+
+        /// The changes: `new` for one that is there, `private` for one that others may not read any
+        /// more.
+        var seen: [String] { changes.withLock { $0 } }
+
+        func executor() -> IOExecutor {
+            IOExecutor { [self] job, executor in
+                queue.async {
+                    let before = self.mode()
+                    job.runSynchronously(on: executor)
+                    let after = self.mode()
+                    guard let after, before != after else { return }
+                    self.changes.withLock { $0.append(before == nil ? "new" : "private") }
+                }
+            }
+        }
+
+        private func mode() -> mode_t? {
+            var status = stat()
+            return lstat(file.string, &status) == 0 ? status.st_mode : nil
+        }
+    }
+
+    @Test func theFileIsReadAndWrittenOnThreadsThatMayWait() async throws {
+        let files = try TemporaryDirectory("proxy-identity")
+        let file = files.appending(ProxyIdentity.fileName)
+        let threads = WatchingThreads(file)
+        var parts = EngineParts()
+        parts.makeExecutor = { name in
+            name == "tc-write" ? threads.executor() : IOExecutor(threads: 1, name: name)
+        }
+        let cache = try MediaCache(MediaCache.Configuration(path: files.path), parts: parts)
+        for changes in [["new"], ["new", "private"]] {
+            let directory = URL(filePath: files.path.string)
+            let proxy = try await PlayerProxy.start(cache: cache, directory: directory)
+            await proxy.stop()
+            #expect(threads.seen == changes)
+            // The reader of the file takes this back.
+            try #require(chmod(file.string, 0o644) == 0)
+        }
         await cache.shutdown()
     }
 

@@ -86,6 +86,41 @@ struct DownloaderTests: DownloaderSuite {
         #expect(sink.snapshot.retries.map(\.delay) == [.zero])
     }
 
+    @Test("After a break by the owner of the directory the origin is asked at once, until the end")
+    func ownerBreak() async throws {
+        let model = model()
+        let tag = try #require(model.entityTag)
+        let bytes = bytes(0..<1000)
+        let fields: HTTPFields = [.eTag: tag, .contentLength: "5000"]
+        let broken: [ScriptedResponse] = [
+            ScriptedResponse(error: .fromOwner("silent")),
+            ScriptedResponse(status: 200, fields: fields, steps: [.fail(.fromOwner("silent"))]),
+            ScriptedResponse(
+                status: 200,
+                fields: fields,
+                steps: [.bytes(bytes), .fail(.fromOwner("silent"))]
+            ),
+        ]
+        for response in broken {
+            var cut = model
+            cut.cutAfter = 2000
+            let (first, rest) = (cut, model)
+            let transport = ScriptedTransport { request, index in
+                index == 0 ? response : (index == 1 ? first : rest).answer(request)
+            }
+            var plan = DownloadPlan(target: try TargetURI("https://origin.example/a"))
+            plan.shared = SharedRequest(priority: .normal)
+            // It is no failed attempt.
+            plan.policy.maximumAttempts = 1
+            let sink = RecordingSink()
+            _ = try await run(plan, into: sink, transport)
+            #expect(firstDifference(sink.run(), self.bytes()) == nil)
+            #expect(transport.requests.map { $0.shared?.avoidsOwner } == [false, true, true])
+            // The one of the origin's own break.
+            #expect(sink.snapshot.retries.count == 1)
+        }
+    }
+
     @Test("Retry-After is honoured, and the last answer is what the caller gets")
     func unavailable() async throws {
         let transport = ScriptedTransport { _, _ in

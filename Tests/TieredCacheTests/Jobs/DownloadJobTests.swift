@@ -204,6 +204,45 @@ struct DownloadJobTests {
         }
     }
 
+    @Test("Fields of rules are not written down; a resumed job has them from the rules")
+    func fieldsOfRules() async throws {
+        try await CacheFixture.run { fixture in
+            let other = fixture.origin.url("/film").replacing("127.0.0.1", with: "localhost")
+            fixture.origin.serve("/moved", OriginScript(.redirect(to: other)))
+            fixture.origin.serve("/film", film(), .first(1, .stall(after: 1 << 20)))
+            let (token, own) = (HTTPField.Name("X-Token"), HTTPField.Name("X-Own"))
+            var rules = HostRules()
+            try rules.add("header=127.0.0.1 X-Token: s3cret")
+            var request = try fixture.request("/moved")
+            request.fields[try #require(own)] = "1"
+            request.firstOriginFields = [try #require(own)]
+            rules.apply(to: &request)
+            try await fixture.withCache { [request] cache in
+                let handle = try await cache.downloads.start(request)
+                await fixture.origin.waitUntil { !$0.exchanges(for: "/film").isEmpty }
+                #expect(!handle.status.lacksCredentials)
+            }
+            try await fixture.withCache { cache in
+                let handle = try #require(try await cache.downloads.all().first)
+                #expect(handle.status.lacksCredentials)
+                #expect(handle.request.fields[try #require(token)] == nil)
+                var others = HostRules()
+                try others.add("header=localhost X-Token: other")
+                #expect(try await cache.downloads.resumeAll().downloads.isEmpty)
+                #expect(try await cache.downloads.resumeAll(by: others).downloads.isEmpty)
+                #expect(try await cache.downloads.resumeAll(by: rules).downloads.count == 1)
+                try await handle.wait()
+            }
+            let sent = fixture.origin.log.exchanges.map { ($0.path, $0.fields) }
+            #expect(sent.count == 4)
+            for (path, fields) in sent {
+                let isFirst = path == "/moved"
+                #expect(fields[try #require(token)] == (isFirst ? "s3cret" : nil))
+                #expect(fields[try #require(own)] == (isFirst ? "1" : nil))
+            }
+        }
+    }
+
     @Test("Records count against the limit, and a damaged one hides no other")
     func records() async throws {
         try await CacheFixture.run { fixture in

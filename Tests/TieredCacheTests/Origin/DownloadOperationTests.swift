@@ -31,15 +31,16 @@ struct DownloadOperationTests {
         configuration.transport = transport
         let rules = CacheRules(isShared: false, applicationLifetime: nil)
         let writers = parts.makeExecutor("tc-write")
+        let io = parts.makeExecutor("tc-io")
         let storage = try Storage(
             configuration,
             parts: parts,
             rules: rules,
-            io: parts.makeExecutor("tc-io"),
+            io: io,
             writers: writers,
             recorder: Recorder(configuration, writers: writers)
         )
-        let origins = try Origins(configuration, rules: rules) { 0.5 }
+        let origins = try Origins(configuration, rules: rules, storage: storage) { 0.5 }
         return Transfers(configuration, storage: storage, origins: origins)
     }
 

@@ -1,3 +1,4 @@
+import HTTPCaching
 import SystemPackage
 
 #if canImport(Glibc)
@@ -145,7 +146,7 @@ struct DiskDirectory {
             let file = try fileSystem.openFile("LOCK", in: root, mode: .openOrCreate)
             lockFile = file
             guard try fileSystem.lock(file) else {
-                access = .guest(owner: try readLock()?.owner)
+                access = .guest(try owner(of: file))
                 return
             }
             claim = readClaim()
@@ -171,10 +172,17 @@ struct DiskDirectory {
             let file = try fileSystem.openFile("LOCK", in: root, mode: .read)
             defer { fileSystem.close(file) }
             guard try fileSystem.isLocked(file) else { return }
-            access = .guest(owner: try readLock()?.owner)
+            access = .guest(try owner(of: file))
         } catch {
             return  // It has no owner, or none that is known.
         }
+    }
+
+    private func owner(of lock: OpenFile) throws(FileSystemError) -> DirectoryOwner {
+        DirectoryOwner(
+            process: try readLock()?.owner,
+            signedAt: WallTime(nanoseconds: try fileSystem.status(of: lock).modified)
+        )
     }
 
     private func readLock() throws(FileSystemError) -> LockFile? {

@@ -95,11 +95,11 @@ struct DiskDirectoryTests {
         try owner.store(bytes(1000), for: key("a"))
         let before = disk.files
         let guest = try disk.open()
-        guard case .guest(let number) = guest.access else {
+        guard case .guest(let named) = guest.access else {
             Issue.record("not a guest")
             return
         }
-        #expect(number == getpid())
+        #expect(named.process == getpid())
         let entry = try #require(try guest.entry(for: key("a")))
         #expect(firstDifference(entry.read(1000), bytes(1000)) == nil)
         expectNotOwner { () throws(CacheError) in try guest.store([1], for: key("b")) }

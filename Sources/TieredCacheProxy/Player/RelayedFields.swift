@@ -1,0 +1,55 @@
+import HTTPCaching
+import HTTPTypes
+import TieredCache
+
+/// The fields of a player's request that go to the origin.
+enum RelayedFields {
+    /// Fields that are between the player and the proxy: what the player accepts, how it caches,
+    /// where it comes from; a name that ends with `-` stands for all names that begin with it.
+    private static let ofThePlayerAlone: [String] = [
+        "accept", "accept-", "cache-control", "expect", "forwarded", "icy-metadata",
+        "max-forwards", "origin", "pragma", "sec-", "service-worker", "via", "x-forwarded-",
+    ]
+
+    /// The fields to send for a player's request.
+    ///
+    /// Requests that differ in them do not share a transfer. A browser's cookies belong to other
+    /// servers on this machine, because this proxy sets none and cookies ignore ports; its other
+    /// fields tell of its page.
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - includesAll: whether to send more than `Authorization` and `Cookie`.
+    /// - Returns: the fields.
+    static func of(_ request: ServerRequest, includesAll: Bool) -> HTTPFields {
+        let isFromBrowser = request.isFromBrowser
+        var fields = HTTPFields()
+        for field in StoredFields.endToEnd(request.fields) {
+            let isRelayed =
+                switch field.name {
+                case .authorization: !fields.contains(.authorization)
+                case .cookie: !isFromBrowser
+                default: includesAll && !isFromBrowser && isForOrigin(field)
+                }
+            if isRelayed { fields.append(field) }
+        }
+        return fields
+    }
+
+    /// Whether it tells of a page of this machine, such as a playlist at the proxy, whose URL has
+    /// the proxy's token.
+    private static func namesThisMachine(_ field: HTTPField) -> Bool {
+        guard field.name == .referer else { return false }
+        do throws(TargetURIError) {
+            return try TargetURI(field.value).reach == .machine
+        } catch {
+            return true  // No URL of a page.
+        }
+    }
+
+    private static func isForOrigin(_ field: HTTPField) -> Bool {
+        let name = field.name.canonicalName
+        return !CacheRequest.isOwnField(field) && !namesThisMachine(field)
+            && !ofThePlayerAlone.contains { $0.hasSuffix("-") ? name.hasPrefix($0) : name == $0 }
+    }
+}
