@@ -121,7 +121,8 @@ api: setup-build ## Refuse what breaks programs written for the last version
 	scripts/api.sh
 
 # The modules that have documentation: those of the products in Package.swift.
-DOCUMENTED = TieredCache HTTPCaching TieredCacheProxy TieredCacheObservability TieredCacheTesting
+DOCUMENTED = TieredCache HTTPCaching TieredCacheProxy TieredCacheObservability TieredCacheTesting \
+	TieredCacheHTTPClient
 
 docs: setup-build ## Build the documentation of all modules into .build/documentation
 	$(SWIFT) package --allow-writing-to-directory .build/documentation \

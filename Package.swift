@@ -18,6 +18,7 @@ let package = Package(
         .library(name: "TieredCacheProxy", targets: ["TieredCacheProxy"]),
         .library(name: "TieredCacheObservability", targets: ["TieredCacheObservability"]),
         .library(name: "TieredCacheTesting", targets: ["TieredCacheTesting"]),
+        .library(name: "TieredCacheHTTPClient", targets: ["TieredCacheHTTPClient"]),
         .executable(name: "tieredcache", targets: ["TieredCacheCLI"]),
     ],
     traits: [
@@ -158,6 +159,31 @@ let package = Package(
             ],
             swiftSettings: house
         ),
+        .target(
+            name: "TieredCacheHTTPClient",
+            dependencies: [
+                "HTTPCaching",
+                "TieredCache",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(
+                    name: "AsyncHTTPClient",
+                    package: "async-http-client",
+                    condition: .when(traits: ["HTTPClient"])
+                ),
+                .product(
+                    name: "NIOCore",
+                    package: "swift-nio",
+                    condition: .when(traits: ["HTTPClient"])
+                ),
+                .product(
+                    name: "NIOHTTP1",
+                    package: "swift-nio",
+                    condition: .when(traits: ["HTTPClient"])
+                ),
+            ],
+            swiftSettings: house
+        ),
         .executableTarget(
             name: "TieredCacheCLI",
             dependencies: [
@@ -260,6 +286,16 @@ let package = Package(
                 "TieredCacheCLI",
                 "TieredCacheTesting",
                 .product(name: "Subprocess", package: "swift-subprocess"),
+            ],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "TieredCacheHTTPClientTests",
+            dependencies: [
+                "TieredCacheHTTPClient",
+                "TieredCacheTesting",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             swiftSettings: house
         ),

@@ -17,26 +17,19 @@ struct Fetch: Sendable {
     func response(in operation: OperationContext) async throws(CacheError) -> CacheResponse {
         do throws(CacheError) {
             let response = try await originResponse(operation)
-            if !Invalidation.isSafe(request.method) { await invalidate(after: response) }
+            if !Invalidation.isSafe(request.method) {
+                await responder.invalidate(
+                    afterMethod: request.method,
+                    target: request.target,
+                    status: response.status.code,
+                    fields: response.fields
+                )
+            }
             return response
         } catch {
             guard let stale = try await staleResponse(after: error) else { throw error }
             return stale
         }
-    }
-
-    /// Invalidates the entries that a successful unsafe request makes unusable (RFC 9111 §4.4).
-    ///
-    /// They are validated before their next use.
-    private func invalidate(after response: CacheResponse) async {
-        let targets = Invalidation.targets(
-            method: request.method,
-            target: request.target,
-            status: response.status.code,
-            fields: response.fields
-        )
-        // After the response, which says whether there is anything to invalidate (RFC 9111 §4.4).
-        for target in targets { await responder.storage.invalidate(CacheKey(target)) }
     }
 
     private func originResponse(

@@ -41,6 +41,25 @@ final class Responder: Sendable {
         return try await operation(for: request).value()
     }
 
+    /// Invalidates the entries that a successful unsafe request makes unusable (RFC 9111 §4.4).
+    ///
+    /// They are validated before their next use. To be called after the response, which says whether
+    /// there is anything to invalidate.
+    func invalidate(
+        afterMethod method: HTTPRequest.Method,
+        target: TargetURI,
+        status: Int,
+        fields: HTTPFields
+    ) async {
+        let targets = Invalidation.targets(
+            method: method,
+            target: target,
+            status: status,
+            fields: fields
+        )
+        for target in targets { await storage.invalidate(CacheKey(target)) }
+    }
+
     /// The operation of a request; nothing happens before it is started.
     func operation(
         for request: CacheRequest
