@@ -19,6 +19,7 @@ let package = Package(
         .library(name: "TieredCacheObservability", targets: ["TieredCacheObservability"]),
         .library(name: "TieredCacheTesting", targets: ["TieredCacheTesting"]),
         .library(name: "TieredCacheHTTPClient", targets: ["TieredCacheHTTPClient"]),
+        .library(name: "TieredCacheFoundation", targets: ["TieredCacheFoundation"]),
         .executable(name: "tieredcache", targets: ["TieredCacheCLI"]),
     ],
     traits: [
@@ -184,6 +185,16 @@ let package = Package(
             ],
             swiftSettings: house
         ),
+        // The only one with full Foundation.
+        .target(
+            name: "TieredCacheFoundation",
+            dependencies: [
+                "HTTPCaching",
+                "TieredCache",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ],
+            swiftSettings: house
+        ),
         .executableTarget(
             name: "TieredCacheCLI",
             dependencies: [
@@ -296,6 +307,14 @@ let package = Package(
                 "TieredCacheTesting",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "TieredCacheFoundationTests",
+            dependencies: [
+                "TieredCacheFoundation",
+                "TieredCacheTesting",
             ],
             swiftSettings: house
         ),

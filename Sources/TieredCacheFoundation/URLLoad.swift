@@ -1,0 +1,106 @@
+import Foundation
+import TieredCache
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// One load of a ``TieredURLProtocol``: a task that brings its events, and the queue of those that
+/// Foundation has not been told.
+///
+/// The client of the protocol is called by ``deliver(from:)`` alone, on Foundation's queue. The bell
+/// asks Foundation to call that.
+final class URLLoad: Sendable {
+    private let state: Guarded<URLLoadStateMachine>
+    private let bell: @Sendable () -> Void
+    private let isStreamed: Bool
+
+    init(bell: @escaping @Sendable () -> Void, isStreamed: Bool) {
+        self.bell = bell
+        self.isStreamed = isStreamed
+        state = Guarded(URLLoadStateMachine())
+    }
+
+    /// Begins to load.
+    func start(_ request: LoadRequest, cache: MediaCache) {
+        let task = Task {
+            do throws(CacheError) {
+                try await load(try await request.answer(from: cache))
+            } catch {
+                await tell([.failed(error.asURLError(for: request.url))])
+            }
+        }
+        state.withLock { $0.didStart(task) }?.cancel()
+    }
+
+    /// Fails at once, on Foundation's queue.
+    func refuse(_ url: URL?, from instance: URLProtocol) {
+        let text = """
+            a file cannot be handed over by a URLProtocol here; use TieredURLProtocol.download(for:), \
+            or a session of its own
+            """
+        let failure = URLLoadEvent.failed(URLError(.unsupportedURL, text, url: url))
+        _ = state.withLock { $0.add([failure]) }
+        deliver(from: instance)
+    }
+
+    private func load(_ answer: LoadAnswer) async throws(CacheError) {
+        guard isStreamed else {
+            // Told now: a delegate may wait for it, and a large body may take long.
+            if !answer.isAtHand { await tell([.response(answer.response)], waits: false) }
+            let data = try await answer.body.collect()
+            let first: [URLLoadEvent] = answer.isAtHand ? [.response(answer.response)] : []
+            return await tell(first + (data.isEmpty ? [] : [.data(data)]) + [.finished])
+        }
+        await tell([.response(answer.response)], waits: false)
+        var body = answer.body.makeAsyncIterator()
+        while let data = try await body.next() { await tell([.data(data)]) }
+        await tell([.finished])
+    }
+
+    /// Queues events, and waits until Foundation was told all of them: the body is read no faster.
+    private func tell(_ events: [URLLoadEvent], waits: Bool = true) async {
+        if state.withLock({ $0.add(events) }) { bell() }
+        guard waits else { return }
+        await withCheckedContinuation { continuation in
+            if state.withLock({ $0.wait(continuation) }) { continuation.resume() }
+        }
+    }
+
+    /// Tells Foundation what has happened; to be called where the client may be called.
+    func deliver(from instance: URLProtocol) {
+        let (events, waiter) = state.withLock { $0.take() }
+        for event in events { event.tell(instance) }
+        waiter?.resume()
+    }
+
+    /// Tells nothing more until ``deliver(from:)``.
+    func pause() { state.withLock { $0.isPaused = true } }
+
+    /// Ends the load; nothing is told any more.
+    func cancel() {
+        let (task, waiter) = state.withLock { $0.cancel() }
+        task?.cancel()
+        waiter?.resume()
+    }
+}
+
+/// What Foundation is told of a load.
+enum URLLoadEvent: Sendable {
+    case response(URLResponse)
+    case data(Data)
+    case finished
+    case failed(URLError)
+
+    /// Tells the client of a protocol.
+    fileprivate func tell(_ instance: URLProtocol) {
+        let client = instance.client
+        switch self {
+        case .response(let response):
+            client?.urlProtocol(instance, didReceive: response, cacheStoragePolicy: .notAllowed)
+        case .data(let data): client?.urlProtocol(instance, didLoad: data)
+        case .finished: client?.urlProtocolDidFinishLoading(instance)
+        case .failed(let error): client?.urlProtocol(instance, didFailWithError: error)
+        }
+    }
+}
