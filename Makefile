@@ -6,7 +6,7 @@ SANITIZED = --sanitize=thread -Xswiftc -DTHREAD_SANITIZER --scratch-path .build/
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-build build build-ios demo test test-repeat test-tsan bench fuzz format lint docs api \
 	test-scripts announce library check-library install examples check-hosts plugins install-plugins \
-	uninstall-plugins check-plugins deb check-deb
+	uninstall-plugins check-plugins deb check-deb check-agent
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -88,6 +88,9 @@ deb: library plugins ## Make Debian packages in .build/deb: library, headers, pr
 
 check-deb: deb ## Install them in a root that is thrown away, use them, and remove them
 	scripts/check-deb.sh
+
+check-agent: setup ## Compare the agent with aria2c, by real clients, and kill it at random instants
+	scripts/check-agent.sh
 
 test-scripts: ## Test the release script, its checks and the comparison of benchmarks, in seconds
 	scripts/test-scripts.sh

@@ -135,6 +135,24 @@ let package = Package(
             swiftSettings: house
         ),
         .target(
+            name: "TieredCacheAgent",
+            dependencies: [
+                "CLinuxCalls",
+                "CXXHash",
+                "HTTPCaching",
+                "TieredCache",
+                "TieredCacheProxy",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOWebSocket", package: "swift-nio"),
+                .product(name: "OrderedCollections", package: "swift-collections"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: house
+        ),
+        .target(
             name: "TieredCacheObservability",
             dependencies: [
                 "HTTPCaching",
@@ -201,6 +219,7 @@ let package = Package(
                 "CLinuxCalls",
                 "HTTPCaching",
                 "TieredCache",
+                "TieredCacheAgent",
                 "TieredCacheProxy",
                 "TieredCacheTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -271,6 +290,18 @@ let package = Package(
                 "TieredCacheProxy",
                 "TieredCacheTesting",
                 .product(name: "NIOEmbedded", package: "swift-nio"),
+            ],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "TieredCacheAgentTests",
+            dependencies: [
+                "TieredCache",
+                "TieredCacheAgent",
+                "TieredCacheTesting",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "OrderedCollections", package: "swift-collections"),
+                .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: house
         ),

@@ -4,7 +4,7 @@
 #
 #   dpkg installs them and finds their files whole;
 #   the program runs and says its version, with an empty environment and without a Swift toolchain;
-#   shells and systemd take completions and unit, and the manual page has no errors;
+#   shells and systemd take completions and units, and the manual page has no errors;
 #   an example compiles against what was installed, and reads a film, as Python does;
 #   players load their plug-ins;
 #   nothing is left of them once they are removed.
@@ -109,7 +109,8 @@ check_text() { # TOOL ARGUMENT...: where the tool is there
 check_text bash -n /usr/share/bash-completion/completions/tieredcache
 check_text zsh -n /usr/share/zsh/vendor-completions/_tieredcache
 check_text fish -n /usr/share/fish/vendor_completions.d/tieredcache.fish
-check_text systemd-analyze --user --man=no verify /usr/lib/systemd/user/tieredcache.service
+check_text systemd-analyze --user --man=no verify /usr/lib/systemd/user/tieredcache.socket \
+    /usr/lib/systemd/user/tieredcache.service /usr/lib/systemd/user/tieredcache-serve.service
 for file in bash-completion/completions/tieredcache zsh/vendor-completions/_tieredcache \
     fish/vendor_completions.d/tieredcache.fish; do
     grep -q prefetch "$share/$file" || complain "$file does not know the commands"

@@ -3,7 +3,7 @@
 #
 #   libtieredcache0      the library; the number is that of its soname
 #   libtieredcache-dev   header, link, pkg-config file, pages and examples
-#   tieredcache          the program, its manual page, completions for three shells, a unit of systemd
+#   tieredcache          the program, its manual page, completions for three shells, units of systemd
 #   mpv-tieredcache, gstreamer1.0-tieredcache, vlc-plugin-tieredcache
 #                        the plug-ins of .build/plugins; one that is not there is left out, and named
 #
@@ -90,19 +90,46 @@ mkdir -p "$(stage $program)/usr/share/man/man1" "$(stage $program)/usr/lib/syste
 "$TIEREDCACHE_PROGRAM" --experimental-dump-help |
     python3 scripts/manual.py "$upstream" "$(date -u -d "@$SOURCE_DATE_EPOCH" +%F)" |
     gzip -9n >"$(stage $program)/usr/share/man/man1/tieredcache.1.gz"
-cat >"$(stage $program)/usr/lib/systemd/user/tieredcache.service" <<'UNIT'
+units=$(stage $program)/usr/lib/systemd/user
+hardening='NoNewPrivileges=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+RestrictRealtime=yes'
+cat >"$units/tieredcache.socket" <<'UNIT'
+[Unit]
+Description=Downloads of TieredCache, asked for by the JSON-RPC of aria2
+Documentation=man:tieredcache(1)
+
+[Socket]
+ListenStream=%t/tieredcache.sock
+SocketMode=0600
+
+[Install]
+WantedBy=sockets.target
+UNIT
+cat >"$units/tieredcache.service" <<UNIT
+[Unit]
+Description=Downloads of TieredCache
+Documentation=man:tieredcache(1)
+Requires=tieredcache.socket
+After=tieredcache.socket
+
+# It ends when nothing is left to do; the next connection starts it again, after a crash, too.
+[Service]
+Type=notify
+ExecStart=/usr/bin/tieredcache agent
+$hardening
+UNIT
+cat >"$units/tieredcache-serve.service" <<UNIT
 [Unit]
 Description=Cache for media players, on 127.0.0.1
 Documentation=man:tieredcache(1)
 
-# The address is in `journalctl --user --unit tieredcache`; port and token stay the same.
+# The address is in \`journalctl --user --unit tieredcache-serve\`; port and token stay the same.
 [Service]
 ExecStart=/usr/bin/tieredcache serve
 Restart=on-failure
-NoNewPrivileges=yes
-RestrictSUIDSGID=yes
-LockPersonality=yes
-RestrictRealtime=yes
+$hardening
 
 [Install]
 WantedBy=default.target

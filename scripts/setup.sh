@@ -8,6 +8,7 @@
 #     pkg-config      how SwiftPM finds the three above
 #   scripts/setup.sh         that, and what testing needs:
 #     nginx           the real origin of the integration tests
+#     aria2           what the agent is compared with (scripts/check-agent.sh)
 #     curl, openssl   the tests' second client, and their certificates
 #     python3-yaml    the check of workflow files, and the comparison of benchmarks
 #     abigail-tools   what of the library for C has changed since the last version; left out where it
@@ -74,6 +75,7 @@ want_module() { # MODULE PACKAGE: the package brings a module of pkg-config that
 }
 if [ "$what" = test ]; then
     need nginx has_program nginx
+    need aria2 has_program aria2c
     need curl has_program curl
     need openssl has_program openssl
     need python3-yaml python3 -c 'import yaml'

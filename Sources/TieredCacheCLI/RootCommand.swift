@@ -14,8 +14,9 @@ struct RootCommand: AsyncParsableCommand {
             """,
         version: "0.1.0",
         subcommands: [
-            GetCommand.self, PrefetchCommand.self, DownloadsCommand.self, ResumeCommand.self,
-            PauseCommand.self, CancelCommand.self, ServeCommand.self, URLCommand.self,
+            GetCommand.self, PrefetchCommand.self, AddCommand.self, DownloadsCommand.self,
+            WatchCommand.self, ResumeCommand.self, PauseCommand.self, CancelCommand.self,
+            AgentCommand.self, ServeCommand.self, URLCommand.self,
             ExecCommand.self, BackgroundCommand.self, ListCommand.self, StatsCommand.self,
             EventsCommand.self, ShowCommand.self, PathCommand.self, VerifyCommand.self,
             RemoveCommand.self, ClearCommand.self, TrimCommand.self, DemoCommand.self,

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 // Defined by <fcntl.h> under _GNU_SOURCE only, which a module cannot set for its importers.
@@ -30,6 +31,13 @@ static inline int tc_link_unnamed(int fd, const char *path) {
   char source[32];
   snprintf(source, sizeof(source), "/proc/self/fd/%d", fd);
   return linkat(AT_FDCWD, source, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : -errno;
+}
+
+/// copy_file_range(2) from where one file stands to where the other does: how many bytes, 0 at the end, or
+/// a negative errno.
+static inline ssize_t tc_copy_file_range(int from, int to, size_t count) {
+  ssize_t copied = syscall(SYS_copy_file_range, from, (void *)0, to, (void *)0, count, 0u);
+  return copied >= 0 ? copied : -errno;
 }
 #endif
 

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// The maximum rates of downloads, in total and per priority.
 public struct BandwidthLimits: Hashable, Sendable {
     /// The rate of all downloads together in bytes per second; nil for no limit.
@@ -14,7 +16,7 @@ public struct BandwidthLimits: Hashable, Sendable {
 }
 
 /// Delays downloads so that they respect ``BandwidthLimits``.
-final class BandwidthLimiter: Sendable {
+package final class BandwidthLimiter: Sendable {
     private struct State {
         var total: TokenBucket?
         var byPriority: [RequestPriority: TokenBucket]
@@ -22,18 +24,28 @@ final class BandwidthLimiter: Sendable {
 
     private let state: Guarded<State>
     private let time: any TimeSource
-    /// Whether there are no limits; the hot path is then one comparison.
-    let isUnlimited: Bool
+    private let hasNone: Atomic<Bool>
 
-    init(_ limits: BandwidthLimits, time: any TimeSource) {
-        let now = time.monotonicTime()
+    package init(_ limits: BandwidthLimits, time: any TimeSource) {
         self.time = time
-        isUnlimited = limits.total == nil && limits.byPriority.isEmpty
-        state = Guarded(
-            State(
-                total: limits.total.map { TokenBucket(rate: $0, now: now) },
-                byPriority: limits.byPriority.mapValues { TokenBucket(rate: $0, now: now) }
-            )
+        hasNone = Atomic(limits.areNone)
+        state = Guarded(Self.state(limits, now: time.monotonicTime()))
+    }
+
+    /// Whether there are no limits; the hot path is then one comparison.
+    var isUnlimited: Bool { hasNone.load(ordering: .relaxed) }
+
+    /// Takes other limits from the next bytes on; who waits by the old ones waits to the end.
+    package func set(_ limits: BandwidthLimits) {
+        let new = Self.state(limits, now: time.monotonicTime())
+        state.withLock { $0 = new }
+        hasNone.store(limits.areNone, ordering: .relaxed)
+    }
+
+    private static func state(_ limits: BandwidthLimits, now: MonotonicTime) -> State {
+        State(
+            total: limits.total.map { TokenBucket(rate: $0, now: now) },
+            byPriority: limits.byPriority.mapValues { TokenBucket(rate: $0, now: now) }
         )
     }
 
@@ -56,4 +68,8 @@ final class BandwidthLimiter: Sendable {
             throw .leftTransfer
         }
     }
+}
+
+extension BandwidthLimits {
+    fileprivate var areNone: Bool { total == nil && byPriority.isEmpty }
 }

@@ -60,6 +60,29 @@ final class DownloadCenter: Sendable {
         return kept
     }
 
+    /// A job that is not kept on disk, and may be one of several for its key; does not start it.
+    ///
+    /// - Throws: as ``submit(_:)``.
+    func unlisted(_ request: CacheRequest, segments: Int) throws(CacheError) -> DownloadJob {
+        try check(request)
+        try requireOwnership()
+        var request = request
+        request.range = nil
+        let record = JobRecord(
+            id: .random(),
+            request: request,
+            created: responder.time.wallTime(),
+            secretFields: configuration.secretFields
+        )
+        return DownloadJob(
+            record,
+            request: request,
+            responder: responder,
+            maximumSegments: segments,
+            isListed: false
+        )
+    }
+
     /// Throws `.invalidURL`, or `.invalidArgument` for a request whose response is never stored.
     func check(_ request: CacheRequest) throws(CacheError) {
         try request.checkURL()

@@ -23,6 +23,8 @@ final class DownloadJob: Sendable {
     let id: DownloadID
     let responder: Responder
     private let maximumSegments: Int
+    /// Whether it has a record of its own; not where its caller keeps one.
+    private let isListed: Bool
     let state: Guarded<State>
 
     /// Creates a job that has not run yet; `request` has its credentials, if they are known.
@@ -30,9 +32,11 @@ final class DownloadJob: Sendable {
         _ record: JobRecord,
         request: CacheRequest,
         responder: Responder,
-        maximumSegments: Int
+        maximumSegments: Int,
+        isListed: Bool = true
     ) {
         id = record.id
+        self.isListed = isListed
         self.responder = responder
         self.maximumSegments = maximumSegments
         var status = DownloadStatus(
@@ -186,6 +190,7 @@ final class DownloadJob: Sendable {
 
     /// Writes the record; without it a restart loses the job, not its bytes.
     private func save() async {
+        guard isListed else { return }
         await storage.writers.run { [self] in
             guard let store = storage.disk.openStore else { return }
             do throws(CacheError) {

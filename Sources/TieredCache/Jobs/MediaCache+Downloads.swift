@@ -72,6 +72,22 @@ public struct Downloads: Sendable {
         return DownloadBatch(jobs.map(DownloadHandle.init))
     }
 
+    /// Runs a job of which the caller keeps the record: it is in no list, survives nothing, and may
+    /// be one of several for its key, which share what is fetched.
+    ///
+    /// - Parameters:
+    ///   - request: the request to download; its range is ignored.
+    ///   - segments: how many requests for parts of a large body there are at once.
+    /// - Returns: the handle; the caller stops the job before it closes the cache.
+    /// - Throws: as ``start(_:)-(CacheRequest)``.
+    package func startUnlisted(
+        _ request: CacheRequest,
+        segments: Int
+    ) async throws(CacheError) -> DownloadHandle {
+        let job = try center.unlisted(request, segments: segments)
+        await job.start()
+        return DownloadHandle(job)
+    }
 }
 
 extension MediaCache {
@@ -95,6 +111,11 @@ extension MediaCache {
             return nil
         }
     }
+}
+
+extension MediaCache {
+    /// Takes other limits of bandwidth in the place of the configuration's, from the next bytes on.
+    package func setBandwidth(_ limits: BandwidthLimits) { engine.origins.bandwidth.set(limits) }
 }
 
 extension DownloadHandle {

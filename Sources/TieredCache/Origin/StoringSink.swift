@@ -163,6 +163,10 @@ final class StoringSink: DownloadSink {
             notifyReaders()
             try await origins.bandwidth.take(chunk.count, priority: context.priority)
         }
+        if let limiter = operation.request.limiter, !limiter.isUnlimited {
+            notifyReaders()
+            try await limiter.take(chunk.count, priority: context.priority)
+        }
         let (mode, expectsDigests) = state.withLock { ($0.mode, !$0.expected.isEmpty) }
         switch mode {
         case .idle:

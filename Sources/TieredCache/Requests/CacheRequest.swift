@@ -104,6 +104,10 @@ public struct CacheRequest: Sendable {
     /// for, which costs one pass over it, on disk once while it is in use. `Repr-Digest` and
     /// `Content-MD5` of the response are checked for all requests.
     public var expectedDigests: [ContentDigest] = []
+    /// Slows what it fetches, beside the limits of the configuration; nil for nothing.
+    ///
+    /// Of several requests that share a transfer, only that of the first counts.
+    package var limiter: BandwidthLimiter?
     /// Whether its ranges are some of several that fetch one body at the same time.
     var isSegment = false
     /// Why the URL cannot be used; nil if it can.

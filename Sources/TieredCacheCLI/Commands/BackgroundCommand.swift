@@ -33,13 +33,8 @@ struct BackgroundCommand: AsyncParsableCommand {
         _ directory: FilePath,
         idle: TimeSpan
     ) -> [String] {
-        let sizes = [
-            ("--memory-limit", options.memoryLimit), ("--disk-limit", options.diskLimit),
-            ("--min-free", options.minFree),
-        ]
-        return ["background", "--directory", directory.string]
-            + ["--idle", "\(idle.duration.components.seconds)"]
-            + sizes.flatMap { name, size in size.map { [name, "\($0.bytes)"] } ?? [] }
+        ["background", "--directory", directory.string]
+            + ["--idle", "\(idle.duration.components.seconds)"] + options.sizeArguments
     }
 
     func run() async throws {
@@ -92,7 +87,7 @@ struct BackgroundCommand: AsyncParsableCommand {
         } catch {
             // The command has ended meanwhile; the next one finds the proxy.
         }
-        leaveStarter()
+        DetachedProgram.leaveStarter()
         try await group.run()
     }
 
@@ -107,16 +102,6 @@ struct BackgroundCommand: AsyncParsableCommand {
                     + "choose another directory, or run 'tieredcache serve'"
             )
         }
-    }
-
-    /// Closes the pipe to the command that has started this one, and gives its lock up.
-    private func leaveStarter() {
-        let nothing = open("/dev/null", O_WRONLY | O_CLOEXEC)
-        if nothing >= 0 {
-            dup2(nothing, 1)
-            close(nothing)
-        }
-        close(3)
     }
 }
 

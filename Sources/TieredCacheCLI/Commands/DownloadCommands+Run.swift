@@ -4,6 +4,12 @@ import TieredCacheProxy
 
 extension DownloadsCommand {
     func run() async throws {
+        let place = try AgentPlace(options: cache, socket: nil)
+        if let agent = try await place.ifKnown() {
+            for download in try AgentDownload.all(of: agent) {
+                try StandardOutput.writeLine(json ? JSONLine.text(of: download) : download.line)
+            }
+        }
         let (downloads, owner) = try await cache.withCache { cache in
             (try await cache.downloads.all().map(\.status), cache.owningProcess)
         }
@@ -16,7 +22,8 @@ extension DownloadsCommand {
 
 extension PauseCommand {
     func run() async throws {
-        let urls = urls
+        let urls = try await AgentOrder(cache).rest(of: urls, "aria2.pause")
+        guard !urls.isEmpty else { return }
         try await cache.withCache { cache in
             try cache.requireOwnership()
             for download in try await cache.unfinished(urls) { await download.pause() }
@@ -26,7 +33,9 @@ extension PauseCommand {
 
 extension CancelCommand {
     func run() async throws {
-        let (urls, drop) = (urls, drop)
+        let drop = drop
+        let urls = try await AgentOrder(cache).rest(of: urls, "aria2.remove")
+        guard !urls.isEmpty else { return }
         try await cache.withCache { cache in
             try cache.requireOwnership()
             for download in try await cache.unfinished(urls) {
@@ -40,6 +49,15 @@ extension CancelCommand {
 
 extension ResumeCommand {
     func run() async throws {
+        let agents = AgentOrder(cache)
+        let rest = try await agents.rest(of: urls, "aria2.unpause")
+        if urls.isEmpty {
+            // What an agent has goes on in it; it owns the directory, so that there is no more.
+            if try await agents.resumeAll() { return }
+        } else if rest.isEmpty {
+            return
+        }
+        let urls = rest
         let order = ResumeOrder(urls: urls, printsJSON: json, isQuiet: quiet)
         let configuration = cache.configuration(origin: origin)
         try OpenFileLimit.require()

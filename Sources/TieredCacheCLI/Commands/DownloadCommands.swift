@@ -7,7 +7,8 @@ struct DownloadsCommand: AsyncParsableCommand {
         abstract: "List the downloads that have not finished.",
         discussion: """
             What 'get', 'prefetch' or 'resume' was fetching when it was interrupted, what was \
-            paused or cancelled, and what gave up. Nothing is fetched.
+            paused or cancelled, and what gave up. Nothing is fetched. Where an agent has \
+            downloads ('add'), they come first, those that have ended among them.
             """
     )
 
@@ -32,7 +33,12 @@ struct ResumeCommand: AsyncParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("Which; all without it.", valueName: "url"))
+    @Argument(
+        help: ArgumentHelp(
+            "Which: URLs, or identifiers of 'add'; all without it.",
+            valueName: "url"
+        )
+    )
     var urls: [String] = []
 
     @Flag(help: "Print one line of JSON for each download at its end.")
@@ -56,7 +62,7 @@ struct PauseCommand: AsyncParsableCommand {
         discussion: "Exits with 75 where another process runs them, with 66 where there is none."
     )
 
-    @Argument(help: ArgumentHelp("Their URLs.", valueName: "url"))
+    @Argument(help: ArgumentHelp("Their URLs, or identifiers of 'add'.", valueName: "url"))
     var urls: [String]
 
     @OptionGroup(title: "Cache options")
@@ -71,7 +77,7 @@ struct CancelCommand: AsyncParsableCommand {
         discussion: "Exits with 75 where another process runs them, with 66 where there is none."
     )
 
-    @Argument(help: ArgumentHelp("Their URLs.", valueName: "url"))
+    @Argument(help: ArgumentHelp("Their URLs, or identifiers of 'add'.", valueName: "url"))
     var urls: [String]
 
     @Flag(help: "Remove what arrived as well.")

@@ -21,6 +21,14 @@ extension CacheOptions {
         return configuration
     }
 
+    /// The sizes as arguments of another process of this program.
+    var sizeArguments: [String] {
+        let sizes = [
+            ("--memory-limit", memoryLimit), ("--disk-limit", diskLimit), ("--min-free", minFree),
+        ]
+        return sizes.flatMap { name, size in size.map { [name, "\($0.bytes)"] } ?? [] }
+    }
+
     /// The logger, which writes to standard error: standard output is for bodies and JSON.
     var logger: Logger {
         var logger = Logger(label: "tieredcache") { StreamLogHandler.standardError(label: $0) }

@@ -11,7 +11,7 @@ import TieredCache
 ///
 /// States of an exchange: no response → head sent → finished, and the next request is passed on;
 /// or, from any of them, cut off: the connection is closed.
-final class ConnectionHandler: ChannelInboundHandler {
+final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = IOData
 
@@ -152,6 +152,11 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     private func respond() {
         guard let exchange, context != nil else { return }
+        if !exchange.request.hasBody,
+            let upgrade = server.responder.upgrade(for: exchange.request)
+        {
+            return become(upgrade)
+        }
         if let answer = server.responder.immediateResponse(to: exchange.request) {
             return writePending(answer)
         }

@@ -4,7 +4,7 @@ import NIOCore
 ///
 /// Further input of the client (pipelining) waits here or in the socket. Heads are read by this
 /// handler; bodies are pulled by the responder.
-final class RequestGate: ChannelInboundHandler {
+final class RequestGate: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
@@ -84,6 +84,14 @@ final class RequestGate: ChannelInboundHandler {
         isStopped = true
         pending = nil
         timer?.stop()
+    }
+
+    /// Ends the work of the gate, as the connection goes on in another protocol.
+    ///
+    /// - Returns: what the client has sent beyond its request.
+    func release() -> ByteBuffer? {
+        defer { stop() }
+        return pending
     }
 
     /// Whether the connection has had no request, nor the beginning of one, for `time`.

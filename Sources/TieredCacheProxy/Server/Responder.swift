@@ -7,6 +7,9 @@ protocol Responder: Sendable {
     /// Learns which trace a client's request belongs to; nil for nothing.
     var observer: (any OriginObserver)? { get }
 
+    /// What the connection becomes instead of getting a response; called on the event loop.
+    func upgrade(for request: ServerRequest) -> ConnectionUpgrade?
+
     /// The response, if it can begin without waiting; called on the event loop.
     func immediateResponse(to request: ServerRequest) -> PendingResponse?
 
@@ -23,6 +26,8 @@ protocol Responder: Sendable {
 
 extension Responder {
     var observer: (any OriginObserver)? { nil }
+
+    func upgrade(for request: ServerRequest) -> ConnectionUpgrade? { nil }
 
     func immediateResponse(to request: ServerRequest) -> PendingResponse? { nil }
 }

@@ -33,4 +33,4 @@ struct MakeRoomEvent: Sendable {
 }
 
 /// Tells a connection that the server is stopping.
-struct ServerStopEvent: Sendable {}
+package struct ServerStopEvent: Sendable {}

@@ -260,11 +260,11 @@ struct DiskDirectory {
         switch item.kind {
         case .directory: directories.contains(item.name)
         case .file: files.contains(item.name)
-        case .other: item.name == "OWNER"
+        case .other: ["OWNER", "AGENT"].contains(item.name)
         }
     }
 
-    private static let directories: Set = ["entries", "staging", "jobs", quarantine]
+    private static let directories: Set = ["entries", "staging", "jobs", "agent", quarantine]
     private static let files: Set<String> = Set(
         ["FORMAT", "LOCK", IndexSnapshot.name, "PROXY", "SERVING"] + HistoryFile.names
     )

@@ -1,0 +1,155 @@
+import CLinuxCalls
+import SystemPackage
+import TieredCache
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// The file of a download, made of a body that is complete and verified.
+///
+/// It has no name (O_TMPFILE) until all of it is there, so that no crash leaves a part of one.
+/// copy_file_range(2) shares the blocks where the file system can, and copies in the kernel
+/// elsewhere. A hard link to the cache's own file would be wrong: eviction makes holes in that one.
+/// Calls block on the disk.
+final class FinishedFile: Sendable {
+    private static let piece = 8 << 20
+    private static let maximumNumber = 9999
+
+    private let place: DownloadPath
+    private let descriptor: FileDescriptor
+
+    /// Makes an unnamed file, and the directories above it.
+    ///
+    /// - Throws: ``DownloadFailure``.
+    init(at place: DownloadPath) throws(DownloadFailure) {
+        self.place = place
+        let folder = place.path.removingLastComponent()
+        try Self.makeDirectories(folder)
+        let result = folder.withPlatformString { tc_open_unnamed($0, 0o666) }
+        guard result >= 0 else {
+            throw Self.failure("create a file in \(folder)", Errno(rawValue: -result), code: 16)
+        }
+        descriptor = FileDescriptor(rawValue: result)
+    }
+
+    deinit {
+        // Without a name it is gone with its last descriptor.
+        close(descriptor.rawValue)
+    }
+
+    private static func failure(_ what: String, _ error: Errno, code: Int) -> DownloadFailure {
+        DownloadFailure(
+            file: "cannot \(what): \(error)",
+            code: error == .noSpace || error == .diskQuotaExceeded ? 9 : code
+        )
+    }
+
+    private static func makeDirectories(_ path: FilePath) throws(DownloadFailure) {
+        guard mkdir(path.string, 0o777) != 0, errno != EEXIST else { return }
+        guard errno == ENOENT, path.string != "/" else {
+            throw failure("make the directory \(path)", Errno(rawValue: errno), code: 18)
+        }
+        try makeDirectories(path.removingLastComponent())
+        guard mkdir(path.string, 0o777) != 0, errno != EEXIST else { return }
+        throw failure("make the directory \(path)", Errno(rawValue: errno), code: 18)
+    }
+
+    /// Copies all of a file.
+    ///
+    /// - Parameters:
+    ///   - body: its path.
+    ///   - goesOn: asked before each piece.
+    /// - Returns: its length; nil where it was told to stop.
+    /// - Throws: ``DownloadFailure``.
+    func copy(_ body: FilePath, while goesOn: () -> Bool) throws(DownloadFailure) -> Int64? {
+        do {
+            let source = try FileDescriptor.open(body, .readOnly, options: .closeOnExec)
+            return try source.closeAfter {
+                var length: Int64 = 0
+                while goesOn() {
+                    let count = tc_copy_file_range(
+                        source.rawValue,
+                        descriptor.rawValue,
+                        Self.piece
+                    )
+                    if count == 0 { return length }
+                    if count == -Int(EINTR) { continue }
+                    guard count > 0 else { throw Errno(rawValue: CInt(clamping: -count)) }
+                    length += Int64(count)
+                }
+                return nil
+            }
+        } catch {
+            let reason = error as? Errno ?? .ioError
+            throw Self.failure("write \(place.path)", reason, code: 17)
+        }
+    }
+
+    /// What tells the file from any other.
+    var identity: (device: UInt64, file: UInt64)? {
+        Self.status(descriptor).map { (UInt64($0.st_dev), UInt64($0.st_ino)) }
+    }
+
+    private static func status(_ file: FileDescriptor) -> stat? {
+        var status = stat()
+        return fstat(file.rawValue, &status) == 0 ? status : nil
+    }
+
+    /// The first path that is free, or the one that is replaced.
+    ///
+    /// - Throws: ``DownloadFailure`` where a file is there and must stay, and no other may be made.
+    func freePath(overwrites: Bool, renames: Bool) throws(DownloadFailure) -> FilePath {
+        var status = stat()
+        if overwrites || lstat(place.path.string, &status) != 0 { return place.path }
+        guard renames else {
+            throw DownloadFailure(file: "File \(place.path) exists", code: 13)
+        }
+        for number in 1...Self.maximumNumber {
+            let path = place.numbered(number)
+            if lstat(path.string, &status) != 0 { return path }
+        }
+        throw DownloadFailure(file: "File renaming failed: \(place.path)", code: 14)
+    }
+
+    /// Gives the file its name.
+    ///
+    /// - Returns: false where another file has got it meanwhile.
+    /// - Throws: ``DownloadFailure``.
+    func link(as path: FilePath, overwrites: Bool) throws(DownloadFailure) -> Bool {
+        let result = path.withPlatformString { tc_link_unnamed(descriptor.rawValue, $0) }
+        if result == 0 { return true }
+        guard -result == EEXIST, overwrites else {
+            guard -result != EEXIST else { return false }
+            throw Self.failure("name \(path)", Errno(rawValue: -result), code: 16)
+        }
+        // linkat(2) replaces no file: a second name is renamed over it.
+        let mark = String(UInt64.random(in: 0 ... .max), radix: 36)
+        let second = path.removingLastComponent().appending(".\(mark).part")
+        let linked = second.withPlatformString { tc_link_unnamed(descriptor.rawValue, $0) }
+        guard linked == 0 else {
+            throw Self.failure("name \(path)", Errno(rawValue: -linked), code: 16)
+        }
+        guard rename(second.string, path.string) != 0 else { return true }
+        let error = Errno(rawValue: errno)
+        unlink(second.string)
+        throw Self.failure("replace \(path)", error, code: 16)
+    }
+
+    /// What tells the file of a path from any other; nil where there is none.
+    static func identity(of path: FilePath) -> (device: UInt64, file: UInt64)? {
+        var status = stat()
+        guard lstat(path.string, &status) == 0 else { return nil }
+        return (UInt64(status.st_dev), UInt64(status.st_ino))
+    }
+
+    /// Whether the file of an earlier process got its name before that died.
+    static func isThere(_ delivery: DownloadRecord.Delivery, length: Int64) -> Bool {
+        var status = stat()
+        guard lstat(delivery.path, &status) == 0 else { return false }
+        return UInt64(status.st_dev) == delivery.device && UInt64(status.st_ino) == delivery.file
+            && Int64(status.st_size) == length
+    }
+}

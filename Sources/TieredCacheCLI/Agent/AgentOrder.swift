@@ -1,0 +1,58 @@
+import HTTPCaching
+import TieredCache
+import TieredCacheAgent
+
+/// What `pause`, `resume` and `cancel` say to the agent of a directory, where there is one.
+struct AgentOrder {
+    private let options: CacheOptions
+
+    init(_ options: CacheOptions) {
+        self.options = options
+    }
+
+    /// Calls a method for those downloads that the agent has.
+    ///
+    /// - Parameters:
+    ///   - names: URLs, or identifiers.
+    ///   - method: its name.
+    /// - Returns: the others, which may be downloads of `get`.
+    /// - Throws: ``CommandFailure``, and what it takes to find the agent.
+    func rest(of names: [String], _ method: String) async throws -> [String] {
+        guard !names.isEmpty, let agent = try await client() else { return names }
+        let all = try AgentDownload.all(of: agent).filter(\.isOpen)
+        var rest: [String] = []
+        for name in names {
+            let found = all.filter { $0.gid == name || $0.url == Self.shown(name) }
+            if found.isEmpty { rest.append(name) }
+            for download in found { _ = try agent.ask(method, [.string(download.gid)]) }
+        }
+        return rest
+    }
+
+    /// Lets all go on that are paused.
+    ///
+    /// - Returns: false where there is no agent.
+    func resumeAll() async throws -> Bool {
+        guard let agent = try await client() else { return false }
+        _ = try agent.ask("aria2.unpauseAll")
+        return true
+    }
+
+    private func client() async throws -> AgentClient? {
+        try await AgentPlace(options: options, socket: nil).ifKnown()
+    }
+
+    /// The URL as it is kept: without userinfo and fragment.
+    private static func shown(_ name: String) -> String? {
+        do throws(CacheError) {
+            return try CacheRequest(name).target.string
+        } catch {
+            return nil  // An identifier.
+        }
+    }
+}
+
+extension AgentDownload {
+    /// Whether it has not stopped.
+    var isOpen: Bool { ["active", "waiting", "paused"].contains(state) }
+}
