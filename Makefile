@@ -6,7 +6,7 @@ SANITIZED = --sanitize=thread -Xswiftc -DTHREAD_SANITIZER --scratch-path .build/
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-build build build-ios demo test test-repeat test-tsan bench fuzz format lint docs api \
 	test-scripts announce library check-library install examples check-hosts plugins install-plugins \
-	uninstall-plugins check-plugins deb check-deb check-agent
+	uninstall-plugins check-plugins deb check-deb check-agent check-simulation
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -98,6 +98,9 @@ test-scripts: ## Test the release script, its checks and the comparison of bench
 test-repeat: ## Run the most concurrent tests RUNS times (1000), stop at the first failure; needs a build
 	scripts/repeat.sh $(RUNS)
 
+check-simulation: setup ## Take repairs of the engine back one by one: the simulation has to fail (half an hour)
+	scripts/check-simulation.sh
+
 test-tsan: setup ## Run every test under the thread sanitizer
 	TEST_SILENCE=1800 TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/tsan.supp \
 		scripts/test.sh $(SANITIZED)
@@ -111,11 +114,12 @@ fuzz: setup ## Feed decoders and a whole engine with libFuzzer's inputs, a minut
 format: ## Rewrite the sources in the house style
 	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests Fuzzing Examples
 
-lint: ## Refuse what is not in the house style: sources, scripts, workflow files, references, arrows
+lint: ## Refuse what is not in the house style: sources, scripts, workflow files, references, arrows, patches
 	scripts/check-scripts.sh
 	scripts/check-references.sh
 	scripts/check-arrows.sh
 	scripts/check-columns.sh
+	git apply --check Tests/SimulationTests/Mutations/*.patch # what check-simulation takes back is still there
 	@! grep -rnE --include='*.swift' '(^|[^A-Za-z])try\?' Sources # handle an error, or say why not
 	@! grep -rnE --include='*.swift' '\bpthread_self\(' Sources # glibc says it never changes; after an await it has
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzzing Examples

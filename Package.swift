@@ -282,6 +282,7 @@ let package = Package(
         .testTarget(
             name: "SimulationTests",
             dependencies: ["HTTPCaching", "TieredCache", "TieredCacheTesting"],
+            exclude: ["Mutations"],
             swiftSettings: house
         ),
         .testTarget(

@@ -119,11 +119,9 @@ struct SimulationPlan {
         let url = die.roll(profile.urls)
         client.world.origin.change(url)
         await client.get(url, Get(policy: .reload))
-        if die.chance(1, of: 4) {
-            await client.pin(url)
-        } else {
-            await client.checkPromise(url)
-        }
+        if die.chance(1, of: 4) { await client.pin(url) }
+        // Where few may be open, each look makes another one leave, whose record is read again.
+        for url in 0..<profile.urls { await client.checkPromise(url) }
         await client.sleep(.milliseconds(die.roll(300)))
     }
 

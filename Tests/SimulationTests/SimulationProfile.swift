@@ -133,14 +133,16 @@ struct SimulationProfile: Sendable {
             (removes, limitChanges, trims, operations) = (false, false, false, 80)
         case .repairs:
             (urls, freezeEvery, lifetime, memoryLimit) = (2, 20, 3600, 1 << 10)
-            (roles, maximumOpenEntries) = ([.mender, .changer], 1)
+            (roles, maximumOpenEntries) = ([.mender, .mender, .changer], 1)
+            // What a repair has done to a record shows where that is read again.
+            (maximumHeadMemory, limitChanges) = (0, false)
             (chunks, cuts, faults) = ([300_000], false, false)
             // One in a file of its own and one in its record take turns.
             lengths = [60_000, 400_000]
             inlineLimit = 65_536
             (verifies, changes, noStore) = (true, true, false)
             (pins, restarts) = (true, true)
-            (clients, operations, diskLimit) = (4, 60, 4 << 20)
+            (clients, operations, diskLimit) = (5, 60, 4 << 20)
             (crashes, diskFaults, damage) = (false, false, false)
             weights[SimulationPlan.Kind.maintain.rawValue] = 30
             weights[SimulationPlan.Kind.change.rawValue] = 16
