@@ -247,7 +247,7 @@ extension MediaCache {
     /// Suspends, resumes and ends what this cache has under way with origins.
     public var transfers: TransferControl { TransferControl(transfers: engine.transfers) }
 
-    /// What this cache has under way with origins, requests and downloads alike.
+    /// Controls the transfers of requests and downloads, those that run and those that wait.
     public struct TransferControl: Sendable {
         let transfers: Transfers
 

@@ -128,9 +128,11 @@ extension StoringSink {
 
     /// Notes bytes that are about to be written.
     ///
-    /// - Returns: what the entry of the body is to be told the end of, if they are the last missing
-    ///   ones: this transfer compares what the disk refuses of them, or all of a body that is too
-    ///   long.
+    /// If they are the last missing ones, this transfer compares what the disk refuses of them, or
+    /// all of a body that is too long.
+    ///
+    /// - Returns: a token to end with ``DiskEntry/endArrival(_:)``; nil unless these are the last
+    ///   missing bytes.
     func willStore(
         _ chunk: BodyChunk,
         at offset: Int64,

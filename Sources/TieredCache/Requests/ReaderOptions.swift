@@ -4,10 +4,11 @@ public struct ReaderOptions: Hashable, Sendable {
     public var deadline: Duration = .seconds(30)
     /// The maximum number of bytes fetched ahead of the consumer; 8 MiB by default.
     ///
-    /// A reader fetches ahead a quarter of the bytes read in a row, or as many as last ten seconds
-    /// at the speed of the consumer, whichever is less; if a round trip to the origin takes 30 ms
-    /// or more, the bandwidth-delay product, up to all bytes read in a row. 0 fetches nothing
-    /// ahead.
+    /// A reader stays within two more bounds: a quarter of the bytes read in a row plus 64 KiB, and
+    /// the bytes of ten seconds at the average speed of the consumer, or 128 KiB if that is more.
+    /// The first of them does not apply where the end of reading is known. The latency of the
+    /// origin plays no part: after more than 2 MiB read in a row a request stays open, and pauses
+    /// where nothing more is wanted yet. A value below 64 KiB fetches nothing ahead.
     public var maximumReadAhead: Int64 = 8 << 20
     /// The number of positions followed at once, for files with distant streams; 4 by default.
     public var windows = 4

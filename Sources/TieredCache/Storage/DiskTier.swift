@@ -3,10 +3,17 @@ import SystemPackage
 
 /// The disk tier as the engine sees it: usable, or not for now (invariant 9).
 ///
-/// States: `open` → `closed`; `unavailable` → `open` (a later attempt worked) or `closed`. An
-/// attempt to open again is made at most every ten seconds, by the next call that needs the disk.
-/// The same goes for a store that is open and cannot write, for want of room or as a guest, and for
-/// one whose directory was removed under it: it serves until another takes its place.
+/// States: `open` → `closed`; `unavailable` → `open` (a later attempt worked) or `closed`.
+///
+/// ``store()`` opens the directory again, at most every ten seconds, if one of these is so:
+///
+/// - the directory could not be opened;
+/// - the open store cannot write: it is a guest, was opened for reading, or could not write LOCK,
+///   for want of room for example;
+/// - the directory of the open store was removed.
+///
+/// An open store serves until a better one takes its place. Without one, calls throw the error of
+/// the last attempt.
 final class DiskTier: Sendable {
     fileprivate enum State {
         case open(DiskStore, retryAt: MonotonicTime)

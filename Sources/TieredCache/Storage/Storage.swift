@@ -16,8 +16,9 @@ final class Storage: Sendable {
     /// The threads of downloads, and of everything that writes: a wait for a lock or for room here
     /// delays no lookup (invariant 12).
     let writers: IOExecutor
-    /// Who computes the digest of a body: each takes a thread of ``writers`` for a slice, and two
-    /// leave enough of them to downloads.
+    /// Lets two tasks at once compute digests of bodies.
+    ///
+    /// Each takes a thread of ``writers`` for a slice, and two leave enough of them to downloads.
     let digesting = TaskLimit(2)
     private let configuration: MediaCache.Configuration
     /// Reads the directory through, so that the first write need not.

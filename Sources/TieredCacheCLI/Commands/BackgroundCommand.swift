@@ -50,7 +50,7 @@ struct BackgroundCommand: AsyncParsableCommand {
                 throw error
             }
         } catch {
-            // Whoever has started it waits for a line, or does not any more.
+            // The process that has started this one may still wait for a line.
             let ending = Ending(error)
             let report = BackgroundReport(message: ending.output, status: ending.status.rawValue)
             try StandardOutput.writeLine(JSONLine.text(of: report))

@@ -13,7 +13,7 @@ import Darwin
 /// A second process in a directory that a living one owns.
 @Suite("Guests", .timeLimit(.minutes(10)))
 struct GuestTests {
-    /// Holds `/stored`, and a get of `/slow` that owns the directory while `body` runs.
+    /// Runs `body` while `/held` is stored and a get of `/slow` owns the directory.
     private func withOwner(
         _ body: (Workplace, Workplace.Running) async throws -> Void
     ) async throws {

@@ -40,7 +40,7 @@ struct PlayerDiskTests {
     }
 
     @Test(
-        "In a directory that can only be read, stored bytes are stored and all others pass through"
+        "In a directory that can only be read, stored bytes are read and all others pass through"
     )
     func readOnly() async throws {
         let disk = InMemoryFileSystem()

@@ -51,7 +51,7 @@ struct SlowDiskTests {
             // All threads that may block do.
             for await waiting in gate.arrivals where waiting == 8 { break }
             // More tasks than the pool has threads, each handing its thread on many times: they
-            // would never end if reads of the disk stored the pool's threads.
+            // would never end if reads of the disk held the pool's threads.
             try await withThrowingTaskGroup(of: Void.self) { heartbeats in
                 for _ in 0..<16 {
                     heartbeats.addTask {

@@ -13,7 +13,7 @@ struct BodyArrivalTests {
     private let fixture = DigestFixture()
     private var time: ManualTimeSource { fixture.time }
 
-    /// Who has said what the body has to be.
+    /// The side that names the digest of the body.
     enum Source: CaseIterable {
         case origin
         case request

@@ -12,8 +12,8 @@ struct BodyExpectation: Hashable, Sendable {
 ///
 /// All readers and transfers of the generation find the same decision here. The first of them that
 /// needs it makes it, and the others wait for it. A broken promise concerns all of them, an
-/// expectation that is not met only the requests with that expectation. Bytes that are written
-/// later take back what was found right.
+/// expectation that is not met only the requests with that expectation. Writing to the body resets
+/// the decision to undecided, unless the promise was broken.
 struct BodyDecision: Sendable {
     /// The consequence of a comparison.
     enum Outcome: Sendable {

@@ -56,6 +56,6 @@ struct PassedBodies: Sendable {
 
     /// Notes bytes that were written: what was found right says nothing about them.
     ///
-    /// Who has read wrong ones has them still.
+    /// What was found wrong stays: readers that already received wrong bytes keep them.
     mutating func didChangeBytes() { met = [:] }
 }

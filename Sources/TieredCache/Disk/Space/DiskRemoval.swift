@@ -28,8 +28,8 @@ struct DiskRemoval: Sendable {
 extension DiskStore {
     /// Reports a removal to the history and the counters.
     ///
-    /// The lock of a name may be stored here: an earlier one of ``LockOrder`` that they took would
-    /// trap.
+    /// The lock of a name may be held here: they would trap if they took an earlier one of
+    /// ``LockOrder``.
     func didLose(_ removal: DiskRemoval) {
         options.didLeave?(removal)
     }

@@ -1,7 +1,7 @@
 /// Room reserved for the rest of a body before it is received.
 ///
-/// Several downloads that fit one by one, and not together, would otherwise all run into the limit,
-/// each because the others are in use. It ends with its last reference.
+/// Without it, several prefetches that fit singly but not together could all fail halfway. It ends
+/// with its last reference.
 final class RoomPromise: Sendable {
     private struct State {
         var left: Int64

@@ -4,8 +4,8 @@ public import HTTPTypes
 
 /// A seekable reader over one entry, which may still be on its way.
 ///
-/// What is stored is returned at once, wherever it lies; what is missing is fetched where the
-/// reader is, and a little ahead of it, and then stored. Readers of one entry share transfers. A
+/// Returns stored bytes at once, wherever they lie. Fetches missing bytes from the position of a
+/// read on, and a little ahead of it, and stores them. Readers of one entry share transfers. A
 /// reader sees one generation: if the origin changes, stored bytes go on being read, and a byte
 /// that is missing fails with `.representationChanged`.
 ///
@@ -23,7 +23,7 @@ public final class CacheReader: Sendable {
     public let finalTarget: TargetURI
     /// What the cache did to open the reader, in the words of RFC 9211.
     public let cacheStatus: CacheStatus
-    /// What reads go by that do not say it themselves.
+    /// The options of the reader; a read may pass a deadline of its own.
     public let options: ReaderOptions
 
     let source: any BodyReader
@@ -111,7 +111,9 @@ public final class CacheReader: Sendable {
         return buffer.data(count: got)
     }
 
-    /// Reads from the cursor on, which moves on by as many bytes; see ``read(at:count:deadline:)``.
+    /// Reads at the cursor and advances it by the number of bytes read.
+    ///
+    /// A seek during the read wins. Otherwise like ``read(at:count:deadline:)``.
     ///
     /// - Parameters:
     ///   - count: the most bytes wanted, at least 1; at most 4 MiB are returned.
@@ -153,7 +155,9 @@ public final class CacheReader: Sendable {
         )
     }
 
-    /// Reads from the cursor on, which moves on by as many bytes; see ``unsafeRead(at:into:deadline:)``.
+    /// Reads at the cursor and advances it by the number of bytes read.
+    ///
+    /// A seek during the read wins. Otherwise like ``unsafeRead(at:into:deadline:)``.
     ///
     /// - Parameters:
     ///   - buffer: where the bytes go.

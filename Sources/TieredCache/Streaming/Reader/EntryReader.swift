@@ -69,9 +69,9 @@ final class EntryReader: BodySource, BodyReader {
     private let mayStartAgain: Bool
     /// Whether a complete pinned body had the entry's name when the reader was opened.
     let followsPinned: Bool
-    /// How often the body had lost bytes, and was refused where the disk did not take it, when the
-    /// reader was opened.
+    /// The value of ``DiskEntry/losses`` when the reader was opened.
     let losses: UInt64
+    /// The value of ``DiskEntry/passes`` when the reader was opened.
     let passes: UInt64
 
     /// A sequential reader.

@@ -60,7 +60,7 @@ final class PausedLook: Sendable {
         }
     }
 
-    /// The next lookup that misses is stored.
+    /// Makes the next lookup that misses pause until ``end()``.
     func begin() { isArmed.store(true, ordering: .relaxed) }
 
     func waitUntilPaused() async { await paused.wait() }
