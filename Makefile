@@ -4,18 +4,23 @@ SWIFT ?= swift
 SANITIZED = --sanitize=thread -Xswiftc -DTHREAD_SANITIZER --scratch-path .build/tsan
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build build-ios demo test test-repeat test-tsan bench fuzz format lint docs api \
-	test-scripts announce library check-library install examples check-hosts plugins install-plugins \
-	uninstall-plugins check-plugins deb check-deb check-agent check-simulation
+CHECKS = check-docs check-library check-players check-servers check-deb check-plugins check-hosts check-long \
+	check-without-traits check-api
+.PHONY: help setup setup-build setup-test build build-ios demo test check $(CHECKS) check-agent check-simulation \
+	test-tsan test-scripts bench fuzz format lint docs api library install examples plugins install-plugins \
+	uninstall-plugins deb
 
 help: ## Show this list
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
 
-setup: ## Install the Debian packages that building and testing need (only those missing)
+setup: ## Install the Debian packages that building and all checks need (only those missing)
 	@scripts/setup.sh
 
 setup-build: ## Install those that building needs alone
 	@scripts/setup.sh build
+
+setup-test: ## Install those that building and `make test` need
+	@scripts/setup.sh test
 
 build: setup-build ## Build every target, the tests too
 	$(SWIFT) build --build-tests
@@ -27,22 +32,30 @@ demo: setup-build ## Show the engine at work against an embedded origin, and che
 	$(SWIFT) build --product tieredcache # for debugging: optimising takes longer, and tests use this build
 	.build/debug/tieredcache demo
 
-# `make test API=` leaves the comparison with the last version out.
-API ?= api
+test: setup-test lint test-scripts ## Lint, build, and run each test that needs no player, no other server and little time
+	scripts/tests.py
+	@echo "make test: make check does the rest: all cases of long and seeded tests, real players and servers, the"
+	@echo "make test: library for C with its hosts, plug-ins and packages, the documentation, a build without traits"
 
-test: announce setup lint test-scripts docs $(API) ## Lint, build without traits and the documentation, run every test
+# Each is a target of its own, and a part that `scripts/check.py` runs: `make check-players`.
+check: setup ## Run all other checks, several at once, and print a table of them; WITHOUT=PART leaves one out
+	scripts/check.py $(addprefix --without=,$(WITHOUT))
+
+check-players: setup ## Play films with real players through the proxy
+	scripts/tests.py player
+
+check-servers: setup ## Test beside a real nginx and other servers
+	scripts/tests.py server
+
+check-long: setup ## Run the tests that take long, and all cases of those that chance or a list decides
+	scripts/tests.py long
+
+check-docs: docs ## Build the documentation, warnings as errors
+
+check-without-traits: setup-build ## Build the engine without SwiftNIO, and look that it needs no Foundation
 	scripts/verify-no-foundation.sh
-	scripts/test.sh
-	scripts/check-library.sh
-	@if [ -e $(LIBRARY)/tieredcache.pc ]; then $(MAKE) --no-print-directory check-hosts check-plugins \
-		check-deb; else \
-		echo "make test: without a library for C its hosts and packages are not checked"; fi
 
-announce:
-	@echo "make test: installs Debian packages where they are missing (libraries, nginx, players; see"
-	@echo "make test: scripts/setup.sh). A first run takes 20 to 30 minutes on 2 cores: to build,"
-	@echo "make test: for the tests, 6 for the library for C, and 6 for its program, packages and hosts. Once there is"
-	@echo "make test: a version, 6 more to compare with it. A later run builds what has changed alone."
+check-api: api ## Compare with the last version
 
 library: setup-build ## Build the library for C into .build/library
 	scripts/library.sh
@@ -54,7 +67,7 @@ DESTDIR ?=
 install: ## Install the library, its header and its pkg-config file below PREFIX (/usr/local)
 	scripts/library.sh install "$(PREFIX)" "$(DESTDIR)"
 
-check-library: setup ## Build the library and check what it promises; a part of make test
+check-library: setup ## Build the library for C and check what it promises
 	scripts/check-library.sh
 
 # `make examples LIBRARY=DIRECTORY` takes library and tieredcache.pc from elsewhere.
@@ -95,15 +108,12 @@ check-agent: setup ## Compare the agent with aria2c, by real clients, and kill i
 test-scripts: ## Test the release script, its checks and the comparison of benchmarks, in seconds
 	scripts/test-scripts.sh
 
-test-repeat: ## Run the most concurrent tests RUNS times (1000), stop at the first failure; needs a build
-	scripts/repeat.sh $(RUNS)
-
 check-simulation: setup ## Take repairs of the engine back one by one: the simulation has to fail (half an hour)
 	scripts/check-simulation.sh
 
 test-tsan: setup ## Run every test under the thread sanitizer
 	TEST_SILENCE=1800 TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/tsan.supp \
-		scripts/test.sh $(SANITIZED)
+		scripts/tests.py all -- $(SANITIZED)
 
 bench: setup ## Measure the hit path beside its peers, as a table of ratios
 	Benchmarks/run.sh

@@ -257,10 +257,13 @@ let package = Package(
             exclude: ["C", "README.md"],
             swiftSettings: house
         ),
+        // What decides when a test runs.
+        .target(name: "TestParts", path: "Tests/TestParts", swiftSettings: house),
         .testTarget(
             name: "HTTPCachingTests",
             dependencies: [
                 "HTTPCaching",
+                "TestParts",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: house
@@ -269,6 +272,7 @@ let package = Package(
             name: "TieredCacheTests",
             dependencies: [
                 "CZlib",
+                "TestParts",
                 "TieredCache",
                 "TieredCacheObservability",
                 "TieredCacheTesting",
@@ -281,13 +285,14 @@ let package = Package(
         ),
         .testTarget(
             name: "SimulationTests",
-            dependencies: ["HTTPCaching", "TieredCache", "TieredCacheTesting"],
+            dependencies: ["HTTPCaching", "TestParts", "TieredCache", "TieredCacheTesting"],
             exclude: ["Mutations"],
             swiftSettings: house
         ),
         .testTarget(
             name: "TieredCacheProxyTests",
             dependencies: [
+                "TestParts",
                 "TieredCacheProxy",
                 "TieredCacheTesting",
                 .product(name: "NIOEmbedded", package: "swift-nio"),
@@ -297,6 +302,7 @@ let package = Package(
         .testTarget(
             name: "TieredCacheAgentTests",
             dependencies: [
+                "TestParts",
                 "TieredCache",
                 "TieredCacheAgent",
                 "TieredCacheTesting",
@@ -320,12 +326,13 @@ let package = Package(
         ),
         .testTarget(
             name: "TieredCacheTestingTests",
-            dependencies: ["TieredCache", "TieredCacheTesting"],
+            dependencies: ["TestParts", "TieredCache", "TieredCacheTesting"],
             swiftSettings: house
         ),
         .testTarget(
             name: "TieredCacheCLITests",
             dependencies: [
+                "TestParts",
                 "TieredCacheCLI",
                 "TieredCacheTesting",
                 .product(name: "Subprocess", package: "swift-subprocess"),
@@ -335,6 +342,7 @@ let package = Package(
         .testTarget(
             name: "TieredCacheHTTPClientTests",
             dependencies: [
+                "TestParts",
                 "TieredCacheHTTPClient",
                 "TieredCacheTesting",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -345,6 +353,7 @@ let package = Package(
         .testTarget(
             name: "TieredCacheFoundationTests",
             dependencies: [
+                "TestParts",
                 "TieredCacheFoundation",
                 "TieredCacheTesting",
             ],
@@ -363,6 +372,7 @@ let package = Package(
             name: "IntegrationTests",
             dependencies: [
                 "DiskKillWorker",
+                "TestParts",
                 "TieredCache",
                 "TieredCacheCLI",
                 "TieredCacheExamples",
@@ -405,6 +415,7 @@ package.targets += [
         name: "TieredCacheCTests",
         dependencies: [
             "CTieredCache",
+            "TestParts",
             "TieredCache",
             "TieredCacheC",
             "TieredCacheTesting",

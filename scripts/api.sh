@@ -3,8 +3,7 @@
 # of every library product, against the newest version tag (X.Y.Z) that is part of the history. Exits with 1
 # where there is one. A change that is meant goes into scripts/api-allowed.txt, each line as it was printed.
 # The first run after a version builds the package as it was at the tag: 11 minutes of processor time, some 6 on
-# 2 cores. Later runs keep what they know of the tag in .build/api. `make test` calls it, but for that of
-# scripts/release.sh, which lets a break through that a version may have.
+# 2 cores. Later runs keep what they know of the tag in .build/api.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

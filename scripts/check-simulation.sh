@@ -32,7 +32,7 @@ restore() {
     {
         cat Package.swift
         echo 'let kept: Set = ["CLibcrypto", "CLinuxCalls", "CXXHash", "CZlib", "HTTPCaching", "SimulationTests",'
-        echo '    "TieredCache", "TieredCacheTesting"]'
+        echo '    "TestParts", "TieredCache", "TieredCacheTesting"]'
         echo 'package.targets.removeAll { !kept.contains($0.name) }'
         echo 'package.products.removeAll { !kept.contains($0.name) }'
     } >"$work/Package.swift.new"

@@ -5,8 +5,8 @@
 #
 # VERSION is X.Y.Z or X.Y.Z-PRERELEASE. What must hold: the tree is clean; the version is newer than all tags;
 # CHANGELOG.md has a section of it with a date, and nothing below [Unreleased]; the program and the library for C
-# say that they are that version; `make test` passes; `make api` finds no breaking change, but for a new major version, or a new
-# minor one before 1.0.0. `--dry-run` checks all that needs no build, and prints the commands that would follow.
+# say that they are that version; `make test` and `make check` pass; `make api` finds no breaking change, but for a new
+# major version, or a new minor one before 1.0.0. `--dry-run` checks all that needs no build, and prints the commands that would follow.
 # Pushing the tag is left to the caller.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -62,11 +62,13 @@ may_break() {
 
 if [ -n "$is_dry" ]; then
     echo "release: $version can be made; without --dry-run this follows:"
-    printf '  %s\n' "make test" "make api" "git tag --annotate $version, with the section of CHANGELOG.md"
+    printf '  %s\n' "make test" "make check WITHOUT=check-api" "make api" \
+        "git tag --annotate $version, with the section of CHANGELOG.md"
     exit 0
 fi
 
-make test API= || refuse "make test failed; there is no tag"
+make test || refuse "make test failed; there is no tag"
+make check WITHOUT=check-api || refuse "make check failed; there is no tag"
 if ! make api; then
     may_break || refuse "$version breaks programs written for $newest; that needs a new major version"
     echo "release: programs written for $newest break, as a version like $version may do"

@@ -6,11 +6,12 @@
 #     libxxhash-dev   XXH3, the checksum of every block
 #     zlib1g-dev      a dependency of SwiftNIO's extras
 #     pkg-config      how SwiftPM finds the three above
-#   scripts/setup.sh         that, and what testing needs:
+#   scripts/setup.sh test    that, and what `make test` needs:
+#     curl, openssl   the tests' second client, and their certificates
+#     python3         runs the tests; python3-yaml the check of workflow files, and the comparison of benchmarks
+#   scripts/setup.sh         that, and what `make check` needs:
 #     nginx           the real origin of the integration tests
 #     aria2           what the agent is compared with (scripts/check-agent.sh)
-#     curl, openssl   the tests' second client, and their certificates
-#     python3-yaml    the check of workflow files, and the comparison of benchmarks
 #     abigail-tools   what of the library for C has changed since the last version; left out where it
 #                     cannot be had
 #     ffmpeg, mpv, gstreamer, vlc, chromium
@@ -30,8 +31,8 @@
 # On macOS `build` takes the libraries from Homebrew; that was never run.
 set -euo pipefail
 
-what=${1:-test}
-[[ $what == build || $what == test ]] || { echo "usage: setup.sh [build|test]" >&2; exit 64; }
+what=${1:-check}
+[[ $what == build || $what == test || $what == check ]] || { echo "usage: setup.sh [build|test]" >&2; exit 64; }
 
 command -v "${SWIFT:-swift}" >/dev/null 2>&1 || {
     echo "setup: no Swift here; install 6.2 or later from https://www.swift.org/install" >&2
@@ -73,12 +74,15 @@ want() { # PROGRAM PACKAGE...: the packages bring a player that only its own tes
 want_module() { # MODULE PACKAGE: the package brings a module of pkg-config that a host in Examples/C embeds
     pkg-config --exists "$1" 2>/dev/null || players+=("$2")
 }
-if [ "$what" = test ]; then
-    need nginx has_program nginx
-    need aria2 has_program aria2c
+if [ "$what" != build ]; then
     need curl has_program curl
     need openssl has_program openssl
+    need python3 has_program python3
     need python3-yaml python3 -c 'import yaml'
+fi
+if [ "$what" = check ]; then
+    need nginx has_program nginx
+    need aria2 has_program aria2c
     want abidiff abigail-tools
     want ffmpeg ffmpeg
     want mpv mpv

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tests scripts/release.sh and scripts/api.sh in a repository of their own, with make and swift replaced, how
-# scripts/check-library.sh compares headers, and Benchmarks/compare.py. Takes seconds, builds nothing. Prints each
-# case that fails, and exits with 1 then.
+# scripts/check-library.sh compares headers, scripts/tests.py with a bundle that is none, scripts/check.py with targets
+# that are none, and Benchmarks/compare.py. Takes seconds, builds nothing. Prints each case that fails, and exits with
+# 1 then.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -23,7 +24,7 @@ fresh() {
     git init --quiet --initial-branch=main .
     cp "$root/scripts/release.sh" "$root/scripts/api.sh" scripts/
     # shellcheck disable=SC2016 # make expands these
-    printf 'test api:\n\t@echo $@ >>%s\n\t@case " $$FAIL " in *" $@ "*) exit 1;; esac\n' \
+    printf 'test check api:\n\t@echo $@ >>%s\n\t@case " $$FAIL " in *" $@ "*) exit 1;; esac\n' \
         "$scratch/ran" >Makefile
     say_version 0.2.0
     commit
@@ -102,6 +103,7 @@ expect "nothing was run for a refusal" 0 nothing ran
 fresh
 FAIL="test" expect_refusal "failing tests" "make test failed"
 expect "failing tests: that was all" 0 test ran
+FAIL="check" expect_refusal "failing checks" "make check failed"
 git tag 0.2.0-rc.1
 FAIL=api expect_refusal "a break in the same minor version" "needs a new major version"
 git tag --delete 0.2.0-rc.1 >"$scratch/log"
@@ -121,7 +123,7 @@ expect "a dry run" 0 "can be made" scripts/release.sh --dry-run 0.2.0
 expect "a dry run makes no tag" 0 "[0.2.0-rc.1]" echo "[$(git tag --list)]"
 expect "a dry run builds nothing" 0 nothing ran
 expect "a version" 0 "as 0.2.0" scripts/release.sh 0.2.0
-expect "a version is tested and compared" 0 "test api" ran
+expect "a version is tested and compared" 0 "test check api" ran
 expect "its tag has the section of the changelog" 0 "- It works." git tag --list -n9 0.2.0
 expect "its tag is annotated" 0 "tag" git cat-file -t 0.2.0
 
@@ -158,6 +160,47 @@ compare "a function has gone" 1 "[D] 'function int tiered_gone" 's/^int tiered_a
 compare "a result is another type" 1 "return type changed" 's/^int tiered_stream_fd/int64_t tiered_stream_fd/'
 compare "a struct has changed in its middle" 1 "another TIERED_ABI" 's/int32_t deadline_ms;/int64_t deadline_ms;/'
 compare "a status has another number" 1 "TIERED_E_TIMEOUT = -55" 's/TIERED_E_TIMEOUT = -5,/TIERED_E_TIMEOUT = -55,/'
+
+# scripts/tests.py tells what became of tests.
+place=$scratch/tests
+mkdir -p "$place/scripts" "$place/.build/debug"
+cp scripts/tests.py scripts/check.py "$place/scripts/"
+printf '#!/bin/sh\necho its threads\n' >"$place/scripts/stacks.sh" && chmod +x "$place/scripts/stacks.sh"
+cp scripts/bundle.py "$place/.build/debug/TieredCachePackageTests.xctest"
+run_tests() { # NAME STATUS EXPECTED TESTS [ARGUMENT...]
+    local name=$1 status=$2 expected=$3 tests=$4
+    shift 4
+    rm -f "$scratch/seen"
+    TEST_BUILD=no TEST_SILENCE=2 SEEN=$scratch/seen TESTS=$tests expect "$name" "$status" "$expected" \
+        "$place/scripts/tests.py" --slowest 0 "$@"
+}
+run_tests "all pass" 0 "2 passed, 0 failed, 0 skipped" "passes long" all
+run_tests "a part by its tag" 0 "1 passed, 0 failed, 0 skipped" "passes long" long
+run_tests "one is skipped" 0 "skipped: M.Skips/skips()" "passes skips"
+run_tests "one fails" 1 "1 passed, 1 failed, 0 skipped" "passes fails"
+run_tests "one that is unsteady passes when it runs once more" 0 "unsteady: M.Unsteady/unsteady(): unsteady" \
+    "unsteady passes"
+run_tests "one that fails twice" 1 "0 passed, 1 failed, 0 skipped" late
+run_tests "one that ends its process, and the others run" 1 "1 passed, 1 failed, 0 skipped" "crashes passes"
+run_tests "how it ended" 1 "it ended its process with status -9" crashes
+run_tests "one that hangs" 1 "it hung" hangs
+run_tests "its threads" 1 "its threads" hangs
+run_tests "again and again" 1 "1 failed" "fails" --repeat 3
+run_tests "no such suite" 1 "no test fits" passes --suites Q
+
+# scripts/check.py runs what is needed first, and tells of each part.
+# shellcheck disable=SC2016 # make expands these
+printf '%%:\n\t@case " $$FAIL " in *" $@ "*) exit 3;; esac\n\t@echo "1 passed, 0 failed, 0 skipped"\n' >"$place/Makefile"
+run_parts() { # NAME STATUS EXPECTED PARTS
+    # shellcheck disable=SC2086
+    expect "$1" "$2" "$3" "$place/scripts/check.py" $4
+}
+run_parts "two parts" 0 "2 passed, 0 failed, 0 skipped" "test check-docs"
+FAIL=check-docs run_parts "one fails" 1 "failed with status 2" "check-docs check-library"
+FAIL=check-docs run_parts "the other runs" 1 "1 passed" "check-docs check-library"
+FAIL=check-library run_parts "one needs it" 1 "not run: check-library failed" "check-library check-hosts"
+run_parts "all but one" 0 "10 passed, 0 failed, 0 skipped" "--without=check-api test check"
+run_parts "no such part" 1 "there is no part nothing" nothing
 
 expect "Benchmarks/compare.py" 0 OK python3 -B Benchmarks/compare_tests.py
 

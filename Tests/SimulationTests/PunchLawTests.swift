@@ -1,12 +1,13 @@
 #if os(Linux)
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// What is checked of each run must be able to fail: nothing is written while it is being punched.
-@Suite struct PunchLawTests {
+@Suite(.tags(.realTime)) struct PunchLawTests {
     /// A file that is punched, and what the disk does before the punch has returned.
     private struct Double {
         /// What the disk does within the next call.

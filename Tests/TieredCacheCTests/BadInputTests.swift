@@ -1,5 +1,6 @@
 import CTieredCache
 import Glibc
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -7,7 +8,7 @@ import TieredCacheTesting
 @testable import TieredCacheC
 
 /// What a program may get wrong gives a status.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(5)))
 struct BadInputTests {
     private let invalid = TIERED_E_INVALID.status
 

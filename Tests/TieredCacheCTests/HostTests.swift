@@ -2,6 +2,7 @@ import CTieredCache
 import Glibc
 import Logging
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -9,7 +10,7 @@ import TieredCacheTesting
 @testable import TieredCacheC
 
 /// What a host notices of a library that has threads of its own.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(5)))
 struct HostTests {
     @Test("A child of a fork gets a status from each function, and the parent goes on")
     func fork() async throws {

@@ -1,5 +1,6 @@
 import CTieredCache
 import Glibc
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -7,7 +8,7 @@ import TieredCacheTesting
 @testable import TieredCacheC
 
 /// Downloads that survive the process.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(5)))
 struct JobTests {
     /// Waits until a job has a state; it has one within the time limit of the suite.
     private func wait(_ job: JobHandle, for states: [tiered_job_state]) -> tiered_job_info {

@@ -1,5 +1,6 @@
 import CTieredCache
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -7,7 +8,7 @@ import TieredCacheTesting
 @testable import TieredCacheC
 
 /// What plays next, what stays, and players that take URLs alone.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(5)))
 struct KeepingTests {
     @Test("An entry is pinned, has a file, and is removed, by its URL and by its key")
     func entries() async throws {

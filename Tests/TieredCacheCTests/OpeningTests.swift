@@ -3,6 +3,7 @@ import Dispatch
 import Glibc
 import Logging
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -10,7 +11,7 @@ import TieredCacheTesting
 @testable import TieredCacheC
 
 /// Which cache an open gives, and what a release waits for.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(5)))
 struct OpeningTests {
     /// A transport whose end hangs until a test lets it go.
     private final class Hanging: Transport {

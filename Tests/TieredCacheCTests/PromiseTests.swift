@@ -1,6 +1,7 @@
 import CTieredCache
 import Glibc
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -8,7 +9,7 @@ import TieredCacheTesting
 @testable import TieredCacheC
 
 /// What docs/players.md promises of readers, through the functions for C.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(5)))
 struct PromiseTests {
     private static let length = HostedFixture.length
     private let expected = HostedFixture.film.bytes(0..<HostedFixture.length)

@@ -1,5 +1,6 @@
 import CTieredCache
 import Glibc
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -8,11 +9,12 @@ import TieredCacheTesting
 
 /// Opening, reading, seeking, stopping and releasing at once, in an order that chance decides.
 ///
-/// `TIEREDCACHE_RACES` is the number of rounds, 200 without it.
-@Suite(.timeLimit(.minutes(20)))
+/// `TIEREDCACHE_RACES` is the number of rounds; without it 200, or a few where not all cases run.
+@Suite(.tags(.realTime), .timeLimit(.minutes(20)))
 struct RaceTests {
     private static let rounds =
-        getenv("TIEREDCACHE_RACES").flatMap { Int(String(cString: $0)) } ?? 200
+        getenv("TIEREDCACHE_RACES").flatMap { Int(String(cString: $0)) }
+        ?? (TestCases.all ? 200 : 20)
 
     /// What a thread may do with a stream.
     private static let steps: [@Sendable (StreamHandle, inout SplitMix) -> Void] = [
@@ -47,7 +49,11 @@ struct RaceTests {
     /// What ends first: the calls by a cancel, the cache, or the stream in a thread that reads.
     enum Order: UInt64, CaseIterable { case cancel, cache, reader }
 
-    @Test("No order of calls crashes, hangs or gives wrong bytes", arguments: Order.allCases)
+    @Test(
+        "No order of calls crashes, hangs or gives wrong bytes",
+        .tags(.seeded),
+        arguments: Order.allCases
+    )
     func races(_ order: Order) async throws {
         try await HostedFixture.run { fixture in
             let stalled = OriginBehaviour.stall(after: 300_000)

@@ -1,6 +1,7 @@
 import CTieredCache
 import Glibc
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -8,7 +9,7 @@ import TieredCacheTesting
 @testable import TieredCacheC
 
 /// What a player does with a stream.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(5)))
 struct ReadingTests {
     private static let length = HostedFixture.length
 

@@ -1,6 +1,7 @@
 import CTieredCache
 import Glibc
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -8,7 +9,7 @@ import TieredCacheTesting
 @testable import TieredCacheC
 
 /// The rules for hosts, as a program hands them over.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(5)))
 struct RulesTests {
     /// Hands lines over, NULL for nil.
     private func set(_ lines: [String?], of cache: CacheHandle) -> Int64 {

@@ -1,6 +1,7 @@
 import CTieredCache
 import Glibc
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -10,7 +11,7 @@ import TieredCacheTesting
 /// Cancel, interrupt and release, while other threads wait for an origin that says nothing.
 ///
 /// The streams have no deadline: a call that returns was stopped.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(5)))
 struct StoppingTests {
     enum Waiting: CaseIterable {
         case prepare, open, read, readFull

@@ -1,6 +1,7 @@
 import CTieredCache
 import Glibc
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -8,7 +9,7 @@ import TieredCacheTesting
 @testable import TieredCacheC
 
 /// A host with an event loop: it tries, and waits for the descriptor.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(5)))
 struct TryingTests {
     private func all(_ stream: StreamHandle) -> StreamHandle.Got {
         var all = StreamHandle.Got(result: 0)

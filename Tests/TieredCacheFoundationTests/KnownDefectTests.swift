@@ -1,5 +1,6 @@
 import Foundation
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheFoundation
@@ -31,6 +32,7 @@ private final class OwnProtocol: URLProtocol {
 extension URLSessionTests {
     @Suite(
         "URLSession with a cache: what is known to trap or to hang in Foundation on Linux",
+        .tags(.realTime),
         .timeLimit(.minutes(2))
     )
     struct KnownDefectTests {

@@ -1,5 +1,6 @@
 import Foundation
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheFoundation
@@ -10,7 +11,7 @@ import FoundationNetworking
 #endif
 
 extension URLSessionTests {
-    @Suite("URLSession with a cache: loads", .timeLimit(.minutes(2)))
+    @Suite("URLSession with a cache: loads", .tags(.realTime), .timeLimit(.minutes(2)))
     struct LoadingTests {
         @Test("an asynchronous call gets a stored response, as a miss and as a hit")
         func asynchronous() async throws {

@@ -1,4 +1,5 @@
 import Foundation
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheFoundation
@@ -11,6 +12,7 @@ import FoundationNetworking
 extension URLSessionTests {
     @Suite(
         "URLSession with a cache: tasks that are cancelled, suspended, downloaded",
+        .tags(.realTime),
         .timeLimit(.minutes(2))
     )
     struct TaskControlTests {

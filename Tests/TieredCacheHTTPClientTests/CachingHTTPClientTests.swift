@@ -3,12 +3,13 @@ import FoundationEssentials
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheHTTPClient
 import TieredCacheTesting
 
-@Suite("AsyncHTTPClient with a cache: what is cached", .timeLimit(.minutes(1)))
+@Suite("AsyncHTTPClient with a cache: what is cached", .tags(.realTime), .timeLimit(.minutes(1)))
 struct CachingHTTPClientTests {
     @Test("a fresh response answers again, and says so")
     func hit() async throws {

@@ -2,12 +2,17 @@ import AsyncHTTPClient
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheHTTPClient
 import TieredCacheTesting
 
-@Suite("AsyncHTTPClient with a cache: what is not cached", .timeLimit(.minutes(1)))
+@Suite(
+    "AsyncHTTPClient with a cache: what is not cached",
+    .tags(.realTime),
+    .timeLimit(.minutes(1))
+)
 struct UncachedRequestTests {
     @Test("a POST with a streamed body goes to the client, and what it changes is asked for anew")
     func post() async throws {

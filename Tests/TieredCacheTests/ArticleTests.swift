@@ -1,6 +1,7 @@
 import CoreMetrics
 import FoundationEssentials
 import HTTPCaching
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheObservability
@@ -10,7 +11,7 @@ import Tracing
 /// The code of the articles, run against an origin on loopback.
 ///
 /// ``DocumentationTests`` compares it with the articles.
-@Suite("Articles", .timeLimit(.minutes(1)))
+@Suite("Articles", .tags(.realTime), .timeLimit(.minutes(1)))
 struct ArticleTests {
     struct Image {
         let pixels: [UInt8]

@@ -1,4 +1,5 @@
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -14,7 +15,7 @@ import Darwin
 /// that are killed; all drawn from a seed. Every file ends as one generation.
 ///
 /// `TIEREDCACHE_CHAOS_ROUNDS` repeats it with other seeds, `TIEREDCACHE_CHAOS_SEED` repeats one.
-@Suite("Chaos and SIGKILL", .timeLimit(.minutes(60)))
+@Suite("Chaos and SIGKILL", .tags(.realTime), .timeLimit(.minutes(60)))
 struct ChaosKillTests {
     private static let downloads = 30
 
@@ -22,7 +23,7 @@ struct ChaosKillTests {
         getenv(name).flatMap { UInt64(String(cString: $0)) }
     }
 
-    @Test("Thirty downloads by processes that are killed end as one generation each")
+    @Test("Thirty downloads by processes that are killed end as one generation each", .tags(.long))
     func thirty() async throws {
         let rounds = Self.environment("TIEREDCACHE_CHAOS_ROUNDS") ?? 1
         for round in 0..<rounds {

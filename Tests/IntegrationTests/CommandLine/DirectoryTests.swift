@@ -1,5 +1,6 @@
 import FoundationEssentials
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -12,7 +13,7 @@ import Darwin
 #endif
 
 /// Cache directories that cannot be used, and where the directory is by default.
-@Suite("The cache directory", .timeLimit(.minutes(10)))
+@Suite("The cache directory", .tags(.realTime), .timeLimit(.minutes(10)))
 struct DirectoryTests {
     private static let managing: [[String]] = [
         ["list"], ["stats", "--json"], ["clear"], ["trim", "--to", "0"], ["verify"],

@@ -1,4 +1,5 @@
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -11,7 +12,7 @@ import Darwin
 #endif
 
 /// `downloads`, `resume`, `pause` and `cancel`, after a program that was interrupted.
-@Suite("Unfinished downloads", .timeLimit(.minutes(10)))
+@Suite("Unfinished downloads", .tags(.realTime), .timeLimit(.minutes(10)))
 struct DownloadsTests {
     private static let length: Int64 = 2_000_000
 

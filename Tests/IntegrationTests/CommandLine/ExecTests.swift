@@ -1,6 +1,7 @@
 import HTTPTypes
 import Subprocess
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -13,7 +14,7 @@ import Darwin
 #endif
 
 /// `tieredcache exec` with programs that say what they got.
-@Suite("exec", .timeLimit(.minutes(10)), PlayerTool.curl.isInstalled)
+@Suite("exec", .tags(.realTime), .timeLimit(.minutes(10)), PlayerTool.curl.isInstalled)
 struct ExecTests {
     @Test("The program gets proxied URLs, and the origin is asked once")
     func proxied() async throws {

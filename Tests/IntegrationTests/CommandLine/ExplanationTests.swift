@@ -1,12 +1,13 @@
 import FoundationEssentials
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
 /// What the tools for people say.
-@Suite("Explanations", .timeLimit(.minutes(10)))
+@Suite("Explanations", .tags(.realTime), .timeLimit(.minutes(10)))
 struct ExplanationTests {
     /// A pinned film, a head of another, and a prefetched page.
     private func withEntries(_ body: (Workplace) async throws -> Void) async throws {

@@ -1,4 +1,5 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -10,6 +11,7 @@ import TieredCacheTesting
 /// say so.
 @Suite(
     "A full disk",
+    .tags(.realTime),
     .timeLimit(.minutes(10)),
     .enabled("a mount namespace with a tmpfs cannot be had here: run as root") {
         try await MountNamespace.isPermitted()

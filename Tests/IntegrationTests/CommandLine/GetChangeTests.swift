@@ -1,10 +1,11 @@
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
 /// A representation that changes while it is delivered.
-@Suite("get: change", .timeLimit(.minutes(10)))
+@Suite("get: change", .tags(.realTime), .timeLimit(.minutes(10)))
 struct GetChangeTests {
     /// Ends the first response early, after which the origin has another version.
     private static let changing = OriginScript.first(

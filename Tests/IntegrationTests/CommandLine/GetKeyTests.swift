@@ -1,11 +1,12 @@
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
 /// `--key`, `--method`, `--data`, `--header`.
-@Suite("get: keys, methods and fields", .timeLimit(.minutes(10)))
+@Suite("get: keys, methods and fields", .tags(.realTime), .timeLimit(.minutes(10)))
 struct GetKeyTests {
     @Test("A key names the entry whatever the URL's signature is")
     func rotating() async throws {

@@ -1,13 +1,14 @@
 import FoundationEssentials
 import Subprocess
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
 /// Where the body goes, and what becomes of FILE.
-@Suite("get: output", .timeLimit(.minutes(10)))
+@Suite("get: output", .tags(.realTime), .timeLimit(.minutes(10)))
 struct GetOutputTests {
     @Test("The body goes to standard output, and JSON to standard error", arguments: [true, false])
     func standardOutput(named: Bool) async throws {

@@ -1,10 +1,11 @@
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
 /// `--policy`.
-@Suite("get: policies", .timeLimit(.minutes(10)))
+@Suite("get: policies", .tags(.realTime), .timeLimit(.minutes(10)))
 struct GetPolicyTests {
     @Test("cache-only never asks: 66 for what is not stored")
     func cacheOnlyMiss() async throws {

@@ -1,10 +1,11 @@
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
 /// `--range A-B`, `A-`, `--range=-N`.
-@Suite("get: ranges", .timeLimit(.minutes(10)))
+@Suite("get: ranges", .tags(.realTime), .timeLimit(.minutes(10)))
 struct GetRangeTests {
     private static let length: Int64 = 300_000
 

@@ -1,11 +1,12 @@
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
 /// The words and counts of `get --json`.
-@Suite("get: sources", .timeLimit(.minutes(10)))
+@Suite("get: sources", .tags(.realTime), .timeLimit(.minutes(10)))
 struct GetSourceTests {
     @Test("origin, then disk without a request")
     func disk() async throws {

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -8,7 +9,7 @@ import TieredCacheTesting
 @testable import TieredCacheCLI
 
 /// What an origin that refuses, fails or breaks the protocol does to `get`.
-@Suite("get: failures of the origin", .timeLimit(.minutes(10)))
+@Suite("get: failures of the origin", .tags(.realTime), .timeLimit(.minutes(10)))
 struct GetStatusTests {
     @Test(
         "A status of 400 or more is 69, names the status, writes and stores nothing",

@@ -1,13 +1,14 @@
 import FoundationEssentials
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
 /// Which URL is asked for and under which key it is held.
-@Suite("get: targets", .timeLimit(.minutes(10)))
+@Suite("get: targets", .tags(.realTime), .timeLimit(.minutes(10)))
 struct GetTargetTests {
     @Test("A fragment is neither sent nor part of the key")
     func fragment() async throws {

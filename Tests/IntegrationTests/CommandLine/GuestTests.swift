@@ -1,4 +1,5 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -11,7 +12,7 @@ import Darwin
 #endif
 
 /// A second process in a directory that a living one owns.
-@Suite("Guests", .timeLimit(.minutes(10)))
+@Suite("Guests", .tags(.realTime), .timeLimit(.minutes(10)))
 struct GuestTests {
     /// Runs `body` while `/held` is stored and a get of `/slow` owns the directory.
     private func withOwner(

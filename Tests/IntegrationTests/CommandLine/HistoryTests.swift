@@ -1,11 +1,12 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
 /// What is told of a directory's past, over several runs of the program.
-@Suite("stats and events", .timeLimit(.minutes(10)))
+@Suite("stats and events", .tags(.realTime), .timeLimit(.minutes(10)))
 struct HistoryTests {
     /// A page that is missed, hit, gone stale and come again; another that is evicted; one removed.
     private func withPast(_ body: (Workplace) async throws -> Void) async throws {

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -13,7 +14,7 @@ import Darwin
 #endif
 
 /// `list`, `stats`, `show`, `path`.
-@Suite("list, stats, show, path", .timeLimit(.minutes(10)))
+@Suite("list, stats, show, path", .tags(.realTime), .timeLimit(.minutes(10)))
 struct InspectionTests {
     /// One object of `list --json`.
     private func entry(

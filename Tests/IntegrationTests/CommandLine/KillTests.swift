@@ -1,4 +1,5 @@
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -11,7 +12,7 @@ import Darwin
 #endif
 
 /// SIGKILL at any moment: no wrong byte, and hardly one fetched twice.
-@Suite("SIGKILL", .timeLimit(.minutes(10)))
+@Suite("SIGKILL", .tags(.realTime), .timeLimit(.minutes(10)))
 struct KillTests {
     @Test("Killed again and again at random points, resumed, and equal in the end")
     func killed() async throws {

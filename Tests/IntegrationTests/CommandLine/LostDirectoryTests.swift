@@ -2,6 +2,7 @@ import FoundationEssentials
 import HTTPTypes
 import Subprocess
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -14,7 +15,7 @@ import Darwin
 #endif
 
 /// Directories that are removed under the program, or are not what they should be.
-@Suite("Lost directories", .timeLimit(.minutes(10)))
+@Suite("Lost directories", .tags(.realTime), .timeLimit(.minutes(10)))
 struct LostDirectoryTests {
     /// Gets a URL with curl.
     ///

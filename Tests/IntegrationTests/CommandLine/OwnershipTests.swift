@@ -1,5 +1,6 @@
 import FoundationEssentials
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -13,7 +14,7 @@ import Darwin
 #endif
 
 /// Processes that want to own one directory.
-@Suite("Ownership", .timeLimit(.minutes(10)))
+@Suite("Ownership", .tags(.realTime), .timeLimit(.minutes(10)))
 struct OwnershipTests {
     private final class Alive: Sendable {
         let processes = Guarded<[Int: Workplace.Running]>([:])
@@ -52,7 +53,10 @@ struct OwnershipTests {
         }
     }
 
-    @Test("in fifty races one process owns the directory, also where the one before was killed")
+    @Test(
+        "in fifty races one process owns the directory, also where the one before was killed",
+        .tags(.long)
+    )
     func races() async throws {
         try await Workplace.with { place in
             for round in 0..<50 {

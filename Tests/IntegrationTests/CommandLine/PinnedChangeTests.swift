@@ -1,6 +1,7 @@
 import HTTPTypes
 import Subprocess
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -13,7 +14,7 @@ import Darwin
 #endif
 
 /// What is complete and pinned while its origin changes, fails or forbids.
-@Suite("Pinned, and the origin changes", .timeLimit(.minutes(10)))
+@Suite("Pinned, and the origin changes", .tags(.realTime), .timeLimit(.minutes(10)))
 struct PinnedChangeTests {
     private static let length: Int64 = 3_000_000
 

@@ -1,6 +1,7 @@
 import HTTPTypes
 import Subprocess
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -11,7 +12,7 @@ import TieredCacheTesting
 ///
 /// The new one is delivered, the old one stays, and a command that is to keep the new one says why
 /// not.
-@Suite("Pinned, and no room for the next", .timeLimit(.minutes(10)))
+@Suite("Pinned, and no room for the next", .tags(.realTime), .timeLimit(.minutes(10)))
 struct PinnedRoomTests {
     private static let length: Int64 = 3_000_000
     private static let limit = ["--disk-limit", "4MiB"]

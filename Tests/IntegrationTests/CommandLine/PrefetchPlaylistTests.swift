@@ -1,10 +1,11 @@
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
 /// `prefetch` of playlists and manifests, then play without the origin.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PrefetchPlaylistTests {
     private static let control = "max-age=3600"
 

@@ -1,11 +1,12 @@
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
 /// `prefetch`.
-@Suite("prefetch", .timeLimit(.minutes(10)))
+@Suite("prefetch", .tags(.realTime), .timeLimit(.minutes(10)))
 struct PrefetchTests {
     @Test("Fetches for later; --json prints get's line for each URL")
     func whole() async throws {

@@ -1,5 +1,6 @@
 import Subprocess
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -12,7 +13,7 @@ import Darwin
 #endif
 
 /// What a person at a terminal sees; the terminal is that of script(1).
-@Suite("Downloads on a terminal", .timeLimit(.minutes(10)))
+@Suite("Downloads on a terminal", .tags(.realTime), .timeLimit(.minutes(10)))
 struct ProgressTerminalTests {
     /// Runs `get` with a terminal for standard error.
     private func watch(_ target: String, in place: Workplace) async throws -> String {

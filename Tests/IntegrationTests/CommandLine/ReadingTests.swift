@@ -1,5 +1,6 @@
 import FoundationEssentials
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -7,7 +8,7 @@ import TieredCacheTesting
 @testable import TieredCacheCLI
 
 /// Commands that only look leave the directory to a process that wants to write to it.
-@Suite("Reading beside a writer", .timeLimit(.minutes(10)))
+@Suite("Reading beside a writer", .tags(.realTime), .timeLimit(.minutes(10)))
 struct ReadingTests {
     private static let film = 18 << 20
 

@@ -1,11 +1,12 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
 /// `remove`, `clear`, `trim`.
-@Suite("remove, clear, trim", .timeLimit(.minutes(10)))
+@Suite("remove, clear, trim", .tags(.realTime), .timeLimit(.minutes(10)))
 struct RemovalTests {
     private func urls(_ place: Workplace) async throws -> [String] {
         try await place.run("list", "--json").lines.compactMap { JSONFields($0).text("url") }

@@ -1,4 +1,5 @@
 import Subprocess
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -6,7 +7,7 @@ import TieredCacheTesting
 @testable import TieredCacheCLI
 
 /// A server whose descriptors run out does less, and goes on.
-@Suite("Serving with few descriptors", .timeLimit(.minutes(10)))
+@Suite("Serving with few descriptors", .tags(.realTime), .timeLimit(.minutes(10)))
 struct ServeDescriptorTests {
     /// One client that asks for something else each time, until it has so many responses.
     ///
@@ -35,6 +36,7 @@ struct ServeDescriptorTests {
 
     @Test(
         "More clients at work than there are descriptors: some wait, all are served",
+        .tags(.long),
         arguments: [(64, 100, 30), (1024, 1100, 3)]
     )
     func manyClients(limit: Int, clients: Int, answers: Int) async throws {

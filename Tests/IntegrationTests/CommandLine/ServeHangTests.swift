@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Subprocess
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -20,6 +21,7 @@ import Darwin
 /// stands; or a write to the disk.
 @Suite(
     "Serve, while something hangs",
+    .tags(.realTime),
     .timeLimit(.minutes(2)),
     .enabled(if: Threads.areSeenWaiting, "/proc does not say what threads wait for")
 )
@@ -47,6 +49,7 @@ struct ServeHangTests {
 
     @Test(
         "Standard output takes nothing: one signal ends it in time",
+        .tags(.long),
         arguments: [SIGTERM, SIGINT]
     )
     func standardOutput(signal: Int32) async throws {
@@ -97,6 +100,7 @@ struct ServeHangTests {
 
     @Test(
         "Standard error takes nothing while a client is served",
+        .tags(.long),
         arguments: [SIGTERM, SIGINT]
     )
     func standardError(signal: Int32) async throws {
@@ -132,6 +136,7 @@ struct ServeHangTests {
 
     @Test(
         "The disk takes nothing while a client is served",
+        .tags(.long),
         .enabled("no filter of system calls can be had here: Linux 5.5 and Perl") {
             try await HangingDisk.isPermitted()
         },

@@ -1,11 +1,12 @@
 import HTTPTypes
 import Subprocess
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
 
 /// Requests that hang keep nothing waiting that an origin would answer.
-@Suite("Serving while much hangs", .timeLimit(.minutes(10)))
+@Suite("Serving while much hangs", .tags(.realTime), .timeLimit(.minutes(10)))
 struct ServeHangingTests {
     private static let hanging = 64
 

@@ -1,11 +1,12 @@
 import FoundationEssentials
 import Subprocess
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 /// `tieredcache serve` before an origin that knows neither ranges nor entity tags.
-@Suite(.timeLimit(.minutes(10)), PlainOrigin.isInstalled)
+@Suite(.tags(.server, .realTime), .timeLimit(.minutes(10)), PlainOrigin.isInstalled)
 struct ServePlainOriginTests {
     private static let film = GeneratedBody(seed: 5, length: 5_000_000)
 

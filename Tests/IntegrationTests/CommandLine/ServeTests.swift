@@ -1,5 +1,6 @@
 import Subprocess
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -13,7 +14,7 @@ import Darwin
 #endif
 
 /// `tieredcache serve`, the real program, spoken to with curl and by hand.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ServeTests {
     private func curl(_ arguments: String...) async throws -> String {
         let result = try await Subprocess.run(

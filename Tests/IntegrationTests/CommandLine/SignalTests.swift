@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -10,7 +11,7 @@ import Darwin
 #endif
 
 /// SIGINT and SIGTERM: 130, what arrived is kept, the origin's connections are closed.
-@Suite("Signals", .timeLimit(.minutes(10)))
+@Suite("Signals", .tags(.realTime), .timeLimit(.minutes(10)))
 struct SignalTests {
     @Test("get keeps what arrived and goes on there", arguments: [SIGINT, SIGTERM])
     func get(signal: Int32) async throws {

@@ -1,4 +1,5 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -11,7 +12,7 @@ import Darwin
 #endif
 
 /// `tieredcache url` and the proxy that it starts.
-@Suite("url", .timeLimit(.minutes(10)), PlayerTool.curl.isInstalled)
+@Suite("url", .tags(.realTime), .timeLimit(.minutes(10)), PlayerTool.curl.isInstalled)
 struct URLTests {
     private func url(_ place: Workplace, _ options: String...) async throws -> String {
         let outcome = try await place.run(["url", place.origin.url("/film.mp4")] + options)
@@ -72,7 +73,10 @@ struct URLTests {
         }
     }
 
-    @Test("What a killed proxy leaves breaks nothing: the next is at the same address")
+    @Test(
+        "What a killed proxy leaves breaks nothing: the next is at the same address",
+        .tags(.long)
+    )
     func killed() async throws {
         try await Workplace.withBackground { place in
             place.origin.serveFresh("/film.mp4", length: 300_000)
@@ -85,7 +89,10 @@ struct URLTests {
         }
     }
 
-    @Test("It ends when no client has come for some time, or at SIGTERM, and leaves no file")
+    @Test(
+        "It ends when no client has come for some time, or at SIGTERM, and leaves no file",
+        .tags(.long)
+    )
     func ends() async throws {
         try await Workplace.withBackground { place in
             _ = try await url(place, "--idle", "2s")
@@ -98,7 +105,7 @@ struct URLTests {
         }
     }
 
-    @Test("It waits for a program of exec, whether that reads or not")
+    @Test("It waits for a program of exec, whether that reads or not", .tags(.long))
     func waits() async throws {
         try await Workplace.withBackground { place in
             _ = try await url(place, "--idle", "10s")

@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -5,7 +6,7 @@ import TieredCacheTesting
 
 /// What is not understood is 64 in one line that leads on; help and version are for standard
 /// output.
-@Suite("Usage", .timeLimit(.minutes(10)))
+@Suite("Usage", .tags(.realTime), .timeLimit(.minutes(10)))
 struct UsageTests {
     private static let url = "http://127.0.0.1:9/a"
 

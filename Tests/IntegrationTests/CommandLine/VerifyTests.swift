@@ -1,11 +1,12 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
 /// `verify`, and what `get` does about damage.
-@Suite("verify", .timeLimit(.minutes(10)))
+@Suite("verify", .tags(.realTime), .timeLimit(.minutes(10)))
 struct VerifyTests {
     private func json(_ entries: Int, _ blocks: Int, _ damaged: Int, _ repaired: Int) -> String {
         #"{"blocks":\#(blocks),"damaged":\#(damaged),"entries":\#(entries),"repaired":\#(repaired)}"#

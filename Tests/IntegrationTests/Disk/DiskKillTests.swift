@@ -1,15 +1,19 @@
 import Foundation
 import Subprocess
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 /// SIGKILL at random instants of a real process on a real disk.
 ///
 /// `TIEREDCACHE_KILLS` sets how often.
-@Suite("SIGKILL of a writer", .timeLimit(.minutes(20)))
+@Suite("SIGKILL of a writer", .tags(.realTime), .timeLimit(.minutes(20)))
 struct DiskKillTests {
-    @Test("five hundred times: every byte right, every byte accounted, no file leaked")
+    @Test(
+        "five hundred times: every byte right, every byte accounted, no file leaked",
+        .tags(.long)
+    )
     func killed() async throws {
         let kills = ProcessInfo.processInfo.environment["TIEREDCACHE_KILLS"] ?? "500"
         let seed = UInt64.random(in: 0 ... .max)

@@ -1,6 +1,7 @@
 import HTTPTypes
 import Subprocess
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -11,7 +12,7 @@ import Darwin
 #endif
 
 /// The programs of `Examples/`, each as a process, against an origin on loopback.
-@Suite("Examples", .timeLimit(.minutes(5)))
+@Suite("Examples", .tags(.realTime), .timeLimit(.minutes(5)))
 struct ExampleTests {
     private static var program: FilePath {
         get throws {

@@ -1,13 +1,14 @@
 import FoundationEssentials
 import Subprocess
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 /// Invariant 10: no body is held whole on its way through.
 ///
 /// In a process of its own, whose peak is not that of other tests.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct BoundedMemoryTests {
     private static let length: Int64 = 256 << 20
     /// What a stream may add to the process, and what an unoptimised build adds on top.
@@ -19,6 +20,7 @@ struct BoundedMemoryTests {
 
     @Test(
         "A body of 256 MiB for a consumer that lags does not pass through memory as a whole",
+        .tags(.alone),
         arguments: ["max-age=60", "no-store"]
     )
     func streaming(_ cacheControl: String) async throws {

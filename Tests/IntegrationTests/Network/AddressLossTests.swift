@@ -1,5 +1,6 @@
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -13,7 +14,7 @@ import Darwin
 
 /// A machine that loses its address and gets it again: the real program, rtnetlink, and nginx, in a
 /// network namespace of their own.
-@Suite("A lost address", .timeLimit(.minutes(10)))
+@Suite("A lost address", .tags(.realTime), .timeLimit(.minutes(10)))
 struct AddressLossTests {
     /// What is done in the namespace; `$1` is the place for files, `$2` the program.
     ///
@@ -74,6 +75,7 @@ struct AddressLossTests {
 
     @Test(
         "The dead connection is given up at once, and the download goes on with the address",
+        .tags(.server),
         .enabled(
             if: geteuid() == 0 && ["unshare", "ip", "ss", "nginx"].allSatisfy(isThere),
             "needs root, unshare(1), ip(8), ss(8) and nginx"

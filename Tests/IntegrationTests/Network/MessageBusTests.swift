@@ -2,6 +2,7 @@
 import CLinuxCalls
 import Subprocess
 import SystemPackage
+import TestParts
 import Testing
 
 @testable import TieredCache
@@ -27,7 +28,12 @@ private enum MockedServices {
 }
 
 /// What services say, at a bus of D-Bus of its own with mocked ones: Tests/Agent/bus.py.
-@Suite("What services of the machine say", .timeLimit(.minutes(2)), MockedServices.areInstalled)
+@Suite(
+    "What services of the machine say",
+    .tags(.server, .realTime),
+    .timeLimit(.minutes(2)),
+    MockedServices.areInstalled
+)
 struct MessageBusTests {
     /// Makes services say something: a line of bus.py.
     private typealias Say = (String) async throws -> Void

@@ -1,5 +1,6 @@
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheProxy
@@ -9,7 +10,7 @@ import TieredCacheTesting
 ///
 /// Each sequence of requests is sent to both. Where status, body or the number of requests at the
 /// origin differ, the table says why; `docs/http-conformance.md` tells it to people.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.server, .realTime), .timeLimit(.minutes(10)))
 struct NginxDifferenceTests {
     /// What a client saw of one request, and how often the origin was asked for it.
     struct Outcome: Hashable, CustomStringConvertible {

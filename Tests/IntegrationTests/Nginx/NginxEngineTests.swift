@@ -1,11 +1,12 @@
 import FoundationEssentials
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
 
 /// The whole engine against a server of other authors.
-@Suite("The engine and nginx", .timeLimit(.minutes(10)))
+@Suite("The engine and nginx", .tags(.server, .realTime), .timeLimit(.minutes(10)))
 struct NginxEngineTests {
     /// Reads a body piece by piece, compares every byte, and returns where the bytes came from.
     private func read(

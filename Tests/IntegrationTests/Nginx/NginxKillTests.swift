@@ -1,12 +1,13 @@
 import Subprocess
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
 /// SIGKILL against a throttled server of other authors, with every byte accounted for.
-@Suite("SIGKILL and nginx", .timeLimit(.minutes(10)))
+@Suite("SIGKILL and nginx", .tags(.server, .realTime), .timeLimit(.minutes(10)))
 struct NginxKillTests {
     /// Runs `get` to standard output and kills it when so many bytes have come out of it.
     ///

@@ -1,10 +1,11 @@
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
 
 /// The transport against a server of other authors.
-@Suite("The transport and nginx", .timeLimit(.minutes(10)))
+@Suite("The transport and nginx", .tags(.server, .realTime), .timeLimit(.minutes(10)))
 struct NginxTransportTests {
     /// Pulls `target` to its end and compares every byte.
     private func fetch(

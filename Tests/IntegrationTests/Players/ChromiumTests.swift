@@ -1,4 +1,5 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -8,6 +9,7 @@ import TieredCacheTesting
 ///
 /// It knows HLS, but no DASH.
 @Suite(
+    .tags(.player, .realTime),
     .serialized,
     .timeLimit(.minutes(10)),
     PlayerTool.chromium.isInstalled,
@@ -93,7 +95,7 @@ struct ChromiumTests {
             let wanted = Array(first[names.count...])
             tell(names, first)
             check(first[..<names.count], against: wanted)
-            try stage.expectEachByteOnce("chromium \(names)")
+            stage.expectEachByteOnce("chromium \(names)")
             try await stage.withoutOrigin {
                 let second = try await play(stage, "/second.html", urls)
                 tell(names.map { "\($0), again" }, second)
@@ -131,7 +133,7 @@ struct ChromiumTests {
             let urls = [try stage.url("tail.mp4"), stage.origin.url("/plain/tail.mp4")]
             let lines = try await play(stage, "/troubled.html", urls)
             check(lines[..<1], against: Array(lines[1...]))
-            try stage.expectLittleTwice("chromium tail.mp4, troubled")
+            stage.expectLittleTwice("chromium tail.mp4, troubled")
         }
     }
 

@@ -1,9 +1,15 @@
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
 
 /// What a client sees that asks for parts in any order.
-@Suite(.serialized, .timeLimit(.minutes(10)), PlayerTool.curl.isInstalled)
+@Suite(
+    .tags(.player, .realTime),
+    .serialized,
+    .timeLimit(.minutes(10)),
+    PlayerTool.curl.isInstalled
+)
 struct CurlTests {
     private func get(_ url: String, _ arguments: String...) async throws -> [UInt8] {
         let outcome = try await PlayerTool.curl.run(["-s", "-S", "-f"] + arguments + [url])
@@ -73,7 +79,7 @@ struct CurlTests {
             try stage.serve("tail.mp4", .troubled)
             let isRight = try await get(stage.url("tail.mp4")) == stage.media.bytes("tail.mp4")
             #expect(isRight)
-            try stage.expectLittleTwice("curl tail.mp4, troubled")
+            stage.expectLittleTwice("curl tail.mp4, troubled")
             try await stage.withoutOrigin {
                 let again = try await get(stage.url("tail.mp4")) == stage.media.bytes("tail.mp4")
                 #expect(again)

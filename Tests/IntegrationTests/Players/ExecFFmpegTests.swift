@@ -1,9 +1,15 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 /// Stock ffmpeg by `tieredcache exec`, with the URL unchanged.
-@Suite(.serialized, .timeLimit(.minutes(10)), PlayerTool.ffmpeg.isInstalled)
+@Suite(
+    .tags(.player, .realTime),
+    .serialized,
+    .timeLimit(.minutes(10)),
+    PlayerTool.ffmpeg.isInstalled
+)
 struct ExecFFmpegTests {
     @Test(
         "Every frame is the same, each byte is fetched once, and again nothing is",
@@ -17,7 +23,7 @@ struct ExecFFmpegTests {
                 of: stage.media.directory.appending(name).string
             )
             #expect(try await frames(of: name, place) == wanted)
-            try stage.expectEachByteOnce("ffmpeg by exec, \(name)")
+            stage.expectEachByteOnce("ffmpeg by exec, \(name)", isOfOtherProcess: true)
             // Not asked, and not there: nothing listens at its port any more.
             try await stage.withoutOrigin {
                 await stage.origin.stop()

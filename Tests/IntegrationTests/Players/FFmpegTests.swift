@@ -1,5 +1,6 @@
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -7,7 +8,12 @@ import TieredCacheTesting
 /// ffmpeg decodes through the proxy exactly what it decodes from the file.
 ///
 /// It does not seek in HLS with fragments: FFmpeg 5.1 loses its place there, without a proxy too.
-@Suite(.serialized, .timeLimit(.minutes(10)), PlayerTool.ffmpeg.isInstalled)
+@Suite(
+    .tags(.player, .realTime),
+    .serialized,
+    .timeLimit(.minutes(10)),
+    PlayerTool.ffmpeg.isInstalled
+)
 struct FFmpegTests {
     @Test(
         "Every frame is the same, each byte is fetched once, and again nothing is",
@@ -22,7 +28,7 @@ struct FFmpegTests {
             let start = SystemTimeSource().monotonicTime()
             #expect(try await MediaFiles.frames(of: stage.url(name)) == wanted)
             PlayerFigures.tell("ffmpeg \(name)", "all decoded", since: start)
-            try stage.expectEachByteOnce("ffmpeg \(name)")
+            stage.expectEachByteOnce("ffmpeg \(name)")
             try await stage.withoutOrigin {
                 let again = try await MediaFiles.frames(of: stage.url(name))
                 #expect(again == wanted)
@@ -40,7 +46,7 @@ struct FFmpegTests {
             try await seek(name, on: stage)
             // How much further than it needs a player is sent depends on how fast it is sent.
             _ = try await MediaFiles.frames(of: stage.url(name))
-            try stage.expectEachByteOnce("ffmpeg \(name), seeks")
+            stage.expectEachByteOnce("ffmpeg \(name), seeks")
             try await stage.withoutOrigin { try await seek(name, " again", on: stage) }
         }
     }
@@ -81,7 +87,7 @@ struct FFmpegTests {
             let log = stage.origin.log
             #expect(log.exchanges.count >= 4)
             #expect(log.exchanges.allSatisfy { $0.fields[.userAgent]?.contains("Lavf") != true })
-            try stage.expectEachByteOnce("ffmpeg \(playlist)")
+            stage.expectEachByteOnce("ffmpeg \(playlist)")
             try await stage.withoutOrigin {
                 let again = try await MediaFiles.frames(of: stage.url(playlist))
                 #expect(again == wanted)
@@ -97,7 +103,7 @@ struct FFmpegTests {
                 of: stage.media.directory.appending("tail.mp4").string
             )
             #expect(try await MediaFiles.frames(of: stage.url("tail.mp4")) == wanted)
-            try stage.expectLittleTwice("ffmpeg tail.mp4, troubled")
+            stage.expectLittleTwice("ffmpeg tail.mp4, troubled")
         }
     }
 

@@ -1,10 +1,12 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
 
 /// `playbin` with `souphttpsrc` plays and seeks through the proxy, and shows what ffmpeg shows.
 @Suite(
+    .tags(.player, .realTime),
     .serialized,
     .timeLimit(.minutes(10)),
     PlayerTool.gstreamer.isInstalled,
@@ -29,7 +31,7 @@ struct GStreamerTests {
             let wanted = stage.media.pictures
             try await seek(name, "played from 5 s on", on: stage)
             #expect(try await pictures(url) == wanted)
-            try stage.expectEachByteOnce("gstreamer \(name)")
+            stage.expectEachByteOnce("gstreamer \(name)")
             try await stage.withoutOrigin {
                 try await seek(name, "played from 5 s on, again", on: stage)
                 #expect(try await pictures(url) == wanted)
@@ -52,7 +54,7 @@ struct GStreamerTests {
         try await PlayerStage.with { stage in
             try stage.serve("tail.mp4", .troubled)
             #expect(try await pictures(stage.url("tail.mp4")) == stage.media.pictures)
-            try stage.expectLittleTwice("gstreamer tail.mp4, troubled")
+            stage.expectLittleTwice("gstreamer tail.mp4, troubled")
         }
     }
 

@@ -1,5 +1,6 @@
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheProxy
@@ -8,6 +9,7 @@ import TieredCacheTesting
 /// What an origin sends is dead in a real browser's tab or frame at the proxy's address, and films
 /// and pictures are shown all the same.
 @Suite(
+    .tags(.player, .realTime),
     .serialized,
     .timeLimit(.minutes(10)),
     PlayerTool.chromium.isInstalled,

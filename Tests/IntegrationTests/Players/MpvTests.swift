@@ -1,4 +1,5 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -8,6 +9,7 @@ import TieredCacheTesting
 ///
 /// It does not seek in HLS with fragments: FFmpeg 5.1 loses its place there, without a proxy too.
 @Suite(
+    .tags(.player, .realTime),
     .serialized,
     .timeLimit(.minutes(10)),
     PlayerTool.mpv.isInstalled,
@@ -32,7 +34,7 @@ struct MpvTests {
             #expect(try await pictures(url) == stage.media.pictures)
             // How much further than it needs a player is sent depends on how fast it is sent.
             _ = try await MediaFiles.frames(of: url)
-            try stage.expectEachByteOnce("mpv \(name)")
+            stage.expectEachByteOnce("mpv \(name)")
             try await stage.withoutOrigin {
                 let again = try await Self.play(url, "mpv \(name), again")
                 #expect(again == wanted)
@@ -49,7 +51,7 @@ struct MpvTests {
             let start = SystemTimeSource().monotonicTime()
             #expect(try await pictures(url) == wanted)
             PlayerFigures.tell("mpv fmp4.m3u8", "all decoded", since: start)
-            try stage.expectEachByteOnce("mpv fmp4.m3u8")
+            stage.expectEachByteOnce("mpv fmp4.m3u8")
             try await stage.withoutOrigin {
                 let again = try await pictures(url)
                 #expect(again == wanted)
@@ -126,7 +128,7 @@ struct MpvTests {
             #expect(try await Self.play(url, "mpv tail.mp4, stalled") == Self.shown.value)
             gate.open()
             opening.cancel()
-            try stage.expectEachByteOnce("mpv tail.mp4, stalled")
+            stage.expectEachByteOnce("mpv tail.mp4, stalled")
         }
     }
 
@@ -135,7 +137,7 @@ struct MpvTests {
         try await PlayerStage.with { stage in
             try stage.serve("tail.mp4", .troubled)
             #expect(try await pictures(stage.url("tail.mp4")) == stage.media.pictures)
-            try stage.expectLittleTwice("mpv tail.mp4, troubled")
+            stage.expectLittleTwice("mpv tail.mp4, troubled")
         }
     }
 

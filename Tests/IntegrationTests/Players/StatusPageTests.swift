@@ -1,4 +1,5 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheProxy
@@ -6,6 +7,7 @@ import TieredCacheTesting
 
 /// The page at the proxy's base, in a real browser, with its buttons pressed.
 @Suite(
+    .tags(.player, .realTime),
     .serialized,
     .timeLimit(.minutes(10)),
     PlayerTool.chromium.isInstalled,

@@ -1,4 +1,5 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -14,6 +15,7 @@ import Darwin
 /// It refuses to be root, so it runs as `nobody` there. It never shows the last picture of a
 /// transport stream, without a proxy neither.
 @Suite(
+    .tags(.player, .realTime),
     .serialized,
     .timeLimit(.minutes(10)),
     PlayerTool.vlc.isInstalled,
@@ -31,7 +33,7 @@ struct VLCTests {
             #expect(first.contains("EOF reached") || first.contains("end of playlist"), "\(first)")
             #expect(stage.origin.log.exchanges.allSatisfy { ($0.status ?? 500) < 300 })
             #expect(stage.origin.log.bodyBytesWritten >= (try stage.size("tail.mp4")))
-            try stage.expectEachByteOnce("vlc tail.mp4, played")
+            stage.expectEachByteOnce("vlc tail.mp4, played")
             try await stage.withoutOrigin {
                 let again = SystemTimeSource().monotonicTime()
                 _ = try await play(stage.url("tail.mp4"), words)
@@ -60,7 +62,7 @@ struct VLCTests {
             try await seek(url, "vlc \(name)", "played from 5 s on", wanted)
             let seen = try await pictures(url)
             #expect(seen.digests == wanted)
-            try stage.expectEachByteOnce("vlc \(name)")
+            stage.expectEachByteOnce("vlc \(name)")
             try await stage.withoutOrigin {
                 try await seek(url, "vlc \(name)", "played from 5 s on, again", wanted)
                 let again = try await pictures(url)
@@ -84,7 +86,7 @@ struct VLCTests {
         try await PlayerStage.with { stage in
             try stage.serve("tail.mp4", .troubled)
             #expect(try await pictures(stage.url("tail.mp4")) == stage.media.pictures)
-            try stage.expectLittleTwice("vlc tail.mp4, troubled")
+            stage.expectLittleTwice("vlc tail.mp4, troubled")
         }
     }
 

@@ -1,12 +1,13 @@
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
 
 @testable import TieredCacheAgent
 
-@Suite("Downloads of an agent", .timeLimit(.minutes(10)))
+@Suite("Downloads of an agent", .tags(.realTime), .timeLimit(.minutes(10)))
 struct AgentDownloadTests {
     private static let length: Int64 = 2_000_000
 

@@ -1,10 +1,11 @@
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
 
 @testable import TieredCacheAgent
 
-@Suite("The servers of an agent", .timeLimit(.minutes(10)))
+@Suite("The servers of an agent", .tags(.realTime), .timeLimit(.minutes(10)))
 struct AgentServerTests {
     private static let version = #"{"id":1,"method":"aria2.getVersion","params":["token:s"]}"#
 

@@ -1,11 +1,12 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
 
 @testable import TieredCacheAgent
 
-@Suite("Sessions over the servers of an agent", .timeLimit(.minutes(10)))
+@Suite("Sessions over the servers of an agent", .tags(.realTime), .timeLimit(.minutes(10)))
 struct AgentSessionTests {
     /// Runs `body` with an agent that has a port, whose secret is `s`.
     private static func run(_ body: (AgentFixture) async throws -> Void) async throws {

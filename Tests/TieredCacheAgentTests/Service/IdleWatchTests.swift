@@ -1,9 +1,10 @@
+import TestParts
 import Testing
 import TieredCache
 
 @testable import TieredCacheAgent
 
-@Suite("When an agent leaves", .timeLimit(.minutes(5)))
+@Suite("When an agent leaves", .tags(.realTime), .timeLimit(.minutes(5)))
 struct IdleWatchTests {
     private func at(_ seconds: Int64) -> MonotonicTime {
         MonotonicTime(nanoseconds: seconds * 1_000_000_000)

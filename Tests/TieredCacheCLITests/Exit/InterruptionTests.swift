@@ -1,10 +1,11 @@
 import Dispatch
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheCLI
 
-@Suite("Interruption", .timeLimit(.minutes(10)))
+@Suite("Interruption", .tags(.realTime), .timeLimit(.minutes(10)))
 struct InterruptionTests {
     @Test("Without a signal the result is the body's")
     func undisturbed() async throws {

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -8,7 +9,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// What guests of a directory get through its owner.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct GuestServiceTests {
     @Test func twoFetchEachByteOnceAndItIsStored() async throws {
         try await GuestFixture.run { fixture in

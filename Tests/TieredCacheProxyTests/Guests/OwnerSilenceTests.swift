@@ -1,4 +1,5 @@
 import FoundationEssentials
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -6,7 +7,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// Owners that are silent, or wait for a slow origin, beside readers that have little time.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct OwnerSilenceTests {
     /// A reader with a deadline, of which the owner gets a quarter, see `Origins.plan`.
     private func reader(

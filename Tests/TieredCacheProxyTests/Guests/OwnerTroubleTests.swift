@@ -1,6 +1,7 @@
 import FoundationEssentials
 import HTTPCaching
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -14,7 +15,7 @@ import Darwin
 #endif
 
 /// Owners that do not answer as they should: a guest goes on by itself.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct OwnerTroubleTests {
     @Test func aSilentOwnerCostsASecondOnce() async throws {
         try await GuestFixture.run { fixture in

@@ -1,4 +1,5 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -6,7 +7,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// Disk trouble never fails what the origin can serve (invariant 9).
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlayerDiskTests {
     private static let length: Int64 = 300_000
 

@@ -1,4 +1,5 @@
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -6,7 +7,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// Origins that fail a player that has bytes of a file already.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlayerFailureTests {
     private static let length: Int64 = 300_000
 

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -8,7 +9,7 @@ import TieredCacheTesting
 
 /// Warm responses over real sockets, however the bytes get there: copied from memory or from the
 /// page cache, sent from the file, or read by a task.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlayerHitTransferTests {
     /// Where bytes may be had from without waiting.
     enum PageCache: CaseIterable {

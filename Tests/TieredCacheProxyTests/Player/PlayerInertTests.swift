@@ -1,4 +1,5 @@
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -8,7 +9,7 @@ import TieredCacheTesting
 /// Nothing that an origin sends is alive in the proxy's own web origin.
 ///
 /// What browsers make of it is in `InertPageTests`, with a real one.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlayerInertTests {
     private func fields(_ values: KeyValuePairs<String, String>) throws -> HTTPFields {
         var fields = HTTPFields()

@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -5,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// How long the origin is kept busy for a player that has left.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlayerLingeringTests {
     @Test("Two seconds after the last player has left, whatever it was waiting for, it is over")
     func twoSeconds() async throws {

@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -5,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// Players that pause.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlayerPausingTests {
     @Test("Paused players hold no download slot, however many they are, and little memory")
     func paused() async throws {

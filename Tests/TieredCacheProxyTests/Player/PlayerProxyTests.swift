@@ -2,13 +2,14 @@ import FoundationEssentials
 import HTTPTypes
 import NIOCore
 import NIOPosix
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlayerProxyTests {
     private let length: Int64 = 300_000
 

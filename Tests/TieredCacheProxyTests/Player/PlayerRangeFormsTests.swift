@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -5,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// The odd ways in which a range may be written, of what is stored and of what is not.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlayerRangeFormsTests {
     private static let length: Int64 = 300_000
     private static let long = String(repeating: "9", count: 40)

@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -5,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// Players that close their connection and open another at the next byte.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlayerReconnectTests {
     @Test("A reconnect at the next byte goes on with the transfer that is under way")
     func reconnect() async throws {

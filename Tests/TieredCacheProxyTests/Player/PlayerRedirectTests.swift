@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -5,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// Redirects are the proxy's business: a player never sees one.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlayerRedirectTests {
     @Test(arguments: [301, 302, 303, 307, 308])
     func redirectsAreFollowedAndNotShown(status: Int) async throws {

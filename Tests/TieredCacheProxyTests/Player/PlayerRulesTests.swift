@@ -1,5 +1,6 @@
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -7,7 +8,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// The rules for hosts and the fields of players, in what the proxy asks origins for.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlayerRulesTests {
     private func rules(_ lines: String...) throws -> HostRules {
         var rules = HostRules()

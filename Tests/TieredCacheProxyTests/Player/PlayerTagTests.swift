@@ -1,4 +1,5 @@
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -6,7 +7,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// The proxy's entity tag in every kind of response, and every condition on it, over restarts.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlayerTagTests {
     private static let length: Int64 = 300_000
 

@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -5,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// A small playlist costs little, whatever it says, and no other response waits for it.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlaylistRefusalTests {
     private func serve(_ fixture: ProxyFixture, _ path: String, _ text: String) {
         let type = path.hasSuffix("mpd") ? "application/dash+xml" : "application/x-mpegurl"

@@ -1,11 +1,12 @@
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlaylistResponseTests {
     private func playlist(_ text: String, _ control: String? = nil) -> OriginResource {
         var resource = OriginResource(

@@ -1,4 +1,5 @@
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -6,7 +7,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// Origins without any way to seek, behind the proxy.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PoorOriginTests {
     private static let length: Int64 = 1_500_000
 
@@ -164,6 +165,7 @@ struct PoorOriginTests {
 
     @Test(
         "After a look at a part, the whole comes in one transfer, without an end in its middle",
+        .tags(.long),
         arguments: Witness.allCases,
         ["max-age=3600", "no-cache"]
     )

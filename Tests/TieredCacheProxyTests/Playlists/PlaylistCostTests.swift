@@ -1,4 +1,5 @@
 import HTTPCaching
+import TestParts
 import Testing
 
 @testable import TieredCacheProxy
@@ -52,7 +53,7 @@ struct PlaylistCostTests {
         Family(name: "attributes of addresses", head: "<MPD>", piece: "<SegmentURL media='/'/>"),
     ]
 
-    @Test("Twice the playlist costs twice as much", arguments: families)
+    @Test("Twice the playlist costs twice as much", .tags(.long), arguments: families)
     func costIsLinear(_ family: Family) throws {
         for place in PlaylistLaws.Place.all {
             let costs = try [150, 300, 600].map { count in
@@ -66,7 +67,7 @@ struct PlaylistCostTests {
         }
     }
 
-    @Test("A large one is within its budget or refused", arguments: families)
+    @Test("A large one is within its budget or refused", .tags(.long), arguments: families)
     func largeOnes(_ family: Family) throws {
         for place in PlaylistLaws.Place.all {
             _ = try PlaylistLaws.cost(family.bytes(60_000), place).get()

@@ -2,13 +2,14 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlaylistRelayTests {
     private static let running = """
         #EXTM3U

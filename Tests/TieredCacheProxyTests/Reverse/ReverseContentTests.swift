@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -5,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// What an origin that breaks the rules does with requests and responses of others.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ReverseContentTests {
     /// An origin that takes the content of a request for the next one, as some do with GET.
     private static func withoutContent(

@@ -1,4 +1,5 @@
 import HTTPCaching
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -6,7 +7,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// What becomes of a request when the origin fails, seen from a client's socket.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ReverseFailureTests {
     private static let ok = "HTTP/1.1 200 OK\r\n"
 

@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -5,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// What of a message reaches the other side, seen from a client's and an origin's socket.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ReverseForwardingTests {
     @Test(arguments: [
         "GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND",

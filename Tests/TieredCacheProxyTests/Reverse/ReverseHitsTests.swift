@@ -2,6 +2,7 @@ import Foundation
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -9,7 +10,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// What the reverse proxy answers on the event loop, and that it says what the long way says.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ReverseHitsTests {
     private func run(
         _ body: (ScriptedOrigin, MediaCache, ReverseResponder) async throws -> Void

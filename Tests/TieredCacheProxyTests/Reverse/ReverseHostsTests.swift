@@ -1,11 +1,12 @@
 import HTTPCaching
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
 /// A request by a name that a page on the web could have made up is refused (DNS rebinding).
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ReverseHostsTests {
     @Test(arguments: [
         "127.0.0.1:8080", "127.0.0.1", "localhost", "LOCALHOST:80", "localhost.", "a.localhost:1",

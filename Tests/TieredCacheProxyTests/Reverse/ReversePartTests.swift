@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -5,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// Parts that nothing may be joined to, from an origin's socket to a client's and from the disk.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ReversePartTests {
     /// An origin with ranges and without a validator; what it has changes with each request.
     private static func answer(_ connection: RawConnection, _ request: RawRequest) throws -> Bool {

@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -5,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// Requests that are not passed on, seen from a client's socket.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ReverseRefusalTests {
     @Test("Shapes that two parsers might read in two ways are refused, and the connection ends")
     func oddShapes() async throws {

@@ -1,5 +1,6 @@
 import Foundation
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -7,7 +8,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// What the origin made for one client of the reverse proxy reaches no other.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ReverseSharingTests {
     private static let old = "Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT"
 

@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -5,7 +6,7 @@ import TieredCacheTesting
 @testable import TieredCacheProxy
 
 /// Bytes above 127 in fields: UTF-8 comes through unchanged, anything else is refused or harmless.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ReverseTextTests {
     @Test func textInUTF8ComesThroughBothWays() async throws {
         let text = "\u{e4}\u{20ac}\u{1F3AC}\u{FFFD}\u{F780}"

@@ -3,6 +3,7 @@ import HTTPTypes
 import Logging
 import NIOCore
 import NIOHTTP1
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -64,7 +65,7 @@ private struct EchoResponder: Responder {
     }
 }
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct HTTPServerTests {
     private func withServer(
         _ change: (inout ServerLimits) -> Void = { _ in },

@@ -1,5 +1,6 @@
 import Logging
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -13,7 +14,7 @@ import Darwin
 #endif
 
 /// What becomes of the descriptors at which a server listens.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ListenerTests {
     private struct NoResponder: Responder {
         func respond(

@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -6,7 +7,7 @@ import TieredCacheTesting
 
 /// Ranges and parts near 2^62 and 2^63, where sums overflow: no response of an origin ends the
 /// process (invariant 13). Each trapped, and with it all streams, where a test fails here.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct FarRangeTests {
     private static let near62: Int64 = 1 << 62
 

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import HTTPCaching
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheProxy
@@ -9,7 +10,7 @@ import TieredCacheTesting
 /// The code of the articles about proxies, run against an origin on loopback.
 ///
 /// `DocumentationTests` compares it with the articles.
-@Suite("Articles about proxies", .timeLimit(.minutes(1)))
+@Suite("Articles about proxies", .tags(.realTime), .timeLimit(.minutes(1)))
 struct ProxyArticleTests {
     private func run(
         _ body: (MediaCache, ScriptedOrigin, URL) async throws -> Void

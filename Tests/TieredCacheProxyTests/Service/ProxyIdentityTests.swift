@@ -2,6 +2,7 @@ import Dispatch
 import FoundationEssentials
 import Logging
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -14,7 +15,7 @@ import Glibc
 import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ProxyIdentityTests {
     @Test func textIsReadBack() {
         for identity in [
@@ -145,7 +146,9 @@ struct ProxyIdentityTests {
 
         /// The changes: `new` for one that is there, `private` for one that others may not read any
         /// more.
-        var seen: [String] { changes.withLock { $0 } }
+        ///
+        /// A job resumes who waits for it before it ends, so this waits for its end.
+        var seen: [String] { queue.sync { changes.withLock { $0 } } }
 
         func executor() -> IOExecutor {
             IOExecutor { [self] job, executor in

@@ -1,6 +1,7 @@
 import Logging
 import Synchronization
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -14,7 +15,7 @@ import Darwin
 #endif
 
 /// How a program finds the proxy of a directory, and what it does not believe.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ServingFileTests {
     @Test func aProxyIsFoundWhileItServes() async throws {
         try await ProxyFixture.run { fixture in

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
@@ -7,7 +8,7 @@ import TieredCacheTesting
 
 /// The metrics, read as strictly as `promtool check metrics` reads them, and by its advice on
 /// names.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct MetricsPageTests {
     @Test("The reader of these tests lets nothing pass that is no page")
     func reader() throws {

@@ -1,11 +1,12 @@
 import FoundationEssentials
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 @testable import TieredCacheProxy
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct StatusHTMLTests {
     private func row(length: Int64?, stored: Int64) -> StatusRow {
         StatusRow(

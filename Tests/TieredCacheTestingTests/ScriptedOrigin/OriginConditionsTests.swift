@@ -1,9 +1,10 @@
 import HTTPTypes
+import TestParts
 import Testing
 
 @testable import TieredCacheTesting
 
-@Suite("The origin's conditional rules", .timeLimit(.minutes(10)))
+@Suite("The origin's conditional rules", .tags(.realTime), .timeLimit(.minutes(10)))
 struct OriginConditionsTests {
     private let resource: OriginResource = {
         var resource = OriginResource.generated(length: 100)

@@ -1,7 +1,8 @@
+import TestParts
 import Testing
 import TieredCacheTesting
 
-@Suite("Scripts", .timeLimit(.minutes(10)))
+@Suite("Scripts", .tags(.realTime), .timeLimit(.minutes(10)))
 struct OriginScriptTests {
     private func statuses(_ script: OriginScript, _ count: Int) -> [Int?] {
         (0..<count).map { index in

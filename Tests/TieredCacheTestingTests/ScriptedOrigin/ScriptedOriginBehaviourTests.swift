@@ -1,12 +1,13 @@
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 
 @testable import TieredCacheTesting
 
 /// Connections, interruptions and what the log says of them.
-@Suite("The scripted origin on the wire: behaviour", .timeLimit(.minutes(10)))
+@Suite("The scripted origin on the wire: behaviour", .tags(.realTime), .timeLimit(.minutes(10)))
 struct ScriptedOriginBehaviourTests: ScriptedOriginSuite {
     let io = IOExecutor(threads: 4)
 

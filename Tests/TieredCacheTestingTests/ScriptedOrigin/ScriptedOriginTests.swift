@@ -1,12 +1,13 @@
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCache
 
 @testable import TieredCacheTesting
 
 /// Speaks to the origin byte by byte, so that no client's leniency hides a mistake.
-@Suite("The scripted origin on the wire", .timeLimit(.minutes(10)))
+@Suite("The scripted origin on the wire", .tags(.realTime), .timeLimit(.minutes(10)))
 struct ScriptedOriginTests: ScriptedOriginSuite {
     let io = IOExecutor(threads: 4)
 

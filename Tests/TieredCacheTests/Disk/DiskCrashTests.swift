@@ -1,5 +1,6 @@
 import Foundation
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -12,10 +13,12 @@ import TieredCacheTesting
 @Suite("Disk: power cuts", .timeLimit(.minutes(10)))
 struct DiskCrashTests {
     private static let outcomes =
-        ProcessInfo.processInfo.environment["TIEREDCACHE_CRASH_OUTCOMES"].flatMap { Int($0) } ?? 100
+        ProcessInfo.processInfo.environment["TIEREDCACHE_CRASH_OUTCOMES"].flatMap { Int($0) }
+        ?? (TestCases.all ? 100 : 6)
 
     @Test(
         "after a power cut at any call: right bytes, true accounts, no leaks",
+        .tags(.seeded),
         arguments: CrashCase.all
     )
     func everyCall(crash: CrashCase) throws {

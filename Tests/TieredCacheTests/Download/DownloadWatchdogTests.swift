@@ -1,13 +1,14 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Silence ends an exchange; a consumer that takes its time does not.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct DownloadWatchdogTests {
     private static let timeout = Duration.seconds(30)
 

@@ -1,12 +1,13 @@
 #if HTTPClient
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("Downloader over sockets", .timeLimit(.minutes(10)))
+@Suite("Downloader over sockets", .tags(.realTime), .timeLimit(.minutes(10)))
 struct DownloaderSocketTests {
     @Test(
         "A redirect, a cut and the rest: two connections, no byte twice"

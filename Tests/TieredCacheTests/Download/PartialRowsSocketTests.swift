@@ -1,12 +1,13 @@
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Rows 1 to 14 of the table over real sockets: bodies, parts, and all instead of a part.
-@Suite("Rows over sockets: parts", .timeLimit(.minutes(10)))
+@Suite("Rows over sockets: parts", .tags(.realTime), .timeLimit(.minutes(10)))
 struct PartialRowsSocketTests {
     private var fixture = RowFixture()
     private var film: OriginResource { fixture.film }

@@ -2,6 +2,7 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -10,7 +11,7 @@ import TieredCacheTesting
 /// Rows 15 to 29 of the table over real sockets: statuses, cuts, codings, and the local disk.
 ///
 /// Row 27 is in `DownloadIntegrityTests`.
-@Suite("Rows over sockets: statuses", .timeLimit(.minutes(10)))
+@Suite("Rows over sockets: statuses", .tags(.realTime), .timeLimit(.minutes(10)))
 struct StatusRowsSocketTests {
     private var fixture = RowFixture()
     private var film: OriginResource { fixture.film }

@@ -2,13 +2,14 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// What becomes of a response that contradicts what is stored.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ChangedResponseTests {
     @Test("All of another representation, sent for a range of the old one, is not asked for again")
     func wholeForRange() async throws {

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -8,7 +9,7 @@ import TieredCacheTesting
 
 /// Damage that is met while an entry is read through the engine: right bytes, and no more is
 /// fetched than what is damaged.
-@Suite("Damage, met by readers", .timeLimit(.minutes(10)))
+@Suite("Damage, met by readers", .tags(.realTime), .timeLimit(.minutes(10)))
 struct DiskDamageMetTests {
     private struct Damage: Sendable, CustomTestStringConvertible {
         var name: String

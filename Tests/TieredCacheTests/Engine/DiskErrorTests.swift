@@ -1,12 +1,13 @@
 import FoundationEssentials
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Invariant 9: disk trouble never fails what the origin can serve.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct DiskErrorTests {
     private func withCache(
         _ fixture: CacheFixture,

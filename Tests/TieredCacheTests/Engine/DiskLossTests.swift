@@ -2,13 +2,14 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// A directory that is removed under a cache, and what the responses say of it.
-@Suite("Lost directories, through the engine", .timeLimit(.minutes(10)))
+@Suite("Lost directories, through the engine", .tags(.realTime), .timeLimit(.minutes(10)))
 struct DiskLossTests {
     private let disk = InMemoryFileSystem()
     private let time = ManualTimeSource()

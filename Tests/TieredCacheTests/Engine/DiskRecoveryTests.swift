@@ -1,6 +1,7 @@
 import FoundationEssentials
 import HTTPCaching
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -8,7 +9,7 @@ import TieredCacheTesting
 
 /// A disk that fails any call, seen through the engine: every byte is delivered, and the disk is
 /// used again at most ten seconds after it is well (invariant 9).
-@Suite("Failing disks, through the engine", .timeLimit(.minutes(10)))
+@Suite("Failing disks, through the engine", .tags(.realTime), .timeLimit(.minutes(10)))
 struct DiskRecoveryTests {
     private static let errors: [Errno] = [
         .noSpace, .readOnlyFileSystem, .ioError, .diskQuotaExceeded, .tooManyOpenFiles,

@@ -1,13 +1,14 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// What the configuration says about downloads, seen from the origin.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct DownloadOptionsTests {
     private let film = OriginResource.generated(length: 3 << 20, cacheControl: "max-age=60")
 

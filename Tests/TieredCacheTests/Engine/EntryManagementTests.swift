@@ -1,12 +1,13 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @_spi(Benchmarks) @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct EntryManagementTests {
     @Test("What is stored without a pin is pinned by the first request that asks for it")
     func aPinReachesWhatIsStored() async throws {

@@ -1,13 +1,14 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Redirects to a host that rules leave alone: what comes of there is passed on, and not stored.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ExcludedHostTests {
     private static let length: Int64 = 1_000_000
 

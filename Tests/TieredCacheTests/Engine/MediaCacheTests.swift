@@ -2,12 +2,13 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct MediaCacheTests {
     static let fresh = "max-age=3600"
 

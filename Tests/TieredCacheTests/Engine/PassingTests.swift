@@ -1,10 +1,11 @@
 import FoundationEssentials
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PassingTests {
     @Test("A body that breaks off before its first byte was read begins anew for the same reader")
     func aBrokenBodyBeginsAnew() async throws {

@@ -1,13 +1,14 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Invariant 5: a pin belongs to the key, and a complete pinned body stays until the new one is.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PinnedGenerationTests {
     static let length: Int64 = 3_000_000
 
@@ -144,7 +145,11 @@ struct PinnedGenerationTests {
 
     // MARK: The new one does not come
 
-    @Test("One request for 100 bytes of something newer takes nothing away", arguments: 0..<4)
+    @Test(
+        "One request for 100 bytes of something newer takes nothing away",
+        .tags(.long),
+        arguments: 0..<4
+    )
     func part(_ kind: Int) async throws {
         try await Self.run { fixture, request, film in
             var changed = film

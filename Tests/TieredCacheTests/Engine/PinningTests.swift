@@ -1,10 +1,11 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("Pins and prefetches", .timeLimit(.minutes(10)))
+@Suite("Pins and prefetches", .tags(.realTime), .timeLimit(.minutes(10)))
 struct PinningTests {
     @Test(
         "A request with a pin pins what is stored, from memory or disk",

@@ -1,12 +1,13 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct RangeResponseTests {
     @Test("The end of what is not stored is fetched where it is, not where it was looked for")
     func aSuffixOfWhatIsNotStored() async throws {

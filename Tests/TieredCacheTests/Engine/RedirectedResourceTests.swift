@@ -1,6 +1,7 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -8,7 +9,7 @@ import TieredCacheTesting
 
 /// A redirect that leads elsewhere than before: a validator counts for the URL that gave it
 /// (invariant 3, RFC 9110 §8.8.3).
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct RedirectedResourceTests {
     private static let length: Int64 = 1_000_000
 

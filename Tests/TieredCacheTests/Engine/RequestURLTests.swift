@@ -2,13 +2,14 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Requests made from a `URL`, which never fails: calls fail where the URL cannot be used.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct RequestURLTests {
     typealias Call = @Sendable (MediaCache, CacheRequest) async throws(CacheError) -> Void
 

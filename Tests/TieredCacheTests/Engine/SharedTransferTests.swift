@@ -1,12 +1,13 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct SharedTransferTests {
     private static let length: Int64 = 12 << 20
 

@@ -1,12 +1,13 @@
 import FoundationEssentials
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Invariant 12: a consumer that has stopped reading holds no slot.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct StoppedReaderTests {
     @Test("One that reads a little now and then of what is not stored holds no slot meanwhile")
     func slowReaders() async throws {

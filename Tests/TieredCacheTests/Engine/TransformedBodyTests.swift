@@ -1,5 +1,6 @@
 import FoundationEssentials
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -8,7 +9,7 @@ import TieredCacheTesting
 /// Bodies whose bytes are not those that the origin's entity tag names (rows 23 and 26).
 ///
 /// Nothing is joined to them, whatever tag the next response has (invariant 3).
-@Suite("Engine: transformed bodies", .timeLimit(.minutes(10)))
+@Suite("Engine: transformed bodies", .tags(.realTime), .timeLimit(.minutes(10)))
 struct TransformedBodyTests {
     private static let tag = "\"same for both\""
 

@@ -1,12 +1,13 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("Batches of downloads", .timeLimit(.minutes(10)))
+@Suite("Batches of downloads", .tags(.realTime), .timeLimit(.minutes(10)))
 struct DownloadBatchTests {
     private static let count = 20
     private static let length: Int64 = 100_000

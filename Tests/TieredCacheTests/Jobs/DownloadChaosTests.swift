@@ -1,6 +1,7 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -16,7 +17,7 @@ import Darwin
 /// is closed and opened again; all drawn from a seed. Every file ends as one generation.
 ///
 /// `TIEREDCACHE_CHAOS_ROUNDS` repeats it with other seeds, `TIEREDCACHE_CHAOS_SEED` repeats one.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct DownloadChaosTests {
     private static let downloads = 30
 

@@ -1,13 +1,14 @@
 import FoundationEssentials
 import HTTPCaching
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @_spi(Benchmarks) @testable import TieredCache
 
 /// What a power cut in the middle of a job may take.
-@Suite("Checkpoints of jobs", .timeLimit(.minutes(10)))
+@Suite("Checkpoints of jobs", .tags(.realTime), .timeLimit(.minutes(10)))
 struct JobCheckpointsTests {
     @Test("every 8 MiB, or two seconds after the last time if there is news")
     func due() {

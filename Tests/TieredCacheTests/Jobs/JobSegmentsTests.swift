@@ -1,11 +1,12 @@
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct JobSegmentsTests {
     @Test("Parts are long enough, begin at blocks, and cover all but the first")
     func ranges() {

@@ -1,11 +1,12 @@
 import HTTPCaching
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Invariant 12 seen from the origin.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct SixSlotsTests {
     @Test("Thirty wait: six are busy")
     func busy() async throws {

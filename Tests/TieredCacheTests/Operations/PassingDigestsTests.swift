@@ -1,12 +1,13 @@
 import FoundationEssentials
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Digests of bodies that are not stored.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PassingDigestsTests {
     private let field = HTTPField.Name("Repr-Digest") ?? .contentLocation
     private let wrong = "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"

@@ -1,3 +1,4 @@
+import TestParts
 import Testing
 
 @testable import TieredCache
@@ -5,7 +6,11 @@ import Testing
 /// Random inputs, in any order, judged by `RequestQueueModel` after every step.
 @Suite("Request queue, seeded interleavings", .timeLimit(.minutes(10)))
 struct RequestQueueInterleavingTests {
-    @Test("every input has exactly the effects of the model", arguments: 0..<40)
+    @Test(
+        "every input has exactly the effects of the model",
+        .tags(.seeded),
+        arguments: TestCases.few(4, of: UInt64(0)..<40)
+    )
     func interleavings(seed: UInt64) {
         var run = Interleaving(seed: seed)
         for _ in 0..<3_000 where run.failure == nil { run.step() }

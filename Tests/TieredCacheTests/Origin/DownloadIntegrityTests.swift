@@ -1,12 +1,13 @@
 import FoundationEssentials
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @_spi(Benchmarks) @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct DownloadIntegrityTests {
     private let field = HTTPField.Name("Repr-Digest") ?? .contentLocation
     private static let length: Int64 = 1_500_000

@@ -1,9 +1,10 @@
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("Which transfers a reader joins", .timeLimit(.minutes(10)))
+@Suite("Which transfers a reader joins", .tags(.realTime), .timeLimit(.minutes(10)))
 struct GapFetcherJoiningTests {
     /// What the disk refuses goes to one reader. One that was left out fetches alone; if others
     /// could join that transfer they might be first again, until it gives up at a healthy origin.

@@ -1,10 +1,11 @@
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// What is prefetched is never at the cost of what is played, even where it holds every slot.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PrefetchPreemptingTests {
     @Test("Six prefetches that hold all slots give way to a player, and lose no byte")
     func sixPrefetches() async throws {

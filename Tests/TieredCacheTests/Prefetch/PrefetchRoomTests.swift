@@ -1,9 +1,10 @@
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PrefetchRoomTests {
     @Test("Of prefetches that do not fit together, those that fit are stored")
     func together() async throws {

@@ -1,11 +1,12 @@
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PrefetcherTests {
     @Test("The heads of the next items are stored when they are played")
     func heads() async throws {

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import HTTPCaching
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -12,7 +13,7 @@ import Darwin
 #endif
 
 /// Bodies that give what is stored as a part of its file, and the rest as chunks.
-@Suite("Bodies that lease", .timeLimit(.minutes(10)))
+@Suite("Bodies that lease", .tags(.realTime), .timeLimit(.minutes(10)))
 struct BodyLeasingTests {
     private static let film = OriginResource.generated(length: 900_001, cacheControl: "max-age=600")
     private static let stored: Range<Int64> = 0..<400_000

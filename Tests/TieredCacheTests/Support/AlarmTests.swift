@@ -1,9 +1,10 @@
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite("Alarms", .timeLimit(.minutes(10)))
+@Suite("Alarms", .tags(.realTime), .timeLimit(.minutes(10)))
 struct AlarmTests {
     /// What has rung, in order.
     private final class Rings: Sendable {

@@ -1,5 +1,6 @@
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 
 @testable import TieredCache
@@ -8,7 +9,7 @@ import Testing
 import Glibc
 #endif
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct TimeSourceTests {
     @Test("A clock beyond the year 2262 stands still there, and one before 1677 as well")
     func farClocks() {

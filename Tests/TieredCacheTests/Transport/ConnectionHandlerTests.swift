@@ -3,12 +3,13 @@ import HTTPTypes
 import NIOCore
 import NIOEmbedded
 import NIOHTTP1
+import TestParts
 import Testing
 
 @testable import TieredCache
 
 /// The handler between a socket and the exchanges that use it.
-@Suite("What a connection reads and writes", .timeLimit(.minutes(10)))
+@Suite("What a connection reads and writes", .tags(.realTime), .timeLimit(.minutes(10)))
 struct ConnectionHandlerTests {
     /// What the socket sees: requests and reads.
     private final class Socket: ChannelOutboundHandler {

@@ -4,12 +4,13 @@ import HTTPTypes
 import NIOCore
 import NIOPosix
 import Synchronization
+import TestParts
 import Testing
 
 @testable import TieredCache
 
 /// Names of hosts: whose name server is silent is waited for by nobody else.
-@Suite("Transport: names of hosts", .timeLimit(.minutes(1)))
+@Suite("Transport: names of hosts", .tags(.realTime), .timeLimit(.minutes(1)))
 struct HostLookupsTests {
     /// Lookups of which those of `silent` hosts end only when they may.
     private final class Names: Sendable {

@@ -4,13 +4,14 @@ import HTTPTypes
 import NIOCore
 import Synchronization
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Connections, and how exchanges end.
-@Suite("Transport on SwiftNIO", .timeLimit(.minutes(10)))
+@Suite("Transport on SwiftNIO", .tags(.realTime), .timeLimit(.minutes(10)))
 struct NIOTransportTests {
     @Test("A refused connection fails as connect")
     func refused() async throws {

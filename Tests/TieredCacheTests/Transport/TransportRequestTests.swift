@@ -1,13 +1,14 @@
 #if HTTPClient
 import HTTPTypes
 import Synchronization
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// What goes out.
-@Suite("Transport: requests", .timeLimit(.minutes(10)))
+@Suite("Transport: requests", .tags(.realTime), .timeLimit(.minutes(10)))
 struct TransportRequestTests {
     @Test("The request goes out as given: target, authority, fields, nothing added")
     func requestAsGiven() async throws {

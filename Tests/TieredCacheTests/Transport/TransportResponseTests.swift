@@ -1,13 +1,14 @@
 #if HTTPClient
 import HTTPTypes
 import Synchronization
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// What comes in, and where it is cut.
-@Suite("Transport: responses", .timeLimit(.minutes(10)))
+@Suite("Transport: responses", .tags(.realTime), .timeLimit(.minutes(10)))
 struct TransportResponseTests {
     /// What a whole exchange with a peer that answers with `response` ends in.
     private func outcome(

@@ -1,11 +1,12 @@
 #if HTTPClient
 import HTTPTypes
+import TestParts
 import Testing
 
 @testable import TieredCache
 
 /// Many requests at once to a peer that ends, cuts and confuses connections.
-@Suite("Transport: many exchanges", .timeLimit(.minutes(10)))
+@Suite("Transport: many exchanges", .tags(.realTime), .timeLimit(.minutes(10)))
 struct TransportStressTests {
     /// What the peer does with a request.
     private enum Conduct: Int, CaseIterable {

@@ -1,13 +1,14 @@
 #if HTTPClient
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Certificates that are trusted beside those of the system.
-@Suite("Transport: trust roots", .timeLimit(.minutes(1)))
+@Suite("Transport: trust roots", .tags(.realTime), .timeLimit(.minutes(1)))
 struct TrustRootTests {
     private static let certificate = """
         -----BEGIN CERTIFICATE-----

@@ -1,11 +1,12 @@
 import FoundationEssentials
 import SystemPackage
+import TestParts
 import Testing
 import TieredCache
 import TieredCacheTesting
 
 /// The code of the tutorials' last steps, run; the files beside this one are links to it.
-@Suite("Tutorials", .timeLimit(.minutes(1)))
+@Suite("Tutorials", .tags(.realTime), .timeLimit(.minutes(1)))
 struct TutorialTests {
     private static let resources = FilePath(#filePath)
         .removingLastComponent().removingLastComponent().removingLastComponent()

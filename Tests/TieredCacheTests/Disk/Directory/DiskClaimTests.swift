@@ -1,4 +1,5 @@
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -106,7 +107,8 @@ struct DiskClaimTests {
 
     @Test(
         "crash, reopen, write while the index is being read: limit and accounts",
-        arguments: 0..<12
+        .tags(.seeded),
+        arguments: TestCases.few(3, of: UInt64(0)..<12)
     )
     func whileLoading(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)

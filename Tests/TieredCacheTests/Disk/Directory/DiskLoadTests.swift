@@ -1,4 +1,5 @@
 import Foundation
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -14,7 +15,11 @@ struct DiskLoadTests {
     /// How many small entries there are; fewer in memory, where each name costs a search.
     private static let small: [DiskKind: Int] = [.posix: 20_000, .memory: 4_000]
 
-    @Test("all operations on tens of thousands of entries go on", arguments: DiskKind.allCases)
+    @Test(
+        "all operations on tens of thousands of entries go on",
+        .tags(.long),
+        arguments: DiskKind.allCases
+    )
     func load(kind: DiskKind) throws {
         let disk = TestDisk(kind)
         var options = disk.options(limit: 96 << 20)

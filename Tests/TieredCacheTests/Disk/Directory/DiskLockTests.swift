@@ -1,12 +1,13 @@
 import Foundation
 import HTTPCaching
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @_spi(Benchmarks) @testable import TieredCache
 
 /// Locks of files: taken in one order, and never one name's within another's.
-@Suite("Disk: locks", .timeLimit(.minutes(10)))
+@Suite("Disk: locks", .tags(.realTime), .timeLimit(.minutes(10)))
 struct DiskLockTests {
     /// A store in which all names share one lock and few entries stay in memory.
     private func store(_ disk: TestDisk, maximumOpenEntries: Int) throws -> DiskStore {

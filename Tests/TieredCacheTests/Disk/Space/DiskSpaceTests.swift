@@ -1,5 +1,6 @@
 import Synchronization
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
@@ -120,8 +121,9 @@ struct DiskSpaceTests {
 
     @Test(
         "the accounting equals du after every step",
+        .tags(.seeded),
         arguments: DiskKind.allCases,
-        [1, 2, 3] as [UInt64]
+        TestCases.few(1, of: [1, 2, 3] as [UInt64])
     )
     func accounting(kind: DiskKind, seed: UInt64) throws {
         let disk = TestDisk(kind)

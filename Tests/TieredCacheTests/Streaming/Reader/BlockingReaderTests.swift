@@ -1,12 +1,13 @@
 import FoundationEssentials
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Reading from threads of the caller's own, as players do.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct BlockingReaderTests {
     private static let film = OriginResource.generated(
         length: 3 << 20 + 777,

@@ -1,12 +1,13 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct CacheReaderTests {
     private static let length: Int64 = 8 << 20 + 12_345
     private static let film = OriginResource.generated(

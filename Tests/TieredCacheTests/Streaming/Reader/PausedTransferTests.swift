@@ -1,12 +1,13 @@
 import FoundationEssentials
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Requests that pause where their reader wants no more for now, and go on where it does.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PausedTransferTests {
     private static let film = OriginResource.generated(
         length: 24 << 20,

@@ -2,13 +2,14 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Readers that begin with a part of something that the origin sends only as a whole.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ReaderContinuationTests {
     /// What the origin says about its representation.
     enum Witness: String, CaseIterable, Sendable {

@@ -1,13 +1,14 @@
 import FoundationEssentials
 import HTTPTypes
 import SystemPackage
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Origins that cannot do what a reader would like, or change, or fail.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ReaderDegradationTests {
     private static let length: Int64 = 3 << 20 + 777
 

@@ -1,12 +1,13 @@
 import FoundationEssentials
 import HTTPCaching
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Cancelling, interrupting, deadlines, and leaving.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ReaderStoppingTests {
     private static let film = OriginResource.generated(
         length: 4 << 20,

@@ -1,13 +1,14 @@
 import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
+import TestParts
 import Testing
 import TieredCacheTesting
 
 @testable import TieredCache
 
 /// Which bytes a reader can give without the origin.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.tags(.realTime), .timeLimit(.minutes(5)))
 struct StoredRangesTests {
     private static let length: Int64 = 8 << 20
 
