@@ -1,7 +1,8 @@
-#if os(Linux) && !THREAD_SANITIZER
+import Synchronization
+
+#if os(Linux)
 import CLinuxCalls
 import Glibc
-import Synchronization
 
 /// A lock that a running thread may take before one that sleeps, unless that has waited for long.
 ///
@@ -13,6 +14,8 @@ import Synchronization
 ///
 /// A sleeper that is woken may find the lock taken again, any number of times. So one that has
 /// waited for ``patience`` reserves it: no other thread takes it then before that one.
+///
+/// The thread sanitizer sees the atomic word, and so this lock.
 struct BargingLock: ~Copyable, Sendable {
     /// How long a sleeper lets others take the lock before it, in nanoseconds.
     private static let patience = 50_000_000
@@ -123,5 +126,16 @@ struct BargingLock: ~Copyable, Sendable {
             body(UnsafeRawPointer(pointer).assumingMemoryBound(to: UInt32.self))
         }
     }
+}
+#else
+/// A lock of the platform's own.
+struct BargingLock: ~Copyable, Sendable {
+    private let mutex = Mutex(())
+
+    @inline(__always)
+    borrowing func lock() { mutex._unsafeLock() }
+
+    @inline(__always)
+    borrowing func unlock() { mutex._unsafeUnlock() }
 }
 #endif

@@ -1,4 +1,4 @@
-#if os(Linux) && !THREAD_SANITIZER
+#if os(Linux)
 import Dispatch
 import Glibc
 import Testing

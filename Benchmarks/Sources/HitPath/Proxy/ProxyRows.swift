@@ -23,11 +23,13 @@ enum ProxyRows {
 
     private static let kinds =
         BenchServers.sizes.flatMap { size in names.map { Kind(proxy: $0, size: size) } }
-        + [8, 64].flatMap { connections in
-            zip(names, [1.25, 1]).map {
-                Kind(proxy: $0, size: 4096, connections: connections, isMiss: true, target: $1)
-            }
-        }
+        + [8, 64].map { miss(names[0], connections: $0, target: 1.25) }
+        // The rate must not fall as connections grow.
+        + [4, 8, 16, 32, 64, 256].map { miss(names[1], connections: $0, target: 1) }
+
+    private static func miss(_ proxy: String, connections: Int, target: Double) -> Kind {
+        Kind(proxy: proxy, size: 4096, connections: connections, isMiss: true, target: target)
+    }
 
     /// Measures the rows whose names are wanted.
     static func measure(rounds: Int, where isWanted: (String) -> Bool) throws -> [Outcome] {
