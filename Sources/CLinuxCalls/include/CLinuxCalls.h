@@ -13,6 +13,7 @@
 #include "NamedSockets.h"
 #include "Programs.h"
 #include "RouteEvents.h"
+#include "Signals.h"
 #include "SocketCalls.h"
 #include "Terminal.h"
 #include "Threads.h"

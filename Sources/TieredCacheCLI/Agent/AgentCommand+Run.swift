@@ -6,7 +6,6 @@ import SystemPackage
 import TieredCache
 import TieredCacheAgent
 import TieredCacheProxy
-import UnixSignals
 
 #if canImport(Glibc)
 import Glibc
@@ -56,10 +55,9 @@ extension AgentCommand {
         settings.idle = idle.duration
         settings.proxy = proxy
         settings.options = DownloadOptions(["dir": Self.downloadDirectory])
-        let limit = Interruption.limitingStop()
-        defer { for source in limit { source.cancel() } }
+        let signals = try StopSignals()
         let service = try await AgentService.start(configuration, settings: settings)
-        try await run(service, activation)
+        try await run(service, activation, signals)
     }
 
     private func variable(_ name: String) -> String? {
@@ -89,7 +87,11 @@ extension AgentCommand {
         return (configuration, settings)
     }
 
-    private func run(_ service: AgentService, _ activation: Activation) async throws {
+    private func run(
+        _ service: AgentService,
+        _ activation: Activation,
+        _ signals: StopSignals
+    ) async throws {
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: [
@@ -98,7 +100,6 @@ extension AgentCommand {
                         successTerminationBehavior: .gracefullyShutdownGroup
                     )
                 ],
-                gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: Logger(label: "tieredcache.agent") { _ in SwiftLogNoOpLogHandler() }
             )
         )
@@ -109,7 +110,7 @@ extension AgentCommand {
         }
         activation.report("READY=1")
         if background { DetachedProgram.leaveStarter() }
-        try await group.run()
+        try await signals.run(group)
     }
 
     private func readyLine(_ address: AgentService.Address) throws -> String {

@@ -5,7 +5,6 @@ import ServiceLifecycle
 import SystemPackage
 import TieredCache
 import TieredCacheProxy
-import UnixSignals
 
 #if canImport(Glibc)
 import Glibc
@@ -61,8 +60,7 @@ struct BackgroundCommand: AsyncParsableCommand {
     private func serve(_ served: ServedCache) async throws {
         let file = try servingFile(of: served.proxy)
         defer { file.withdraw() }
-        let limit = Interruption.limitingStop()
-        defer { for source in limit { source.cancel() } }
+        let signals = try StopSignals()
         let problem = served.cache.storageError.flatMap { $0.code == .notOwner ? nil : $0 }
         let report = BackgroundReport(message: problem.map { "nothing is stored: \($0.message)" })
         let (proxy, idle) = (served.proxy, idle.duration)
@@ -78,7 +76,6 @@ struct BackgroundCommand: AsyncParsableCommand {
                         successTerminationBehavior: .gracefullyShutdownGroup
                     ),
                 ],
-                gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: Logger(label: "tieredcache.background") { _ in SwiftLogNoOpLogHandler() }
             )
         )
@@ -88,7 +85,7 @@ struct BackgroundCommand: AsyncParsableCommand {
             // The command has ended meanwhile; the next one finds the proxy.
         }
         DetachedProgram.leaveStarter()
-        try await group.run()
+        try await signals.run(group)
     }
 
     private func servingFile(of proxy: PlayerProxy) throws -> ServingFile {

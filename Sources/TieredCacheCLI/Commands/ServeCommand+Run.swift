@@ -5,7 +5,6 @@ import Logging
 import ServiceLifecycle
 import TieredCache
 import TieredCacheProxy
-import UnixSignals
 
 #if canImport(Glibc)
 import Glibc
@@ -30,8 +29,7 @@ extension ServeCommand {
         if let problem = cache.storingError(in: configuration.path) {
             StandardError.write("tieredcache: nothing is stored: \(problem.message)".asOneLine)
         }
-        let limit = Interruption.limitingStop()
-        defer { for source in limit { source.cancel() } }
+        let signals = try StopSignals()
         do {
             settings.maximumConnections = budget?.maximumConnections
             let guests = GuestService(
@@ -39,7 +37,12 @@ extension ServeCommand {
                 directory: configuration.directory,
                 settings: settings
             )
-            try await serve(cache, configuration: configuration, defaults: settings)
+            try await serve(
+                cache,
+                configuration: configuration,
+                defaults: settings,
+                signals: signals
+            )
             await guests.stop()
             await cache.shutdown()
         } catch {
@@ -64,7 +67,8 @@ extension ServeCommand {
     private func serve(
         _ cache: MediaCache,
         configuration: MediaCache.Configuration,
-        defaults: ProxySettings
+        defaults: ProxySettings,
+        signals: StopSignals
     ) async throws {
         // The runtime opens its clocks at their first use, and works without them if that fails:
         // open them while descriptors are free.
@@ -85,7 +89,8 @@ extension ServeCommand {
             return try await run(
                 ProxyService { await proxy.stop() },
                 base: proxy.base.absoluteString,
-                port: proxy.port
+                port: proxy.port,
+                signals: signals
             )
         }
         let proxy = try await PlayerProxy.start(
@@ -98,7 +103,8 @@ extension ServeCommand {
         try await run(
             ProxyService { await proxy.stop() },
             base: proxy.base.absoluteString,
-            port: proxy.port
+            port: proxy.port,
+            signals: signals
         )
     }
 
@@ -124,7 +130,12 @@ extension ServeCommand {
     private var timeout: Duration { .milliseconds(Int64(originTimeout * 1000)) }
 
     /// Reports that the proxy is ready, and runs it until a signal stops it.
-    private func run(_ service: ProxyService, base: String, port: Int) async throws {
+    private func run(
+        _ service: ProxyService,
+        base: String,
+        port: Int,
+        signals: StopSignals
+    ) async throws {
         var logger = Logger(label: "tieredcache.serve") { _ in SwiftLogNoOpLogHandler() }
         logger.logLevel = .critical
         let group = ServiceGroup(
@@ -132,13 +143,12 @@ extension ServeCommand {
                 services: [
                     .init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)
                 ],
-                gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: logger
             )
         )
         try StandardOutput.writeLine(
             json ? #"{"base": "\#(base)", "port": \#(port)}"# : "listening on \(base)"
         )
-        try await group.run()
+        try await signals.run(group)
     }
 }

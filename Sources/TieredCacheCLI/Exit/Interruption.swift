@@ -1,4 +1,6 @@
+import CLinuxCalls
 import Dispatch
+import SystemPackage
 import TieredCache
 
 #if canImport(Glibc)
@@ -28,20 +30,18 @@ enum Interruption {
         prepare: @escaping @Sendable () -> Void = {},
         _ body: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {
-        let task = Task(operation: body)
         let received = SignalFlag()
-        let sources = [SIGINT, SIGTERM].map {
-            watch($0, grace: grace) {
-                received.raise()
-                prepare()
-                task.cancel()
-            } expired: {
-                OutputFile.discardAll()
-                // Not `exit`, which flushes standard output: its reader may be what hangs.
-                _exit(ExitStatus.interrupted.rawValue)
-            }
+        let task = Task(operation: body)
+        let source = try watch(grace: grace) {
+            received.raise()
+            prepare()
+            task.cancel()
+        } expired: {
+            OutputFile.discardAll()
+            // Not `exit`, which flushes standard output: its reader may be what hangs.
+            _exit(ExitStatus.interrupted.rawValue)
         }
-        defer { for source in sources { source.cancel() } }
+        defer { source.cancel() }
         let result = await withTaskCancellationHandler {
             await task.result
         } onCancel: {
@@ -51,48 +51,34 @@ enum Interruption {
         return try result.get()
     }
 
-    /// How long a server may take to stop: less than the documented five seconds.
-    static let stoppingGrace = DispatchTimeInterval.milliseconds(4800)
-
-    /// Exits ``stoppingGrace`` after a signal, even if something hangs, and at once at the second
-    /// signal.
-    ///
-    /// - Returns: the signal sources; keep them.
-    static func limitingStop() -> [any DispatchSourceSignal] {
-        let received = SignalFlag()
-        return [SIGINT, SIGTERM].map { number in
-            watch(number, grace: stoppingGrace) {
-                if received.raise() { leave(because: "stopped at the second signal") }
-            } expired: {
-                leave(because: "stopped, though not everything had ended")
-            }
-        }
-    }
-
-    private static func leave(because words: String) -> Never {
-        // The other end of standard error may be what hangs.
-        StandardError.writeWithoutWaiting("tieredcache: \(words); what is on disk is sound")
-        _exit(ExitStatus.done.rawValue)
-    }
-
     private static func interrupted(_ hint: String?) -> CommandFailure {
         let words = "interrupted; what arrived is kept"
         return CommandFailure(.interrupted, message: hint.map { "\(words), \($0)" } ?? words)
     }
 
-    private static func watch(
-        _ number: Int32,
+    /// Calls `action` at SIGINT and SIGTERM, and `expired` when the grace after one is over.
+    ///
+    /// - Returns: the source; it watches until it is cancelled.
+    static func watch(
         grace: DispatchTimeInterval,
         action: @escaping @Sendable () -> Void,
         expired: @escaping @Sendable () -> Void
-    ) -> any DispatchSourceSignal {
-        // Without this, the default action would end the process before the source sees the signal.
-        signal(number, SIG_IGN)
+    ) throws -> any DispatchSourceRead {
+        let signals = tc_watch_stop_signals()
+        guard signals >= 0 else {
+            throw CommandFailure(
+                .localFailed,
+                message: "cannot watch signals: \(Errno(rawValue: -signals))"
+            )
+        }
         let queue = DispatchQueue(label: "tieredcache.signals")
-        let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+        let source = DispatchSource.makeReadSource(fileDescriptor: signals, queue: queue)
         source.setEventHandler {
-            action()
-            queue.asyncAfter(deadline: .now() + grace, execute: expired)
+            var byte: UInt8 = 0
+            while read(signals, &byte, 1) == 1 {
+                action()
+                queue.asyncAfter(deadline: .now() + grace, execute: expired)
+            }
         }
         source.resume()
         return source

@@ -74,6 +74,8 @@ extension Workplace {
                 kill(identifier, signal)
             }
         }
+        // It ended by itself, and not because its time to stop was over.
+        #expect(!result.standardError.contains("not everything had ended"))
         return result.terminationStatus
     }
 
