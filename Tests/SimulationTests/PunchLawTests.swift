@@ -88,6 +88,17 @@ import TieredCacheTesting
         #expect(disk.scheduler.failure == nil)
     }
 
+    @Test("what was given to a socket is not punched any more, and another file may be")
+    func sent() throws {
+        let disk = Double()
+        let (file, other) = (try disk.file("f"), try disk.file("g"))
+        #expect(disk.files.sendable(file, range: 0..<10) != nil)
+        try disk.punch(100..<200, of: other) {}
+        #expect(disk.scheduler.failure == nil)
+        try disk.punch(100..<200, of: file) {}
+        #expect(disk.scheduler.failure?.hasPrefix("f is punched") == true)
+    }
+
     @Test("of two threads, one that punches and one that writes, some run has both at once")
     func threads() async {
         // A process of its own, since a run takes the runtime's hook for its jobs.

@@ -13,6 +13,8 @@ final class SimulatedFileSystem: FileSystem {
         var isDead = false
         /// What is being punched.
         var punches: [(name: String, range: Range<Int64>)] = []
+        /// Files to whose pages a socket may refer for as long as its peer likes.
+        var sent: Set<String> = []
     }
 
     let base: InMemoryFileSystem
@@ -184,7 +186,10 @@ extension SimulatedFileSystem {
     }
 
     func sendable(_ file: OpenFile, range: Range<Int64>) -> Int32? {
-        isWarm ? file.number : nil
+        guard isWarm else { return nil }
+        let name = name(of: file)
+        state.withLock { _ = $0.sent.insert(name) }
+        return file.number
     }
 
     func write(
@@ -220,7 +225,11 @@ extension SimulatedFileSystem {
     func punch(_ file: OpenFile, range: Range<Int64>) throws(FileSystemError) {
         let name = name(of: file)
         let label = "punch \(name)@\(range.lowerBound)+\(range.count)"
-        state.withLock { $0.punches.append((name, range)) }
+        let isSent = state.withLock { state in
+            state.punches.append((name, range))
+            return state.sent.contains(name)
+        }
+        if isSent { scheduler.fail("\(name) is punched, and a socket may refer to its pages") }
         defer { state.withLock { $0.punches.removeAll { $0.name == name && $0.range == range } } }
         try call(.resize, label, at: .punch) { () throws(FileSystemError) in
             try base.punch(file, range: range)

@@ -188,7 +188,7 @@ import SystemPackage
         let leased = Set(residents.leasedNames())
         for entry in residents.all {
             // From here on another store may own the directory, and give up blocks.
-            if let body = entry.invalidateVerification() { share(body) }
+            entry.invalidateVerification()
             // The entry does so by itself, but for a store that goes now.
             if entry.isUnrecorded, !leased.contains(entry.name) {
                 withLock(of: entry.name) { lock in

@@ -42,7 +42,8 @@ public import SystemPackage
     /// The number of entries from which on closing writes a snapshot of the index: scanning fewer
     /// costs less than syncing a file.
     var minimumSnapshotEntries = 4096
-    /// The allocation in bytes above which an entry first loses its tail, before it is evicted.
+    /// The length and allocation in bytes from which on an entry first loses its tail, before it is
+    /// evicted.
     var hugeBody: Int64 = 16 << 20
     /// The bytes kept of such an entry; whole blocks.
     var headLength: Int64 = 1 << 20

@@ -82,7 +82,8 @@ struct PlayerHitTransferTests {
 
     @Test func aFileThatIsTruncatedMeanwhileEndsTheAnswer() async throws {
         try await run(.everythingIsThere) { fixture in
-            let length: Int64 = 48 << 20
+            // Longer ones are never sent from their files.
+            let length: Int64 = 12 << 20
             let resource = OriginResource.fresh(length)
             fixture.origin.serve("/a.mp4", resource)
             let whole = try await fixture.ask("/a.mp4").body

@@ -52,10 +52,12 @@ struct PlayerPausingTests {
     func pausedInStored(isComplete: Bool) async throws {
         try await ProxyFixture.run { fixture in
             let port = fixture.proxy.port
-            let resource = OriginResource.fresh(48 << 20)
+            // A longer one may be punched, and is not sent from its file.
+            let length: Int64 = 15 << 20
+            let resource = OriginResource.fresh(length)
             fixture.origin.serve("/a.mp4", resource)
             let whole = try #require(resource.generatedBody)
-            let stored = isComplete ? 48 << 20 : 24 << 20
+            let stored = Int(isComplete ? length : length / 2)
             let first = try await fixture.ask("/a.mp4", "Range: bytes=0-\(stored - 1)")
             #expect(first.body.count == stored)
             let target = try fixture.target("/a.mp4")
@@ -78,8 +80,8 @@ struct PlayerPausingTests {
             }
             #expect(unsent.allSatisfy { $0.inMemory == 0 }, "\(unsent)")
             try await onThread {
-                let rest = try player.connection.receive(exactly: (48 << 20) - 1000)
-                let isRight = rest == whole.bytes(in: 1000..<48 << 20)
+                let rest = try player.connection.receive(exactly: Int(length) - 1000)
+                let isRight = rest == whole.bytes(in: 1000..<length)
                 #expect(isRight)
             }
         }

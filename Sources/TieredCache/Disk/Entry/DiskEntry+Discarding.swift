@@ -28,8 +28,8 @@ extension DiskEntry {
     /// - Parameters:
     ///   - lock: of the entry's name, for which a writer waits that wants such a block.
     ///   - runs: the blocks.
-    ///   - body: gets the runs that may be discarded, without blocks being sent or written. No
-    ///     writer writes these runs before it returns.
+    ///   - body: gets the runs that may be discarded, without blocks being written. No writer writes
+    ///     these runs before it returns.
     /// - Throws: what `body` throws; the blocks are gaps then too.
     func giveUp(
         _ lock: borrowing NameLock,
@@ -42,9 +42,7 @@ extension DiskEntry {
             // Counted before the bytes go: a read begun earlier, which may see zeros, then reads
             // again.
             givenUp.add(1, ordering: .sequentiallyConsistent)
-            let free = DiskEntryState.runs(
-                runs.joined().filter { !state.isLeased($0) && !state.isClaimed($0) }
-            )
+            let free = DiskEntryState.runs(runs.joined().filter { !state.isClaimed($0) })
             state.claims += free.map { BlockClaim(blocks: $0, write: nil) }
             return free
         }
@@ -54,16 +52,12 @@ extension DiskEntry {
 
     /// Stops relying on verified blocks: another owner may discard some.
     ///
-    /// Bytes that the kernel is sending cannot be checked again. A shared lock keeps the next owner
-    /// from discarding any of the body while this entry has it open, as it does for a guest.
-    ///
-    /// - Returns: the body's file, if it needs such a shared lock.
-    func invalidateVerification() -> OpenFile? {
+    /// What the kernel is sending is of bodies that no owner punches.
+    func invalidateVerification() {
         state.withLock { state in
             state.isTrusted = false
             refreshHotBody(&state)
             givenUp.add(1, ordering: .sequentiallyConsistent)
-            return state.isInline || state.leased.isEmpty ? nil : state.body
         }
     }
 
@@ -90,7 +84,6 @@ extension DiskEntry {
                 return block >= head && state.table.isStored(block)
                     && kept >> UInt64(region) & 1 == 0
                     && !state.isClaimed(block)
-                    && !state.isLeased(block)
             }
             let front = Int64(state.warm.trailingZeroBitCount) << regionShift / BlockTable.blockSize
             let behind = blocks.filter { Int64($0) < front }

@@ -41,6 +41,7 @@ import Synchronization
     /// The regions read since the last look, one bit each.
     let regions = Atomic<UInt64>(0)
     let regionShift: Int64
+    private let hugeBody: Int64
     /// Whether it is known that no promise about the body is to be kept or was broken; see
     /// ``awaitsDecision(promise:)``.
     let isSettled = Atomic<Bool>(false)
@@ -58,6 +59,7 @@ import Synchronization
         created = record.created
         regionShift = Self.regionShift(completeLength: record.completeLength)
         persistedUse = Atomic(record.lastUse)
+        hugeBody = store.options.hugeBody
         var state = state
         // The owner may discard blocks without a notice to guests.
         state.isTrusted = store.access.canWrite
@@ -92,6 +94,13 @@ import Synchronization
     var isTooLong: Bool {
         guard let length = completeLength, let store, !isPinned else { return false }
         return DiskStore.cost(ofBody: length) > store.roomBesidePins
+    }
+
+    /// Whether blocks of the body may be punched out of its file, now or when more of it is stored.
+    var mayBePunched: Bool { Self.mayBePunched(completeLength, hugeBody: hugeBody) }
+
+    static func mayBePunched(_ completeLength: Int64?, hugeBody: Int64) -> Bool {
+        completeLength ?? .max >= hugeBody
     }
 
     /// Whether every byte of the body is stored on disk.

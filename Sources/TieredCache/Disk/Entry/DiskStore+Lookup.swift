@@ -230,7 +230,7 @@ extension DiskStore {
         let (result, left) = state.withLock {
             state -> (NonBlocking<DiskEntry?>, ReleasedEntries) in
             guard !state.open.isClosed else {
-                _ = entry.invalidateVerification()  // Nothing of it is being sent yet.
+                entry.invalidateVerification()
                 return (.ready(entry), .init())
             }
             guard state.entries.changes[entry.name.shardNumber] == changes else {

@@ -11,7 +11,9 @@ extension DiskStore {
         try withLock(of: name) { (lock) throws(CacheError) -> DiskRemoval? in
             guard let victim = state.withLock({ $0.entries.victim(name) }),
                 let found = try recordToEvict(lock, victim: victim),
-                found.record.generation == victim.generation, found.record.canBePunched
+                found.record.generation == victim.generation,
+                found.record.canBePunched,
+                DiskEntry.mayBePunched(found.record.completeLength, hugeBody: options.hugeBody)
             else { return nil }
             var left = victim
             do throws(FileSystemError) {
@@ -87,7 +89,7 @@ extension DiskStore {
         let end = Int(clamping: BlockTable.blockCount(tail.upperBound))
         let blocks = BlockTable.block(at: tail.lowerBound)..<end
         try late.giveUp(lock, runs: [blocks]) { (free) throws(FileSystemError) in
-            // Blocks being sent or written are freed with the entry, later.
+            // Blocks being written are freed with the entry, later.
             if free == [blocks] { try fileSystem.punch(body, range: tail) }
         }
     }
@@ -99,7 +101,8 @@ extension DiskStore {
     /// - Returns: the bytes freed.
     func giveUpColdBlocks(_ count: Int64) -> Int64 {
         var freed: Int64 = 0
-        for entry in state.withLock({ $0.hugeResidents(options.hugeBody) }) where freed < count {
+        for entry in state.withLock({ $0.hugeResidents(options.hugeBody) })
+        where freed < count && entry.mayBePunched {
             withLock(of: entry.name) { lock in
                 do throws(FileSystemError) {
                     freed += try giveUpColdBlocks(lock, of: entry, count: count - freed)

@@ -10,17 +10,19 @@ import Glibc
 import Darwin
 #endif
 
-/// Bytes that the kernel sends from the file: verified ones only, and they stay as long as that
-/// takes.
+/// Bytes that the kernel sends from the file: verified ones only, of bodies that are never punched.
 @Suite("Disk: leasing", .timeLimit(.minutes(10)))
 struct DiskLeasingTests {
     private static let film = bytes(4 << 20, seed: 5)
 
     private let disk = TestDisk(.posix)
 
-    private func open(limit: Int64 = 64 << 20) throws -> DiskStore {
+    private func open(
+        limit: Int64 = 64 << 20,
+        hugeBody: Int64 = 16 << 20
+    ) throws -> DiskStore {
         var options = disk.options(limit: limit)
-        options.hugeBody = 1 << 20
+        options.hugeBody = hugeBody
         options.headLength = 131_072
         let warm = WatchedFileSystem(POSIXFileSystem(), isWarm: true) { _, _ in }
         return try DiskStore(options, fileSystem: warm, timeSource: disk.time)
@@ -69,40 +71,28 @@ struct DiskLeasingTests {
         #expect(guest.lease(0..<100) == nil)
     }
 
-    @Test("a leased block keeps its bytes when cold blocks are given up, and another one does not")
-    func givingUp() throws {
-        let store = try open(limit: 5 << 20)
-        let entry = try store.store(Self.film, for: key("film"))
-        let start: Int64 = 3 << 20
-        var leased = entry.lease(start..<start + 100_000)
-        // Playing at the beginning: what was leased is the coldest there is.
-        #expect(Self.film.holds(entry.read(at: 0, 65_536), at: 0))
-        try store.store(bytes(2 << 20, seed: 9), for: key("new"))
-        // What is read and what is sent stays, with what comes next; the rest had to go.
-        for kept: Range<Int64> in [0..<524_288, start..<start + 524_288] {
-            #expect(
-                entry.storedRange(at: kept.lowerBound).map { $0.upperBound >= kept.upperBound }
-                    == true
-            )
+    @Test("what may be punched is not leased, and what is leased is not punched")
+    func punching() throws {
+        let length: Int64 = 1 << 20
+        for (missing, isLeased) in [(0, false), (1, true)] {
+            let store = try open(limit: 5 << 20, hugeBody: length)
+            let body = Array(Self.film.prefix(Int(length) - missing))
+            let entry = try store.store(body, for: key("film"))
+            // Its blocks take as much of the disk in both cases.
+            #expect(disk.allocatedBytes >= length)
+            #expect((entry.lease(0..<100_000) != nil) == isLeased)
+            #expect(body.holds(entry.read(at: 0, 65_536), at: 0))
+            #expect((store.giveUpColdBlocks(length) == 0) == isLeased)
         }
-        #expect(!entry.isComplete)
-        #expect(try Self.film.holds(sent(#require(leased)), at: Int(start)))
-        leased = nil
-        #expect(entry.state.withLock { $0.leased.isEmpty })
-        #expect(try store.usage().bytes == disk.allocatedBytes)
     }
 
-    @Test("bytes given up while they are leased stay in the file, and are a gap all the same")
-    func leasedMeanwhile() throws {
+    @Test("what grows may be huge once, and is not leased before its length is known")
+    func growing() throws {
         let store = try open()
-        let entry = try store.store(Self.film, for: key("film"))
-        let leased = try #require(entry.lease(65_536..<131_072))
-        try store.withLock(of: entry.name) { lock in
-            try entry.giveUp(lock, runs: [0..<4]) { #expect($0 == [0..<1, 2..<4]) }
-        }
-        #expect(entry.storedRange(at: 65_536) == nil)
-        #expect(entry.lease(65_536..<131_072) == nil)
-        #expect(Self.film.holds(sent(leased), at: 65_536))
+        let entry = try store.makeEntry(for: key("film"), metadata: [], completeLength: nil)
+        try entry.beginWriting(at: 0).write(bytes(131_072))
+        #expect(entry.storedRange(at: 0) == 0..<131_072)
+        #expect(entry.lease(0..<65_536) == nil)
     }
 
     @Test("what is removed or replaced can be sent to its end")
@@ -112,26 +102,6 @@ struct DiskLeasingTests {
         try store.store(bytes(2 << 20, seed: 9), for: key("film"))
         try store.remove(key("film"))
         #expect(Self.film.holds(sent(leased), at: 0) && leased.checkFile())
-    }
-
-    @Test("what is leased when its store is closed stays in the file under the next owner")
-    func closed() throws {
-        let store = try open()
-        var entry: DiskEntry? = try store.store(Self.film, for: key("film"))
-        let start: Int64 = 3 << 20
-        var leased = entry?.lease(start..<start + 100_000)
-        store.close()
-        let next = try open()
-        try next.loadIndex()
-        let again = try #require(try next.entry(for: key("film")))
-        // Playing at the beginning: what was leased is the coldest there is.
-        #expect(Self.film.holds(again.read(at: 0, 65_536), at: 0))
-        #expect(next.giveUpColdBlocks(2 << 20) == 0)
-        #expect(try Self.film.holds(sent(#require(leased)), at: Int(start)))
-        #expect(try again.isComplete && next.verify(repair: false).damaged == 0)
-        leased = nil
-        entry = nil
-        #expect(next.giveUpColdBlocks(1 << 20) > 0)
     }
 
     @Test("a file that was truncated from outside is noticed")
