@@ -29,7 +29,8 @@ extension MediaCache {
     /// application's own requests: none from https to http, none in a circle, none from elsewhere to
     /// this machine; credentials stay with the first origin.
     ///
-    /// Each response is stored and reused by itself, as the origin's fields for it say.
+    /// Each response is stored and reused by itself, as the origin's fields for it say. The client is
+    /// the application, by a client library of its own.
     ///
     /// - Parameters:
     ///   - request: what the client asks for.
@@ -44,6 +45,7 @@ extension MediaCache {
         var chain = RedirectChain(target: request.target, method: request.method)
         var hops: [FollowedRelay.Hop] = []
         var asked = request
+        asked.isForApplication = true
         while true {
             let response = try await relay(asked)
             hops.append(
@@ -105,6 +107,7 @@ extension RelayRequest {
         }
         var request = RelayRequest(method: chain.method, target: chain.target, fields: fields)
         request.priority = priority
+        request.isForApplication = isForApplication
         return request
     }
 }

@@ -213,7 +213,10 @@ extension RelayRequest {
         var request = CacheRequest(target, key: nil, method: .get)
         request.fields = fields
         request.priority = priority
-        request.relay = CacheRequest.Relay(onInterim: onInterim)
+        request.relay = CacheRequest.Relay(
+            onInterim: onInterim,
+            isForApplication: isForApplication
+        )
         return request
     }
 
@@ -233,7 +236,11 @@ extension RelayRequest {
         var request = CacheRequest(target, key: nil, method: method)
         request.fields = fields
         request.priority = priority
-        request.relay = CacheRequest.Relay(upload: body, onInterim: onInterim)
+        request.relay = CacheRequest.Relay(
+            upload: body,
+            onInterim: onInterim,
+            isForApplication: isForApplication
+        )
         guard method == .get, let spec = plainRange else { return request }
         request.fields[.range] = nil
         request.range = spec

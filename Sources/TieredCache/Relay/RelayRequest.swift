@@ -24,6 +24,9 @@ package struct RelayRequest: Sendable {
     package var onInterim: (@Sendable (HTTPResponse) -> Void)?
     /// The priority, by default normal.
     package var priority: RequestPriority = .normal
+    /// Whether the client is the application itself, which may have what it fetched; false for
+    /// the client of a proxy.
+    package var isForApplication = false
 
     /// Creates a request.
     ///

@@ -198,6 +198,8 @@ public struct CacheRequest: Sendable {
         var upload: UploadBody?
         /// Told of interim responses of the origin.
         var onInterim: (@Sendable (HTTPResponse) -> Void)?
+        /// Whether the client is the application itself, by a client library.
+        var isForApplication = false
     }
 
     package init(_ target: TargetURI, key: String?, method: HTTPRequest.Method) {

@@ -48,7 +48,7 @@ extension LookupOperation {
 
     private func part(from entry: DiskEntry, wanted: CacheRequest.WantedOfPart) -> StoredPart? {
         guard let length = entry.completeLength,
-            let head = StoredResponse(encoded: entry.metadata), head.canAnswer(request)
+            let head = StoredResponse(encoded: entry.metadata), judge.mayAnswer(request, with: head)
         else { return nil }
         let content = StandalonePart(fields: head.fields, length: length)
         var bytes: Range<Int64>?

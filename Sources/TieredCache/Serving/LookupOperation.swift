@@ -103,7 +103,8 @@ struct LookupOperation: Sendable {
             return Remainder(task: .fetch, reason: .uriMiss)
         }
         let stored = StoredEntry(entry, key: request.key)
-        guard entry.head.canAnswer(request), entry.isExpected(by: request), isSelected(stored)
+        guard judge.mayAnswer(request, with: entry.head), entry.isExpected(by: request),
+            isSelected(stored)
         else { return nil }
         let decision = decision(about: stored)
         guard decision.action == .validate, next(after: stored) == nil else { return nil }
@@ -170,7 +171,7 @@ struct LookupOperation: Sendable {
         if !request.isPinned, let entry = storage.memory.entry(forKey: key),
             entry.isExpected(by: request)
         {
-            return entry.head.canAnswer(request) ? StoredEntry(entry, key: key) : nil
+            return judge.mayAnswer(request, with: entry.head) ? StoredEntry(entry, key: key) : nil
         }
         return try await storage.entry(for: key, isUse: !request.isPrefetch).flatMap(
             storedEntry(by:)
@@ -178,7 +179,9 @@ struct LookupOperation: Sendable {
     }
 
     private func storedEntry(by entry: DiskEntry) -> StoredEntry? {
-        guard let head = StoredResponse(encoded: entry.metadata), head.canAnswer(request) else {
+        guard let head = StoredResponse(encoded: entry.metadata),
+            judge.mayAnswer(request, with: head)
+        else {
             return nil
         }
         return StoredEntry(head: head, entry: entry)

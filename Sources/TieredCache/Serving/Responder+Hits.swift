@@ -13,7 +13,7 @@ extension Responder {
         let request = repeated.request
         guard request.mayBeAnsweredImmediately else { return nil }
         if let entry = storage.memory.entry(forKey: request.key), entry.isExpected(by: request) {
-            guard entry.head.canAnswer(request) else { return nil }
+            guard judge.mayAnswer(request, with: entry.head) else { return nil }
             let head = repeated.head(of: entry)
             let length = Int64(entry.body.count)
             return hit(for: repeated, head: head, spec: spec, length: length, tier: .memory) {
@@ -22,7 +22,7 @@ extension Responder {
             }
         }
         guard let entry = storage.entryAtHand(request.key), let length = entry.completeLength,
-            let head = repeated.head(of: entry), head.stored.canAnswer(request)
+            let head = repeated.head(of: entry), judge.mayAnswer(request, with: head.stored)
         else { return nil }
         return hit(for: repeated, head: head, spec: spec, length: length, tier: .disk) { range in
             let isStored =
@@ -95,7 +95,8 @@ extension Responder {
             let entry = storage.entryAtHand(request.key), entry.isComplete,
             let length = entry.completeLength,
             length > min(storage.memory.promotionLimit, first.upperBound),
-            let head = StoredResponse(encoded: entry.metadata), head.canAnswer(request),
+            let head = StoredResponse(encoded: entry.metadata),
+            judge.mayAnswer(request, with: head),
             request.expectedDigests.isEmpty, !BodyJudge.awaitsDecision(entry)
         else { return nil }
         let decision = judge.decision(about: head, for: request)

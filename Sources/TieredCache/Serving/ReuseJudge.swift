@@ -1,4 +1,5 @@
 import HTTPCaching
+import HTTPTypes
 
 /// Decides whether a stored response may answer a request without the origin; the only caller of
 /// the rules.
@@ -20,6 +21,23 @@ struct ReuseJudge: Sendable {
         )
     }
 
+    /// Whether a response may answer a request at all: by whom it was fetched, and for whom.
+    ///
+    /// An application gets nothing in a form that only clients of a relay can use. A client of a
+    /// relay gets only what a relay fetched: the directory may be an application's as well, whose
+    /// responses are for its own credentials and cookies, and may have followed redirects. If it
+    /// is shared, it gets only what a shared cache may store (RFC 9111 §5.2.2.7), whatever the
+    /// cache was before.
+    func mayAnswer(_ request: CacheRequest, with stored: StoredResponse) -> Bool {
+        guard let relay = request.relay else { return !stored.isForClientsOnly }
+        guard stored.origin.finalURL == nil else { return false }
+        guard !relay.isForApplication else { return true }
+        guard stored.flags.contains(.relayed) else { return false }
+        guard rules.isShared else { return true }
+        return !ResponseCacheControl(in: stored.fields).has(.isPrivate)
+            && !stored.fields.contains(.setCookie)
+    }
+
     /// The decision at the current time.
     func decision(about stored: StoredResponse, for request: CacheRequest) -> ReuseDecision {
         decision(about: stored, for: request, at: time.wallTime())
@@ -36,14 +54,4 @@ extension CacheRequest {
 extension ReuseDecision {
     /// Whether the stored response answers, with or without validation in the background.
     var isUse: Bool { action == .use || action == .useAndRevalidate }
-}
-
-extension StoredResponse {
-    /// Whether the response has a form that the request accepts.
-    ///
-    /// A response fetched for the application may have followed redirects, which a client of a
-    /// relay would have to see.
-    func canAnswer(_ request: CacheRequest) -> Bool {
-        request.relay == nil ? !isForClientsOnly : origin.finalURL == nil
-    }
 }
