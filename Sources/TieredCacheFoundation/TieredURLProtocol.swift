@@ -33,7 +33,10 @@ open class TieredURLProtocol: URLProtocol {
     /// Sets the cache that answers from now on; loads that have begun go on with theirs.
     ///
     /// - Parameter cache: the cache; nil for none. Its owner shuts it down.
-    public static func use(_ cache: MediaCache?) { shared.withLock { $0 = cache } }
+    public static func use(_ cache: MediaCache?) {
+        // The one before may close its directory, and so not under the lock.
+        withExtendedLifetime(shared.withLock { $0 }) { shared.withLock { $0 = cache } }
+    }
 
     /// The cache that answers; that of ``use(_:)`` unless overridden.
     ///

@@ -59,7 +59,8 @@ package final class RunningProxy: Sendable {
     /// A redirect to the base is an answer that no other server gives. The token goes to no server
     /// of another user, which may have taken the port since.
     static func answers(at address: ProxyAddress) -> Bool {
-        guard listenerMayBeOwn(port: address.port) else { return false }
+        let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map { text(of: FilePath($0)) }
+        guard isListener(geteuid(), on: address.port, in: tables) else { return false }
         let request = Array(
             """
             HEAD /\(address.token) HTTP/1.1\r\nHost: 127.0.0.1:\(address.port)\r
@@ -85,13 +86,16 @@ package final class RunningProxy: Sendable {
             && head.lowercased().contains("\r\nlocation: \(address.base.lowercased())\r\n")
     }
 
-    /// Whether the listener of a port is a process of this user, as far as the system says it.
-    private static func listenerMayBeOwn(port: Int) -> Bool {
-        let users = listeners(in: text(of: "/proc/net/tcp"), port: port)
-        return users.allSatisfy { $0 == geteuid() }
+    /// Whether a user, and no other, listens on a port, by the tables of the kernel.
+    ///
+    /// A listener of IPv6 takes connections to 127.0.0.1 as well. Where there is no table nothing is
+    /// known, and so nobody listens.
+    static func isListener(_ user: uid_t, on port: Int, in tables: [String]) -> Bool {
+        let users = tables.flatMap { listeners(in: $0, port: port) }
+        return !users.isEmpty && users.allSatisfy { $0 == user }
     }
 
-    /// The users whose sockets listen on a port of 127.0.0.1, by the table of the kernel.
+    /// The users whose sockets listen on a port, by a table of the kernel.
     static func listeners(in table: String, port: Int) -> [uid_t] {
         let digits = String(port, radix: 16, uppercase: true)
         let end = ":" + String(repeating: "0", count: 4 - digits.count) + digits

@@ -150,6 +150,14 @@ struct ServingFileTests {
         #expect(RunningProxy.listeners(in: table, port: 4000) == [1000, 0])
         #expect(RunningProxy.listeners(in: table, port: 4001).isEmpty)
         #expect(RunningProxy.listeners(in: "", port: 4000).isEmpty)
+        // A listener of IPv6 takes connections of IPv4.
+        let own = "0: 0100007F:0FA0 00000000:0000 0A 00000000:00000000 00:00000000 00000000 1000 0"
+        let all = String(repeating: "0", count: 32)
+        let foreign = "0: \(all):0FA0 \(all):0000 0A 00000000:00000000 00:00000000 00000000 1001 0"
+        #expect(RunningProxy.isListener(1000, on: 4000, in: [own, ""]))
+        #expect(!RunningProxy.isListener(1000, on: 4000, in: [own, foreign]))
+        #expect(!RunningProxy.isListener(1000, on: 4000, in: ["", foreign]))
+        #expect(!RunningProxy.isListener(1000, on: 4000, in: ["", ""]))
     }
 
     /// The base of the proxy that is found; the question blocks.
