@@ -162,6 +162,9 @@ struct ReaderContinuationTests {
         try await CacheFixture.run { fixture in
             try await Self.holdPart(fixture, film)
             let before = fixture.origin.log.bodyBytesWritten
+            // One that opens after the end of the transfer has to fetch anew.
+            let gate = OriginGate()
+            fixture.origin.serve("/film", film, OriginScript(.wait(for: gate, after: 500_000)))
             try await fixture.withCache(Self.patient) { cache in
                 let request = try fixture.request("/film")
                 let first = try await cache.reader(for: request, options: Self.options)
@@ -169,12 +172,14 @@ struct ReaderContinuationTests {
                     try await firstDifference(first.bytes(at: 0, count: 1000), film.bytes(0..<1000))
                         == nil
                 )
+                var others: [CacheReader] = []
+                for _ in 0..<4 {
+                    others.append(try await cache.reader(for: request, options: Self.options))
+                }
+                gate.open()
                 try await withThrowingTaskGroup(of: Bool.self) { group in
-                    for _ in 0..<4 {
-                        group.addTask {
-                            let reader = try await cache.reader(for: request, options: Self.options)
-                            return try await reader.all() == film.allBytes
-                        }
+                    for reader in others {
+                        group.addTask { try await reader.all() == film.allBytes }
                     }
                     for try await isRight in group { #expect(isRight) }
                 }
