@@ -56,6 +56,7 @@ extension AgentCommand {
         settings.proxy = proxy
         settings.options = DownloadOptions(["dir": Self.downloadDirectory])
         let signals = try StopSignals()
+        defer { signals.end() }
         let service = try await AgentService.start(configuration, settings: settings)
         try await run(service, activation, signals)
     }

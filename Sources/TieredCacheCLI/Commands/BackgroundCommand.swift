@@ -40,9 +40,11 @@ struct BackgroundCommand: AsyncParsableCommand {
         do {
             // Not to keep a volume from being unmounted.
             guard chdir("/") == 0 else { throw Errno(rawValue: errno) }
+            let signals = try StopSignals()
+            defer { signals.end() }
             let served = try await ServedCache.start(cache, keepsAddress: true)
             do {
-                try await serve(served)
+                try await serve(served, until: signals)
                 await served.stop()
             } catch {
                 await served.stop()
@@ -57,10 +59,9 @@ struct BackgroundCommand: AsyncParsableCommand {
         }
     }
 
-    private func serve(_ served: ServedCache) async throws {
+    private func serve(_ served: ServedCache, until signals: StopSignals) async throws {
         let file = try servingFile(of: served.proxy)
         defer { file.withdraw() }
-        let signals = try StopSignals()
         let problem = served.cache.storageError.flatMap { $0.code == .notOwner ? nil : $0 }
         let report = BackgroundReport(message: problem.map { "nothing is stored: \($0.message)" })
         let (proxy, idle) = (served.proxy, idle.duration)

@@ -30,6 +30,7 @@ extension ServeCommand {
             StandardError.write("tieredcache: nothing is stored: \(problem.message)".asOneLine)
         }
         let signals = try StopSignals()
+        defer { signals.end() }
         do {
             settings.maximumConnections = budget?.maximumConnections
             let guests = GuestService(

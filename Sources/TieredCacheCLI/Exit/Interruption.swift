@@ -31,8 +31,9 @@ enum Interruption {
         _ body: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {
         let received = SignalFlag()
+        let signals = try signals()
         let task = Task(operation: body)
-        let source = try watch(grace: grace) {
+        let source = watch(signals, grace: grace) {
             received.raise()
             prepare()
             task.cancel()
@@ -56,14 +57,8 @@ enum Interruption {
         return CommandFailure(.interrupted, message: hint.map { "\(words), \($0)" } ?? words)
     }
 
-    /// Calls `action` at SIGINT and SIGTERM, and `expired` when the grace after one is over.
-    ///
-    /// - Returns: the source; it watches until it is cancelled.
-    static func watch(
-        grace: DispatchTimeInterval,
-        action: @escaping @Sendable () -> Void,
-        expired: @escaping @Sendable () -> Void
-    ) throws -> any DispatchSourceRead {
+    /// The descriptor at which SIGINT and SIGTERM arrive from now on, a byte each.
+    static func signals() throws -> CInt {
         let signals = tc_watch_stop_signals()
         guard signals >= 0 else {
             throw CommandFailure(
@@ -71,6 +66,18 @@ enum Interruption {
                 message: "cannot watch signals: \(Errno(rawValue: -signals))"
             )
         }
+        return signals
+    }
+
+    /// Calls `action` for each of ``signals()``, and `expired` when the grace after one is over.
+    ///
+    /// - Returns: the source; it watches until it is cancelled.
+    static func watch(
+        _ signals: CInt,
+        grace: DispatchTimeInterval,
+        action: @escaping @Sendable () -> Void,
+        expired: @escaping @Sendable () -> Void
+    ) -> any DispatchSourceRead {
         let queue = DispatchQueue(label: "tieredcache.signals")
         let source = DispatchSource.makeReadSource(fileDescriptor: signals, queue: queue)
         source.setEventHandler {

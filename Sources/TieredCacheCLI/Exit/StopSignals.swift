@@ -7,7 +7,7 @@ import Glibc
 import Darwin
 #endif
 
-/// SIGINT and SIGTERM, which ask a server to stop, from the creation of this on.
+/// SIGINT and SIGTERM, which ask a server to stop, from the creation of this to ``end()``.
 ///
 /// The process exits ``grace`` after the first, even if something hangs, and at once at the second.
 final class StopSignals: Sendable {
@@ -22,7 +22,7 @@ final class StopSignals: Sendable {
         let (asked, continuation) = AsyncStream<Never>.makeStream()
         self.asked = asked
         let received = SignalFlag()
-        source = try Interruption.watch(grace: Self.grace) {
+        source = Interruption.watch(try Interruption.signals(), grace: Self.grace) {
             if received.raise() { Self.leave(because: "stopped at the second signal") }
             continuation.finish()
         } expired: {
@@ -30,7 +30,8 @@ final class StopSignals: Sendable {
         }
     }
 
-    deinit { source.cancel() }
+    /// Watches no more: once everything has ended, the cache as well as the services.
+    func end() { source.cancel() }
 
     /// Runs services until they end, or stops them when a signal asks for it, or has before.
     func run(_ group: ServiceGroup) async throws {

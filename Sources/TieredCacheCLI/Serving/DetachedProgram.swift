@@ -183,7 +183,9 @@ struct DetachedProgram {
             dup2(nothing, 1)
             close(nothing)
         }
-        close(3)
+        // Where nothing was inherited, as by hand, it is a descriptor of our own.
+        let flags = fcntl(3, F_GETFD)
+        if flags >= 0, flags & FD_CLOEXEC == 0 { close(3) }
     }
 }
 

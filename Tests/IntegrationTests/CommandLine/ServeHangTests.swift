@@ -170,6 +170,49 @@ struct ServeHangTests {
             #expect(result.terminationStatus == .exited(0), "\(result.standardError)")
         }
     }
+
+    @Test(
+        "The disk takes nothing, and what served has ended by itself",
+        .tags(.long),
+        .enabled("no filter of system calls can be had here: Linux 5.5 and Perl") {
+            try await HangingDisk.isPermitted()
+        }
+    )
+    func diskAfterServing() async throws {
+        try await Workplace.with { place in
+            place.origin.serveFresh("/film", length: 4 << 20)
+            let film = place.origin.url("/film")
+            let stop = Stop()
+            let arguments = [
+                try Workplace.program.string, "background", "--idle", "1", "--directory",
+                place.cache.string,
+            ]
+            let result = try await Subprocess.run(
+                .path(HangingDisk.program),
+                arguments: Arguments(HangingDisk.arguments(arguments)),
+                input: .none,
+                output: .sequence,
+                error: .string(limit: 1 << 20)
+            ) { execution in
+                let process = execution.processIdentifier.value
+                for try await _ in execution.standardOutput.strings() {
+                    let port = try #require(place.servingLine("port").flatMap { Int($0) })
+                    let token = try #require(place.servingLine("token"))
+                    let client = try RawConnection(port: port)
+                    try client.send(
+                        "GET /\(token)/\(film.replacing("://", with: "/")) HTTP/1.1\r\n"
+                            + "Host: 127.0.0.1:\(port)\r\n\r\n"
+                    )
+                    await Threads.waitUntilOneHangs(in: process, at: HangingDisk.place)
+                    client.reset()
+                    while place.backgroundProcess != nil, !Task.isCancelled { await Task.yield() }
+                    stop.send(SIGTERM, to: process)
+                }
+            }
+            try stop.expectEnd()
+            #expect(result.terminationStatus == .exited(0), "\(result.standardError)")
+        }
+    }
 }
 
 /// What the threads of another process wait for.

@@ -54,7 +54,8 @@ enum HangingDisk {
         syscall($prctl, 38, 1, 0, 0, 0) == 0 or exit 99;       # PR_SET_NO_NEW_PRIVS
         my $listener = syscall($seccomp, 1, 8, $filter);       # SECCOMP_FILTER_FLAG_NEW_LISTENER
         $listener >= 0 or exit 99;
-        syscall($fcntl, $listener, 2, 0) == 0 or exit 99;      # not closed by exec
+        # Another number, which exec does not close, and which is none that a program inherits.
+        syscall($fcntl, $listener, 0, 100) >= 0 or exit 99;
         exec @ARGV or exit 99;
         """
 }

@@ -41,11 +41,14 @@ extension Workplace {
     }
 
     /// The number of the background proxy's process, by the file that it writes for people.
-    var backgroundProcess: pid_t? {
+    var backgroundProcess: pid_t? { servingLine("process").flatMap { pid_t($0) } }
+
+    /// What the file `SERVING` says behind a word.
+    func servingLine(_ word: String) -> String? {
         guard let text = try? String(decoding: cacheFiles()["SERVING"] ?? .init(), as: UTF8.self)
         else { return nil }
-        let line = text.split(separator: "\n").first { $0.hasPrefix("process ") }
-        return line.flatMap { pid_t($0.dropFirst(8)) }
+        let line = text.split(separator: "\n").first { $0.hasPrefix("\(word) ") }
+        return line.map { String($0.dropFirst(word.count + 1)) }
     }
 
     /// Waits until a process that is not ours has ended.
