@@ -1,7 +1,7 @@
 /* One opened URL. What the origin says decides which way its bytes come:
  *
  *   a playlist                     relayed from the proxy, whose URL its parts are resolved against
- *   no length: live, radio         relayed from the origin, and not kept
+ *   no length: live, radio         relayed from the origin; nothing stored is removed
  *   a page, or data of a program   the same
  *   what the cache cannot do       the same
  *   anything else                  from the cache
@@ -48,13 +48,6 @@ static void decide(Film *film, Way way, gchar *relay_url, int status) {
 
 static void relay(Film *film, gchar *url) { decide(film, WAY_RELAY, url ? url : g_strdup(film->url), TIERED_OK); }
 
-/* What has come of it is not kept, unless it was there before. */
-static void relay_unkept(Film *film) {
-    tiered_cancel(film->stream);
-    tiered_remove(film->cache, film->url, NULL);
-    relay(film, NULL);
-}
-
 static void open_stream(Film *film) {
     int status = tiered_stream_prepare(film->stream);
     if (status == TIERED_E_HTTP || status == TIERED_E_NETWORK || status == TIERED_E_TIMEOUT ||
@@ -67,7 +60,8 @@ static void open_stream(Film *film) {
         tiered_cancel(film->stream);
         relay(film, cache_proxied(film->cache, film->url));
     } else if (tiered_size(film->stream) < 0 || is_no_media_type(type)) {
-        relay_unkept(film);
+        tiered_cancel(film->stream);
+        relay(film, NULL);
     } else {
         decide(film, WAY_CACHE, NULL, TIERED_OK);
     }

@@ -257,7 +257,10 @@ check_others() {
             >"$work/log" 2>&1 || true
         if grep -q 'A song' "$work/log"; then pass "/$what plays, with titles"; else fail "/$what has no titles"; fi
     done
+    new_cache
     expect "a page comes" "$("$host" error "$port/page.html")" "end 2050"
+    # Something, or somebody, may have stored and pinned it before.
+    if grep -qr page.html "$cache/entries"; then pass "nothing stored is removed"; else fail "the page was removed"; fi
     expect "raw sound" "$(gst-launch-1.0 -v tieredcachesrc "location=$port/sound.raw" ! fakesink num-buffers=1 \
         2>&1 | grep -m 1 -o 'unaligned-raw.*rate=(int)22050' | cut -d , -f 1)" unaligned-raw
     expect "401" "$("$host" error "$port/secret.mp4")" "gst-resource-error-quark 15 401"
