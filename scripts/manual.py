@@ -93,7 +93,8 @@ def page(root, version, date):
         lines += [".SH " + plain(title).upper()] + options(listed)
     lines += [".SH COMMON OPTIONS"] + options(arguments(root, shown=False))
     lines += [".SH FILES", ".TP", "\\fI~/.cache/tieredcache\\fR",
-              "The cache directory; tieredcache under $XDG_CACHE_HOME where that is set.",
+              "The cache directory; tieredcache under $XDG_CACHE_HOME where that is set. "
+              "That of \\fBserve \\-\\-origin\\fR is tieredcache\\-reverse beside it.",
               ".TP", "\\fI/usr/lib/systemd/user/tieredcache.service\\fR",
               "Runs \\fBtieredcache serve\\fR for a user: systemctl \\-\\-user enable \\-\\-now tieredcache."]
     return "\n".join(lines) + "\n"

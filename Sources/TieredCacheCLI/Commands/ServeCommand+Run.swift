@@ -3,6 +3,7 @@ import FoundationEssentials
 import HTTPCaching
 import Logging
 import ServiceLifecycle
+import SystemPackage
 import TieredCache
 import TieredCacheProxy
 
@@ -16,6 +17,11 @@ extension ServeCommand {
     func run() async throws {
         try OpenFileLimit.require()
         var configuration = cache.configuration()
+        if origin != nil, cache.directory == nil {
+            // What is stored for its clients is not for the applications of the user, nor the
+            // other way round, and neither evicts the other's.
+            configuration.path = configuration.path.map { FilePath("\($0)-reverse") }
+        }
         configuration.isShared = shared
         configuration.followsRedirectsInside = redirectsInside
         var settings = ProxySettings()

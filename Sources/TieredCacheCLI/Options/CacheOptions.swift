@@ -6,7 +6,9 @@ struct CacheOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Where the disk tier lives.",
-            discussion: "By default tieredcache under $XDG_CACHE_HOME or ~/.cache.",
+            discussion:
+                "By default tieredcache under $XDG_CACHE_HOME or ~/.cache, and tieredcache-reverse "
+                + "for 'serve --origin'.",
             valueName: "dir"
         )
     )

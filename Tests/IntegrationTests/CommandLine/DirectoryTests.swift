@@ -209,6 +209,20 @@ struct DirectoryTests {
         }
     }
 
+    @Test("A reverse proxy has a directory of its own by default")
+    func reverse() async throws {
+        try await Workplace.with { place in
+            let lock = place.files.appending("xdg/tieredcache-reverse/LOCK").string
+            let arguments = ["serve", "--json", "--origin", place.origin.url("")]
+            // Whether it hears the signal yet is not asked here.
+            _ = try await place.runPlain(arguments) { running in
+                while access(lock, F_OK) != 0, !Task.isCancelled { await Task.yield() }
+                kill(running.processIdentifier, SIGTERM)
+            }
+            #expect(access(place.files.appending("xdg/tieredcache").string, F_OK) != 0)
+        }
+    }
+
     @Test("Deleting any file at any time costs at most a miss")
     func deletion() async throws {
         try await Workplace.with { place in
