@@ -17,6 +17,10 @@ package protocol DownloadSink: Sendable {
     /// `.continuing` some of the bytes may be stored already; they are the same.
     func write(_ chunk: BodyChunk, at offset: Int64) async throws(CacheError)
 
+    /// The origin has contradicted what it said of the bytes that were written: none of the
+    /// current generation is kept (row 25).
+    func withdraw()
+
     /// No byte is available: the download waits for the origin after this returns.
     func willWait()
 
@@ -44,6 +48,7 @@ package protocol DownloadSink: Sendable {
 }
 
 extension DownloadSink {
+    package func withdraw() {}
     package func willWait() {}
     package func shouldStop(at offset: Int64) -> Bool { false }
     package func canReplaceGeneration() -> Bool { true }

@@ -10,6 +10,7 @@ import HTTPTypes
 /// | --- | --- |
 /// | `send` | `didReceiveHead`, `didFail`, `didTimeOut` |
 /// | `receive`, `compare` | `didReceive`, `didEndBody`, `didFail`, `didTimeOut`, `didStop` |
+/// | `withdraw` | those that follow the action in it |
 /// | `wait` | `didWait` |
 /// | `resolve` | `didResolve` |
 /// | `finish`, `fail` | none |
@@ -23,6 +24,9 @@ package struct DownloadStateMachine: Sendable {
         /// Read the body, the first bytes of which are stored and must be the same; then hand the
         /// head to the sink, if there is one: otherwise the body has no other bytes.
         case compare(DownloadHead.Kind?)
+        /// Close the exchange, have the sink keep nothing of the generation, continue with another
+        /// action.
+        indirect case withdraw(then: Action)
         /// Close the exchange, wait, continue.
         case wait(PendingRetry)
         /// Close the exchange, ask the application for a new URL; the current one returned this
@@ -182,8 +186,11 @@ package struct DownloadStateMachine: Sendable {
         let start = reception.comparing?.lowerBound ?? position
         let (end, overflow) = start.addingReportingOverflow(Int64(count))
         guard !overflow, end <= reception.limit ?? .max else {
-            // Row 25: none of them can be trusted.
-            return .instead(restart(.rangesUntrusted("sent more bytes than it announced")))
+            // Row 25: none of them can be trusted, nor what has come on the same word before.
+            generation = nil
+            hasContradicted = true
+            let next = restart(.rangesUntrusted("sent more bytes than it announced"))
+            return .instead(.withdraw(then: next))
         }
         guard let comparing = reception.comparing else {
             advance(to: end)

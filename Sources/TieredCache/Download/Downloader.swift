@@ -55,6 +55,9 @@ package struct Downloader: Sendable {
                     )
                     ? run.machine.waitForNetwork("can be reached only over a metered network")
                     : try await exchange(request, run: &run)
+            case .withdraw(let next):
+                run.sink.withdraw()
+                action = next
             case .resolve(let status):
                 action = run.machine.didResolve(await plan.resolve?(status))
             case .wait(let retry):

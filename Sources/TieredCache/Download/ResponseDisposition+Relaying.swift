@@ -11,7 +11,7 @@ extension ResponseDisposition {
     /// | revalidation | 304 | the stored response is current |
     /// | any | 1xx, or a transfer coding beside or in place of chunked | nothing to use |
     /// | any but resume | 500, 502, 503, 504, and a stored response may replace it | the error |
-    /// | range of the engine | 206 | the part, checked by the other table |
+    /// | range of the engine | 206, or a part that calls itself whole | checked by the other table |
     /// | more of the stored generation | any | decided by the other table |
     /// | any other | any other | a response, with its body |
     ///
@@ -39,7 +39,8 @@ extension ResponseDisposition {
         switch kind {
         case .resume, .overlap: return nil
         case .revalidation where status == 304: return nil
-        case .initialRange where status == 206: return nil
+        case .initialRange where status == 206 || Self.callsPartWhole(response.headerFields):
+            return nil
         default: break
         }
         if relay.hasFallback, StatusCode.isStaleIfErrorStatus(status) {
@@ -65,6 +66,9 @@ extension ResponseDisposition {
         in context: ResponseContext
     ) -> ResponseDisposition {
         let fields = response.headerFields
+        guard response.status.code == 206 || !callsPartWhole(fields) else {
+            return .unusable("called a part the whole")
+        }
         let hasNoBody =
             context.method == .head || [204, 205, 304].contains(response.status.code)
         let coding = TransferCoding(in: fields)

@@ -45,13 +45,31 @@ extension ResponseDisposition {
         }
     }
 
-    /// Rows 1, 2, 13 and 23: the body of a whole representation.
+    /// Whether a response that is no 206 says that its body is a part.
+    ///
+    /// RFC 9110 §14.4 gives `Content-Range` no meaning there, but the body may be that part.
+    static func callsPartWhole(_ fields: HTTPFields) -> Bool {
+        do throws(FieldSyntaxError) {
+            guard case .bytes(let range, let length)? = try ContentRange.parse(in: fields)
+            else { return false }
+            return range != 0..<(length ?? .max)
+        } catch {
+            // An unreadable field says nothing.
+            return false
+        }
+    }
+
+    /// Rows 1, 2, 13, 23 and 30: the body of a whole representation.
     private static func whole(
         _ response: HTTPResponse,
         to kind: RequestKind,
         in context: ResponseContext
     ) -> ResponseDisposition {
         let fields = response.headerFields
+        guard !callsPartWhole(fields) else {
+            let words = "called a part the whole"
+            return kind.range == nil ? .unusable(words) : .restart(.rangesUntrusted(words))
+        }
         let coding = context.policy.keepsCoding ? .identity : ContentCoding(in: fields)
         if case .unknown(let name) = coding {
             return .unusable("sent the content coding '\(name)' although none was asked for")

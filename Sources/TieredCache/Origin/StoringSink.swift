@@ -97,6 +97,18 @@ final class StoringSink: DownloadSink {
 
     func willWait() { notifyReaders() }
 
+    func withdraw() {
+        dropPart()
+        guard case .storing(let generation, let shared) = state.withLock({ $0.mode })
+        else { return }
+        enter(.idle)
+        if let shared { end(shared) }
+        operation.shared.didContradict(generation.entry)
+        // It is logged where it cannot be removed.
+        _ = operation.storage.quarantine(generation.entry, of: operation.request.key)
+        notifyReaders()
+    }
+
     /// The body has ended, but not the transfer: the rest may take long, unless the body is short.
     func didEndBody() {
         if let generation, !isShort(generation) { notifyReaders() }

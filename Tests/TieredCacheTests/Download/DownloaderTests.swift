@@ -184,8 +184,9 @@ struct DownloaderTests: DownloaderSuite {
             #expect(sink.snapshot.complaints.isEmpty)
             let isHonest = [.none, .subset, .starLength, .noTag, .unsolicitedPart].contains(lie)
             #expect(outcome.areRangesUntrusted == false || !isHonest)
-            // Where the tag is the same, what was stored is kept: nothing is a new generation.
-            let changes: Set<ScriptedOriginModel.Lie> = [.otherLength, .otherTag]
+            // Where the tag is the same, what was stored is kept, unless bytes were written that
+            // turned out to lie: nothing else is a new generation.
+            let changes: Set<ScriptedOriginModel.Lie> = [.otherLength, .otherTag, .extraBytes]
             #expect(sink.snapshot.generations == (changes.contains(lie) ? 1 : 0))
         } catch {
             Issue.record("\(lie): \(error)")

@@ -149,6 +149,40 @@ struct StatusRowsSocketTests {
         try await fixture.resume(more).expectRestart(film)
     }
 
+    /// A 206 that says the right range, and has the body of the whole.
+    private func wholeCalledPart() -> OriginBehaviour {
+        let head =
+            "HTTP/1.1 206 Partial Content\r\nETag: \(film.entityTagValue ?? "")\r\n"
+            + "Content-Range: bytes 131072-399999/400000\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + "61A80\r\n"  // 400,000
+        let body = film.generatedBody?.bytes(in: 0..<RowFixture.length) ?? []
+        let end = "\r\n0\r\n\r\n"
+        return .faithful.with { $0.response = .raw(Array(head.utf8) + body + Array(end.utf8)) }
+    }
+
+    @Test("Row 25: the whole in the place of a part leaves nothing behind")
+    func row25AtLength() async throws {
+        let outcome = try await fixture.resume(wholeCalledPart())
+        outcome.expectChange(to: film)
+        let cut = try await fixture.resume(wholeCalledPart(), .status(404))
+        #expect(cut.data == nil && cut.stored == nil, "\(String(describing: cut.stored))")
+    }
+
+    @Test("Row 30: a part that calls itself 200 is not the whole", arguments: [true, false])
+    func row30(holdsPart: Bool) async throws {
+        let body = film.generatedBody?.bytes(in: 131_072..<262_144) ?? []
+        let head =
+            "HTTP/1.1 200 OK\r\nETag: \(film.entityTagValue ?? "")\r\n"
+            + "Content-Range: bytes 131072-262143/400000\r\nContent-Length: 131072\r\n\r\n"
+        let row = OriginBehaviour.faithful.with { $0.response = .raw(Array(head.utf8) + body) }
+        if holdsPart {
+            try await fixture.resume(row).expectRestart(film)
+        } else {
+            let outcome = try await fixture.fetch(row)
+            #expect(outcome.error?.code == .originFailed && outcome.stored == nil)
+        }
+    }
+
     @Test("Row 26: a coded body despite identity is decoded")
     func row26() async throws {
         try await fixture.fetch(.gzipCoded).expectFilm(film, requests: 1)
