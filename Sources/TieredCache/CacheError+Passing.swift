@@ -9,8 +9,9 @@ extension CacheError {
 
     /// Whether the same request may be answered otherwise within moments: what a reader goes on
     /// after.
-    var isTransient: Bool {
-        isWithoutResponse || (code == .httpStatus && status.map(StatusCode.isTransient) ?? false)
+    package var isTransient: Bool {
+        code == .httpStatus
+            ? status.map(StatusCode.isTransient) ?? false : isWithoutResponse && !isFinal
     }
 
     /// Whether it may be answered otherwise later, also in hours, without any change on this side.

@@ -70,6 +70,8 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
     public let status: Int?
     /// The error below this one, for logs.
     public let cause: (any Error)?
+    /// Whether the origin would be asked in vain if it were asked again at once.
+    package internal(set) var isFinal = false
     /// What the cache did before it failed, for a relayed request.
     package internal(set) var cacheStatus: CacheStatus?
 

@@ -30,6 +30,22 @@ package enum DownloadFailure: Hashable, Sendable {
     /// - Parameter target: The requested URL. Its query is left out, as it may hold a secret.
     /// - Returns: The error; its message is one line.
     package func error(for target: TargetURI) -> CacheError {
+        var error = description(for: target)
+        error.isFinal = isFinal
+        return error
+    }
+
+    /// Whether the next attempt would end in the same way.
+    private var isFinal: Bool {
+        switch self {
+        case .transport(let error): error.isFinal
+        case .redirectRefused, .unusable, .invalidRequest: true
+        case .contradiction(let reason): reason != .representationChanged
+        default: false
+        }
+    }
+
+    private func description(for target: TargetURI) -> CacheError {
         let url = "\(target.origin)\(target.path)" + (target.query == nil ? "" : "?…")
         func failed(
             _ code: CacheError.Code,
@@ -114,8 +130,15 @@ extension TransportError {
     }
 
     fileprivate var remedy: String {
-        kind == .tls ? "check its certificate and this machine's clock" : "try again"
+        switch kind {
+        case .tls: "check its certificate and this machine's clock"
+        case .malformedResponse: "the origin must be repaired"
+        default: "try again"
+        }
     }
+
+    /// Whether the next attempt would fail in the same way.
+    var isFinal: Bool { kind == .tls || kind == .malformedResponse }
 }
 
 extension RestartReason {

@@ -248,9 +248,10 @@ extension DownloadStateMachine {
         case .cancelled: return fail(.cancelled)
         case .shutDown: return fail(.shutDown)
         case .invalidRequest: return fail(.invalidRequest(error))
-        // A certificate is as wrong at the next attempt.
-        case .tls: return fail(.transport(error))
-        case .nameResolution, .connect, .closedEarly, .malformedResponse: break
+        // A certificate, or a syntax, is as wrong at the next attempt; but what follows the bytes
+        // that this one has brought may be right.
+        case _ where error.isFinal && !hasProgressed: return fail(.transport(error))
+        default: break
         }
         // An unsafe request must not run twice; before a connection it has not run at all.
         let isSafe = plan.method == .get || plan.method == .head

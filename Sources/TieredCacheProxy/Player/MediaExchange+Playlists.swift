@@ -70,11 +70,8 @@ extension MediaExchange {
                 return .answer(try await relay.answer(source.base, within: retry.timeLeft()))
             } catch {
                 settings.logger.debug("no playlist", metadata: ["error": "\(error)"])
-                switch error.code {
-                case .originFailed: failure = .unavailable
-                case .timedOut: failure = .timedOut
-                default: return .none
-                }
+                guard error.isWithoutResponse else { return .none }
+                failure = OpenRetry.Failure(error)
             }
             // Stored responses were tried first, so no player can have received part of this one.
             guard let delay = retry.delay(after: failure, isKnown: false) else {

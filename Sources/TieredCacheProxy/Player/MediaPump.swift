@@ -90,7 +90,7 @@ enum PumpFailure: Error {
 
 extension CacheError {
     /// Whether a retry may bring the rest; for a status, the retry itself shows that.
-    fileprivate var isWorthAnotherTry: Bool { isWithoutResponse || code == .httpStatus }
+    fileprivate var isWorthAnotherTry: Bool { isTransient || code == .httpStatus }
 }
 
 extension ByteRangeSpec {

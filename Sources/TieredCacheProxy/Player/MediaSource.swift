@@ -133,9 +133,8 @@ struct MediaSource: Sendable {
             try Task.checkCancellation()
             switch error.code {
             case .rangeNotSatisfiable: return .success(await unsatisfiable(request))
-            case .timedOut: return .failure(.timedOut)
             case .shutDown: return .success(.cut)
-            default: return .failure(.unavailable)
+            default: return .failure(.init(error))
             }
         }
     }

@@ -5,6 +5,12 @@ struct OpenRetry {
     /// Why an attempt failed.
     enum Failure: Error, Hashable {
         case unavailable, timedOut
+        /// A retry would end in the same way.
+        case final
+
+        init(_ error: CacheError) {
+            self = error.code == .timedOut ? .timedOut : error.isFinal ? .final : .unavailable
+        }
 
         /// The status code for the client.
         var status: Int { self == .timedOut ? 504 : 502 }
@@ -51,7 +57,7 @@ struct OpenRetry {
     ) -> Duration? {
         let left = limit(isKnown) - elapsed
         // A known file is retried to the last moment: its player has no alternative.
-        guard left > (isKnown ? .zero : pause) else { return nil }
+        guard failure != .final, left > (isKnown ? .zero : pause) else { return nil }
         defer { pause = min(pause * 2, .seconds(4)) }
         return min(pause / 2 + pause / 2 * jitter, left)
     }

@@ -12,8 +12,12 @@ struct PlayerFailureTests {
     private static let length: Int64 = 300_000
 
     /// All that comes for a range.
-    private static func received(_ fixture: ProxyFixture, _ range: String) async throws -> [UInt8] {
-        let (port, target) = (fixture.proxy.port, try fixture.target("/a.mp4"))
+    private static func received(
+        _ fixture: ProxyFixture,
+        _ range: String,
+        at path: String = "/a.mp4"
+    ) async throws -> [UInt8] {
+        let (port, target) = (fixture.proxy.port, try fixture.target(path))
         return try await onThread {
             let connection = try RawConnection(port: port)
             try connection.send(
@@ -48,6 +52,59 @@ struct PlayerFailureTests {
             let received = try await Self.received(fixture, "200000-")
             let text = String(decoding: received.prefix(100), as: UTF8.self)
             #expect(!Self.isError(received), "\(text)")
+        }
+    }
+
+    /// Responses that are as wrong at the next attempt.
+    private static let finalInHead = [
+        "ICY 200 OK\r\n\r\na",
+        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+        "HTTP/1.1 200 OK\r\nContent-Length : 3\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc",
+        "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 302 Found\r\nLocation: ftp://h/\r\nContent-Length: 0\r\n\r\n",
+    ]
+    private static let finalInBody = [
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
+    ]
+
+    @Test(
+        "What a retry cannot help is asked for once: films and playlists",
+        arguments: finalInHead + finalInBody,
+        ["/a.mp4", "/a.m3u8"]
+    )
+    func askedForOnce(_ response: String, _ path: String) async throws {
+        try await ProxyFixture.run { fixture in
+            fixture.origin.serve(path, OriginScript(.raw(response)))
+            let received = try await Self.received(fixture, "0-", at: path)
+            let isTold = path == "/a.m3u8" || Self.finalInHead.contains(response)
+            // The head of a film is passed on before its body is known to be wrong.
+            let text = String(decoding: received, as: UTF8.self)
+            #expect(text.hasPrefix("HTTP/1.1 502") || !isTold)
+            // A film of unknown length is asked for as a whole after a part of it.
+            #expect(fixture.requests(path) <= (isTold ? 1 : 2))
+        }
+    }
+
+    @Test("After bytes that came the rest is asked for, and that alone", arguments: [true, false])
+    func wrongInTheMiddle(isRepaired: Bool) async throws {
+        try await ProxyFixture.run { fixture in
+            let film = OriginResource.fresh(Self.length)
+            let body = try #require(film.generatedBody).bytes(in: 0..<100_000)
+            let tag = try #require(film.entityTagValue)
+            let head =
+                "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nETag: \(tag)\r\n"
+                + "Transfer-Encoding: chunked\r\n\r\n\(String(100_000, radix: 16))\r\n"
+            let wrong = OriginBehaviour.faithful.with {
+                $0.response = .raw(Array(head.utf8) + body + Array("\r\nx\r\n".utf8))
+            }
+            let syntax = OriginBehaviour.raw("HTTP/1.1 200 OK\r\nA b: c\r\n\r\n")
+            let script = OriginScript.first(1, wrong).then(isRepaired ? .faithful : syntax)
+            fixture.origin.serve("/a.mp4", film, script)
+            let received = try await Self.received(fixture, "0-")
+            #expect(received.count >= (isRepaired ? 300_000 : 0))
+            #expect(fixture.requests("/a.mp4") <= (isRepaired ? 3 : 2))
         }
     }
 

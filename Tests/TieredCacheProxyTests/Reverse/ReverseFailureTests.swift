@@ -44,6 +44,8 @@ struct ReverseFailureTests {
             let answer2 = try await fixture.ask("/a", method: "POST", body: "x")
             #expect(answer2.status == 502)
             #expect(answer2["cache-status"] == "TieredCache; fwd=method; detail=origin-failed")
+            // Another attempt would have brought the same.
+            #expect(fixture.origin.requests.count == 2)
         }
     }
 
