@@ -127,11 +127,14 @@ extension TargetURI {
                 result.append(byte)
                 continue
             }
-            result.append(UInt8(ascii: "%"))
-            result.append(hexDigit(byte >> 4))
-            result.append(hexDigit(byte & 0xF))
+            result.append(contentsOf: encoded(byte).utf8)
         }
         return String(decoding: result, as: UTF8.self)
+    }
+
+    static func encoded(_ byte: UInt8) -> String {
+        let escape = [UInt8(ascii: "%"), hexDigit(byte >> 4), hexDigit(byte & 0xF)]
+        return String(decoding: escape, as: UTF8.self)
     }
 
     private static func mustBeEncoded(_ byte: UInt8) -> Bool {

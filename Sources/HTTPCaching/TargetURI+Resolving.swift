@@ -1,4 +1,16 @@
 extension TargetURI {
+    /// The text of a reference whose bytes may be of any charset; nothing of it is lost.
+    ///
+    /// - Parameter bytes: the reference; where it is not UTF-8, each byte outside ASCII is
+    ///   percent-encoded, as browsers do.
+    /// - Returns: the text.
+    package static func reference(_ bytes: some Collection<UInt8>) -> String {
+        String(validating: bytes, as: UTF8.self)
+            ?? bytes.reduce(into: "") { text, byte in
+                text += byte < 0x80 ? String(UnicodeScalar(byte)) : encoded(byte)
+            }
+    }
+
     /// Resolves a reference, such as the value of `Location`, against this URI (RFC 3986 §5.2).
     ///
     /// The fragment is dropped. Dot segments of the reference are removed; those of an unchanged

@@ -87,10 +87,10 @@ struct LoadRequest: Sendable {
             let final = isSame ? nil : URL(string: response.finalTarget.string)
             return LoadAnswer(response, url: final ?? url)
         case .relay(let request):
-            let followed = try await cache.relay(request, followingAtMost: 10)
+            let followed = try await cache.relay(request, followingAtMost: 20)
             if followed.isOverLimit || followed.response.cacheStatus.detail == "only-if-cached" {
                 throw followed.isOverLimit
-                    ? CacheError(.originFailed, "the origin redirects more than 10 times")
+                    ? CacheError(.originFailed, "the origin redirects more than 20 times")
                     : CacheError(.notCached, "\(request.target) is not stored")
             }
             return LoadAnswer(followed, url: url)

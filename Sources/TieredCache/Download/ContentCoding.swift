@@ -3,7 +3,7 @@ package import HTTPTypes
 
 /// The content coding of a response, although `identity` was requested (RFC 9110 §8.4).
 package enum ContentCoding: Hashable, Sendable {
-    /// No coding.
+    /// No coding, or something that is none, such as the name of a charset.
     case identity
     /// RFC 1952.
     case gzip
@@ -12,12 +12,18 @@ package enum ContentCoding: Hashable, Sendable {
     /// An unsupported coding, or several.
     case unknown(String)
 
+    /// The registered content codings (IANA, HTTP Content Coding Registry), `identity` left out.
+    private static let registered: Set<String> = [
+        "aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "pack200-gzip",
+        "x-compress", "x-gzip", "zstd",
+    ]
+
     /// Parses `Content-Encoding`.
     package init(in fields: HTTPFields) {
         let text = (fields.value(of: .contentEncoding) ?? "").lowercased()
             .split(separator: ",", omittingEmptySubsequences: true)
-            .map { $0.trimmed }
-            .filter { !$0.isEmpty && $0 != "identity" }
+            .map { String($0.trimmed) }
+            .filter { Self.registered.contains($0) }
         switch text.first {
         case nil: self = .identity
         // RFC 9110 §8.4.1.3: a recipient should treat x-gzip as gzip.

@@ -145,8 +145,8 @@ package struct DownloadPolicy: Hashable, Sendable {
     package var backoff = Backoff()
     /// The maximum wait that `Retry-After` can request.
     package var maximumRetryAfter: Duration = .seconds(60)
-    /// The maximum number of redirects in a row.
-    package var maximumRedirects = 10
+    /// The maximum number of redirects in a row; Fetch follows as many.
+    package var maximumRedirects = 20
     /// Whether redirects to this machine or the local link are refused from elsewhere.
     package var staysOutside = true
     /// The maximum number of restarts from the first byte after contradictions or changes.

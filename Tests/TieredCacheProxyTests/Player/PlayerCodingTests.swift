@@ -39,6 +39,20 @@ struct PlayerCodingTests {
         }
     }
 
+    @Test("A coding that is none does no harm", arguments: ["utf-8", "none"])
+    func noCoding(_ name: String) async throws {
+        try await ProxyFixture.run { fixture in
+            let film = OriginResource.fresh(Self.length)
+            let body = try #require(film.generatedBody).bytes(in: 0..<Self.length)
+            fixture.origin.serve("/a.mp4", film, OriginScript(.lying([.contentEncoding: name])))
+            let seek = try await fixture.ask("/a.mp4", "Range: bytes=500000-500009")
+            #expect(seek.status == 206 && seek.body == Array(body[500_000..<500_010]))
+            let whole = try await fixture.ask("/a.mp4")
+            #expect(whole.status == 200 && whole["content-encoding"] == nil)
+            #expect(firstDifference(whole.body, body) == nil)
+        }
+    }
+
     @Test("What a player says about itself and its connection does not reach the origin")
     func ownShape() async throws {
         try await ProxyFixture.run { fixture in

@@ -33,6 +33,19 @@ struct PlayerRedirectTests {
         }
     }
 
+    @Test("A target in Latin-1 is asked for by its bytes")
+    func latin1() async throws {
+        try await ProxyFixture.run { fixture in
+            let head = "HTTP/1.1 302 Found\r\nConnection: close\r\nContent-Length: 0\r\n"
+            let redirect = Array("\(head)Location: /caf".utf8) + [0xE9] + Array(".mp4\r\n\r\n".utf8)
+            let raw = OriginBehaviour.faithful.with { $0.response = .raw(redirect) }
+            fixture.origin.serve("/a.mp4", OriginScript(raw))
+            fixture.origin.serve("/caf%E9.mp4", .fresh(1000))
+            let answer = try await fixture.ask("/a.mp4")
+            #expect(answer.status == 200 && answer.body.count == 1000)
+        }
+    }
+
     @Test(
         "A target that has expired is asked for anew where the redirect was",
         arguments: [401, 403, 410]

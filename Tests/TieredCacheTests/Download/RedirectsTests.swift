@@ -1,6 +1,7 @@
 import HTTPCaching
 import HTTPTypes
 import Testing
+import TieredCacheTesting
 
 @testable import TieredCache
 
@@ -103,6 +104,29 @@ struct RedirectsTests {
         }
         var upgrade = try chain("http://a.example/")
         #expect(upgrade.follow(response(301, "https://a.example/"), maximum: 10) == .follow)
+    }
+
+    @Test("Twenty redirects are followed, as by Fetch, and no more")
+    func limit() async throws {
+        for count in [20, 21] {
+            let transport = ScriptedTransport { _, index in
+                guard index < count else { return ScriptedResponse(status: 200) }
+                return ScriptedResponse(status: 302, fields: [.location: "/\(index)"])
+            }
+            let downloader = Downloader(transport: transport, time: ManualTimeSource())
+            let plan = DownloadPlan(
+                target: try TargetURI("http://a.example/"),
+                range: 0..<Int64.max,
+                generation: nil
+            )
+            do throws(CacheError) {
+                let outcome = try await downloader.run(plan, into: RecordingSink())
+                #expect(count == 20 && outcome.finalTarget.path == "/19")
+            } catch {
+                #expect(count == 21 && error.message.contains("more than 20 times"), "\(error)")
+            }
+            #expect(transport.requests.count == 21)
+        }
     }
 
     @Test("POST becomes GET after 301, 302 and 303, and stays after 307 and 308")

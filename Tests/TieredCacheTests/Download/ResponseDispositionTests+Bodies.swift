@@ -47,6 +47,7 @@ extension ResponseDispositionTests {
     func row26() {
         for (name, coding) in [
             ("gzip", ContentCoding.gzip), ("X-GZIP", .gzip), ("identity, deflate", .deflate),
+            ("utf-8, gzip", .gzip),
         ] {
             let start = GenerationStart(completeLength: nil, validator: nil, coding: coding)
             #expect(
@@ -57,12 +58,29 @@ extension ResponseDispositionTests {
                 ) == .newGeneration(start)
             )
         }
-        for name in ["br", "gzip, gzip", "zstd"] {
+        for name in ["br", "gzip, gzip", "zstd", "utf-8, br"] {
             guard case .unusable = decide(200, [.contentEncoding: name], to: .full) else {
                 Issue.record("\(name)")
                 continue
             }
         }
+    }
+
+    @Test(
+        "A coding that is none changes nothing",
+        arguments: ["utf-8", "UTF-8", "none", "binary", "8bit", "identity, utf-8", "", ","]
+    )
+    func noCoding(_ name: String) {
+        let fields: HTTPFields = [.eTag: "\"v1\"", .contentLength: "9"]
+        var named = fields
+        named[.contentEncoding] = name
+        #expect(decide(200, named, to: .full) == decide(200, fields, to: .full))
+        var part = fields
+        part[.contentRange] = "bytes 0-8/20"
+        var namedPart = part
+        namedPart[.contentEncoding] = name
+        let kind = RequestKind.initialRange(0..<9)
+        #expect(decide(206, namedPart, to: kind) == decide(206, part, to: kind))
     }
 
     @Test("A Content-Length that is none cannot be framed")

@@ -92,6 +92,30 @@ struct TransportResponseTests {
         }
     }
 
+    @Test("The bytes of an address that is not UTF-8 are not lost", arguments: [1, 7, 1000])
+    func addressInLatin1(step: Int) async throws {
+        let hints = Array("HTTP/1.1 103 Early Hints\r\nLink: </\u{e9}>\r\n\r\n".utf8)
+        let line = Array("HTTP/1.1 302 Found\r\nX-Location: /\u{e9}\r\nlocation:\t/caf".utf8)
+        let bytes = hints + line + [0xE9] + Array(".mp4 \r\nContent-Length: 0\r\n\r\n".utf8)
+        let peer = RawPeer { connection in
+            while connection.readHead() != nil {
+                for start in stride(from: 0, to: bytes.count, by: step) {
+                    connection.write(Array(bytes[start..<min(start + step, bytes.count)]))
+                    if step < 1000 { connection.waitUntilTaken() }
+                }
+            }
+        }
+        try await TransportCase.withTransport { transport in
+            // The second one over the same connection.
+            for _ in 0..<2 {
+                let response = try await transport.send(TransportCase.request(peer.authority))
+                #expect(response.head.headerFields[.location] == "/caf%E9.mp4")
+                _ = try await TransportCase.collect(response.body)
+            }
+            #expect(peer.connections == 1)
+        }
+    }
+
     @Test(
         "A complete body ends with nil",
         arguments: [

@@ -14,8 +14,7 @@ extension ContentDigest {
     ///   - isPart: whether it is a 206: `Content-MD5` then covers the part alone.
     /// - Returns: the digests, at most one of each algorithm and field.
     public static func promised(in fields: HTTPFields, isPart: Bool = false) -> [ContentDigest] {
-        let coding = fields[.contentEncoding]?.lowercased() ?? "identity"
-        guard coding == "identity" else { return [] }
+        guard ContentCoding(in: fields) == .identity else { return [] }
         var result: [ContentDigest] = []
         for member in fields[.reprDigest].flatMap({ StructuredDictionary($0) })?.members ?? [] {
             guard let algorithm = Algorithm(rawValue: member.key),

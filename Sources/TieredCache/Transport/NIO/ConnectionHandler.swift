@@ -15,6 +15,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
     typealias OutboundIn = HTTPClientRequestPart
     typealias OutboundOut = HTTPClientRequestPart
 
+    /// Stands between the socket and the parser.
+    let headBytes = HeadBytes()
     private let pool: ConnectionPool
     private let peer: ConnectionPeer
     private var context: ChannelHandlerContext?
@@ -73,6 +75,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
             return pool.startAgain(request, for: exchange)
         }
         self.exchange = exchange
+        headBytes.begin()
         let address = localAddress ?? context.localAddress?.ipAddress
         localAddress = address
         exchange.didConnect(from: address)
@@ -150,7 +153,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         case .head(let head):
             switch state.didReceive(head) {
             case .interim: exchange?.onInterim?(HTTPResponse(head))
-            case .final: exchange?.didReceive(HTTPResponse(head))
+            case .final: exchange?.didReceive(HTTPResponse(head, in: headBytes.end()))
             case .refuse: refuse(context)
             case .ignore: break
             }

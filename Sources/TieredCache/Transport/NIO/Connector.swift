@@ -123,6 +123,7 @@ struct Connector: Sendable {
         let handler = ConnectionHandler(peer: peer, pool: pool)
         if let security = try security() { try pipeline.addHandler(security) }
         try pipeline.addHandlers(
+            handler.headBytes,
             HTTPRequestEncoder(),
             ByteToMessageHandler(
                 HTTPResponseDecoder(

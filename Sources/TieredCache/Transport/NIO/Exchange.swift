@@ -118,12 +118,19 @@ final class Exchange: Sendable {
 }
 
 extension HTTPResponse {
-    init(_ head: HTTPResponseHead) {
+    /// Translates a head.
+    ///
+    /// - Parameters:
+    ///   - head: the head, as the parser has read it.
+    ///   - bytes: what it was read from.
+    init(_ head: HTTPResponseHead, in bytes: ByteBuffer = ByteBuffer()) {
         var fields = HTTPFields()
         for (name, value) in head.headers {
             // The parser accepts no other name; one that HTTPTypes refuses is no field.
             guard let name = HTTPField.Name(name) else { continue }
-            fields.append(HTTPField(name: name, value: value))
+            let isLost = name.isOfReference && value.unicodeScalars.contains("\u{FFFD}")
+            let reference = isLost ? bytes.reference(in: name) : nil
+            fields.append(HTTPField(name: name, value: reference ?? value))
         }
         self.init(
             status: .init(
@@ -134,5 +141,10 @@ extension HTTPResponse {
             headerFields: fields
         )
     }
+}
+
+extension HTTPField.Name {
+    /// Whether the value is a URI reference.
+    fileprivate var isOfReference: Bool { self == .location || self == .contentLocation }
 }
 #endif
