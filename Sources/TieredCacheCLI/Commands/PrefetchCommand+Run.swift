@@ -120,11 +120,11 @@ struct PrefetchOrder: Sendable {
         _ request: CacheRequest,
         with cache: MediaCache
     ) async throws(CacheError) -> PlaylistPrefetch.Outcome {
-        guard bytes == nil else { return PlaylistPrefetch.Outcome() }
-        let contentType = try await cache.entry(for: request)?.fields[.contentType]
-        let kind = PlaylistKind.expected(contentType: contentType, path: request.target.path)
-        guard kind != nil else { return PlaylistPrefetch.Outcome() }
-        let outcome = await PlaylistPrefetch(cache, choice: variant).run(request)
+        let prefetch = PlaylistPrefetch(cache, choice: variant)
+        guard bytes == nil, try await prefetch.isPlaylist(request) else {
+            return PlaylistPrefetch.Outcome()
+        }
+        let outcome = await prefetch.run(request)
         guard let first = outcome.failures.first else { return outcome }
         throw CacheError(
             first.error.code,

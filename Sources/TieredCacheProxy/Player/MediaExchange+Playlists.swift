@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import Logging
@@ -13,12 +14,43 @@ extension MediaExchange {
     }
 
     /// Whether the response may be a playlist although its URL does not suggest one.
-    func mayBePlaylist(_ response: CacheResponse) -> Bool {
-        !namesPlaylist && response.completeLength ?? 0 <= PlaylistKind.maximumSize
-            && PlaylistKind.expected(
-                contentType: response.fields[.contentType],
-                path: target.path
-            ) != nil
+    ///
+    /// - Parameters:
+    ///   - response: the response.
+    ///   - beginning: what ``beginning(of:from:)`` has read.
+    /// - Returns: whether it may be one.
+    func mayBePlaylist(_ response: CacheResponse, _ beginning: Data) -> Bool {
+        let type = response.fields[.contentType]
+        return !namesPlaylist && response.completeLength ?? 0 <= PlaylistKind.maximumSize
+            && (PlaylistKind.expected(contentType: type, path: target.path) != nil
+                || PlaylistKind.of(beginning, contentType: type, path: target.path) != nil)
+    }
+
+    /// The first bytes of a body whose head does not say what it is; empty for any other.
+    ///
+    /// They are read from the body, and have to be sent before the rest of it.
+    func beginning(of response: CacheResponse, from source: MediaSource) async throws -> Data {
+        guard !namesPlaylist, response.range.lowerBound == 0,
+            response.completeLength ?? 0 <= PlaylistKind.maximumSize,
+            PlaylistKind.isUntold(contentType: response.fields[.contentType])
+        else { return Data() }
+        var body = response.body.makeAsyncIterator()
+        // For the response to HEAD the cache was asked for one byte.
+        let needed = Int64(PlaylistKind.maximumBeginning)
+        if request.isHead,
+            case .response(let more) = try await source.open(.bounded(0..<needed))
+        {
+            body = more.body.makeAsyncIterator()
+        }
+        var bytes = Data()
+        do throws(CacheError) {
+            while !PlaylistKind.isEnough(bytes),
+                let chunk = try await body.next(atMost: PlaylistKind.maximumBeginning)
+            { bytes += chunk }
+        } catch {
+            // Who reads on meets it again, and can ask anew.
+        }
+        return bytes
     }
 
     /// Sends the playlist or the key.

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import NIOCore
@@ -91,7 +92,8 @@ struct MediaExchange: Sendable {
             return try await refuseBrowser()
         }
         guard response.status.code == 200 else { return try await relay(response) }
-        if mayBePlaylist(response), try await answerPlaylist(source) { return }
+        let beginning = try await beginning(of: response, from: source)
+        if mayBePlaylist(response, beginning), try await answerPlaylist(source) { return }
         switch outcome(of: response, from: source) {
         case .notModified:
             try await send(304, fields: source.fields(of: response), framing: .none)
@@ -105,12 +107,11 @@ struct MediaExchange: Sendable {
         case .answer, .answerWhole:
             let isPartial = conditions.range != nil
             if !request.isHead { source.didAnswer() }
-            guard !response.hasValidator, !request.isHead else {
-                return try await deliver(response, isPartial: isPartial, from: source)
+            let send = { @Sendable in
+                try await deliver(response, beginning, isPartial: isPartial, from: source)
             }
-            try await sessions.play(.init(source.base)) {
-                try await deliver(response, isPartial: isPartial, from: source)
-            }
+            guard !response.hasValidator, !request.isHead else { return try await send() }
+            try await sessions.play(.init(source.base), during: send)
         }
     }
 
@@ -137,8 +138,10 @@ struct MediaExchange: Sendable {
         )
     }
 
+    /// Sends the response; what has been read of its body comes first.
     private func deliver(
         _ response: CacheResponse,
+        _ beginning: Data = Data(),
         isPartial: Bool,
         from source: MediaSource
     ) async throws {
@@ -150,7 +153,8 @@ struct MediaExchange: Sendable {
             guard !request.isHead else { return try await finishHead(response) }
             start.begin()
             try await MediaPump(source: source, writer: writer, tag: source.tag(of: response)).run(
-                response
+                response,
+                after: beginning
             )
             return try await writer.finish()
         }
@@ -172,7 +176,8 @@ struct MediaExchange: Sendable {
         try await writer.start(head)
         start.begin()
         try await MediaPump(source: source, writer: writer, tag: source.tag(of: response)).run(
-            response
+            response,
+            after: beginning
         )
         try await writer.finish()
     }

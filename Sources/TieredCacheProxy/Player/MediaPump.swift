@@ -23,10 +23,14 @@ struct MediaPump: Sendable {
     ///
     /// Gives up after ``ProxySettings/stallTimeout`` without a byte.
     ///
+    /// - Parameters:
+    ///   - response: the response.
+    ///   - beginning: what has been read of its body, and is sent first.
     /// - Throws: the reason why the body is incomplete; the connection must be dropped then.
-    func run(_ response: CacheResponse) async throws {
+    func run(_ response: CacheResponse, after beginning: Data = Data()) async throws {
         var response = response
-        var position = response.range.lowerBound
+        var position = response.range.lowerBound + Int64(beginning.count)
+        if !beginning.isEmpty { try await writer.write(beginning) }
         let end = response.range.upperBound
         var retry = OpenRetry(source.settings)
         while true {

@@ -67,7 +67,7 @@ extension PlayerResponder {
     /// which must be rewritten, and for one that depends on fields of the player.
     private func fields(of hit: ImmediateHit, at target: TargetURI, now: WallTime) -> HTTPFields? {
         let stored = hit.fields(now: now)
-        guard PlaylistKind.expected(contentType: stored[.contentType], path: target.path) == nil,
+        guard !mayBePlaylist(hit, contentType: stored[.contentType], path: target.path),
             !settings.relaysPlayerFields || !stored.contains(.vary)
         else { return nil }
         let tag = GenerationTag.of(
@@ -77,6 +77,22 @@ extension PlayerResponder {
             generation: hit.head.generation
         )
         return PlayerFields.of(stored, tag: tag, acceptsRanges: true, status: hit.cacheStatus)
+    }
+
+    /// Whether the response may be a playlist, also where only its first bytes can tell.
+    private func mayBePlaylist(_ hit: ImmediateHit, contentType: String?, path: String) -> Bool {
+        if PlaylistKind.expected(contentType: contentType, path: path) != nil { return true }
+        guard hit.completeLength <= PlaylistKind.maximumSize,
+            PlaylistKind.isUntold(contentType: contentType)
+        else { return false }
+        let beginning = withUnsafeTemporaryAllocation(
+            byteCount: PlaylistKind.maximumBeginning,
+            alignment: 1
+        ) { buffer in
+            [UInt8](buffer.prefix(hit.bytes.copy(at: 0, into: buffer)))
+        }
+        return !PlaylistKind.isEnough(beginning) && beginning.count < hit.completeLength
+            || PlaylistKind.of(beginning, contentType: contentType, path: path) != nil
     }
 
     private func answer(

@@ -1,3 +1,5 @@
+import HTTPCaching
+
 /// The attribute list of an HLS tag (RFC 8216 §4.2), as ranges of its bytes.
 ///
 /// The input is not trusted: a syntax error ends the list.
@@ -37,19 +39,24 @@ where Text.SubSequence == Text {
     /// The value of an attribute.
     func value(_ name: String) -> String? {
         for attribute in self where attribute.name.elementsEqual(name.utf8) {
-            return String(decoding: attribute.value, as: UTF8.self)
+            return TargetURI.reference(attribute.value)
         }
         return nil
     }
 }
 
 /// The lines of a playlist, each without its end; the bytes between them are CR LF or LF.
+///
+/// A byte order mark before the first one belongs to none: RFC 8216 §4.1 forbids it, and it is sent
+/// all the same.
 struct PlaylistLines: Sequence, IteratorProtocol {
     private let bytes: [UInt8]
-    private var position = 0
+    private var position: Int
 
     init(_ bytes: [UInt8]) {
         self.bytes = bytes
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        position = bytes.starts(with: mark) ? mark.count : 0
     }
 
     mutating func next() -> Range<Int>? {

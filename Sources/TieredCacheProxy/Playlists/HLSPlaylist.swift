@@ -49,16 +49,18 @@ package struct HLSPlaylist: Hashable, Sendable {
         budget = PlaylistBudget(forLength: bytes.count)
         var variables = HLSVariables()
         var pending: HLSAttributes<ArraySlice<UInt8>>?
+        var isGap = false
         for line in PlaylistLines(bytes) where !budget.isExceeded {
             let text = bytes[line]
             guard text.first == UInt8(ascii: "#") else {
-                let address = String(decoding: text, as: UTF8.self)
-                    .trimmingSpaces
+                let address = TargetURI.reference(text).trimmingSpaces
                 guard !address.isEmpty else { continue }
-                take(applied(variables, to: address), attributes: pending)
-                pending = nil
+                if !isGap { take(applied(variables, to: address), attributes: pending) }
+                (pending, isGap) = (nil, false)
                 continue
             }
+            // draft-pantos-hls-rfc8216bis §4.4.4.7: what follows does not exist.
+            if text.starts(with: "#EXT-X-GAP".utf8) { isGap = true }
             guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { continue }
             if let location { variables.define(text, at: location, importing: imported) }
             let attributes = HLSAttributes(text[(colon + 1)...])
@@ -73,6 +75,7 @@ package struct HLSPlaylist: Hashable, Sendable {
                 let key = applied(variables, to: address)
                 add(key)
                 add(key, to: \.keys)
+            case "#EXT-X-PART" where attributes.value("GAP") == "YES": break
             case "#EXT-X-MAP", "#EXT-X-SESSION-DATA", "#EXT-X-PART":
                 if let address = attributes.value("URI") { add(applied(variables, to: address)) }
             default: break

@@ -70,7 +70,9 @@ package enum HLSRewriter {
         variables: HLSVariables,
         budget: inout PlaylistBudget
     ) -> [UInt8]? {
-        guard let whole = variables.substituted(address, budget: &budget) else {
+        let text = Array(TargetURI.reference(address).utf8)
+        let escaped = text.count == address.count ? nil : text
+        guard let whole = variables.substituted(text, budget: &budget) ?? escaped else {
             return rewriter.rewritten(address, budget: &budget)
         }
         if let result = rewriter.rewritten(whole, budget: &budget) { return result }
@@ -116,7 +118,7 @@ package enum HLSRewriter {
     ) -> [Edit] {
         let start = line.drop { $0 == 0x20 || $0 == 0x09 }
         let text = start.dropLast(start.reversed().prefix { $0 == 0x20 || $0 == 0x09 }.count)
-        guard !text.isEmpty, !text.starts(with: [0xEF, 0xBB, 0xBF]),
+        guard !text.isEmpty,
             let replacement = rewritten(text, with: rewriter, variables: variables, budget: &budget)
         else { return [] }
         return [Edit(range: text.indices, replacement: replacement)]

@@ -15,8 +15,7 @@ package enum PlaylistKind: Hashable, Sendable {
     ///   - path: the path of the requested URL.
     /// - Returns: the kind; nil if the response is certainly no playlist.
     package static func expected(contentType: String?, path: String) -> PlaylistKind? {
-        let type = (contentType ?? "").prefix { $0 != ";" }.lowercased()
-            .filter { $0 != " " && $0 != "\t" }
+        let type = mediaType(contentType)
         if type.hasSuffix("mpegurl") { return .hls }
         if type == "application/dash+xml" { return .dash }
         let path = path.lowercased()
@@ -25,16 +24,52 @@ package enum PlaylistKind: Hashable, Sendable {
         return nil
     }
 
+    /// Whether the bytes alone say whether a body is a playlist, if the head suggests none.
+    ///
+    /// Films, sounds and pictures say what they are; what many origins send in their place, such as
+    /// `application/octet-stream` and `text/html`, says nothing.
+    static func isUntold(contentType: String?) -> Bool {
+        let type = mediaType(contentType)
+        return !["video/", "audio/", "image/", "font/"].contains { type.hasPrefix($0) }
+    }
+
+    /// The kind of a body, decided by its bytes.
+    ///
+    /// - Parameters:
+    ///   - bytes: the body, or as much of it as ``isEnough(_:)``.
+    ///   - contentType: the `Content-Type` field.
+    ///   - path: the path of the requested URL.
+    /// - Returns: the kind; nil for no playlist.
+    static func of(
+        _ bytes: some Sequence<UInt8>,
+        contentType: String?,
+        path: String
+    ) -> PlaylistKind? {
+        let suggested = expected(contentType: contentType, path: path).map { [$0] }
+        let possible = suggested ?? (isUntold(contentType: contentType) ? [.hls, .dash] : [])
+        return possible.first { $0.isBeginning(of: bytes) }
+    }
+
+    /// The most bytes that ``isBeginning(of:)`` looks at.
+    static let maximumBeginning = 4096
+
+    /// Whether the first bytes of a body tell whether it is a playlist, whatever follows them.
+    static func isEnough(_ bytes: some Collection<UInt8>) -> Bool {
+        // Markup may have comments before its first element; 10 are a byte order mark and `#EXTM3U`.
+        bytes.count >= (bytes.contains(UInt8(ascii: "<")) ? maximumBeginning : 10)
+    }
+
+    private static func mediaType(_ contentType: String?) -> String {
+        (contentType ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
+    }
+
     /// Whether the bytes begin like a playlist of this kind.
     package func isBeginning(of bytes: some Sequence<UInt8>) -> Bool {
-        let start = Array(bytes.prefix(4096))
+        let start = Array(bytes.prefix(Self.maximumBeginning))
         switch self {
         case .hls:
-            // RFC 8216 §4.1 forbids a byte order mark; with one, a playlist must not bypass the
-            // proxy all the same.
-            let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-            let text = start.starts(with: mark) ? start[3...] : start[...]
-            return text.starts(with: "#EXTM3U".utf8)
+            var lines = PlaylistLines(start)
+            return lines.next().map { start[$0].starts(with: "#EXTM3U".utf8) } ?? false
         case .dash:
             return start.indices.contains { index in
                 start[index] == UInt8(ascii: "<")

@@ -1,4 +1,5 @@
 import HTTPCaching
+import HTTPTypes
 public import TieredCache
 
 /// Fetches a playlist of HLS, or a manifest of DASH, with all that it refers to, so that it can be
@@ -79,6 +80,26 @@ public struct PlaylistPrefetch: Sendable {
             playlists = further
         }
         return outcome
+    }
+
+    /// Whether what is stored for the request is a playlist: its head says so, or its first bytes.
+    package func isPlaylist(_ request: CacheRequest) async throws(CacheError) -> Bool {
+        let entry = try await cache.entry(for: request)
+        let (type, path) = (entry?.fields[.contentType], request.target.path)
+        if PlaylistKind.expected(contentType: type, path: path) != nil { return true }
+        guard entry?.length ?? .max <= PlaylistKind.maximumSize,
+            PlaylistKind.isUntold(contentType: type)
+        else { return false }
+        var stored = request
+        stored.policy = .cacheOnly
+        stored.range = .bounded(0..<Int64(PlaylistKind.maximumBeginning))
+        do throws(CacheError) {
+            let bytes = try await cache.response(for: stored).body.collect()
+            return PlaylistKind.of(bytes, contentType: type, path: path) != nil
+        } catch {
+            // It is empty, or has been removed meanwhile.
+            return false
+        }
     }
 
     /// The resolved references of a playlist.

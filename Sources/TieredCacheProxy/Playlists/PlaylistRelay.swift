@@ -142,13 +142,13 @@ package struct PlaylistRelay: Sendable {
     private func get(_ request: CacheRequest) async throws(CacheError) -> Got {
         let response = try await cache.response(for: request)
         let body = try await response.body.collect(upTo: Int(PlaylistKind.maximumSize))
-        let expected = PlaylistKind.expected(
-            contentType: response.fields[.contentType],
-            path: request.target.path
-        )
         return await Self.threads.run {
             let bytes = [UInt8](body)
-            let kind = expected.flatMap { $0.isBeginning(of: bytes) ? $0 : nil }
+            let kind = PlaylistKind.of(
+                bytes,
+                contentType: response.fields[.contentType],
+                path: request.target.path
+            )
             return Got(
                 response: response,
                 original: bytes,

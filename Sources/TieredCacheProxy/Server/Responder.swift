@@ -119,7 +119,7 @@ struct ResponseWriter: Sendable {
     /// - Parameter bytes: consumed, so that the caller does not keep them while the client does not
     ///   read.
     /// - Throws: an error if the client has disconnected.
-    private func write(_ bytes: consuming Data) async throws {
+    func write(_ bytes: consuming Data) async throws {
         var rest = bytes
         while !rest.isEmpty {
             let piece = ByteBuffer(copying: rest.prefix(Int(PendingResponse.maximumCopied)))

@@ -84,6 +84,23 @@ struct PrefetchPlaylistTests {
         }
     }
 
+    @Test(
+        "Gaps and a byte order mark are not asked for, whatever the type says",
+        arguments: ["application/vnd.apple.mpegurl", "application/octet-stream"]
+    )
+    func gaps(_ type: String) async throws {
+        try await Workplace.with { place in
+            let text =
+                "\u{FEFF}#EXTM3U\n#EXTINF:1,\n1.ts\n#EXT-X-GAP\n#EXTINF:1,\n2.ts\n"
+                + "#EXTINF:1,\n3.ts\n#EXT-X-ENDLIST\n"
+            place.origin.serve("/list", .text(text, contentType: type, cacheControl: Self.control))
+            for segment in ["/1.ts", "/3.ts"] { place.origin.serveFresh(segment, length: 999) }
+            try await place.run("prefetch", place.origin.url("/list")).expectDone()
+            let asked = Set(place.origin.log.exchanges.map(\.target))
+            #expect(asked == ["/list", "/1.ts", "/3.ts"])
+        }
+    }
+
     @Test("A part that failed is counted, the others are stored; a wrong choice is usage")
     func failures() async throws {
         try await Workplace.with { place in

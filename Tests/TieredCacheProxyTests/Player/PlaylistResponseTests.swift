@@ -1,3 +1,4 @@
+import HTTPCaching
 import HTTPTypes
 import TestParts
 import Testing
@@ -89,6 +90,63 @@ struct PlaylistResponseTests {
                 }
                 let head = try await fixture.ask(path, method: "HEAD")
                 #expect(head.status == 200)
+            }
+        }
+    }
+
+    /// A day ago, so that a guessed lifetime would be 2.4 hours.
+    @Test(arguments: [("text/html", "hls"), ("application/octet-stream", "dash")], [1, 1 << 20])
+    func aRunningListThatSaysNothingOfItselfIsNeverFrozen(
+        list: (type: String, kind: String),
+        memoryLimit: Int64
+    ) async throws {
+        let (type, kind) = list
+        let time = ManualTimeSource(wall: SystemTimeSource().wallTime())
+        try await ProxyFixture.run(cacheTime: time, memoryLimit: memoryLimit) {
+            $0.timeSource = time
+        } _: { fixture in
+            for round in 0..<4 {
+                let text =
+                    kind == "hls"
+                    ? "#EXTM3U\n#EXT-X-TARGETDURATION:4\n/\(round).ts\n"
+                    : "<?xml?><MPD type=\"dynamic\"><BaseURL>/\(round).ts</BaseURL></MPD>"
+                var list = OriginResource.text(text, contentType: type)
+                list.entityTag = .custom("\"\(round)\"")
+                let yesterday = time.wallTime().advanced(by: .seconds(-86_400))
+                list.lastModified = HTTPDate.format(yesterday)
+                fixture.origin.serve("/live", list)
+                time.advance(by: .seconds(2))
+                var lengths: Set<String?> = []
+                for field in ["X: y", "Range: bytes=0-", "X: y"] {
+                    let answer = try await fixture.ask("/live", field)
+                    #expect(
+                        answer.text.contains(
+                            "/http/127.0.0.1:\(fixture.origin.port)/\(round).ts"
+                        ),
+                        "\(answer.text)"
+                    )
+                    lengths.insert(answer["content-length"])
+                }
+                let head = try await fixture.ask("/live", method: "HEAD")
+                lengths.insert(head["content-length"])
+                #expect(head.status == 200 && lengths.count == 1)
+            }
+        }
+    }
+
+    @Test("What begins otherwise is answered as it is, and stored")
+    func whatIsNoListStaysAHit() async throws {
+        for (length, text) in [(5, "#EXT\n"), (300_000, "<html>"), (300_000, "film")] {
+            try await ProxyFixture.run { fixture in
+                let rest = String(repeating: ".", count: length - text.utf8.count)
+                var body = OriginResource.text(text + rest, contentType: nil)
+                body.fields[.cacheControl] = "max-age=600"
+                fixture.origin.serve("/a", body)
+                for _ in 0..<3 {
+                    let answer = try await fixture.ask("/a", "Range: bytes=0-")
+                    #expect(answer.status == 206 && answer.text == text + rest)
+                }
+                #expect(fixture.requests("/a") <= 2)
             }
         }
     }

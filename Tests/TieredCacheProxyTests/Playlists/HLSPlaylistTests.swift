@@ -51,6 +51,34 @@ struct HLSPlaylistTests {
         #expect(VariantChoice(text) == nil)
     }
 
+    @Test("What is a gap is no resource; what follows it is")
+    func gaps() {
+        let text = """
+            #EXTM3U
+            #EXTINF:1,
+            1.ts
+            #EXTINF:1,
+            #EXT-X-GAP
+            #EXT-X-KEY:METHOD=AES-128,URI="k"
+            2.ts
+            #EXT-X-PART:DURATION=1,URI="3a.ts",GAP=YES
+            #EXT-X-PART:DURATION=1,URI="3b.ts",GAP=NO
+            #EXTINF:1,
+            3.ts
+            #EXT-X-GAP\r
+            4.ts
+            """
+        #expect(HLSPlaylist(Array(text.utf8)).resources == ["1.ts", "k", "3b.ts", "3.ts"])
+    }
+
+    @Test("A byte order mark is no address, and no byte of one in Latin-1 is lost")
+    func charsets() {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        let text = Array("#EXTM3U\n#EXT-X-MAP:URI=\"".utf8) + [0xE9]
+        let bytes = mark + text + Array("\"\n caf".utf8) + [0xE9] + Array(".ts\n\u{e9}.ts\n".utf8)
+        #expect(HLSPlaylist(bytes).resources == ["%E9", "caf%E9.ts", "\u{e9}.ts"])
+    }
+
     @Test("A media playlist has segments, keys and initialisation sections, each once")
     func resources() {
         let media = HLSPlaylist(

@@ -51,6 +51,23 @@ struct HLSRewriterTests {
         }
     }
 
+    @Test("What is not UTF-8 is escaped, as no player may ask for it; a byte order mark stays")
+    func charsets() throws {
+        let rewriter = PlaylistRewriter(
+            .hls,
+            prefix: "/T/",
+            requested: try TargetURI("https://a.example/main.m3u8"),
+            final: try TargetURI("https://a.example/main.m3u8")
+        )
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        let absolute = Array("#EXTM3U\n/caf".utf8) + [0xE9]
+        let bytes = mark + absolute + Array("\ncaf".utf8) + [0xE9, 0x0A]
+        #expect(
+            rewriter.rewrite(bytes)
+                == mark + Array("#EXTM3U\n/T/https/a.example/caf%E9\ncaf%E9\n".utf8)
+        )
+    }
+
     @Test(
         "Addresses in attributes lead through the proxy; the rest of the tag stays",
         arguments: [

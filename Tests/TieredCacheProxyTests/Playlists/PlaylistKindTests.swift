@@ -23,6 +23,26 @@ struct PlaylistKindTests {
         #expect(!Kind.dash.isBeginning(of: "<html>MPD".utf8))
     }
 
+    @Test(
+        "Where the head says nothing the first bytes tell",
+        arguments: [
+            nil, "application/octet-stream", "text/plain; charset=x", "TEXT/HTML",
+            "application/xml", "video/mp4", "audio/mpeg", "image/png",
+        ]
+    )
+    func untold(contentType: String?) {
+        let isTold = ["video", "audio", "image"].contains { contentType?.hasPrefix($0) == true }
+        for (text, kind) in [
+            ("#EXTM3U\n", PlaylistKind.hls), ("\u{FEFF}#EXTM3U\r\n", .hls),
+            ("<?xml?><MPD>", .dash), ("#EXT", nil), ("", nil), ("a film", nil),
+        ] {
+            let found = PlaylistKind.of(Array(text.utf8), contentType: contentType, path: "/x")
+            #expect(found == (isTold ? nil : kind), "\(text)")
+        }
+        // What is suggested is that or nothing.
+        #expect(PlaylistKind.of("<MPD>".utf8, contentType: contentType, path: "/x.m3u") == nil)
+    }
+
     @Test("A running playlist is never frozen, an ended one is kept as HTTP says")
     func freshness() {
         func age(_ text: String, _ kind: PlaylistKind, _ control: String?) -> Int? {
