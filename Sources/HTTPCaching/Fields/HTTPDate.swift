@@ -121,7 +121,7 @@ public enum HTTPDate {
     private static let longDayNames = [
         "sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
     ]
-    private static let monthNames = [
+    static let monthNames = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ]
 }

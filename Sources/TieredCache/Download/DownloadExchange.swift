@@ -60,6 +60,7 @@ struct DownloadExchange: Sendable {
                 response: response.head,
                 kind: kind,
                 finalTarget: run.machine.finalTarget,
+                hasCookies: request.head.headerFields.contains(.cookie),
                 requestTime: requestTime,
                 responseTime: responseTime
             )

@@ -103,6 +103,9 @@ package struct DownloadRequest: Hashable, Sendable {
             // It spoke for a request to the first origin; AsyncHTTPClient drops it as well.
             fields[.origin] = nil
         }
+        if let cookies = chain.cookies.field(for: target, beside: fields[.cookie]) {
+            fields[.cookie] = cookies
+        }
         // RFC 9110 §15.4: fields that are specific to the content go with it.
         if !chain.keepsBody { fields[.contentType] = nil }
         for field in Self.defaultFields where fields[field.name] == nil { fields.append(field) }

@@ -77,6 +77,8 @@ package struct DownloadHead: Sendable {
     package let kind: Kind
     /// The URL after all redirects, without userinfo.
     package let finalTarget: TargetURI
+    /// Whether the request of the last hop had cookies, so that the response may be for one client.
+    package let hasCookies: Bool
     /// When the request of the last hop was sent.
     package let requestTime: WallTime
     /// When its response arrived.

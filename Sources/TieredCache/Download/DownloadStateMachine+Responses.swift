@@ -19,7 +19,9 @@ extension DownloadStateMachine {
         guard case .awaitingHead(let request) = state else {
             preconditionFailure("a head in \(state)")
         }
-        if plan.relay == nil, let action = follow(response, isFromMachine: isFromMachine) {
+        if plan.relay == nil,
+            let action = follow(response, at: responseTime, isFromMachine: isFromMachine)
+        {
             return action
         }
         if distrustPermanentTarget(response) { return sendFromStart() }
@@ -45,15 +47,24 @@ extension DownloadStateMachine {
     }
 
     /// Follows or refuses a redirect; nil if the response is none.
-    private mutating func follow(_ response: HTTPResponse, isFromMachine: Bool) -> Action? {
+    private mutating func follow(
+        _ response: HTTPResponse,
+        at responseTime: WallTime,
+        isFromMachine: Bool
+    ) -> Action? {
         let staysOutside = plan.policy.staysOutside
         if isFromMachine,
             case .refuse(let reason) = chain.didReachMachine(staysOutside: staysOutside)
         {
             return fail(.redirectRefused(reason))
         }
-        let maximum = plan.policy.maximumRedirects
-        switch chain.follow(response, maximum: maximum, staysOutside: staysOutside) {
+        let step = chain.follow(
+            response,
+            maximum: plan.policy.maximumRedirects,
+            staysOutside: staysOutside,
+            at: responseTime
+        )
+        switch step {
         case .follow: return send()
         case .refuse(let reason): return fail(.redirectRefused(reason))
         case .none: return nil

@@ -17,6 +17,8 @@ package struct RedirectChain: Hashable, Sendable {
     package private(set) var target: TargetURI
     /// Its method; a POST becomes a GET as in browsers.
     package private(set) var method: HTTPRequest.Method
+    /// The cookies that the redirects have set, for this chain alone.
+    package private(set) var cookies = CookieJar()
     /// Whether the request body is sent.
     package private(set) var keepsBody = true
     /// Whether a redirect has left the first origin; credentials are never sent from then on.
@@ -42,6 +44,8 @@ package struct RedirectChain: Hashable, Sendable {
     private struct Hop: Hashable {
         let method: HTTPRequest.Method
         let target: TargetURI
+        /// A redirect to its own URL may set the cookie that it wants there.
+        var cookies: String?
     }
 
     /// Creates a chain without redirects.
@@ -76,11 +80,13 @@ package struct RedirectChain: Hashable, Sendable {
     ///   - maximum: The maximum number of redirects in total.
     ///   - staysOutside: Whether redirects must not lead from elsewhere to this machine or the
     ///     local link, where services trust every client that can reach them.
+    ///   - responseTime: When the response arrived; nil if its cookies are not for the engine.
     /// - Returns: The decision; the chain has changed only for ``Step/follow``.
     package mutating func follow(
         _ response: HTTPResponse,
         maximum: Int,
-        staysOutside: Bool = true
+        staysOutside: Bool = true,
+        at responseTime: WallTime? = nil
     ) -> Step {
         guard [301, 302, 303, 307, 308].contains(response.status.code) else { return .none }
         guard let location = response.headerFields[.location], !location.isEmpty else {
@@ -101,12 +107,20 @@ package struct RedirectChain: Hashable, Sendable {
         guard !staysOutside || next.reach >= reach else {
             return .refuse("to \(next.origin), an address of \(next.reach.place)")
         }
-        let hop = Hop(method: Self.rewritten(method, status: response.status.code), target: next)
+        var cookies = cookies
+        if let responseTime { cookies.take(response.headerFields, from: target, at: responseTime) }
+        let hop = Hop(
+            method: Self.rewritten(method, status: response.status.code),
+            target: next,
+            cookies: cookies.field(for: next)
+        )
         // With the method: a POST may be redirected to its own URL, as a GET.
         guard !visited.contains(hop) else { return .refuse("in a circle") }
         go(to: hop)
+        self.cookies = cookies
         let mayBeKept =
             !(response.headerFields[.cacheControl] ?? "").lowercased().contains("no-store")
+            && !response.headerFields.contains(.setCookie)
         isPermanentSoFar =
             isPermanentSoFar && mayBeKept && [301, 308].contains(response.status.code)
         if isPermanentSoFar { permanentTarget = target }

@@ -16,7 +16,7 @@ extension DownloadOperation {
             by: head.response.headerFields,
             requestTime: head.requestTime,
             responseTime: head.responseTime,
-            isPersonal: hasCookie,
+            isPersonal: head.hasCookies,
             rules: origins.rules
         )
         update(base.entry, head: freshened, completeLength: completeLength)
@@ -79,7 +79,7 @@ extension DownloadOperation {
             by: fields,
             requestTime: head.requestTime,
             responseTime: head.responseTime,
-            isPersonal: hasCookie,
+            isPersonal: head.hasCookies,
             rules: origins.rules
         )
         let promised = freshened.promisedDigests

@@ -15,6 +15,7 @@ extension DownloadOperation {
             fields: StoredFields.of(response.headerFields, rules: origins.rules),
             of: response,
             finalTarget: outcome.finalTarget,
+            hasCookies: request.fields.contains(.cookie),
             times: (now, now)
         )
         let storability = Storability.decide(

@@ -74,7 +74,7 @@ extension DownloadOperation {
             responseTime: head.responseTime,
             origin: request.storedOrigin(finalTarget: head.finalTarget),
             selectingFields: selectingFields(of: varying),
-            flags: flags(of: head.response)
+            flags: flags(of: head.response, hasCookies: head.hasCookies)
         )
     }
 }

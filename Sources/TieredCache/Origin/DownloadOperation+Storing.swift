@@ -26,6 +26,7 @@ extension DownloadOperation {
             fields: fields,
             of: response,
             finalTarget: head.finalTarget,
+            hasCookies: head.hasCookies,
             times: (head.requestTime, head.responseTime)
         )
         // Bytes must not be combined by a tag that also identifies other bytes (rows 23 and 26).
@@ -40,6 +41,7 @@ extension DownloadOperation {
         fields: HTTPFields,
         of response: HTTPResponse,
         finalTarget: TargetURI,
+        hasCookies: Bool,
         times: (request: WallTime, response: WallTime)
     ) -> StoredResponse {
         StoredResponse(
@@ -49,19 +51,16 @@ extension DownloadOperation {
             responseTime: times.response,
             origin: request.storedOrigin(finalTarget: finalTarget),
             selectingFields: selectingFields(of: response.headerFields),
-            flags: flags(of: response)
+            flags: flags(of: response, hasCookies: hasCookies)
         )
     }
 
     /// The flags that record how the request affects the stored head.
-    func flags(of response: HTTPResponse) -> StoredResponse.Flags {
+    func flags(of response: HTTPResponse, hasCookies: Bool) -> StoredResponse.Flags {
         var flags: StoredResponse.Flags = request.relay == nil ? [] : .relayed
-        if hasCookie || response.headerFields.contains(.setCookie) { flags.insert(.personal) }
+        if hasCookies || response.headerFields.contains(.setCookie) { flags.insert(.personal) }
         return flags
     }
-
-    /// Whether the request carries cookies, so that the response may depend on the client.
-    var hasCookie: Bool { request.fields.contains(.cookie) }
 
     /// The fields that a later request must share with this one.
     ///
@@ -99,6 +98,7 @@ extension DownloadOperation {
             fields: StoredFields.endToEnd(head.response.headerFields),
             of: head.response,
             finalTarget: head.finalTarget,
+            hasCookies: head.hasCookies,
             times: (head.requestTime, head.responseTime)
         )
     }

@@ -1,3 +1,4 @@
+import HTTPTypes
 import TestParts
 import Testing
 import TieredCache
@@ -30,6 +31,27 @@ struct PlayerRedirectTests {
             let asked = fixture.requests("/a.mp4") + fixture.requests("/b.mp4")
             #expect(try await firstDifference(fixture.ask("/a.mp4").body, whole) == nil)
             #expect(fixture.requests("/a.mp4") + fixture.requests("/b.mp4") == asked)
+        }
+    }
+
+    @Test("The cookie of a redirect is sent to its target, and to nobody else")
+    func cookies() async throws {
+        try await ProxyFixture.run { fixture in
+            let there = OriginBehaviour.redirect(to: "/b.mp4").with {
+                $0.overrides[.setCookie] = "k=1; Path=/"
+            }
+            fixture.origin.serve("/a.mp4", OriginScript(there))
+            fixture.origin.serve("/b.mp4", .fresh(300_000), .first(1, .cut(after: 100_000)))
+            fixture.origin.serve("/c.mp4", .fresh(1000))
+            let answer = try await fixture.ask("/a.mp4")
+            #expect(answer.status == 200 && answer.body.count == 300_000)
+            #expect(answer["set-cookie"] == nil)
+            _ = try await fixture.ask("/c.mp4")
+            let cookies = { (path: String) in
+                Set(fixture.origin.log.exchanges(for: path).map { $0.fields[.cookie] })
+            }
+            #expect(cookies("/a.mp4") == [nil] && cookies("/c.mp4") == [nil])
+            #expect(cookies("/b.mp4") == ["k=1"] && fixture.requests("/b.mp4") >= 2)
         }
     }
 

@@ -129,6 +129,56 @@ struct RedirectsTests {
         }
     }
 
+    /// An origin whose first URL sets a cookie that the next one wants; `location` is that.
+    private func sent(
+        _ setCookie: String,
+        _ location: String,
+        own: String? = nil
+    ) async throws -> (cookies: [String?], end: DownloadOutcome?, head: DownloadHead?) {
+        let transport = ScriptedTransport { request, index in
+            guard index == 0 else {
+                let isAllowed = request.head.headerFields[.cookie] != nil
+                return ScriptedResponse(status: isAllowed ? 200 : 403)
+            }
+            let fields: HTTPFields = [.location: location, .setCookie: setCookie]
+            return ScriptedResponse(status: 302, fields: fields)
+        }
+        var fields: HTTPFields = [:]
+        fields[.cookie] = own
+        let plan = DownloadPlan(target: try TargetURI("http://w.a.example/x"), fields: fields)
+        let downloader = Downloader(transport: transport, time: ManualTimeSource())
+        let sink = RecordingSink()
+        let outcome: DownloadOutcome?
+        do throws(CacheError) {
+            outcome = try await downloader.run(plan, into: sink)
+        } catch {
+            outcome = nil
+        }
+        let cookies = transport.requests.map { $0.head.headerFields[.cookie] }
+        return (cookies, outcome, sink.snapshot.heads.last)
+    }
+
+    @Test("A cookie of a redirect goes with the next requests that it is for, of this chain alone")
+    func cookies() async throws {
+        // Also to the same URL, which is no circle then.
+        for location in ["/y", "/x"] {
+            let found = try await sent("k=1", location)
+            #expect(found.cookies == [nil, "k=1"] && found.end != nil)
+            // No lifetime is guessed for what may be for one client.
+            #expect(found.head?.hasCookies == true)
+        }
+        #expect(try await sent("k=1", "/y", own: "k=0; l=2").cookies == ["k=0; l=2", "l=2; k=1"])
+        let elsewhere = "http://cdn.a.example/y"
+        #expect(try await sent("k=1; Domain=a.example", elsewhere).cookies == [nil, "k=1"])
+        // Those of the application stay with the first origin, and so does one without a domain.
+        let own = try await sent("k=1; Domain=a.example", elsewhere, own: "l=2")
+        #expect(own.cookies == ["l=2", "k=1"])
+        let refused = try await sent("k=1", elsewhere)
+        #expect(refused.cookies.allSatisfy { $0 == nil } && refused.head == nil)
+        let circle = try await sent("k=1; Path=/z", "/x")
+        #expect(circle.cookies == [nil] && circle.end == nil)
+    }
+
     @Test("POST becomes GET after 301, 302 and 303, and stays after 307 and 308")
     func methods() throws {
         for (status, method, expected) in [
