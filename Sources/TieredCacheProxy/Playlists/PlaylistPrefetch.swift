@@ -43,22 +43,30 @@ public struct PlaylistPrefetch: Sendable {
 
     private let cache: MediaCache
     private let choice: VariantChoice
+    private let time: any TimeSource
 
     /// Creates a prefetch.
     ///
     /// - Parameters:
     ///   - cache: the cache that stores the resources.
     ///   - choice: the variants to fetch of a presentation with several.
-    public init(_ cache: MediaCache, choice: VariantChoice) {
+    ///   - time: the clock, by which cookies end.
+    public init(
+        _ cache: MediaCache,
+        choice: VariantChoice,
+        time: any TimeSource = SystemTimeSource()
+    ) {
         self.cache = cache
         self.choice = choice
+        self.time = time
     }
 
     /// Fetches a playlist, its resources, and those of the media playlists that it refers to.
     ///
     /// Six requests run at a time. Resources of the playlist's origin get the fields of the
     /// request, and all are pinned if the request is. A live playlist brings the segments that it
-    /// has now.
+    /// has now. Cookies that a playlist sets go with the requests for what it names, where they are
+    /// for those (RFC 6265), and are forgotten then.
     ///
     /// - Parameter request: the request of the playlist.
     /// - Returns: the outcome; a failed resource does not prevent the others from being fetched.
@@ -66,11 +74,17 @@ public struct PlaylistPrefetch: Sendable {
         var outcome = Outcome()
         var seen: Set<String> = [request.target.string]
         var playlists = [(request, HLSVariables())]
+        var jar = CookieJar()
         // Two levels: a master playlist and its media playlists.
         for _ in 0..<2 where !playlists.isEmpty {
             var further: [(CacheRequest, HLSVariables)] = []
             for (playlist, imported) in playlists {
-                let found = await references(of: playlist, importing: imported, outcome: &outcome)
+                let found = await references(
+                    of: playlist,
+                    importing: imported,
+                    jar: &jar,
+                    outcome: &outcome
+                )
                 let resources = found.resources.filter { seen.insert($0.target.string).inserted }
                 await fetch(resources, outcome: &outcome)
                 further += found.playlists.filter { seen.insert($0.target.string).inserted }
@@ -110,26 +124,40 @@ public struct PlaylistPrefetch: Sendable {
         var variables = HLSVariables()
         /// Whether there are more references than are fetched.
         var isCutShort = false
+
+        /// Adds the cookies that are for each.
+        mutating func add(_ jar: CookieJar) {
+            for list in [\Self.resources, \Self.playlists] {
+                for index in self[keyPath: list].indices {
+                    let request = self[keyPath: list][index]
+                    let cookies = jar.field(for: request.target, beside: request.fields[.cookie])
+                    self[keyPath: list][index].fields[.cookie] = cookies
+                }
+            }
+        }
     }
 
     private func references(
         of request: CacheRequest,
         importing imported: HLSVariables,
+        jar: inout CookieJar,
         outcome: inout Outcome
     ) async -> References {
         do throws(CacheError) {
             let response = try await cache.response(for: request)
+            jar.take(response.fields, from: response.finalTarget, at: time.wallTime())
             let bytes = [UInt8](
                 try await response.body.collect(upTo: Int(PlaylistKind.maximumSize))
             )
             let location = response.finalTarget
-            let found = await PlaylistRelay.threads.run { () -> References in
+            var found = await PlaylistRelay.threads.run { () -> References in
                 if PlaylistKind.hls.isBeginning(of: bytes) {
                     return references(ofHLS: bytes, for: request, at: location, importing: imported)
                 }
                 guard PlaylistKind.dash.isBeginning(of: bytes) else { return References() }
                 return references(ofDASH: DASHManifest(bytes), for: request, at: location)
             }
+            found.add(jar)
             if found.isCutShort {
                 outcome.failures.append(
                     Failure(url: request.target.redacted, error: Self.tooMany)

@@ -1,3 +1,4 @@
+import HTTPTypes
 import TestParts
 import Testing
 import TieredCacheTesting
@@ -98,6 +99,31 @@ struct PrefetchPlaylistTests {
             try await place.run("prefetch", place.origin.url("/list")).expectDone()
             let asked = Set(place.origin.log.exchanges.map(\.target))
             #expect(asked == ["/list", "/1.ts", "/3.ts"])
+        }
+    }
+
+    @Test("A cookie of a playlist is sent for what it names, where it is for that")
+    func cookies() async throws {
+        try await Workplace.with { place in
+            let type = "application/vnd.apple.mpegurl"
+            func serve(_ path: String, _ text: String, cookie: String) {
+                let list = OriginResource.text(text, contentType: type, cacheControl: Self.control)
+                let script = OriginBehaviour.faithful.with { $0.overrides[.setCookie] = cookie }
+                place.origin.serve(path, list, OriginScript(script))
+            }
+            let master = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n/v/v.m3u8\n"
+            serve("/m.m3u8", master, cookie: "m=1")
+            let media = "#EXTM3U\n#EXTINF:1,\n1.ts\n#EXTINF:1,\n/x/2.ts\n#EXT-X-ENDLIST\n"
+            serve("/v/v.m3u8", media, cookie: "v=2")
+            for segment in ["/v/1.ts", "/x/2.ts"] { place.origin.serveFresh(segment, length: 999) }
+            try await place.run("prefetch", place.origin.url("/m.m3u8")).expectDone()
+            for (path, cookie) in [
+                ("/m.m3u8", nil), ("/v/v.m3u8", "m=1"), ("/v/1.ts", "v=2; m=1"), ("/x/2.ts", "m=1"),
+            ] {
+                #expect(Set(place.exchanges(path).map { $0.fields[.cookie] }) == [cookie])
+            }
+            await place.origin.stop()
+            try await place.get("/v/1.ts", into: "x", "--policy", "cache-only").expectDone()
         }
     }
 
