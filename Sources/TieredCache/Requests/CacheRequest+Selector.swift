@@ -5,13 +5,14 @@ package import HTTPTypes
 extension CacheRequest {
     /// Equal exactly for requests that may share a transfer (invariant 8): method, fields, body.
     var selector: String {
+        // It selects nothing: what a guest's proxy asks of the owner shares the owner's transfers.
+        let fields = fields.filter { $0.name.canonicalName != "via" }
         if method == .get, fields.isEmpty, body == nil, relay == nil { return "" }
         var parts = [method.rawValue]
         // A relayed response and a decoded, redirected one are never one transfer.
         if relay != nil { parts.append("relayed") }
         // A length in front of each part keeps ("a", "bc") and ("ab", "c") apart.
-        for field in fields.sorted(by: { $0.name.canonicalName < $1.name.canonicalName })
-        where field.name.canonicalName != "via" {
+        for field in fields.sorted(by: { $0.name.canonicalName < $1.name.canonicalName }) {
             parts.append("\(field.name.canonicalName.utf8.count):\(field.name.canonicalName)")
             parts.append("\(field.value.utf8.count):\(field.value)")
         }

@@ -28,6 +28,31 @@ struct GuestServiceTests {
         }
     }
 
+    @Test(arguments: [nil, 1_000_500..<1_100_000] as [Range<Int64>?])
+    func viaPartsNoTransfers(range: Range<Int64>?) async throws {
+        try await GuestFixture.run { fixture in
+            let gate = OriginGate()
+            let script = OriginScript.first(1, .wait(for: gate, after: 1_000_000))
+            fixture.origin.serve("/film", .fresh(3_000_000), script)
+            let owner = try await fixture.join { $0.via = "1.1 owner" }
+            let guest = try await fixture.join { $0.via = "1.1 guest" }
+            async let whole = guest.cache.data(for: fixture.request("/film"))
+            await fixture.origin.waitUntil { $0.bodyBytesWritten(for: "/film") >= 1_000_000 }
+            var request = try fixture.request("/film")
+            request.range = range.map { .bounded($0) }
+            async let part = owner.cache.data(for: request)
+            let shares = { owner.cache.statistics.downloadsShared > 0 }
+            while !shares(), fixture.origin.log.exchanges(for: "/film").count < 2 {
+                await Task.yield()
+            }
+            gate.open()
+            let expected = try fixture.bytes("/film")
+            #expect(try await whole == expected)
+            #expect(try await part == range.map { expected[$0] } ?? expected)
+            #expect(fixture.sent("/film") == 3_000_000)
+        }
+    }
+
     @Test func aGuestAloneStoresThroughTheOwner() async throws {
         try await GuestFixture.run { fixture in
             fixture.origin.serve("/film", .fresh(3_000_000))
