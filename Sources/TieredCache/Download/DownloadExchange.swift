@@ -106,6 +106,7 @@ struct DownloadExchange: Sendable {
         // What a redirect has led to would be another entry of the other cache.
         outgoing.shared = request.target == plan.target ? plan.shared : nil
         outgoing.onStart = { [watchdog] cancel in watchdog.attach(cancel) }
+        outgoing.onOwner = { [watchdog] owner in watchdog.watch(owner) }
         return outgoing
     }
 

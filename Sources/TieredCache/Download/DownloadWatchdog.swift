@@ -30,9 +30,27 @@ final class DownloadWatchdog: Sendable {
         var decision: Decision?
         var localAddress: String?
         var alarm: Alarm?
+        /// The owner of the directory, while it is asked in the place of the origin.
+        var owner: OwnerPresence?
         /// Ends the exchange, if the transport has supplied a way.
         var cancelExchange: (@Sendable () -> Void)?
         var isOver = false
+
+        /// - Returns: the time until the next look, nil if none is left; and the owner, if nothing
+        ///   has come for as long as it may take for a sign.
+        func remaining(
+            of timeout: Duration,
+            at now: MonotonicTime
+        ) -> (Duration?, due: OwnerPresence?) {
+            guard !isOver, decision == nil else { return (nil, nil) }
+            let interval = min(timeout, owner?.patience ?? timeout)
+            // Not armed: the next arming cannot time out before a whole interval has passed.
+            guard let armedAt, upload != .atClient else { return (interval, nil) }
+            let waited = armedAt.duration(to: now)
+            guard waited < timeout else { return (nil, nil) }
+            guard waited >= interval else { return (interval - waited, nil) }
+            return (min(timeout - waited, interval), owner)
+        }
     }
 
     private let timeout: Duration
@@ -118,6 +136,13 @@ final class DownloadWatchdog: Sendable {
         if isLate { cancelExchange() }
     }
 
+    /// Sees to it that the owner of the directory is there while nothing comes; nil for an exchange
+    /// with the origin.
+    func watch(_ owner: OwnerPresence?) {
+        state.withLock { $0.owner = owner }
+        if let owner { setAlarm(after: owner.patience) }
+    }
+
     /// Runs `body`; the attached closure ends its exchange after the timeout or the loss of the
     /// address.
     func watchAttached<Value>(_ body: () async -> Value) async -> Value {
@@ -163,29 +188,32 @@ final class DownloadWatchdog: Sendable {
 
     private func setAlarm(after wait: Duration) {
         let alarm = time.alarm(after: wait) { self.look() }
-        let isOver = state.withLock { state in
-            if !state.isOver { state.alarm = alarm }
-            return state.isOver
+        let old = state.withLock { state in
+            guard !state.isOver else { return Optional(alarm) }
+            defer { state.alarm = alarm }
+            return state.alarm
         }
-        if isOver { alarm.cancel() }
+        old?.cancel()
     }
 
-    /// Ends the exchange if its time has passed, otherwise checks again when that may be.
+    /// Ends the exchange if its time has passed or the owner is silent, otherwise checks again when
+    /// that may be.
     private func look() {
         let now = time.monotonicTime()
-        let remaining = state.withLock { state -> Duration? in
-            guard !state.isOver, state.decision == nil else { return nil }
-            // Not armed: the next arming cannot time out before a whole timeout has passed.
-            guard let armedAt = state.armedAt, state.upload != .atClient else { return timeout }
-            let remaining = timeout - armedAt.duration(to: now)
-            guard remaining > .zero else {
-                state.decision = .silent
-                return nil
-            }
-            return remaining
+        let (remaining, owner) = state.withLock { $0.remaining(of: timeout, at: now) }
+        if let remaining {
+            setAlarm(after: remaining)
+            if owner?.look() ?? true { return }
         }
-        if let remaining { return setAlarm(after: remaining) }
-        if decision != nil { didDecide() }
+        let isSilent = state.withLock { state in
+            guard !state.isOver, state.decision == nil else { return false }
+            state.decision = .silent
+            return true
+        }
+        guard isSilent else { return }
+        // The silence may be the owner's: then the origin is asked, with a timeout of its own.
+        state.withLock { $0.owner }?.giveUp()
+        didDecide()
     }
 
     private func didDecide() {

@@ -103,13 +103,11 @@ final class Origins: Sendable {
                 key: request.explicitKey,
                 priority: request.priority,
                 reloads: request.policy == .reload,
-                // The origin, or the owner: before the download or its reader gives up, the other one
-                // is tried. A first read may wait for two downloads, that of the opening and its own,
-                // and leaves the origin half of its time.
-                patience: min(
-                    configuration.timeout,
-                    request.readDeadline ?? configuration.timeout
-                ) / 4
+                // A first read may wait for two downloads, that of the opening and its own, and
+                // leaves the origin half of its time.
+                patience: request.readDeadline.map {
+                    min(max($0 / 4, .milliseconds(50)), SharedRequest.patience)
+                } ?? SharedRequest.patience
             )
         }
         plan.secretFields = redirectRules.secretFields.union(request.firstOriginFields)

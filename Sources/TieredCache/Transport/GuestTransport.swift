@@ -7,13 +7,11 @@ import SystemPackage
 /// store is asked of the owner; where that does not answer, what it has stored of it is taken from
 /// the directory, and the rest from the origin.
 ///
-/// So two processes fetch a byte once, and it is stored. A guest never depends on the owner: one
-/// that is gone, stopped or of another version costs at most ``patience``, and is not asked again
-/// for ``avoidance``. One that has said that it is there, and then brings nothing for a quarter of
-/// the download's time, may wait for a slow origin: that download alone asks it no more.
+/// So two processes fetch a byte once, and it is stored. A guest never depends on the owner: what
+/// one that is gone, stopped, busy or of another version does not bring is another exchange, with
+/// the origin, which has the whole timeout. One that was silent from the beginning is not asked
+/// again for ``avoidance``.
 final class GuestTransport: CancellableTransport {
-    /// How long an owner may take to say that it is there, which takes it no look at a disk.
-    static let patience = Duration.seconds(1)
     /// How long to wait before an owner that may not listen yet is asked again.
     static let pause = Duration.milliseconds(10)
     /// How long an owner that was silent is left alone.
@@ -62,12 +60,9 @@ final class GuestTransport: CancellableTransport {
         _ request: TransportRequest
     ) async throws(TransportError) -> TransportResponse {
         guard let owner = owner() else { return try await transport.send(request) }
-        if let asked = await question(request),
-            var response = try await answer(to: asked, of: owner)
-        {
-            let patience = asked.shared?.patience ?? Self.patience
-            response.body = OwnerBody(response.body, patience: patience, time: time)
-            return response
+        if let question = await question(request) {
+            if let response = try await answer(to: question, of: owner) { return response }
+            request.onOwner?(nil)
         }
         if let response = await stored(request) { return response }
         return try await transport.send(request)
@@ -103,61 +98,79 @@ final class GuestTransport: CancellableTransport {
 
     /// The owner has not said that it is there: leaves it alone for a while, if it had the time.
     ///
-    /// - Parameter asked: when it was asked; downloads in a hurry give up before ``patience``.
+    /// - Parameter asked: when it was asked; those in a hurry wait less than
+    ///   ``SharedRequest/patience``.
     private func didMissSign(since asked: MonotonicTime) {
         let now = time.monotonicTime()
         state.withLock { state in
             let since = state.silentSince ?? asked
-            let isPatienceOver = since.duration(to: now) >= Self.patience
+            let isPatienceOver = since.duration(to: now) >= SharedRequest.patience
             state.silentSince = isPatienceOver ? nil : since
             if isPatienceOver { state.avoidedUntil = now.advanced(by: Self.avoidance) }
         }
     }
 
-    /// The owner's response; nil if it gives none.
+    /// The owner's response; nil if nothing listens there.
     ///
-    /// - Throws: ``TransportError`` if the owner was silent, or the exchange was cancelled.
+    /// - Throws: ``TransportError``, one ``TransportError/isFromOwner`` unless the exchange was
+    ///   cancelled.
     private func answer(
         to request: TransportRequest,
         of owner: DirectoryOwner
     ) async throws(TransportError) -> TransportResponse? {
-        let sign = SignOfLife()
+        let presence = OwnerPresence(patience: request.shared?.patience ?? SharedRequest.patience) {
+            [self, socket = request.socket] presence in ask(presence, at: socket)
+        }
         let asked = time.monotonicTime()
         var request = request
-        let (onStart, onInterim) = (request.onStart, request.onInterim)
-        request.onStart = { cancel in
-            sign.wait(cancel)
-            onStart?(cancel)
-        }
+        let onInterim = request.onInterim
         request.onInterim = { [self] response in
-            sign.came()
+            presence.didAnswer()
             state.withLock { $0.silentSince = nil }
             if response.status != .processing { onInterim?(response) }
         }
-        let alarms = [
-            time.alarm(after: Self.patience) { sign.giveUpUnlessCome() },
-            // It may wait for a slot, or for an origin that this process would reach.
-            time.alarm(after: request.shared?.patience ?? Self.patience) { sign.giveUp() },
-        ]
-        defer { for alarm in alarms { alarm.cancel() } }
+        request.onOwner?(presence)
+        var response: TransportResponse
         do throws(TransportError) {
-            let response = try await send(request, to: owner, unless: sign)
-            guard sign.end(), response.head.headerFields[SharedRequest.failure] == nil else {
-                // It does not know this request, could not ask the origin, or cannot tell what it
-                // got.
-                response.body.cancel()
-                return nil
-            }
-            return response
+            response = try await send(request, to: owner, unless: presence)
         } catch {
             // A long path leads through a descriptor, and the directory may be another one by now.
             state.withLock { $0.socket = nil }
-            if sign.hasGivenUp {
-                if !sign.hasCome { didMissSign(since: asked) }
-                throw .fromOwner("the owner of the directory is silent")
+            if presence.isSilent, !presence.hasAnswered { didMissSign(since: asked) }
+            if error.kind == .connect, !presence.isSilent { return nil }
+            throw presence.failure(error)
+        }
+        let failure = response.head.headerFields[SharedRequest.failure]
+        guard presence.hasAnswered, failure == nil else {
+            response.body.cancel()
+            throw .fromOwner("the owner of the directory has no answer: \(failure ?? "unknown")")
+        }
+        response.body = OwnerBody(response.body, presence)
+        return response
+    }
+
+    /// Asks the owner whether it is there: it refuses at once what is no request of a guest.
+    private func ask(_ presence: OwnerPresence, at socket: OwnerSocket?) {
+        var question = TransportRequest(
+            head: HTTPRequest(
+                method: .get,
+                scheme: nil,
+                authority: nil,
+                path: SharedRequest.prefix
+            )
+        )
+        question.socket = socket
+        // One that is stopped would keep the connection.
+        question.onStart = { [time] cancel in _ = time.alarm(after: presence.patience, cancel) }
+        Task { [transport, question] in
+            do throws(TransportError) {
+                let response = try await transport.send(question)
+                presence.didAnswer()
+                // To the end, so that the connection is used again.
+                while try await response.body.next() != nil {}
+            } catch {
+                return  // The next look finds that it has not answered.
             }
-            if error.kind == .cancelled || error.kind == .shutDown { throw error }
-            return nil
         }
     }
 
@@ -165,7 +178,7 @@ final class GuestTransport: CancellableTransport {
     private func send(
         _ request: TransportRequest,
         to owner: DirectoryOwner,
-        unless sign: SignOfLife
+        unless presence: OwnerPresence
     ) async throws(TransportError) -> TransportResponse {
         while true {
             do throws(TransportError) {
@@ -173,7 +186,7 @@ final class GuestTransport: CancellableTransport {
                 state.withLock { $0.knownSince = owner.signedAt }
                 return response
             } catch {
-                guard error.kind == .connect, !sign.hasGivenUp,
+                guard error.kind == .connect, !presence.isSilent,
                     state.withLock({ $0.knownSince != owner.signedAt }),
                     owner.isStarting(at: time.wallTime())
                 else { throw error }
@@ -191,100 +204,31 @@ extension DirectoryOwner {
     /// Whether it became the owner so lately that it may not listen yet.
     func isStarting(at now: WallTime) -> Bool {
         let age = signedAt.duration(to: now)
-        return max(age, .zero - age) < GuestTransport.patience
+        return max(age, .zero - age) < SharedRequest.patience
     }
 }
 
 /// A body that an owner brings; one that stops bringing it has broken it off.
 private final class OwnerBody: TransportBody {
     private let body: any TransportBody
-    private let patience: Duration
-    private let time: any TimeSource
-    private let isSilent = Guarded(false)
+    private let presence: OwnerPresence
 
-    init(_ body: any TransportBody, patience: Duration, time: any TimeSource) {
+    init(_ body: any TransportBody, _ presence: OwnerPresence) {
         self.body = body
-        self.patience = patience
-        self.time = time
+        self.presence = presence
     }
 
     var isNextAtHand: Bool { body.isNextAtHand }
 
     func next() async throws(TransportError) -> BodyChunk? {
-        // A chunk that is at hand needs no alarm.
-        let alarm =
-            body.isNextAtHand
-            ? nil : time.alarm(after: patience) { [weak self] in self?.giveUp() }
-        defer { alarm?.cancel() }
         do throws(TransportError) {
             return try await body.next()
         } catch {
-            if isSilent.withLock({ $0 }) {
-                throw .fromOwner("the owner of the directory is silent")
-            }
-            if error.kind == .cancelled || error.kind == .shutDown { throw error }
-            throw .fromOwner("the owner of the directory broke off: \(error.description)")
+            throw presence.failure(error)
         }
-    }
-
-    private func giveUp() {
-        isSilent.withLock { $0 = true }
-        body.cancel()
     }
 
     func cancel() { body.cancel() }
-}
-
-/// Whether the owner has said that it is there, and the time that it has for a response.
-///
-/// States: `waiting` → `came`, both → `ended` by a response, or `silent`, which cancels the
-/// exchange.
-private final class SignOfLife: Sendable {
-    private struct State {
-        var hasCome = false
-        var isSilent = false
-        var hasEnded = false
-        var cancel: (@Sendable () -> Void)?
-    }
-
-    private let state = Guarded(State())
-
-    var hasCome: Bool { state.withLock { $0.hasCome } }
-    var hasGivenUp: Bool { state.withLock { $0.isSilent } }
-
-    /// The exchange has begun; `cancel` ends it, at once where the time was up before.
-    func wait(_ cancel: @escaping @Sendable () -> Void) {
-        let isLate = state.withLock { state in
-            state.cancel = cancel
-            return state.isSilent
-        }
-        if isLate { cancel() }
-    }
-
-    func came() { state.withLock { $0.hasCome = true } }
-
-    func giveUpUnlessCome() {
-        if !hasCome { giveUp() }
-    }
-
-    func giveUp() {
-        let cancel = state.withLock { state -> (@Sendable () -> Void)? in
-            guard !state.hasEnded else { return nil }
-            state.isSilent = true
-            return state.cancel
-        }
-        cancel?()
-    }
-
-    /// A response is there.
-    ///
-    /// - Returns: whether the owner had said before that it is there, and nothing has given up.
-    func end() -> Bool {
-        state.withLock { state in
-            state.hasEnded = true
-            return state.hasCome && !state.isSilent
-        }
-    }
 }
 
 extension HTTPResponse.Status {

@@ -18,6 +18,8 @@ package struct SharedRequest: Hashable, Sendable {
     package static let reloadField = HTTPField.Name.own("TieredCache-Reload")
     /// The field of a response that the owner makes because it has none of the origin.
     package static let failure = HTTPField.Name.own("TieredCache-Failure")
+    /// How long an owner may take to say that it is there, which takes it no look at a disk.
+    package static let patience = Duration.seconds(1)
 
     /// The application's name for the entry; nil for the URL.
     package var key: String?
@@ -25,7 +27,7 @@ package struct SharedRequest: Hashable, Sendable {
     package var priority: RequestPriority
     /// Whether what is stored must not answer.
     package var reloads: Bool
-    /// How long the owner may bring no byte of a body before the guest asks the origin; not sent.
+    /// How long the owner may take to say that it is there; not sent.
     package var patience: Duration
     /// Whether the download has met an owner that was silent or broke off, and asks it no more.
     package var avoidsOwner = false
@@ -35,7 +37,7 @@ package struct SharedRequest: Hashable, Sendable {
         key: String? = nil,
         priority: RequestPriority,
         reloads: Bool = false,
-        patience: Duration = .seconds(15)
+        patience: Duration = Self.patience
     ) {
         self.key = key
         self.priority = priority

@@ -38,6 +38,9 @@ public struct TransportRequest: Sendable {
     /// Called before the exchange begins, with a closure that ends it from any thread; see
     /// ``CancellableTransport``.
     package var onStart: (@Sendable (_ cancel: @escaping @Sendable () -> Void) -> Void)?
+    /// Called when the owner of the directory is asked in the place of the origin, and with nil when
+    /// the origin is after all.
+    package var onOwner: (@Sendable (OwnerPresence?) -> Void)?
     /// What another cache has to know to store the response; nil if it must not have the request.
     package var shared: SharedRequest?
     /// The socket to send it by, in the place of a connection to the authority.

@@ -87,6 +87,22 @@ final class GuestFixture: Sendable {
     /// The bytes that the origin has sent of a resource.
     func sent(_ path: String) -> Int64 { origin.log.bodyBytesWritten(for: path) }
 
+    /// Advances a guest's clock, alarm by alarm, until it asks the origin for a resource.
+    ///
+    /// - Parameters:
+    ///   - time: the clock.
+    ///   - patience: how long the guest waits for a sign of its owner.
+    ///   - path: the resource.
+    func advance(_ time: ManualTimeSource, by patience: Duration, untilAsked path: String) async {
+        while true {
+            // In this order: what is due before the origin is asked is the owner's.
+            let next = time.timeToNextDeadline
+            guard origin.log.exchanges(for: path).isEmpty else { return }
+            if let next, next <= patience { time.advance(by: next) }
+            await Task.yield()
+        }
+    }
+
     /// When the owner signed LOCK.
     func ownerBegan() throws -> WallTime {
         let file = try FileDescriptor.open(directory.appending("LOCK"), .readOnly)

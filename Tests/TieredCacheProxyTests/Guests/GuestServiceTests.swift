@@ -293,4 +293,29 @@ struct GuestServiceTests {
             #expect(fixture.sent("/film") == 100_000)
         }
     }
+
+    @Test func anOriginHasTheTimeThatTheGuestGivesIt() async throws {
+        try await GuestFixture.run { fixture in
+            let slow = OriginBehaviour.faithful.with { $0.delay = .milliseconds(2500) }
+            fixture.origin.serve("/head", .fresh(1000), OriginScript(slow))
+            let pausing = OriginBehaviour.faithful.with {
+                $0.interruptions = [(500, .pause(.milliseconds(2500)))]
+            }
+            // What breaks off cannot be gone on with.
+            fixture.origin.serve("/body", .fresh(1000), OriginScript(pausing))
+            fixture.origin.update("/body") { resource in
+                (resource.entityTag, resource.lastModified) = (.none, nil)
+                (resource.framing, resource.acceptsRanges) = (.chunked, false)
+            }
+            _ = try await fixture.join()
+            let guest = try await fixture.join { $0.timeout = .seconds(4) }
+            async let head = guest.cache.data(for: fixture.request("/head"))
+            async let body = guest.cache.data(for: fixture.request("/body"))
+            #expect(try await head == fixture.bytes("/head"))
+            #expect(try await body == fixture.bytes("/body"))
+            for path in ["/head", "/body"] {
+                #expect(fixture.origin.log.exchanges(for: path).count == 1, "\(path)")
+            }
+        }
+    }
 }

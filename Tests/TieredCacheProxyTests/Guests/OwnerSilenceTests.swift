@@ -6,10 +6,11 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// Owners that are silent, or wait for a slow origin, beside readers that have little time.
+/// Owners that are silent beside readers that have little time.
 @Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct OwnerSilenceTests {
-    /// A reader with a deadline, of which the owner gets a quarter, see `Origins.plan`.
+    /// A reader with a deadline, of which each sign of the owner gets a quarter and at most a second,
+    /// see `Origins.plan`.
     private func reader(
         of path: String,
         _ guest: GuestFixture.Member,
@@ -54,8 +55,8 @@ struct OwnerSilenceTests {
             let reader = try await reader(of: "/film", guest, fixture, deadline: deadline)
             #expect(try await reader.read(at: 39_000, count: 1000) == bytes[39_000..<40_000])
             async let rest = reader.read(at: 50_000, count: 1000)
-            await time.waitForSleeper(within: deadline / 2)
-            time.advance(by: deadline / 2)
+            // It is asked whether it is there, and does not answer.
+            await fixture.advance(time, by: min(deadline / 4, .seconds(1)), untilAsked: "/film")
             // Time stands still: the origin is asked at once.
             #expect(try await rest == bytes[50_000..<51_000])
             gate.open()
@@ -95,9 +96,9 @@ struct OwnerSilenceTests {
                 fixture,
                 deadline: deadline
             )
-            // The guest has set its alarms.
+            // The guest has set its alarm.
             try await onThread { isAsked.wait() }
-            time.advance(by: deadline / 2)
+            await fixture.advance(time, by: deadline / 4, untilAsked: "/film")
             await fixture.origin.waitUntil { $0.bodyBytesWritten(for: "/film") >= 40_000 }
             // The wait before the next attempt; after it time stands still for an owner.
             await time.waitForSleeper(within: .milliseconds(500))

@@ -110,6 +110,40 @@ struct OwnerTroubleTests {
         }
     }
 
+    @Test func theOriginHasATimeoutOfItsOwn() async throws {
+        try await GuestFixture.run { fixture in
+            let origin = OriginGate()
+            let held = OriginBehaviour.faithful.with { $0.gate = origin }
+            fixture.origin.serve("/film", .fresh(100_000), OriginScript(held))
+            let owner = try await fixture.join()
+            let time = ManualTimeSource()
+            let guest = try await fixture.join(time: time) { $0.timeout = .milliseconds(1500) }
+            await owner.service.stop()
+            let listener = try SocketListener(in: fixture.directory)
+            let (isAsked, gate) = (ThreadGate(), ThreadGate())
+            let busy =
+                "HTTP/1.1 502 Bad Gateway\r\nTieredCache-Failure: busy\r\nContent-Length: 0\r\n\r\n"
+            async let answered: Void = onThread {
+                try listener.answer(Array("HTTP/1.1 102 Processing\r\n\r\n".utf8)) { connection in
+                    isAsked.open()
+                    gate.wait()
+                    try connection.send(busy)
+                }
+            }
+            async let bytes = guest.cache.data(for: fixture.request("/film"))
+            try await onThread { isAsked.wait() }
+            time.advance(by: .milliseconds(350))
+            gate.open()
+            await fixture.origin.waitUntil { !$0.exchanges(for: "/film").isEmpty }
+            // The owner's time and the origin's are more than the timeout.
+            time.advance(by: .milliseconds(1400))
+            origin.open()
+            #expect(try await bytes == fixture.bytes("/film"))
+            try await answered
+            #expect(fixture.origin.log.exchanges(for: "/film").count == 1)
+        }
+    }
+
     @Test func anOwnerWithoutAResponseIsNotWaitedForToTheEnd() async throws {
         try await GuestFixture.run { fixture in
             fixture.origin.serve("/film", .fresh(100_000))
@@ -128,9 +162,9 @@ struct OwnerTroubleTests {
                 }
             }
             async let bytes = guest.cache.data(for: fixture.request("/film"))
-            // The guest has set its alarms.
+            // The guest has set its alarm.
             try await onThread { isAsked.wait() }
-            time.advance(by: .seconds(16))
+            await fixture.advance(time, by: .seconds(1), untilAsked: "/film")
             #expect(try await bytes == fixture.bytes("/film"))
             gate.open()
             try await answered

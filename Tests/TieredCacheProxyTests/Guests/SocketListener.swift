@@ -29,13 +29,18 @@ final class SocketListener: Sendable {
     /// - Parameters:
     ///   - bytes: what is sent.
     ///   - beforeClosing: called when all is sent.
-    func answer(_ bytes: [UInt8], beforeClosing: () -> Void = {}) throws {
+    func answer(_ bytes: [UInt8], beforeClosing: () -> Void) throws {
+        try answer(bytes) { (_: RawConnection) in beforeClosing() }
+    }
+
+    /// As the other one; the rest is sent at the connection.
+    func answer(_ bytes: [UInt8], rest: (RawConnection) throws -> Void = { _ in }) throws {
         let client = accept(descriptor, nil, nil)
         try #require(client >= 0)
         let connection = RawConnection(descriptor: client)
         _ = try connection.receiveHead()
         try connection.send(bytes)
-        beforeClosing()
+        try rest(connection)
     }
 }
 

@@ -96,6 +96,45 @@ struct DownloadWatchdogTests {
         #expect(watchdog.decision == .silent)
     }
 
+    @Test("An owner that answers each second has all the time, and one that does not has a second")
+    func owner() async {
+        for answers in [40, 5, 0] {
+            let (time, gate) = (ManualTimeSource(), OriginGate())
+            let watchdog = DownloadWatchdog(timeout: Self.timeout, time: time)
+            let asked = Guarded(0)
+            let owner = OwnerPresence(patience: .seconds(1)) { owner in
+                let number = asked.withLock { count in
+                    count += 1
+                    return count
+                }
+                if number < answers { owner.didAnswer() }
+            }
+            let exchange = Task {
+                await watchdog.watchAttached {
+                    watchdog.arm()
+                    watchdog.watch(owner)
+                    watchdog.attach { gate.open() }
+                    await gate.wait()
+                }
+            }
+            // The first answer is that to the request.
+            if answers > 0 { owner.didAnswer() }
+            var seconds = 0
+            while watchdog.decision == nil {
+                guard time.timeToNextDeadline == .seconds(1) else {
+                    await Task.yield()
+                    continue
+                }
+                time.advance(by: .seconds(1))
+                seconds += 1
+            }
+            await exchange.value
+            #expect(watchdog.decision == .silent && owner.isSilent)
+            #expect(owner.hasAnswered == (answers > 0))
+            #expect(seconds == min(answers + 1, 30), "\(answers)")
+        }
+    }
+
     @Test("After the exchange no alarm is left")
     func over() async {
         let time = ManualTimeSource()
