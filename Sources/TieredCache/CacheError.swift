@@ -11,6 +11,7 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
             case invalidArgument, invalidURL, notCached, originFailed, httpStatus, timedOut
             case representationChanged, rangeNotSatisfiable, localStorage, formatTooNew
             case notOwner, notStorable, integrityFailed, cancelled, interrupted, shutDown
+            case busy
         }
 
         private let kind: Kind
@@ -60,6 +61,8 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
         public static let interrupted = Code(.interrupted)
         /// The cache has been shut down.
         public static let shutDown = Code(.shutDown)
+        /// There is no slot for a guest's download, which asks the origin then; no application sees it.
+        package static let busy = Code(.busy)
     }
 
     /// The kind of failure.

@@ -272,6 +272,7 @@ extension RequestQueueStateMachine.Completion {
         switch self {
         case .finished: result
         case .cancelled: .failure(.leftTransfer)
+        case .busy: .failure(.queueBusy)
         case .shutDown: .failure(.queueShutDown)
         }
     }
@@ -281,6 +282,15 @@ extension RequestQueueStateMachine.Completion {
 extension RequestQueue {
     func leave(_ subscriber: SubscriberID) {
         decide { $0.leave(subscriber) }
+    }
+
+    /// Leaves if the transfer still waits for a slot.
+    func leaveIfWaiting(_ subscriber: SubscriberID) {
+        decide { $0.isWaiting(subscriber) ? $0.leave(subscriber, with: .busy) : [] }
+    }
+
+    func isWaiting(_ subscriber: SubscriberID) -> Bool {
+        state.withLock { $0.machine.isWaiting(subscriber) }
     }
 
     func setPriority(_ priority: RequestPriority, of subscriber: SubscriberID) {

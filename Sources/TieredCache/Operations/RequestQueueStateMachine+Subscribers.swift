@@ -84,7 +84,15 @@ extension RequestQueueStateMachine {
     }
 
     /// Removes a subscriber; if it was the last one, the transfer is cancelled.
-    package mutating func leave(_ subscriber: SubscriberID) -> [Action] {
+    ///
+    /// - Parameters:
+    ///   - subscriber: the subscriber.
+    ///   - completion: how its subscription ends.
+    /// - Returns: the actions to perform.
+    package mutating func leave(
+        _ subscriber: SubscriberID,
+        with completion: Completion = .cancelled
+    ) -> [Action] {
         guard
             let (transfer, priority) = subscribers.removeValue(forKey: subscriber).map({
                 ($0.transfer, $0.priority)
@@ -95,12 +103,17 @@ extension RequestQueueStateMachine {
         transfers[transfer]?.subscribers.remove(subscriber)
         transfers[transfer]?.priorities.remove(priority)
         didChangeHorizons(of: transfer)
-        let actions = [Action.complete(subscriber, .cancelled)]
+        let actions = [Action.complete(subscriber, completion)]
         guard transfers[transfer]?.subscribers.isEmpty == true else {
             didChangePriorities(of: transfer)
             return actions
         }
         return actions + abandon(transfer)
+    }
+
+    /// Whether the transfer of a subscriber waits for a slot.
+    package func isWaiting(_ subscriber: SubscriberID) -> Bool {
+        subscribers[subscriber].flatMap { transfers[$0.transfer]?.isWaiting } ?? false
     }
 
     /// A subscriber wants more of its transfer's bytes by now.

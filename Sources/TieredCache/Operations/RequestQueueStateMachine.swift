@@ -29,6 +29,8 @@ package struct RequestQueueStateMachine {
         case finished
         /// The subscriber left, or the transfer was cancelled for all.
         case cancelled
+        /// The subscriber left because it waited for a slot.
+        case busy
         /// The queue was shut down.
         case shutDown
     }

@@ -72,6 +72,12 @@ package final class Subscription: Sendable {
         queue.leave(id)
     }
 
+    /// Leaves with ``CacheError/Code/busy`` if the transfer still waits for a slot after a while.
+    func leaveIfWaiting(after limit: Duration, by time: any TimeSource) {
+        guard queue.isWaiting(id) else { return }
+        _ = time.alarm(after: limit) { [queue, id] in queue.leaveIfWaiting(id) }
+    }
+
     /// The outcome; nil while the transfer runs.
     package var outcome: Result<Void, CacheError>? { latch.outcome }
 
@@ -93,5 +99,6 @@ package final class Subscription: Sendable {
 }
 
 extension CacheError {
+    static let queueBusy = CacheError(.busy, "too many downloads are under way")
     static let queueShutDown = CacheError(.shutDown, "the cache has been shut down")
 }

@@ -104,6 +104,9 @@ final class Transfers: Sendable {
                 return await operation.run(context)
             }
         )
+        if let limit = operation.request.slotLimit {
+            subscription.leaveIfWaiting(after: limit, by: storage.time)
+        }
         if !subscription.isFirst {
             didShare(subscription)
             // One that has paused may be wanted now.

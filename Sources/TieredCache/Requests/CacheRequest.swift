@@ -86,6 +86,8 @@ public struct CacheRequest: Sendable {
     var scope: ReaderScope?
     /// How long a read of its response tries; nil where a read has no deadline.
     var readDeadline: Duration?
+    /// How long it waits for a slot of the queue, then it fails with `.busy`; nil for any time.
+    package var slotLimit: Duration?
     /// Called with the progress of the transfer, at most ten times a second.
     ///
     /// It must not block. Of several requests that share a transfer, only the first is called.

@@ -18,7 +18,8 @@ package struct SharedRequest: Hashable, Sendable {
     package static let reloadField = HTTPField.Name.own("TieredCache-Reload")
     /// The field of a response that the owner makes because it has none of the origin.
     package static let failure = HTTPField.Name.own("TieredCache-Failure")
-    /// How long an owner may take to say that it is there, which takes it no look at a disk.
+    /// How long an owner may take to say that it is there, which takes it no look at a disk, and
+    /// how long a request waits for a slot of it.
     package static let patience = Duration.seconds(1)
 
     /// The application's name for the entry; nil for the URL.

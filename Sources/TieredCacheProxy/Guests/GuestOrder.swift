@@ -45,6 +45,7 @@ struct GuestOrder: Sendable {
             order.firstOriginFields = Set(order.fields.map(\.name)).subtracting([.userAgent])
             order.excludedHosts = rules.excluded
             order.priority = priority
+            order.slotLimit = SharedRequest.patience
             self.request = order
         } catch {
             return nil  // No URL.

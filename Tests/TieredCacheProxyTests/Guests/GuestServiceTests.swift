@@ -318,4 +318,25 @@ struct GuestServiceTests {
             }
         }
     }
+
+    @Test func aBusyOwnerSaysSo() async throws {
+        try await GuestFixture.run { fixture in
+            let gate = OriginGate()
+            let script = OriginScript(.wait(for: gate, after: 10))
+            fixture.origin.serve("/film", .fresh(100_000), script)
+            fixture.origin.serve("/small", .fresh(5))
+            let time = ManualTimeSource()
+            let owner = try await fixture.join(time: time) { $0.maximumDownloadsPerHost = 1 }
+            // Its clock stands still: it waits as long as the owner does.
+            let guest = try await fixture.join(time: ManualTimeSource())
+            async let film = owner.cache.data(for: fixture.request("/film"))
+            await fixture.origin.waitUntil { $0.bodyBytesWritten(for: "/film") >= 10 }
+            async let small = guest.cache.data(for: fixture.request("/small"))
+            await time.waitForSleeper(within: .seconds(1))
+            time.advance(by: .seconds(1))
+            #expect(try await small == fixture.bytes("/small"))
+            gate.open()
+            #expect(try await film == fixture.bytes("/film"))
+        }
+    }
 }
