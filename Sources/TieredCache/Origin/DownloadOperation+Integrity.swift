@@ -34,12 +34,29 @@ extension DownloadOperation {
         head: StoredResponse
     ) -> BodyDecision.Outcome {
         guard let (expected, found) = digests.mismatch(completeLength: length) else {
+            origins.integrity.withLock { integrity in
+                integrity.didMatch(request.key)
+                integrity.didMatch(request.key, expecting: request.expectedDigests)
+            }
             return .right
         }
+        let isPromise = head.promisedDigests.contains(expected)
         let words = "\(request.target.redacted) has \(found) instead of \(expected)"
         recorder.logger.warning("digest mismatch of a body that is not stored: \(words)")
-        let error = CacheError(.integrityFailed, "\(words); its bytes have been delivered")
-        return head.promisedDigests.contains(expected) ? .wrong(error) : .unexpected(error)
+        let error =
+            asksOwnerAgain(expecting: isPromise ? [] : request.expectedDigests)
+            ? CacheError(.representationChanged, "\(words); fetch it again")
+            : CacheError(.integrityFailed, "\(words); its bytes have been delivered")
+        return isPromise ? .wrong(error) : .unexpected(error)
+    }
+
+    /// Whether a guest fetches a wrong body once more, past what the owner has stored of it.
+    private func asksOwnerAgain(expecting expected: [ContentDigest]) -> Bool {
+        guard storage.storageError?.code == .notOwner else { return false }
+        let now = origins.time.monotonicTime()
+        return origins.integrity.withLock {
+            $0.didMismatch(request.key, expecting: expected, isGone: false, now: now) == .refetch
+        }
     }
 
     /// The digests to compare a body with: those that the origin promises, then those of the

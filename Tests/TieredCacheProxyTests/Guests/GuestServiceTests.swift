@@ -339,4 +339,28 @@ struct GuestServiceTests {
             #expect(try await film == fixture.bytes("/film"))
         }
     }
+
+    @Test(arguments: [false, true])
+    func aWrongBodyIsFetchedOnceMore(isWrongAgain: Bool) async throws {
+        try await GuestFixture.run { fixture in
+            let wrong = OriginBehaviour.faithful.with {
+                $0.rawFieldLines = [
+                    "Repr-Digest: sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"
+                ]
+            }
+            let script = isWrongAgain ? OriginScript(wrong) : .first(1, wrong)
+            fixture.origin.serve("/film", .fresh(300_000), script)
+            _ = try await fixture.join()
+            let guest = try await fixture.join { $0.memoryLimit = 1 }
+            let request = try fixture.request("/film")
+            if isWrongAgain {
+                let error = await #expect(throws: CacheError.self) {
+                    try await guest.cache.data(for: request)
+                }
+                #expect(error?.code == .integrityFailed)
+            } else {
+                #expect(try await guest.cache.data(for: request) == fixture.bytes("/film"))
+            }
+        }
+    }
 }
