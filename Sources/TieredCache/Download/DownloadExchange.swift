@@ -62,7 +62,8 @@ struct DownloadExchange: Sendable {
                 finalTarget: run.machine.finalTarget,
                 hasCookies: request.head.headerFields.contains(.cookie),
                 requestTime: requestTime,
-                responseTime: responseTime
+                responseTime: responseTime,
+                isStoredByOwner: response.isStoredByOwner
             )
         }
         return try await receive(response, as: kind, run: &run)

@@ -83,6 +83,8 @@ package struct DownloadHead: Sendable {
     package let requestTime: WallTime
     /// When its response arrived.
     package let responseTime: WallTime
+    /// Whether the owner of the directory stores it, or has stored it.
+    package var isStoredByOwner = false
 }
 
 /// The end of a download without an error.

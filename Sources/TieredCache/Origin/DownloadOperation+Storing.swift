@@ -185,6 +185,8 @@ extension DownloadOperation {
             return .failure(.forbidden(.status))
         } catch  where error.code == .cancelled {
             throw error
+        } catch  where error.code == .notOwner && head.isStoredByOwner {
+            return .failure(.byOwner(error))
         } catch {
             if storage.hasDirectory {
                 recorder.didFailToStore(request.key, target: request.target, error: error)

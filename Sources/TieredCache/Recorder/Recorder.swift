@@ -75,6 +75,7 @@ final class Recorder: Sendable {
     }
 
     func didFailToLookUp(_ key: CacheKey, error: CacheError) {
+        guard error.isOfDisk else { return }
         counters.add(to: .storageFailures)
         events.post(MediaCache.Event(key: key, .storageFailed(error)))
         logger.warning(
@@ -189,7 +190,7 @@ final class Recorder: Sendable {
 
     /// The disk has refused bytes, which are delivered nevertheless (invariant 9).
     func didFailToStore(_ key: CacheKey, target: TargetURI, error: CacheError) {
-        guard error.code != .shutDown else { return }
+        guard error.isOfDisk else { return }
         counters.add(to: .storageFailures)
         history?.note(.refused, because: error.eventReason, key: key)
         events.post(MediaCache.Event(key: key, .storageFailed(error)))
@@ -223,6 +224,12 @@ final class Recorder: Sendable {
         events.post(MediaCache.Event(key: nil, .storageFailed(error)))
         logger.warning("the disk tier is not in use", metadata: [LogKeys.error: "\(error)"])
     }
+}
+
+extension CacheError {
+    /// Whether the disk has failed: that of a guest is its owner's, as ``MediaCache/storageError``
+    /// says, and does its part there.
+    fileprivate var isOfDisk: Bool { code != .shutDown && code != .notOwner }
 }
 
 extension MediaCache.Event.MissReason {

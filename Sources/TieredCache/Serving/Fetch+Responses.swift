@@ -86,7 +86,7 @@ extension Fetch {
         )
         let status = CacheStatus.forwarded(
             remainder.reason,
-            isStored: channel.storesPart,
+            isStored: channel.storesPart || reason.isByOwner,
             detail: channel.storesPart ? nil : reason.detail
         )
         return responses.response(

@@ -145,6 +145,8 @@ final class GuestTransport: CancellableTransport {
             response.body.cancel()
             throw .fromOwner("the owner of the directory has no answer: \(failure ?? "unknown")")
         }
+        response.isStoredByOwner = response.head.headerFields[SharedRequest.stored] != nil
+        response.head.headerFields[SharedRequest.stored] = nil
         response.body = OwnerBody(response.body, presence)
         return response
     }

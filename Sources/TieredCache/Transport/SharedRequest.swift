@@ -6,7 +6,8 @@ package import HTTPTypes
 ///
 /// It is a GET over the owner's socket: the target is `/1/` and the URL, the fields are those for
 /// the origin with ``key``, ``priority`` and ``reloads``. The owner sends 102 at once. A response
-/// with the field ``failure`` is none of the origin. docs/disk-format.md has an example.
+/// with the field ``failure`` is none of the origin; one with ``stored`` is stored by the owner.
+/// docs/disk-format.md has an example.
 package struct SharedRequest: Hashable, Sendable {
     /// Precedes the URL; the number changes with the meaning of what follows.
     package static let prefix = "/1/"
@@ -18,6 +19,8 @@ package struct SharedRequest: Hashable, Sendable {
     package static let reloadField = HTTPField.Name.own("TieredCache-Reload")
     /// The field of a response that the owner makes because it has none of the origin.
     package static let failure = HTTPField.Name.own("TieredCache-Failure")
+    /// The field of a response that the owner stores, or has stored.
+    package static let stored = HTTPField.Name.own("TieredCache-Stored")
     /// How long an owner may take to say that it is there, which takes it no look at a disk, and
     /// how long a request waits for a slot of it.
     package static let patience = Duration.seconds(1)

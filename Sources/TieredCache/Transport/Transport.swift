@@ -71,6 +71,8 @@ public struct TransportResponse: Sendable {
     /// If the machine loses it, the exchange is ended at once; one with an unknown address is ended
     /// with any.
     public var localAddress: String?
+    /// Whether the owner of the directory stores it, or has stored it.
+    package var isStoredByOwner = false
 
     /// Creates a response.
     public init(head: HTTPResponse, body: any TransportBody, localAddress: String? = nil) {

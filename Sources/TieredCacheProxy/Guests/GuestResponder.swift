@@ -146,6 +146,7 @@ struct GuestResponder: Responder {
         var fields = StoredFields.endToEnd(response.fields)
         fields[.contentLength] = nil
         fields[.contentRange] = nil
+        fields[SharedRequest.stored] = response.isStored ? "1" : nil
         return fields
     }
 

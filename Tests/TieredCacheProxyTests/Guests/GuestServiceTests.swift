@@ -363,4 +363,25 @@ struct GuestServiceTests {
             }
         }
     }
+
+    @Test func whatTheOwnerStoresIsSaidToBeStored() async throws {
+        try await GuestFixture.run { fixture in
+            fixture.origin.serve("/film", .fresh(300_000))
+            fixture.origin.serve("/secret", .generated(length: 1000, cacheControl: "no-store"))
+            _ = try await fixture.join()
+            let guest = try await fixture.join { $0.memoryLimit = 1 }
+            for (path, isStored) in [("/film", true), ("/secret", false)] {
+                let request = try fixture.request(path)
+                let response = try await guest.cache.response(for: request)
+                #expect(response.cacheStatus.isStored == isStored, "\(path)")
+                #expect(!response.fields.contains { $0.name.rawName.hasPrefix("TieredCache-") })
+                #expect(try await response.body.collect(upTo: 1_000_000) == fixture.bytes(path))
+                var again = request
+                again.policy = .cacheOnly
+                let isThere = try? await guest.cache.data(for: again)
+                #expect((isThere != nil) == isStored, "\(path)")
+            }
+            #expect(guest.cache.statistics.storageFailures == 0)
+        }
+    }
 }
