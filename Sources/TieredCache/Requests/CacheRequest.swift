@@ -72,7 +72,7 @@ public struct CacheRequest: Sendable {
     /// How the entry is kept and fetched; none by default.
     public var options: Options = []
     /// Whether the entry is evicted first until it is used.
-    var isPrefetch = false
+    package var isPrefetch = false
     /// Names of fields that only the first origin gets, as it gets secret ones: a redirect to
     /// another one takes them away.
     package var firstOriginFields: Set<HTTPField.Name> = []

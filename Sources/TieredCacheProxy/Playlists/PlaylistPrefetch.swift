@@ -106,6 +106,8 @@ public struct PlaylistPrefetch: Sendable {
         else { return false }
         var stored = request
         stored.policy = .cacheOnly
+        // A look at it is no use of it.
+        stored.isPrefetch = true
         stored.range = .bounded(0..<Int64(PlaylistKind.maximumBeginning))
         do throws(CacheError) {
             let bytes = try await cache.response(for: stored).body.collect()
