@@ -139,7 +139,11 @@ final class DownloadWatchdog: Sendable {
     /// Sees to it that the owner of the directory is there while nothing comes; nil for an exchange
     /// with the origin.
     func watch(_ owner: OwnerPresence?) {
-        state.withLock { $0.owner = owner }
+        let late = state.withLock { state in
+            state.owner = owner
+            return owner == nil ? nil : state.alarm.take()
+        }
+        late?.cancel()
         if let owner { setAlarm(after: owner.patience) }
     }
 
@@ -188,12 +192,11 @@ final class DownloadWatchdog: Sendable {
 
     private func setAlarm(after wait: Duration) {
         let alarm = time.alarm(after: wait) { self.look() }
-        let old = state.withLock { state in
-            guard !state.isOver else { return Optional(alarm) }
-            defer { state.alarm = alarm }
-            return state.alarm
+        let isOver = state.withLock { state in
+            if !state.isOver { state.alarm = alarm }
+            return state.isOver
         }
-        old?.cancel()
+        if isOver { alarm.cancel() }
     }
 
     /// Ends the exchange if its time has passed or the owner is silent, otherwise checks again when
@@ -201,10 +204,7 @@ final class DownloadWatchdog: Sendable {
     private func look() {
         let now = time.monotonicTime()
         let (remaining, owner) = state.withLock { $0.remaining(of: timeout, at: now) }
-        if let remaining {
-            setAlarm(after: remaining)
-            if owner?.look() ?? true { return }
-        }
+        if let remaining, owner?.look() ?? true { return setAlarm(after: remaining) }
         let isSilent = state.withLock { state in
             guard !state.isOver, state.decision == nil else { return false }
             state.decision = .silent
