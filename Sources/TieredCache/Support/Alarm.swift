@@ -51,7 +51,16 @@ final class SharedAlarms: Sendable {
     private struct Setting {
         var deadline: MonotonicTime
         var ring: @Sendable () -> Void
+
+        /// Puts it off if it is late: the process was stopped, or the machine slept, and what the
+        /// alarm waits for may have come meanwhile without anyone who could have looked.
+        mutating func grantGrace(at now: MonotonicTime) {
+            if deadline.duration(to: now) > grace { deadline = now.advanced(by: grace) }
+        }
     }
+
+    /// How late an alarm may ring, and how long one that would ring later is put off.
+    private static let grace = Duration.seconds(1)
 
     /// The task that looks after the settings.
     private struct Lookout {
@@ -74,6 +83,9 @@ final class SharedAlarms: Sendable {
             for number: UInt64
         ) -> (due: [Setting], next: MonotonicTime?) {
             guard lookout?.number == number else { return ([], nil) }
+            for number in settings.keys {
+                settings[number]?.grantGrace(at: now)
+            }
             let due = settings.filter { $0.value.deadline <= now }
             for number in due.keys { settings[number] = nil }
             let next = settings.values.lazy.map(\.deadline).min()
@@ -93,7 +105,7 @@ final class SharedAlarms: Sendable {
     }
 
     func set(after duration: Duration, _ ring: @escaping @Sendable () -> Void) -> UInt64 {
-        let deadline = time.monotonicTime().advanced(by: duration)
+        let deadline = time.monotonicTime().advanced(by: max(.zero, duration))
         let (number, isFirst, overtaken) = state.withLock { state in
             state.lastNumber += 1
             state.settings[state.lastNumber] = Setting(deadline: deadline, ring: ring)

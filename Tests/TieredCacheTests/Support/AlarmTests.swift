@@ -1,3 +1,4 @@
+import HTTPCaching
 import TestParts
 import Testing
 import TieredCacheTesting
@@ -79,7 +80,8 @@ struct AlarmTests {
             await time.waitForSleeper(within: .seconds(3600))
         }
         while time.sleeperCount > 1 { await Task.yield() }
-        time.advance(by: .seconds(3600))
+        // As far as it is set, and no further.
+        time.advance(by: .seconds(3580))
         #expect(await rings.wait(for: 21).last == "long")
     }
 
@@ -93,6 +95,49 @@ struct AlarmTests {
             time.advance(by: .seconds(1))
             #expect(await rings.wait(for: round).count == round)
         }
+    }
+
+    /// A clock that goes on before it wakes its sleeper, as that of a process that is stopped does.
+    private final class StoppedTimeSource: TimeSource {
+        let clock: ManualTimeSource
+        private let stop: Guarded<Duration>
+
+        init(_ clock: ManualTimeSource, stop: Duration) {
+            self.clock = clock
+            self.stop = Guarded(stop)
+        }
+
+        func wallTime() -> WallTime { clock.wallTime() }
+        func monotonicTime() -> MonotonicTime { clock.monotonicTime() }
+
+        func sleep(for duration: Duration) async throws {
+            try await clock.sleep(for: duration)
+            let stopped = stop.withLock { stop in
+                defer { stop = .zero }
+                return stop
+            }
+            clock.advance(by: stopped)
+        }
+    }
+
+    @Test("After a stop an alarm waits a second more: what it waits for may have come unseen")
+    func stopped() async {
+        let (clock, rings) = (ManualTimeSource(), Rings())
+        let time = StoppedTimeSource(clock, stop: .seconds(600))
+        let alarms = SharedAlarms(time)
+        _ = alarms.set(after: .seconds(30), rings.ring("silence"))
+        let met = alarms.set(after: .seconds(40), rings.ring("called off"))
+        _ = alarms.set(after: .seconds(700), rings.ring("later"))
+        await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(30))
+        await clock.waitForSleepers(1)
+        #expect(rings.names.withLock { $0 }.isEmpty)
+        alarms.cancel(met)
+        clock.advance(by: .seconds(1))
+        #expect(await rings.wait(for: 1) == ["silence"])
+        await clock.waitForSleeper(within: .seconds(69))
+        clock.advance(by: .seconds(69))
+        #expect(await rings.wait(for: 2) == ["silence", "later"])
     }
 
     @Test("An alarm of a year or more is not set, and no task sleeps for it")
