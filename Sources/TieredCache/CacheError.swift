@@ -75,6 +75,8 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
     public let cause: (any Error)?
     /// Whether the origin would be asked in vain if it were asked again at once.
     package internal(set) var isFinal = false
+    /// The complete length of what was asked for, for ``Code/rangeNotSatisfiable``, if it is known.
+    package internal(set) var completeLength: Int64?
     /// What the cache did before it failed, for a relayed request.
     package internal(set) var cacheStatus: CacheStatus?
 

@@ -97,10 +97,12 @@ package enum DownloadFailure: Hashable, Sendable {
                 because: "it changed at the origin during the delivery; start again"
             )
         case .rangeNotSatisfiable(let length):
-            return failed(
+            var error = failed(
                 .rangeNotSatisfiable,
                 because: "the range starts beyond the end; the body has \(length) bytes"
             )
+            error.completeLength = length
+            return error
         case .unusable(let reason):
             return failed(
                 .originFailed,

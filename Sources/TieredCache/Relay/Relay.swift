@@ -131,7 +131,7 @@ struct Relay: Sendable {
         let answer = answer(from: stored.head, completeLength: stored.completeLength)
         guard answer != .forOrigin else { return try await forward(.request) }
         let asked = request.asking(for: answer)
-        let remainder = try responder.lookup(asked).remainder(
+        let remainder = responder.lookup(asked).remainder(
             validating: stored,
             decision: decision
         )

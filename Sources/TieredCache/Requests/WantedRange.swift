@@ -50,11 +50,13 @@ struct WantedRange: Hashable, Sendable {
     ) throws(CacheError) -> WantedRange? {
         if let wanted = WantedRange(request.range, completeLength: completeLength) { return wanted }
         guard let completeLength, let spec = request.range else { return nil }
-        throw CacheError(
+        var error = CacheError(
             .rangeNotSatisfiable,
             "bytes \(spec.fieldValue) of \(request.target.redacted) do not exist: "
                 + "it has \(completeLength) bytes"
         )
+        error.completeLength = completeLength
+        throw error
     }
 
     /// Resolves the range of a request against a response that is relayed unchanged.

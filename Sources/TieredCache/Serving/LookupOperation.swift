@@ -108,7 +108,7 @@ struct LookupOperation: Sendable {
         else { return nil }
         let decision = decision(about: stored)
         guard decision.action == .validate, next(after: stored) == nil else { return nil }
-        return try remainder(validating: stored, decision: decision)
+        return remainder(validating: stored, decision: decision)
     }
 
     /// Whether ``perform()`` would find a complete response; counts nothing, reads no body.
@@ -202,13 +202,13 @@ struct LookupOperation: Sendable {
     private func decide(about stored: StoredEntry) async throws(CacheError) -> Outcome {
         let decision = decision(about: stored)
         switch decision.action {
-        case .use, .useAndRevalidate:
-            return try await use(stored, decision: decision)
-        case .validate:
+        case .useAndRevalidate where isBeyondEnd(of: stored), .validate:
             if let next = next(after: stored) {
                 return try await use(next, decision: self.decision(about: next))
             }
-            return .incomplete(try remainder(validating: stored, decision: decision))
+            return .incomplete(remainder(validating: stored, decision: decision))
+        case .use, .useAndRevalidate:
+            return try await use(stored, decision: decision)
         case .forward:
             return try await forward(decision)
         case .refuse:
@@ -264,15 +264,22 @@ struct LookupOperation: Sendable {
     func remainder(
         validating stored: StoredEntry,
         decision: ReuseDecision
-    ) throws(CacheError) -> Remainder {
+    ) -> Remainder {
         let reason = decision.forwardReason ?? .stale
-        let wanted = try WantedRange.resolve(for: request, completeLength: stored.completeLength)
+        // Nil too for a range that does not exist in it: only the origin knows what has by now.
+        let wanted = WantedRange(request.range, completeLength: stored.completeLength)
         // In this order: bytes of a transfer that ends between the two checks are seen by the
         // second.
         let isUnderWay = wanted.map { self.isUnderWay(stored, wanted: $0) } ?? false
         recorder.didMiss(request.key, because: decision.reason == .request ? .bypassed : .stale)
         var remainder = Remainder(task: .fetch, reason: reason, stored: stored)
-        guard let wanted else { return remainder }
+        guard let wanted else {
+            if isBeyondEnd(of: stored) {
+                // Within `stale-while-revalidate` it may be used whatever the origin does.
+                remainder.staleOnError = decision.isUse ? .error : decision.staleOnError
+            }
+            return remainder
+        }
         if stored.contains(wanted) {
             // Without a validator it is fetched again, and served only if the origin fails.
             remainder.task = stored.head.facts.hasValidator ? .validate : .fetch
@@ -285,6 +292,12 @@ struct LookupOperation: Sendable {
             remainder.task = .validate
         }
         return remainder
+    }
+
+    /// Whether the range does not exist in a stored response; it may in what the origin has by now.
+    private func isBeyondEnd(of stored: StoredEntry) -> Bool {
+        stored.completeLength != nil
+            && WantedRange(request.range, completeLength: stored.completeLength) == nil
     }
 
     /// Whether a running transfer may bring the rest of a response that no other transfer can

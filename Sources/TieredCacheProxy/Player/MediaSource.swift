@@ -132,7 +132,8 @@ struct MediaSource: Sendable {
         } catch let error as CacheError {
             try Task.checkCancellation()
             switch error.code {
-            case .rangeNotSatisfiable: return .success(await unsatisfiable(request))
+            case .rangeNotSatisfiable:
+                return .success(await unsatisfiable(request, completeLength: error.completeLength))
             case .shutDown: return .success(.cut)
             default: return .failure(.init(error))
             }
@@ -148,13 +149,12 @@ struct MediaSource: Sendable {
     }
 
     /// The result for a range that the cache reports as unsatisfiable, or cannot locate.
-    private func unsatisfiable(_ request: CacheRequest) async -> Opened {
+    private func unsatisfiable(_ request: CacheRequest, completeLength: Int64?) async -> Opened {
         if request.range == .bounded(0..<1) {
             // The first byte does not exist: the file is empty.
             return await whole()
         }
-        guard let length = await length() else { return .lengthUnknown }
-        return .unsatisfiable(length)
+        return completeLength.map { .unsatisfiable($0) } ?? .lengthUnknown
     }
 
     private func whole() async -> Opened {
@@ -162,15 +162,6 @@ struct MediaSource: Sendable {
             return .response(try await cache.response(for: base))
         } catch {
             return .failed(502)
-        }
-    }
-
-    private func length() async -> Int64? {
-        do {
-            return try await cache.entry(for: base)?.length
-        } catch {
-            // Without a working disk the length is unknown; the origin is asked instead.
-            return nil
         }
     }
 
