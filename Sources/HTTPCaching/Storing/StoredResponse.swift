@@ -32,6 +32,8 @@ package struct StoredResponse: Hashable, Sendable {
         ///
         /// No heuristic lifetime applies to it.
         package static let personal = Flags(rawValue: 1 << 5)
+        /// Its request had an `Origin`: the origin has said what it allows pages of others.
+        package static let crossOrigin = Flags(rawValue: 1 << 6)
     }
 
     /// The properties of the request that must be stored with the response.
@@ -202,11 +204,24 @@ package struct StoredResponse: Hashable, Sendable {
         ReuseDecision(
             stored: facts,
             request: request,
-            matchesVary: VaryMatch.matches(selectingFields, request: requestFields),
+            matchesVary: isSelected(by: requestFields),
             isInvalidated: flags.contains(.invalidated),
             rules: rules,
             now: now
         )
+    }
+
+    /// Whether the origin has said what a page of another origin gets.
+    ///
+    /// Many say it, and name `Origin` in `Vary`, only where the request has the field.
+    package var isForPages: Bool {
+        flags.contains(.crossOrigin) || fields.contains(.accessControlAllowOrigin)
+    }
+
+    /// Whether a request with these fields selects the response (RFC 9111 §4.1).
+    package func isSelected(by request: HTTPFields) -> Bool {
+        VaryMatch.matches(selectingFields, request: request)
+            && (isForPages || !request.contains(.origin))
     }
 
     /// The fields to deliver at `now`: the stored ones, with the current `Age` (RFC 9111 §4).
@@ -223,32 +238,27 @@ package struct StoredResponse: Hashable, Sendable {
     /// with it.
     ///
     /// - Parameters:
-    ///   - answer: the fields of the response as received.
-    ///   - requestTime: when the conditional request was sent.
-    ///   - responseTime: when the response arrived.
-    ///   - isPersonal: whether the conditional request had a cookie. A response that is confirmed
-    ///     without a cookie, and sets none, is the same for all clients without a cookie.
+    ///   - answer: the 304, or the response to HEAD. One that is confirmed without a cookie, and
+    ///     sets none, is the same for all clients without a cookie.
     ///   - rules: the rules of the cache.
     /// - Returns: the response to store, no longer invalidated.
-    package func freshened(
-        by answer: HTTPFields,
-        requestTime: WallTime,
-        responseTime: WallTime,
-        isPersonal: Bool,
-        rules: CacheRules
-    ) -> StoredResponse {
+    package func freshened(by answer: StoredResponse, rules: CacheRules) -> StoredResponse {
         var flags = flags.subtracting([.invalidated, .personal])
-        if isPersonal || answer.contains(.setCookie) { flags.insert(.personal) }
+            .union(answer.flags.intersection([.personal, .crossOrigin]))
         // A `Last-Modified` that was too recent to be strong when the bytes were stored appears
         // older now, but is still no strong validator of them.
         if validator == nil { flags.insert(.withoutValidator) }
+        let known = Set(selectingFields.map(\.name))
         return StoredResponse(
             status: status,
-            fields: Freshening.updated(fields, with: answer, rules: rules),
-            requestTime: requestTime,
-            responseTime: responseTime,
+            fields: Freshening.updated(fields, with: answer.fields, rules: rules),
+            requestTime: answer.requestTime,
+            responseTime: answer.responseTime,
             origin: origin,
-            selectingFields: selectingFields,
+            // Fields that the origin names only now have selected nothing before.
+            selectingFields: (selectingFields
+                + answer.selectingFields.filter { !known.contains($0.name) })
+                .sorted { $0.name < $1.name },
             flags: flags
         )
     }

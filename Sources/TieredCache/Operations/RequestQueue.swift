@@ -364,6 +364,10 @@ extension RequestQueue {
         state.withLock { $0.machine.shrinkCoverage(of: transfer, to: end) }
     }
 
+    func move(_ transfer: TransferID, to group: TransferGroup) {
+        state.withLock { $0.machine.move(transfer, to: group) }
+    }
+
     func extendCoverage(of transfer: TransferID, to end: Int64) {
         state.withLock { $0.machine.extendCoverage(of: transfer, to: end) }
     }

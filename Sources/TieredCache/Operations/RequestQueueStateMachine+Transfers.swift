@@ -104,6 +104,15 @@ extension RequestQueueStateMachine {
         BlockTable.extent(around: max(0, offset - 1)).upperBound
     }
 
+    /// The transfer brings what fewer requests want than its group says: from now on those of another
+    /// group join it.
+    package mutating func move(_ id: TransferID, to group: TransferGroup) {
+        guard let old = transfers[id]?.group, groups[old]?.contains(id) == true else { return }
+        remove(id, from: old)
+        transfers[id]?.group = group
+        groups[group, default: []].append(id)
+    }
+
     /// The transfer will deliver nothing at or after `end`; requests for such bytes do not join it.
     package mutating func shrinkCoverage(of id: TransferID, to end: Int64) {
         guard let coverage = transfers[id]?.coverage, end < coverage.upperBound else { return }

@@ -96,7 +96,7 @@ package struct RequestQueueStateMachine {
             case cancelled(Occupancy)  // → gone
         }
 
-        let group: TransferGroup
+        var group: TransferGroup
         let host: String
         var coverage: Range<Int64>
         var position: Int64

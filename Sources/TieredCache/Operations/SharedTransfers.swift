@@ -32,6 +32,15 @@ final class SharedTransfers: Sendable {
         case notModified(Confirmation?)
         /// A final status without a wanted body.
         case unsuccessful(StoredResponse, isStored: Bool)
+
+        /// The head of the response; nil for a 304.
+        var head: StoredResponse? {
+            switch self {
+            case .storing(let generation): generation.head
+            case .passing(let head, _, _), .unsuccessful(let head, _): head
+            case .notModified: nil
+            }
+        }
     }
 
     /// The delivery of bytes after the disk has refused some in the middle of a generation.
@@ -84,8 +93,19 @@ final class SharedTransfers: Sendable {
     }
 
     /// The group to join for bytes of `entry`: that of the transfer that writes it, if any.
-    func joinableGroup(for entry: DiskEntry) -> TransferGroup {
-        state.withLock { $0.writers[entry.generation] } ?? group
+    func joinableGroup(for entry: DiskEntry, head: StoredResponse) -> TransferGroup {
+        state.withLock { $0.writers[entry.generation] } ?? group(for: head.selectingFields)
+    }
+
+    /// The group of the requests that get a response with these selecting fields: a part of
+    /// ``group`` if it varies by fields in which the requests of that may differ.
+    func group(for selecting: [SelectingField]) -> TransferGroup {
+        let values =
+            selecting
+            .filter { CacheRequest.negotiatingFields.contains($0.name) }
+            .map { " \($0.name)=\($0.digest ?? "")" }
+        guard !values.isEmpty else { return group }
+        return TransferGroup(key: group.key, selector: group.selector + values.joined())
     }
 
     /// Records the consequence of a transfer's response head.

@@ -90,6 +90,9 @@ package final class TransferContext: Sendable {
         queue.restart(id, at: offset)
     }
 
+    /// Requests of another group join the transfer from now on, and those of its own no longer.
+    func move(to group: TransferGroup) { queue.move(id, to: group) }
+
     /// The transfer will bring all bytes before `end`, so that requests for them join it.
     package func extendCoverage(to end: Int64) {
         queue.extendCoverage(of: id, to: end)

@@ -12,15 +12,20 @@ extension DownloadOperation {
         let isNews = completeLength != nil && base.entry.completeLength == nil
         guard stored != nil || isNews else { return base.head }
         if stored != nil { recorder.didRevalidate(request.key, isUnchanged: true) }
-        let freshened = base.head.freshened(
-            by: head.response.headerFields,
-            requestTime: head.requestTime,
-            responseTime: head.responseTime,
-            isPersonal: head.hasCookies,
-            rules: origins.rules
-        )
+        let freshened = base.head.freshened(by: answer(head), rules: origins.rules)
         update(base.entry, head: freshened, completeLength: completeLength)
         return freshened
+    }
+
+    private func answer(_ head: DownloadHead) -> StoredResponse {
+        storedResponse(
+            status: head.response.status.code,
+            fields: head.response.headerFields,
+            of: head.response,
+            finalTarget: head.finalTarget,
+            hasCookies: head.hasCookies,
+            times: (head.requestTime, head.responseTime)
+        )
     }
 
     /// Marks the entry's head if the origin has answered a range request with the whole body.
@@ -75,13 +80,7 @@ extension DownloadOperation {
         guard Freshening.identifies(fields, storedFields: stored.head.fields),
             isAbout(stored.head, response: head)
         else { return nil }
-        let freshened = stored.head.freshened(
-            by: fields,
-            requestTime: head.requestTime,
-            responseTime: head.responseTime,
-            isPersonal: head.hasCookies,
-            rules: origins.rules
-        )
+        let freshened = stored.head.freshened(by: answer(head), rules: origins.rules)
         let promised = freshened.promisedDigests
         guard request.relay == nil, promised != stored.head.promisedDigests else {
             return freshened

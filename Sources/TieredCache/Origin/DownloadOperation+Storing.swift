@@ -59,6 +59,7 @@ extension DownloadOperation {
     func flags(of response: HTTPResponse, hasCookies: Bool) -> StoredResponse.Flags {
         var flags: StoredResponse.Flags = request.relay == nil ? [] : .relayed
         if hasCookies || response.headerFields.contains(.setCookie) { flags.insert(.personal) }
+        if request.fields.contains(.origin) { flags.insert(.crossOrigin) }
         return flags
     }
 
@@ -252,6 +253,8 @@ extension DownloadOperation {
         guard request.policy != .reload, let known = shared.generation,
             let validator = start.validator, validator == known.head.validator,
             stored.isOfSameResource(as: known.head),
+            shared.group(for: stored.selectingFields)
+                == shared.group(for: known.head.selectingFields),
             known.entry.checkWritable(), !shared.isContradicted(known.entry),
             let stored = stored.keepingPromise(of: known.entry)
         else { return nil }

@@ -35,7 +35,7 @@ struct DownloadOperation: Sendable {
             shared.didReceiveHead(
                 .storing(brought),
                 report: context.report,
-                group: shared.joinableGroup(for: brought.entry)
+                group: shared.joinableGroup(for: brought.entry, head: brought.head)
             )
             return .success(())
         }

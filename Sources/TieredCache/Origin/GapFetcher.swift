@@ -130,7 +130,7 @@ final class GapFetcher: Sendable {
         validating stored: StoredEntry? = nil
     ) -> Subscription {
         let range = Self.gap(in: entry, at: position, limit: limit)
-        var group = shared.joinableGroup(for: entry)
+        var group = shared.joinableGroup(for: entry, head: head)
         if isExclusive { group = transfers.exclusiveGroup(group) }
         let base = SharedTransfers.Generation(head: head, entry: entry)
         var plan = transfers.origins.plan(

@@ -149,9 +149,14 @@ extension StoringSink {
     }
 
     private func publish(_ answer: SharedTransfers.Outcome) {
-        let group = operation.isForOneReader ? nil : operation.group
+        var group = operation.isForOneReader ? nil : operation.group
         if case .storing(let generation) = answer {
             operation.judge.enter(generation.entry)
+            let selected = operation.shared.group(for: generation.head.selectingFields)
+            if group == operation.shared.group, group != selected {
+                context.move(to: selected)
+                group = selected
+            }
         }
         operation.shared.didReceiveHead(answer, report: context.report, group: group)
         noteChange()

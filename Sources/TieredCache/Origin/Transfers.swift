@@ -123,15 +123,17 @@ final class Transfers: Sendable {
     func transferUnderWay(
         for request: CacheRequest,
         entry: DiskEntry,
+        head: StoredResponse,
         wanted: WantedRange
     ) -> Subscription? {
         let shared = shared(for: request)
+        let group = shared.joinableGroup(for: entry, head: head)
         var missing = entry.storedRange(at: wanted.start)?.upperBound ?? wanted.start
-        var joined = joinUnderWay(shared, for: request, entry: entry, at: missing)
+        var joined = joinUnderWay(shared, for: request, group: group, at: missing)
         // A transfer that has passed the byte since the lookup has stored it.
         while joined == nil, let end = entry.storedRange(at: missing)?.upperBound {
             missing = end
-            joined = joinUnderWay(shared, for: request, entry: entry, at: missing)
+            joined = joinUnderWay(shared, for: request, group: group, at: missing)
         }
         guard let subscription = joined,
             case .storing(let generation) = subscription.report?.outcome,
@@ -150,11 +152,11 @@ final class Transfers: Sendable {
     private func joinUnderWay(
         _ shared: SharedTransfers,
         for request: CacheRequest,
-        entry: DiskEntry,
+        group: TransferGroup,
         at offset: Int64
     ) -> Subscription? {
         queue.joinUnderWay(
-            shared.joinableGroup(for: entry),
+            group,
             wanting: offset,
             priority: request.priority,
             didEnd: { shared.didEndTransfer() }

@@ -82,13 +82,7 @@ extension Relay {
         )
         var head = stored.head
         if identifies {
-            head = head.freshened(
-                by: answer.fields,
-                requestTime: answer.requestTime,
-                responseTime: answer.responseTime,
-                isPersonal: answer.flags.contains(.personal),
-                rules: responder.judge.rules
-            )
+            head = head.freshened(by: answer, rules: responder.judge.rules)
         } else {
             head.flags.insert(.invalidated)
         }

@@ -3,10 +3,17 @@ import HTTPCaching
 package import HTTPTypes
 
 extension CacheRequest {
+    /// Fields that choose a representation for few targets: requests of the application that differ
+    /// in no others share a transfer until its response says that it varies by one of them.
+    package static let negotiatingFields: Set<String> = ["accept-language", "origin"]
+
     /// Equal exactly for requests that may share a transfer (invariant 8): method, fields, body.
     var selector: String {
-        // It selects nothing: what a guest's proxy asks of the owner shares the owner's transfers.
-        let fields = fields.filter { $0.name.canonicalName != "via" }
+        // `Via` selects nothing: what a guest's proxy asks of the owner shares the owner's transfers.
+        let fields = fields.filter { field in
+            let name = field.name.canonicalName
+            return name != "via" && (relay != nil || !Self.negotiatingFields.contains(name))
+        }
         if method == .get, fields.isEmpty, body == nil, relay == nil { return "" }
         var parts = [method.rawValue]
         // A relayed response and a decoded, redirected one are never one transfer.

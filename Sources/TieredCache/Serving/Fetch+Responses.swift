@@ -119,7 +119,12 @@ extension Fetch {
             )
         }
         // Another reader's transfer may be fetching the rest.
-        if let transfer = transfers.transferUnderWay(for: request, entry: entry, wanted: wanted) {
+        if let transfer = transfers.transferUnderWay(
+            for: request,
+            entry: entry,
+            head: stored.head,
+            wanted: wanted
+        ) {
             let confirmed = StoredEntry(head: head, entry: entry)
             return try await responder.response(
                 from: confirmed,

@@ -38,21 +38,32 @@ struct Fetch: Sendable {
         let shared = transfers.shared(for: request)
         var remainder = remainder
         var asked = request
+        var group = shared.group(for: remainder.stored?.head.selectingFields ?? [])
         var isExclusive =
             // A reload wants what no earlier transfer has asked for; what is not cacheable is for
             // one client.
             request.policy == .reload || !request.isCacheable || request.relay?.upload != nil
         // A further round follows if the transfer's response is only for another request, or if a
         // 304 confirms a response that is not stored.
-        for _ in 0..<3 {
+        for _ in 0..<4 {
             let transfer = startTransfer(
                 for: asked,
                 remainder: remainder,
                 shared: shared,
-                isExclusive: isExclusive
+                group: isExclusive ? transfers.exclusiveGroup(group) : group
             )
             operation.forwardPriority(to: transfer.subscription)
-            switch try await answer(of: transfer.subscription, shared: shared) {
+            let outcome = try await answer(of: transfer.subscription, shared: shared)
+            if let head = outcome.head, !isSelected(head, of: transfer) {
+                let selecting = VaryMatch.selectingFields(
+                    response: head.fields,
+                    request: request.fields
+                )
+                isExclusive = isExclusive || group == shared.group(for: selecting)
+                group = shared.group(for: selecting)
+                continue
+            }
+            switch outcome {
             case .storing(let generation):
                 guard mayShare(generation, of: transfer) else {
                     isExclusive = true
@@ -104,6 +115,16 @@ struct Fetch: Sendable {
         )
     }
 
+    /// Whether the response to one request is that to another that shares its transfer: until there
+    /// is one, nobody knows by which fields it varies.
+    private func isSelected(_ head: StoredResponse, of transfer: Transfer) -> Bool {
+        guard request.relay == nil else { return true }
+        if head.selectingFields.contains(where: { $0.name == "*" }) {
+            return transfer.subscription.isFirst
+        }
+        return head.isSelected(by: request.fields)
+    }
+
     /// Whether the response to one client may answer another that sent its request meanwhile.
     ///
     /// It may where it could be reused at once (RFC 9111 §4).
@@ -147,7 +168,7 @@ struct Fetch: Sendable {
         for request: CacheRequest,
         remainder: Remainder,
         shared: SharedTransfers,
-        isExclusive: Bool
+        group: TransferGroup
     ) -> Transfer {
         if case .complete = remainder.task, let stored = remainder.stored,
             case .disk(let entry) = stored.body,
@@ -182,7 +203,7 @@ struct Fetch: Sendable {
             storage: responder.storage,
             origins: transfers.origins,
             shared: shared,
-            group: isExclusive ? transfers.exclusiveGroup(shared.group) : shared.group,
+            group: group,
             request: request,
             plan: plan,
             base: nil,
@@ -190,7 +211,7 @@ struct Fetch: Sendable {
         )
         operation.variants = remainder.variants
         operation.isAfterMiss =
-            !isExclusive && (remainder.reason == .uriMiss || remainder.lacking != nil)
+            group == shared.group && (remainder.reason == .uriMiss || remainder.lacking != nil)
         operation.lacking = remainder.lacking?.generation
         let subscription = transfers.join(
             operation,

@@ -23,6 +23,9 @@ package struct ImmediateHit: Sendable {
     /// The URL of the response, if redirects led to another URL than the requested one.
     package var finalURL: String? { head.stored.origin.finalURL }
 
+    /// The names of the request fields that select it, in lower case.
+    package var selectingNames: [String] { head.stored.selectingFields.map(\.name) }
+
     /// The fields of the representation at `now`.
     package func fields(now: WallTime) -> HTTPFields { head.stored.fieldsForReuse(now: now) }
 }

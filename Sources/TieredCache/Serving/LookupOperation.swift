@@ -163,7 +163,7 @@ struct LookupOperation: Sendable {
     }
 
     private func isSelected(_ stored: StoredEntry) -> Bool {
-        VaryMatch.matches(stored.head.selectingFields, request: request.fields)
+        stored.head.isSelected(by: request.fields)
     }
 
     private func storedEntry(under key: CacheKey) async throws(CacheError) -> StoredEntry? {
@@ -307,7 +307,12 @@ struct LookupOperation: Sendable {
     private func isUnderWay(_ stored: StoredEntry, wanted: WantedRange) -> Bool {
         guard request.scope != nil, stored.head.validator == nil, stored.head.facts.hasValidator,
             case .disk(let entry) = stored.body,
-            let transfer = transfers.transferUnderWay(for: request, entry: entry, wanted: wanted)
+            let transfer = transfers.transferUnderWay(
+                for: request,
+                entry: entry,
+                head: stored.head,
+                wanted: wanted
+            )
         else { return false }
         transfer.cancel()
         return true
@@ -328,7 +333,12 @@ struct LookupOperation: Sendable {
         wanted: WantedRange
     ) async throws(CacheError) -> Outcome? {
         guard case .disk(let entry) = stored.body,
-            let transfer = transfers.transferUnderWay(for: request, entry: entry, wanted: wanted)
+            let transfer = transfers.transferUnderWay(
+                for: request,
+                entry: entry,
+                head: stored.head,
+                wanted: wanted
+            )
         else {
             guard !stored.contains(wanted) || request.endsInMiddle(of: stored) else { return nil }
             return try miss(.partial, reason: .partial, lacking: stored)

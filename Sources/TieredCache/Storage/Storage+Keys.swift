@@ -18,7 +18,7 @@ extension Storage {
             for key in primary.variants { forget(key, because: .replaced, sparesPinned: true) }
             return primary
         }
-        guard first.selectingFields != stored.selectingFields else { return primary }
+        guard first.variantFields != stored.variantFields else { return primary }
         var free: CacheKey?
         var oldest = (key: primary, time: first.responseTime)
         for key in primary.variants {
@@ -26,7 +26,7 @@ extension Storage {
                 free = free ?? key
                 continue
             }
-            if head.selectingFields == stored.selectingFields { return key }
+            if head.variantFields == stored.variantFields { return key }
             if head.responseTime < oldest.time { oldest = (key, head.responseTime) }
         }
         return free ?? oldest.key
@@ -83,10 +83,19 @@ extension Storage {
 extension StoredResponse {
     /// Whether other request fields may select another response beside it.
     fileprivate var isVariant: Bool {
-        guard let first = selectingFields.first else { return false }
+        guard let first = variantFields.first else { return false }
         return first.name != "*"
     }
 
     /// The fields that select, in the order in which they are kept: by name.
-    fileprivate var selectingNames: [String] { selectingFields.map(\.name) }
+    fileprivate var selectingNames: [String] { variantFields.map(\.name) }
+
+    /// The selecting fields, and `Origin` where pages get another response, see ``isForPages``.
+    fileprivate var variantFields: [SelectingField] {
+        guard !isForPages, !selectingFields.contains(where: { $0.name == "origin" }) else {
+            return selectingFields
+        }
+        return (selectingFields + [SelectingField(name: "origin", digest: nil)])
+            .sorted { $0.name < $1.name }
+    }
 }

@@ -61,7 +61,9 @@ struct MediaSource: Sendable {
             let own = result.fields.filter { !fields.contains($0.name) }
             result.fields = fields
             result.fields.append(contentsOf: own)
-            result.firstOriginFields = Set(fields.map(\.name)).subtracting([.userAgent])
+            result.firstOriginFields = Set(fields.map(\.name)).subtracting([
+                .acceptLanguage, .userAgent,
+            ])
         }
         rules.apply(to: &result)
         result.priority = .playing

@@ -8,7 +8,7 @@ extension PlayerResponder {
     /// Fields with which a request selects a representation or a part of it.
     private static let notPlain: Set<String> = [
         "authorization", "cookie", "if-match", "if-modified-since", "if-none-match", "if-range",
-        "if-unmodified-since", "service-worker",
+        "if-unmodified-since", "origin", "service-worker",
     ]
 
     func immediateResponse(to request: ServerRequest) -> PendingResponse? {
@@ -68,7 +68,9 @@ extension PlayerResponder {
     private func fields(of hit: ImmediateHit, at target: TargetURI, now: WallTime) -> HTTPFields? {
         let stored = hit.fields(now: now)
         guard !mayBePlaylist(hit, contentType: stored[.contentType], path: target.path),
-            !settings.relaysPlayerFields || !stored.contains(.vary)
+            settings.relaysPlayerFields
+                ? !stored.contains(.vary)
+                : CacheRequest.negotiatingFields.isDisjoint(with: hit.selectingNames)
         else { return nil }
         let tag = GenerationTag.of(
             fields: stored,

@@ -5,21 +5,23 @@ import TieredCache
 /// The fields of a player's request that go to the origin.
 enum RelayedFields {
     /// Fields that are between the player and the proxy: what the player accepts, how it caches,
-    /// where it comes from; a name that ends with `-` stands for all names that begin with it.
+    /// by whom it was sent on; a name that ends with `-` stands for all names that begin with it.
     private static let ofThePlayerAlone: [String] = [
         "accept", "accept-", "cache-control", "expect", "forwarded", "icy-metadata",
-        "max-forwards", "origin", "pragma", "sec-", "service-worker", "via", "x-forwarded-",
+        "max-forwards", "pragma", "sec-", "service-worker", "via", "x-forwarded-",
     ]
 
     /// The fields to send for a player's request.
     ///
-    /// Requests that differ in them do not share a transfer. A browser's cookies belong to other
+    /// Requests that differ in them do not share a transfer, but for the language and the page's
+    /// origin, where the response does not vary by these. A browser's cookies belong to other
     /// servers on this machine, because this proxy sets none and cookies ignore ports; its other
     /// fields tell of its page.
     ///
     /// - Parameters:
     ///   - request: the request.
-    ///   - includesAll: whether to send more than `Authorization` and `Cookie`.
+    ///   - includesAll: whether to send more than `Authorization`, `Cookie`, and what origins choose
+    ///     a response by.
     /// - Returns: the fields.
     static func of(_ request: ServerRequest, includesAll: Bool) -> HTTPFields {
         let isFromBrowser = request.isFromBrowser
@@ -29,6 +31,8 @@ enum RelayedFields {
                 switch field.name {
                 case .authorization: !fields.contains(.authorization)
                 case .cookie: !isFromBrowser
+                case _ where CacheRequest.negotiatingFields.contains(field.name.canonicalName):
+                    true
                 default: includesAll && !isFromBrowser && isForOrigin(field)
                 }
             if isRelayed { fields.append(field) }

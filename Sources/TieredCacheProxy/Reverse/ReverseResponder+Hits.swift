@@ -10,7 +10,8 @@ extension ReverseResponder {
     /// Fields that affect how a cache answers, beside those that `Vary` names.
     private static let notPlain: Set<String> = [
         "authorization", "cache-control", "expect", "if-match", "if-modified-since",
-        "if-none-match", "if-range", "if-unmodified-since", "pragma", "te", "upgrade",
+        "if-none-match", "if-range", "if-unmodified-since", "origin", "pragma", "te",
+        "upgrade",
     ]
 
     func immediateResponse(to request: ServerRequest) -> PendingResponse? {

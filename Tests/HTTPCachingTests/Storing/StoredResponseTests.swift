@@ -8,7 +8,8 @@ struct StoredResponseTests {
     static func make(
         _ fields: HTTPFields,
         selecting: [SelectingField] = [],
-        flags: StoredResponse.Flags = []
+        flags: StoredResponse.Flags = [],
+        at received: WallTime = received
     ) -> StoredResponse {
         StoredResponse(
             status: 200,
@@ -54,6 +55,32 @@ struct StoredResponseTests {
         #expect(reuse(invalidated, [:], after: 1).reason == .invalidated)
     }
 
+    @Test("A page gets nothing of which the origin has not said whether it may have it")
+    func pages() {
+        let allowing: HTTPFields = [.accessControlAllowOrigin: "*"]
+        for (fields, flags, isSelected) in [
+            ([:], [], false), ([:], .crossOrigin, true), (allowing, [], true),
+        ] as [(HTTPFields, StoredResponse.Flags, Bool)] {
+            let stored = Self.make(fields, flags: flags)
+            #expect(stored.isSelected(by: [.origin: "http://a"]) == isSelected)
+            #expect(stored.isSelected(by: [:]))
+        }
+    }
+
+    @Test("A 304 that names a field in Vary for the first time binds the response to its request")
+    func freshenedVary() {
+        let known = SelectingField("accept", of: [.accept: "a"])
+        let stored = Self.make([:], selecting: [known])
+        let page = SelectingField("origin", of: [.origin: "http://a"])
+        let other = SelectingField("accept", of: [.accept: "b"])
+        let answer = Self.make([:], selecting: [other, page], flags: .crossOrigin)
+        let freshened = stored.freshened(by: answer, rules: CacheRules())
+        #expect(freshened.selectingFields == [known, page])
+        #expect(freshened.flags.contains(.crossOrigin))
+        let unchanged = stored.freshened(by: Self.make([:]), rules: CacheRules())
+        #expect(unchanged.selectingFields == [known])
+    }
+
     @Test("Age is generated, Date only where it is missing")
     func fieldsForReuse() {
         let later = received.advanced(by: .milliseconds(30_900))
@@ -72,13 +99,11 @@ struct StoredResponseTests {
         let later = received.advanced(by: .seconds(1000))
         #expect(reuse(stored, [:], after: 1000).action == .validate)
         let freshened = stored.freshened(
-            by: [.cacheControl: "max-age=90", .contentLength: "0"],
-            requestTime: later,
-            responseTime: later,
-            isPersonal: false,
+            by: Self.make([.cacheControl: "max-age=90", .contentLength: "0"], at: later),
             rules: CacheRules()
         )
-        #expect(reuse(freshened, [:], after: 1000).timeToLive == .seconds(90))
+        // It had been asked for a second before.
+        #expect(reuse(freshened, [:], after: 1000).timeToLive == .seconds(89))
         #expect(freshened.fields[.contentLength] == "9")
         #expect(freshened.flags == .withoutRanges)
         #expect(freshened.origin == stored.origin)
@@ -92,10 +117,7 @@ struct StoredResponseTests {
         #expect(stored.validator == nil)
         let later = received.advanced(by: .seconds(1000))
         let freshened = stored.freshened(
-            by: [.lastModified: date, .date: HTTPDate.format(later)],
-            requestTime: later,
-            responseTime: later,
-            isPersonal: false,
+            by: Self.make([.lastModified: date, .date: HTTPDate.format(later)], at: later),
             rules: CacheRules()
         )
         #expect(freshened.validator == nil)
@@ -206,10 +228,13 @@ struct StoredResponseCodingTests {
         #expect(FreshnessLifetime(of: read.facts, rules: rules).source == .none)
         // Until the origin has confirmed it for a request without a cookie.
         let confirmed = read.freshened(
-            by: [:],
-            requestTime: received,
-            responseTime: received,
-            isPersonal: false,
+            by: StoredResponse(
+                status: 304,
+                fields: [:],
+                requestTime: received,
+                responseTime: received,
+                origin: read.origin
+            ),
             rules: rules
         )
         #expect(FreshnessLifetime(of: confirmed.facts, rules: rules).source == .heuristic)

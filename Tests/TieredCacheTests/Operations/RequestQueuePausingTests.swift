@@ -10,6 +10,10 @@ struct RequestQueuePausingTests {
         RequestQueueStateMachine(limits: .init(maximumDownloads: 1, maximumPerHost: 9))
     }
 
+    private static func group(_ name: String) -> TransferGroup {
+        TransferGroup(key: CacheKey(explicit: name), selector: "")
+    }
+
     private func join(
         _ machine: inout RequestQueueStateMachine,
         _ name: String,
@@ -17,7 +21,7 @@ struct RequestQueuePausingTests {
         horizon: Int64
     ) throws -> TransferID {
         let join = machine.join(
-            TransferGroup(key: CacheKey(explicit: name), selector: ""),
+            Self.group(name),
             wanting: coverage.lowerBound,
             coverage: coverage,
             host: "host",
@@ -79,6 +83,22 @@ struct RequestQueuePausingTests {
         // It ends there, and brings nothing more.
         machine.didAdvance(second, to: 2 << 20)
         #expect(!machine.isAhead(of: first, before: 2 << 20))
+    }
+
+    @Test("one that is moved is joined by requests of its new group alone, until it has ended")
+    func moved() throws {
+        var machine = RequestQueueStateMachine()
+        let id = try join(&machine, "a", horizon: .max)
+        let (old, new) = (Self.group("a"), Self.group("b"))
+        machine.move(id, to: new)
+        #expect(machine.joinUnderWay(old, wanting: 0, priority: .normal) == nil)
+        let joined = machine.joinUnderWay(new, wanting: 0, priority: .normal)
+        #expect(joined?.transfer == id)
+        _ = machine.cancel(id)
+        machine.move(id, to: old)
+        #expect(machine.joinUnderWay(old, wanting: 0, priority: .normal) == nil)
+        _ = machine.didFinish(id)
+        #expect(machine.groups.isEmpty && machine.transfers.isEmpty)
     }
 
     @Test("one is not behind another that waits for a slot")

@@ -101,7 +101,7 @@ struct BodyDecisionTests {
             let first = try await cache.response(for: request)
             await time.waitForSleeper(within: .seconds(1))
             var other = request
-            other.fields[.acceptLanguage] = "de"
+            other.fields[.userAgent] = "other"
             let asked = other
             let early = await #expect(throws: CacheError.self) {
                 try await cache.response(for: asked).body.collect()
