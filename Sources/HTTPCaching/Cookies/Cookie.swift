@@ -4,7 +4,7 @@ package struct Cookie: Hashable, Sendable {
     private static let maximumSize = 4096
 
     let name: String
-    let value: String
+    package let value: String
     /// The host that it is for.
     let domain: String
     /// Whether hosts below ``domain`` do not get it.
@@ -12,7 +12,7 @@ package struct Cookie: Hashable, Sendable {
     let path: String
     let isSecure: Bool
     /// Nil for as long as the jar is kept.
-    let expires: WallTime?
+    package let expires: WallTime?
 
     /// Reads a `Set-Cookie` value (RFC 6265 §5.2, §5.3); nil for what is none, or is for hosts that
     /// are not the origin's.
@@ -21,7 +21,7 @@ package struct Cookie: Hashable, Sendable {
     ///   - text: the field value.
     ///   - target: the URL that answered with it.
     ///   - now: when it did.
-    init?(_ text: String, from target: TargetURI, at now: WallTime) {
+    package init?(_ text: String, from target: TargetURI, at now: WallTime) {
         let parts = text.split(separator: ";", omittingEmptySubsequences: false)
         guard let (name, value) = Self.pair(parts[0]), let value, !name.isEmpty,
             name.utf8.count + value.utf8.count <= Self.maximumSize
@@ -47,6 +47,26 @@ package struct Cookie: Hashable, Sendable {
         expires = Self.end(attributes, now: now)
         // Anybody on the way could have set it (draft-ietf-httpbis-rfc6265bis §5.7).
         guard !isSecure || target.scheme == .https else { return nil }
+    }
+
+    /// The cookie that another one's ``scope`` describes.
+    ///
+    /// - Parameters:
+    ///   - scope: the scope.
+    ///   - value: its value.
+    package init?(scope: String, value: String) {
+        let parts = scope.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 5, !parts[4].isEmpty else { return nil }
+        (isHostOnly, isSecure) = (parts[0].isEmpty, !parts[1].isEmpty)
+        (domain, path, name) = (parts[2], parts[3], parts[4])
+        self.value = value
+        expires = nil
+    }
+
+    /// All that tells it from other cookies, and where it is sent, as lines.
+    package var scope: String {
+        [isHostOnly ? "" : "below", isSecure ? "secure" : "", domain, path, name]
+            .joined(separator: "\n")
     }
 
     /// Whether the next cookie with the same names takes its place.

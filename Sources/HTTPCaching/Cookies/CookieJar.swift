@@ -21,15 +21,19 @@ package struct CookieJar: Hashable, Sendable {
     ///   - now: when it did.
     package mutating func take(_ fields: HTTPFields, from target: TargetURI, at now: WallTime) {
         for text in fields[values: .setCookie] {
-            guard let cookie = Cookie(text, from: target, at: now) else { continue }
-            if let index = cookies.firstIndex(where: { $0.isReplaced(by: cookie) }) {
-                cookies[index] = cookie
-            } else {
-                cookies.append(cookie)
-            }
+            if let cookie = Cookie(text, from: target, at: now) { insert(cookie) }
         }
         cookies.removeAll { $0.expires.map { $0 <= now } ?? false }
-        cookies.removeFirst(max(0, cookies.count - Self.maximumCount))
+    }
+
+    /// Inserts a cookie, in the place of one of its name, domain and path.
+    package mutating func insert(_ cookie: Cookie) {
+        if let index = cookies.firstIndex(where: { $0.isReplaced(by: cookie) }) {
+            cookies[index] = cookie
+        } else {
+            if cookies.count == Self.maximumCount { cookies.removeFirst() }
+            cookies.append(cookie)
+        }
     }
 
     /// The value of `Cookie` for a request.

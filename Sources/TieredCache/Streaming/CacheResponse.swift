@@ -39,7 +39,8 @@ public struct CacheResponse: Sendable {
     private let ownError: CacheError?
     private let wasStored: Bool
 
-    let headSource: ResponseSource
+    /// Where the fields came from.
+    package let headSource: ResponseSource
     let head: StoredResponse
 
     init(

@@ -117,12 +117,17 @@ extension MediaExchange {
         guard destination.mayTake(answer.response.fields[.contentType]) else {
             return try await refuseBrowser()
         }
+        let now = settings.timeSource.wallTime()
         var fields = source.fields(of: answer.response)
         fields[.acceptRanges] = "bytes"
+        // Of films none, as each one would make requests that share no transfer.
+        if answer.kind != nil {
+            fields.append(contentsOf: cookies.fields(of: answer.response, now: now))
+        }
         let outcome = conditions.outcome(
             tag: source.tag(of: answer.response),
             lastModified: answer.response.fields[.lastModified],
-            now: settings.timeSource.wallTime()
+            now: now
         )
         let length = Int64(answer.bytes.count)
         switch outcome {

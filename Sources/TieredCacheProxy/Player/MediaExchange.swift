@@ -20,6 +20,7 @@ struct MediaExchange: Sendable {
     let playlists: PlaylistRegistry
     let sessions: PlayingSessions
     let answered: AnsweredItems
+    let cookies: PlayerCookies
     /// Whether the response has begun.
     let start = BodyStart()
 
@@ -32,6 +33,7 @@ struct MediaExchange: Sendable {
         playlists: PlaylistRegistry,
         sessions: PlayingSessions,
         answered: AnsweredItems,
+        cookies: PlayerCookies,
         writer: ResponseWriter
     ) {
         self.cache = cache
@@ -40,6 +42,7 @@ struct MediaExchange: Sendable {
         self.playlists = playlists
         self.sessions = sessions
         self.answered = answered
+        self.cookies = cookies
         self.request = request
         self.target = target
         self.writer = writer
@@ -55,7 +58,8 @@ struct MediaExchange: Sendable {
             settings: settings,
             request: request,
             target: target,
-            answered: answered
+            answered: answered,
+            cookies: cookies
         )
         if namesPlaylist, try await answerPlaylist(source) { return }
         if goesOn, sessions.isPlayed(.init(source.base)) { source.usePending() }

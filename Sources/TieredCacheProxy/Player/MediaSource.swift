@@ -31,7 +31,8 @@ struct MediaSource: Sendable {
         settings: ProxySettings,
         request: ServerRequest,
         target: TargetURI,
-        answered: AnsweredItems
+        answered: AnsweredItems,
+        cookies: PlayerCookies
     ) {
         self.cache = cache
         self.settings = settings
@@ -39,7 +40,12 @@ struct MediaSource: Sendable {
         self.answered = answered
         base = Self.request(
             for: target,
-            fields: RelayedFields.of(request, includesAll: settings.relaysPlayerFields),
+            fields: RelayedFields.of(
+                request,
+                for: target,
+                cookies: cookies,
+                includesAll: settings.relaysPlayerFields
+            ),
             by: settings.rules
         )
     }

@@ -122,7 +122,8 @@ extension PlayerResponder {
                 settings: settings(with: rules),
                 request: request,
                 target: target,
-                answered: answered
+                answered: answered,
+                cookies: cookies
             )
             let rest = offset..<hit.range.upperBound
             await send(rest, from: source, generation: generation, to: writer)

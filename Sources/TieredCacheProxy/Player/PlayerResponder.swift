@@ -15,6 +15,7 @@ struct PlayerResponder: Responder {
     let playlists = PlaylistRegistry()
     let sessions: PlayingSessions
     let answered = AnsweredItems()
+    let cookies: PlayerCookies
     /// Set as soon as the server listens; no client can connect before.
     let address = SetOnce<ProxyAddress>()
 
@@ -22,6 +23,7 @@ struct PlayerResponder: Responder {
         self.cache = cache
         self.settings = settings
         self.token = token
+        cookies = PlayerCookies(token: token)
         current = CurrentRules(settings.rules)
         sessions = PlayingSessions(time: settings.timeSource)
         page = StatusPage(cache: cache, time: settings.timeSource)
@@ -105,6 +107,7 @@ struct PlayerResponder: Responder {
             playlists: playlists,
             sessions: sessions,
             answered: answered,
+            cookies: cookies,
             writer: writer
         )
         await lingering(start: exchange.start, on: writer.executor) { try await exchange.run() }

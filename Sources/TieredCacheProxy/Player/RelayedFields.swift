@@ -15,28 +15,40 @@ enum RelayedFields {
     ///
     /// Requests that differ in them do not share a transfer, but for the language and the page's
     /// origin, where the response does not vary by these. A browser's cookies belong to other
-    /// servers on this machine, because this proxy sets none and cookies ignore ports; its other
-    /// fields tell of its page.
+    /// servers on this machine, because cookies ignore ports, but for those of ``PlayerCookies``;
+    /// its other fields tell of its page.
     ///
     /// - Parameters:
     ///   - request: the request.
+    ///   - target: the URL that they are for.
+    ///   - cookies: the cookies that the player keeps.
     ///   - includesAll: whether to send more than `Authorization`, `Cookie`, and what origins choose
     ///     a response by.
     /// - Returns: the fields.
-    static func of(_ request: ServerRequest, includesAll: Bool) -> HTTPFields {
+    static func of(
+        _ request: ServerRequest,
+        for target: TargetURI,
+        cookies: PlayerCookies,
+        includesAll: Bool
+    ) -> HTTPFields {
         let isFromBrowser = request.isFromBrowser
         var fields = HTTPFields()
         for field in StoredFields.endToEnd(request.fields) {
             let isRelayed =
                 switch field.name {
                 case .authorization: !fields.contains(.authorization)
-                case .cookie: !isFromBrowser
+                case .cookie: false
                 case _ where CacheRequest.negotiatingFields.contains(field.name.canonicalName):
                     true
                 default: includesAll && !isFromBrowser && isForOrigin(field)
                 }
             if isRelayed { fields.append(field) }
         }
+        fields[.cookie] = cookies.field(
+            of: request.fields[values: .cookie],
+            for: target,
+            includesOthers: !isFromBrowser
+        )
         return fields
     }
 

@@ -70,11 +70,15 @@ package struct PlaylistRelay: Sendable {
             guard let old = try await offline(for: request, after: error) else { throw error }
             return await answer(with: old, to: request)
         }
-        guard stored.response.cacheStatus.isHit, request.policy == .protocolDefault,
-            let age = await maximumAge(of: stored, for: request), stored.response.age >= age
-        else { return await answer(with: stored, to: request) }
         var again = request
-        again.fields[.cacheControl] = "no-cache"
+        if stored.kind != nil, isForAnother(stored.response, request) {
+            again.policy = .reload
+        } else {
+            guard stored.response.cacheStatus.isHit, request.policy == .protocolDefault,
+                let age = await maximumAge(of: stored, for: request), stored.response.age >= age
+            else { return await answer(with: stored, to: request) }
+            again.fields[.cacheControl] = "no-cache"
+        }
         do throws(CacheError) {
             let left = limit - start.duration(to: time.monotonicTime())
             let current = try await get(again, within: max(.milliseconds(1), left))
@@ -87,6 +91,12 @@ package struct PlaylistRelay: Sendable {
             guard error.isWithoutResponse else { throw error }
             return await answer(with: stored, to: request)
         }
+    }
+
+    /// Whether the cookies of the response are another player's, and this one has none yet.
+    private func isForAnother(_ response: CacheResponse, _ request: CacheRequest) -> Bool {
+        request.policy == .protocolDefault && response.fields.contains(.setCookie)
+            && !response.isForThisRequest && !request.fields.contains(.cookie)
     }
 
     /// The most seconds for which the stored response may be used; nil for as long as HTTP allows.
