@@ -50,7 +50,7 @@ int64_t tc_send_with_file(int socket, const void *bytes, size_t count, int file,
     ssize_t got = preadv2(file, &room, 1, offset, RWF_NOWAIT);
     parts[1].iov_len = got > 0 ? (size_t)got : 0;
   }
-  ssize_t sent = send_both(socket, parts);
+  ssize_t sent = count + parts[1].iov_len > 0 ? send_both(socket, parts) : 0;
   if ((size_t)sent < count + parts[1].iov_len)
     return sent;
   off_t rest = (off_t)offset + (off_t)parts[1].iov_len;

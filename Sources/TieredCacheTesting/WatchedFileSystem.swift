@@ -7,9 +7,10 @@ package import SystemPackage
 /// all calls that must not block report that they would.
 package final class WatchedFileSystem: FileSystem {
     private let base: any FileSystem
-    private let isCold: Bool
+    private let isCold: @Sendable () -> Bool
     private let isWarm: Bool
     private let watchClosing: (@Sendable (OpenFile) -> Void)?
+    private let watchReading: (@Sendable (Int64) -> Void)?
     private let watchWriting: (@Sendable (Int) -> Void)?
     private let watch: @Sendable (FileSystemError.Call, String) -> Void
 
@@ -17,18 +18,21 @@ package final class WatchedFileSystem: FileSystem {
     ///
     /// - Parameters:
     ///   - base: the wrapped file system.
-    ///   - isCold: whether calls that must not block never succeed.
+    ///   - isCold: whether calls that must not block do not succeed; asked at each of them.
     ///   - isWarm: whether every range can be sent from its file without blocking, whatever the
     ///     kernel reports.
     ///   - watchClosing: gets each file before it is closed; `nil` for none.
+    ///   - watchReading: gets the offset of each read that may block, before it is made; `nil` for
+    ///     none.
     ///   - watchWriting: gets the number of bytes of each write before it is made; `nil` for none.
     ///   - watch: gets each call that may block and its name argument, empty for calls on open
     ///     files. Closing and calls that never block are not reported.
     package init(
         _ base: any FileSystem,
-        isCold: Bool = false,
+        isCold: @autoclosure @escaping @Sendable () -> Bool = false,
         isWarm: Bool = false,
         watchClosing: (@Sendable (OpenFile) -> Void)? = nil,
+        watchReading: (@Sendable (Int64) -> Void)? = nil,
         watchWriting: (@Sendable (Int) -> Void)? = nil,
         watch: @escaping @Sendable (FileSystemError.Call, String) -> Void
     ) {
@@ -36,6 +40,7 @@ package final class WatchedFileSystem: FileSystem {
         self.isCold = isCold
         self.isWarm = isWarm
         self.watchClosing = watchClosing
+        self.watchReading = watchReading
         self.watchWriting = watchWriting
         self.watch = watch
     }
@@ -61,7 +66,7 @@ package final class WatchedFileSystem: FileSystem {
         _ name: String,
         in directory: OpenFile
     ) throws(FileSystemError) -> NonBlocking<OpenFile> {
-        isCold ? .wouldBlock : try base.openWithoutBlocking(name, in: directory)
+        isCold() ? .wouldBlock : try base.openWithoutBlocking(name, in: directory)
     }
 
     /// Closes a file.
@@ -77,6 +82,7 @@ package final class WatchedFileSystem: FileSystem {
         at offset: Int64
     ) throws(FileSystemError) -> Int {
         watch(.read, "")
+        watchReading?(offset)
         return try base.read(file, into: buffer, at: offset)
     }
 
@@ -86,12 +92,12 @@ package final class WatchedFileSystem: FileSystem {
         into buffer: UnsafeMutableRawBufferPointer,
         at offset: Int64
     ) throws(FileSystemError) -> NonBlocking<Int> {
-        isCold ? .wouldBlock : try base.readWithoutBlocking(file, into: buffer, at: offset)
+        isCold() ? .wouldBlock : try base.readWithoutBlocking(file, into: buffer, at: offset)
     }
 
     /// The descriptor for a range that can be sent without blocking; nil if the cache is cold.
     package func sendable(_ file: OpenFile, range: Range<Int64>) -> Int32? {
-        isWarm ? file.number : isCold ? nil : base.sendable(file, range: range)
+        isCold() ? nil : isWarm ? file.number : base.sendable(file, range: range)
     }
 
     /// Writes bytes.

@@ -90,7 +90,7 @@ private struct Files {
     var allocated: Int64 = 0
     var records: Set<String> = []
     private var others: [String] = []
-    private let fileSystem = POSIXFileSystem()
+    private let fileSystem = POSIXFileSystem(mayBlockAnyThread: true)
 
     init(_ directory: String) throws(CacheError) {
         do throws(FileSystemError) {

@@ -90,8 +90,10 @@ struct SimulatedClient: Sendable {
         while chunks < get.maximumChunks {
             chunks += 1
             if get.pause > 0 { await sleep(.milliseconds(get.pause)) }
-            if get.leases, let yielded = iterator.lease(1...65_536) {
-                guard send(yielded, &check, url, process) else { return }
+            if get.leases,
+                let sent = iterator.lease(1...65_536, send: { send($0, &check, url, process) })
+            {
+                guard sent > 0 else { return }
                 continue
             }
             guard let chunk = try await iterator.next() else {
@@ -103,15 +105,15 @@ struct SimulatedClient: Sendable {
         }
     }
 
-    /// Sends leased bytes from their file, as the kernel would, some time later.
+    /// Sends leased bytes from their file, as the kernel would, while others are at work.
     ///
-    /// - Returns: false if the file no longer reaches so far, so that the response is cut.
+    /// - Returns: how many; 0 if the file no longer reaches so far, so that the response is cut.
     private func send(
         _ yielded: LeasedBytes,
         _ check: inout BodyCheck,
         _ url: Int,
         _ process: SimulatedProcess
-    ) -> Bool {
+    ) -> Int64 {
         scheduler.handOver("sends u\(url) \(yielded.range)")
         var bytes = [UInt8](repeating: 0, count: Int(yielded.count))
         let count = bytes.withUnsafeMutableBytes { buffer in
@@ -125,14 +127,12 @@ struct SimulatedClient: Sendable {
         guard count == bytes.count else {
             let mayFail = world.profile.damage || world.profile.diskFaults
             if !mayFail { fail("u\(url): lent bytes are gone") }
-            _ = yielded.checkFile()
-            return false
+            return 0
         }
         if let complaint = bytes.withUnsafeBytes({ check.take($0) }) {
             fail("u\(url), sent from its file: \(complaint)")
         }
-        withExtendedLifetime(yielded) {}
-        return true
+        return yielded.count
     }
 
     private func checkEnd(_ check: BodyCheck, _ get: SimulationPlan.Get, _ url: Int) {

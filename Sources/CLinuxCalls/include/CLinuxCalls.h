@@ -38,6 +38,12 @@ static inline void tc_set_thread_name(const char *name) {
 /// function, and a function in Swift goes on at another thread after an await.
 uint64_t tc_thread_number(void);
 
+/// Says that the calling thread is there to wait for disks.
+void tc_set_waiting_thread(void);
+
+/// Whether it has said so.
+bool tc_is_waiting_thread(void);
+
 /// The instant so many nanoseconds from now, which must be below a second.
 static inline struct timespec tc_instant_after(long nanoseconds) {
   struct timespec end = {0, 0};

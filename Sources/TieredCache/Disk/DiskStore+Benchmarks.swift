@@ -3,7 +3,7 @@
 extension DiskStore {
     /// Opens a directory, or makes it, on the machine's file system.
     public convenience init(_ options: DiskStoreOptions) throws(CacheError) {
-        try self.init(options, fileSystem: POSIXFileSystem())
+        try self.init(options, fileSystem: POSIXFileSystem(mayBlockAnyThread: true))
     }
 
     /// Stores a complete body, neither pinned nor prefetched.

@@ -61,7 +61,7 @@ import SystemPackage
     ///   ``CacheError/Code/localStorage`` if the directory cannot be made or read.
     package init(
         _ options: Options,
-        fileSystem: any FileSystem = POSIXFileSystem(),
+        fileSystem: any FileSystem = POSIXFileSystem(mayBlockAnyThread: true),
         timeSource: any TimeSource = SystemTimeSource()
     ) throws(CacheError) {
         if !options.isReader { try Options.check(limit: options.limit) }
@@ -98,10 +98,14 @@ import SystemPackage
     }
 
     deinit {
-        close()
+        if !lock.isClosed {
+            LockChecker.withBlocking("who gives up an open store waits for that") { close() }
+        }
         let snapshot = state.withLock { $0.entries.snapshot.file }
-        for file in [root, entriesIfPresent, staging, snapshot].compactMap({ $0 }) {
-            fileSystem.close(file)
+        LockChecker.withoutBlocking("directories, and a list of entries") {
+            for file in [root, entriesIfPresent, staging, snapshot].compactMap({ $0 }) {
+                fileSystem.close(file)
+            }
         }
     }
 

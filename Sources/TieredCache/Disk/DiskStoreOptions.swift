@@ -53,9 +53,17 @@ public import SystemPackage
     var lockWaiter: (any LockWaiter)?
     /// Runs later, on a thread that may wait for writes of the disk, what a call leaves to be
     /// written; nil runs it within the call.
-    var runLater: (@Sendable (_ work: @escaping @Sendable () -> Void) -> Void)?
+    var runLater: RunLater?
     /// The first generation, and the order of the index, are made from it; `nil` is random.
     var generationSeed: UInt64?
+
+    typealias RunLater = @Sendable (_ work: @escaping @Sendable () -> Void) -> Void
+
+    /// Runs work that may wait for the disk: within the call on a thread that is there to wait.
+    static func run(later: RunLater?, _ work: @escaping @Sendable () -> Void) {
+        guard let later, !IOExecutor.hasCurrentThread else { return work() }
+        later(work)
+    }
 
     /// Creates options with the defaults.
     public init(root: FilePath, limit: Int64) {

@@ -58,9 +58,12 @@ package enum StoredBytes: Sendable {
         }
     }
 
-    /// Leases bytes of a file for sending; nil if they must be copied instead.
-    package func lease(_ range: Range<Int64>) -> LeasedBytes? {
+    /// Leases bytes of a file for sending them now; nil if they must be copied instead.
+    package func lease<Result>(
+        _ range: Range<Int64>,
+        send: (LeasedBytes) -> Result
+    ) -> Result? {
         guard case .disk(let entry) = self else { return nil }
-        return entry.lease(range)
+        return entry.lease(range, send: send)
     }
 }

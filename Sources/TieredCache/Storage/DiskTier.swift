@@ -68,7 +68,9 @@ final class DiskTier: Sendable {
     ) {
         self.time = time
         self.makeStore = makeStore
-        let first = Self.attempt(makeStore, time: time)
+        let first = LockChecker.withBlocking("a cache is opened on a thread of its caller's") {
+            Self.attempt(makeStore, time: time)
+        }
         // An owner that loses its directory has not tried to open it again yet.
         let isOwner = first.store?.access.canWrite == true
         state = Guarded(isOwner ? first.retrying(at: time.monotonicTime()) : first)
@@ -76,7 +78,10 @@ final class DiskTier: Sendable {
 
     deinit {
         // The history of the directory holds the store until that is closed.
-        state.withLock { $0.store }?.close()
+        let store = state.withLock { $0.store }
+        LockChecker.withBlocking("who gives up a cache without shutting it down waits for that") {
+            store?.close()
+        }
     }
 
     // What looks at a state is not inlined: it tests bits of the word that no case sets, and

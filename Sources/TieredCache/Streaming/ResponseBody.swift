@@ -56,11 +56,17 @@ public struct ResponseBody: AsyncSequence, Sendable {
         ///
         /// Never waits.
         ///
-        /// - Parameter count: the minimum number of bytes for a lease, and the maximum.
-        /// - Returns: the bytes, which count as read; nil if they are to be read by
+        /// - Parameters:
+        ///   - count: the minimum number of bytes for a lease, and the maximum.
+        ///   - send: sends what can be sent now, and returns how many bytes that is; nil if they
+        ///     cannot be sent so.
+        /// - Returns: how many, which count as read; nil if they are to be read by
         ///   ``next(atMost:)``.
-        package mutating func lease(_ count: ClosedRange<Int64>) -> LeasedBytes? {
-            source.lease(count)
+        package mutating func lease(
+            _ count: ClosedRange<Int64>,
+            send: (LeasedBytes) -> Int64?
+        ) -> Int64? {
+            source.lease(count, send: send)
         }
     }
 
@@ -94,7 +100,7 @@ protocol BodySource: AnyObject, Sendable {
     /// disk.
     func next(atMost count: Int) async throws(CacheError) -> Data?
     /// Leases the next bytes as a region of their file, if there are enough of them; never waits.
-    func lease(_ count: ClosedRange<Int64>) -> LeasedBytes?
+    func lease(_ count: ClosedRange<Int64>, send: (LeasedBytes) -> Int64?) -> Int64?
     /// The numbers of delivered bytes by source.
     var counts: ByteCounts { get }
     /// Why delivered bytes could not be stored; nil if there were none so far.
@@ -115,7 +121,7 @@ protocol BodySource: AnyObject, Sendable {
 
 extension BodySource {
     func next() async throws(CacheError) -> Data? { try await next(atMost: 256 << 10) }
-    func lease(_ count: ClosedRange<Int64>) -> LeasedBytes? { nil }
+    func lease(_ count: ClosedRange<Int64>, send: (LeasedBytes) -> Int64?) -> Int64? { nil }
     var storageError: CacheError? { nil }
     var isSuperseded: Bool { false }
     var generation: UInt64? { nil }

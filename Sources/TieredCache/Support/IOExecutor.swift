@@ -76,6 +76,21 @@ package final class IOExecutor: TaskExecutor {
         if case .noThreads(let late) = place { !late.isRunning } else { false }
     }
 
+    /// Whether the calling thread belongs to an executor, so that code may block on it.
+    static var hasCurrentThread: Bool { tc_is_waiting_thread() }
+
+    /// Whether the calling thread runs a job of an executor without threads of its own.
+    static var hasCurrentJob: Bool {
+        withUnsafeCurrentTask { task in
+            guard #available(macOS 26.4, iOS 26.4, watchOS 26.4, tvOS 26.4, visionOS 26.4, *) else {
+                return true  // It cannot be told.
+            }
+            let executor = task?.unownedTaskExecutor?.asTaskExecutor() as? IOExecutor
+            if case .threads? = executor?.place { return false }
+            return executor != nil
+        }
+    }
+
     /// Whether the calling thread is one of its own.
     var isCurrent: Bool {
         switch place {
@@ -238,6 +253,7 @@ private final class Shared: @unchecked Sendable {
 
     func runUntilStopped() {
         change { $0.insert(ThreadNumber.current) }
+        tc_set_waiting_thread()
         while let work = next() {
             work.job.runSynchronously(on: work.executor)
         }

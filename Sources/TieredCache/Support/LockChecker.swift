@@ -5,7 +5,8 @@ import Glibc
 import Darwin
 #endif
 
-/// Traps where a thread takes locks in an order that could let two threads wait for each other.
+/// Traps where a thread takes locks in an order that could let two threads wait for each other, and
+/// where one waits for a disk that must not.
 ///
 /// Records the locks that each thread holds. Locks held over blocking calls have the fixed order of
 /// ``LockOrder``. Of ``Guarded`` values, each created at one place in the source, it remembers
@@ -79,12 +80,55 @@ package enum LockChecker {
         }
     }
 
-    /// Runs `body`, which must not block: a lock of ``LockOrder`` that it takes is a trap.
-    package static func withoutBlocking<Result>(_ body: () -> Result) -> Result {
+    /// Runs `body`, which must not block: a lock of ``LockOrder`` that it takes is a trap, and so is
+    /// a call of the file system, but one that looks at an open file.
+    ///
+    /// - Parameters:
+    ///   - reason: why what it does is over at once.
+    ///   - body: the calls.
+    /// - Returns: what `body` returns.
+    package static func withoutBlocking<Result>(
+        _ reason: StaticString,
+        _ body: () -> Result
+    ) -> Result {
         let held = HeldLocks.ofThisThread
         held.nonBlockingCalls += 1
         defer { held.nonBlockingCalls -= 1 }
         return body()
+    }
+
+    /// Runs `body`, in which the calling thread may wait for a disk.
+    ///
+    /// - Parameters:
+    ///   - reason: why nobody else waits for the thread.
+    ///   - body: the calls.
+    /// - Returns: what `body` returns.
+    /// - Throws: what `body` throws.
+    package static func withBlocking<Result, Failure: Error>(
+        _ reason: StaticString,
+        _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        let held = HeldLocks.ofThisThread
+        held.blockingCalls += 1
+        defer { held.blockingCalls -= 1 }
+        return try body()
+    }
+
+    /// Traps where the calling thread must not wait for a disk (invariant 7): on each one but those
+    /// of an ``IOExecutor``, and outside of ``withBlocking(_:_:)``.
+    package static func assertMayBlock() {
+        let held = HeldLocks.ofThisThread
+        if held.nonBlockingCalls > 0 { fatalError("a call waits for the disk where nothing may") }
+        if IOExecutor.hasCurrentThread || held.blockingCalls > 0 || IOExecutor.hasCurrentJob {
+            return
+        }
+        fatalError("a thread waits for the disk that others wait for")
+    }
+
+    /// The same for a call on an open file that waits for a disk only now and then: it may be made
+    /// within ``withoutBlocking(_:_:)`` as well.
+    package static func assertMayLook() {
+        if HeldLocks.ofThisThread.nonBlockingCalls == 0 { assertMayBlock() }
     }
 }
 
@@ -93,6 +137,8 @@ private final class HeldLocks {
     var kinds: [LockChecker.Kind] = []
     /// How many calls that must not block are under way, each within the one before.
     var nonBlockingCalls = 0
+    /// The same of those that may.
+    var blockingCalls = 0
 
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
@@ -195,6 +241,21 @@ package enum LockChecker {
     package static func assertHoldsNoValue() {}
 
     @inline(__always)
-    package static func withoutBlocking<Result>(_ body: () -> Result) -> Result { body() }
+    package static func withoutBlocking<Result>(
+        _ reason: StaticString,
+        _ body: () -> Result
+    ) -> Result { body() }
+
+    @inline(__always)
+    package static func withBlocking<Result, Failure: Error>(
+        _ reason: StaticString,
+        _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result { try body() }
+
+    @inline(__always)
+    package static func assertMayBlock() {}
+
+    @inline(__always)
+    package static func assertMayLook() {}
 }
 #endif

@@ -3,7 +3,8 @@ import NIOCore
 import TieredCache
 
 // Responses from stored bytes, without a task: piece by piece, each when the previous one has been
-// written to the socket.
+// written to the socket. Of a file the socket gets what it takes at once: when it takes more, the
+// page cache may not hold the rest any more, and the loop would wait for the disk.
 extension ConnectionHandler {
     /// Writes a response; the first piece is sent with the head.
     func writePending(_ answer: PendingResponse) {
@@ -11,116 +12,181 @@ extension ConnectionHandler {
             return
         }
         // The response to a HEAD has no body.
-        let isEmpty =
-            exchange?.answer?.framing == ResponseHead.Framing.none || answer.range.isEmpty
-        let start = answer.range.lowerBound
-        let piece = isEmpty ? nil : answer.piece(at: start, allocator: context.channel.allocator)
-        let sent = sendAtOnce(head, piece: piece)
-        if sent < head.readableBytes {
-            let rest = head.getSlice(
-                at: head.readerIndex + sent,
-                length: head.readableBytes - sent
-            )
-            // If a body follows, its promise covers the head too.
-            if isEmpty {
-                enqueue(rest ?? head, in: context)
-            } else {
-                context.write(wrapOutboundOut(.byteBuffer(rest ?? head)), promise: nil)
-            }
-        }
-        if isEmpty {
+        if exchange?.answer?.framing == ResponseHead.Framing.none || answer.range.isEmpty {
+            enqueue(head, in: context)
             context.flush()
             _ = finishResponse()
             return
         }
-        write(piece, of: answer, at: start, number: number, sent: max(0, sent - head.readableBytes))
-    }
-
-    private func writePiece(of answer: PendingResponse, at offset: Int64, number: UInt64) {
-        guard let context, currentNumber == number, !isEnding else { return }
-        write(
-            answer.piece(at: offset, allocator: context.channel.allocator),
-            of: answer,
-            at: offset,
-            number: number
+        let start = answer.range.lowerBound
+        let fromFile = answer.lease(at: start) { bytes in
+            (taken: sendAtOnce(head, bytes), count: bytes.count)
+        }
+        let copy = fromFile == nil ? answer.copy(at: start, on: context.channel) : nil
+        let taken = fromFile?.taken ?? copy.map { sendAtOnce(head, $0) } ?? 0
+        let sent = max(0, taken - head.readableBytes)
+        if taken < head.readableBytes {
+            let rest = head.getSlice(
+                at: head.readerIndex + taken,
+                length: head.readableBytes - taken
+            )
+            // A body follows, and its promise covers the head too.
+            context.write(wrapOutboundOut(.byteBuffer(rest ?? head)), promise: nil)
+        }
+        guard let fromFile else {
+            return write(copy, of: answer, at: start, number: number, sent: sent)
+        }
+        guard didSend(sent, in: context) else { return }
+        goOn(
+            answer,
+            at: start + Int64(sent),
+            number: number,
+            sent: Int64(sent),
+            isFull: sent < fromFile.count
         )
     }
 
-    /// Writes a piece, of which `sent` bytes have been sent already, and then the next one.
+    /// Writes the piece at an offset, and then the next one; `isFull` says whether the socket has
+    /// taken what it can from a file.
+    private func writePiece(
+        of answer: PendingResponse,
+        at offset: Int64,
+        number: UInt64,
+        isFull: Bool = false
+    ) {
+        guard let context, currentNumber == number, !isEnding else { return }
+        let fromFile =
+            isFull ? nil : answer.lease(at: offset) { (sent: send($0), count: $0.count) }
+        if let fromFile, let sent = fromFile.sent {
+            return goOn(
+                answer,
+                at: offset + sent,
+                number: number,
+                sent: sent,
+                isFull: sent < fromFile.count
+            )
+        }
+        let most = isFull ? PendingResponse.probe : PendingResponse.maximumCopied
+        let copy = answer.copy(at: offset, atMost: most, on: context.channel)
+        write(copy, of: answer, at: offset, number: number)
+    }
+
+    /// Writes a copied piece, of which `sent` bytes have been sent already, and then the next one.
     private func write(
-        _ piece: PendingResponse.Piece?,
+        _ copy: ByteBuffer?,
         of answer: PendingResponse,
         at offset: Int64,
         number: UInt64,
         sent: Int = 0
     ) {
-        guard let context else { return }
-        let written: EventLoopFuture<Void>
-        let end: Int64
-        switch piece {
-        case .copied(let bytes):
-            end = offset + Int64(bytes.readableBytes)
-            written = writeCopy(bytes, sent: sent)
-        case .leased(let bytes):
-            end = bytes.range.upperBound
-            written = writeFile(bytes, sent: sent)
-        case nil:
-            context.flush()
+        guard let copy else {
+            context?.flush()
             return startTask { await answer.goOn(offset, ResponseWriter(connection: $0)) }
         }
-        guard end < answer.range.upperBound else {
+        let count = Int64(copy.readableBytes)
+        let written = writeCopy(copy, sent: sent)
+        goOn(answer, at: offset + count, number: number, sent: count, after: written)
+    }
+
+    /// Goes on at an offset, after a piece of which `sent` bytes have been sent.
+    private func goOn(
+        _ answer: PendingResponse,
+        at offset: Int64,
+        number: UInt64,
+        sent: Int64,
+        isFull: Bool = false,
+        after written: EventLoopFuture<Void>? = nil
+    ) {
+        guard let context else { return }
+        guard offset < answer.range.upperBound else {
             _ = finishResponse()
             return
         }
+        if isFull { return writePiece(of: answer, at: offset, number: number, isFull: true) }
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         let loop = context.eventLoop
         // In a later tick, so that a fast client does not block other connections of the loop.
-        written.flatMap { bound.value.pause(after: end - offset) }
+        (written ?? loop.makeSucceededVoidFuture())
+            .flatMap { bound.value.pause(after: sent) }
             .whenSuccess {
-                loop.execute { bound.value.writePiece(of: answer, at: end, number: number) }
+                loop.execute { bound.value.writePiece(of: answer, at: offset, number: number) }
             }
     }
 
-    /// Sends the head and a piece directly to the socket; the channel has nothing else to write
-    /// now.
+    /// Sends the head and a copied piece directly to the socket; the channel has nothing else to
+    /// write now.
     ///
     /// - Returns: how many bytes of both the socket has taken; the rest is written through the
     ///   channel.
-    private func sendAtOnce(_ head: ByteBuffer, piece: PendingResponse.Piece?) -> Int {
-        guard let piece, let context, context.channel.isActive,
-            let socket = socket(of: context)
-        else { return 0 }
+    private func sendAtOnce(_ head: ByteBuffer, _ copy: ByteBuffer) -> Int {
+        guard let context, let socket = socket(of: context) else { return 0 }
         return head.withUnsafeReadableBytes { head in
-            switch piece {
-            case .copied(let bytes):
-                return bytes.withUnsafeReadableBytes { bytes in
-                    Int(
-                        tc_send_both(
-                            socket,
-                            head.baseAddress,
-                            head.count,
-                            bytes.baseAddress,
-                            bytes.count
-                        )
-                    )
-                }
-            case .leased(let bytes):
-                return Int(
-                    tc_send_with_file(
+            copy.withUnsafeReadableBytes { copy in
+                Int(
+                    tc_send_both(
                         socket,
                         head.baseAddress,
                         head.count,
-                        bytes.descriptor,
-                        bytes.place.lowerBound,
-                        Int(bytes.count)
+                        copy.baseAddress,
+                        copy.count
                     )
                 )
             }
         }
     }
 
+    /// The same for bytes of a file; what of them the socket has not taken is left.
+    private func sendAtOnce(_ head: ByteBuffer, _ bytes: LeasedBytes) -> Int {
+        guard let context, let socket = socket(of: context) else { return 0 }
+        return head.withUnsafeReadableBytes { head in
+            Int(
+                tc_send_with_file(
+                    socket,
+                    head.baseAddress,
+                    head.count,
+                    bytes.descriptor,
+                    bytes.place.lowerBound,
+                    Int(bytes.count)
+                )
+            )
+        }
+    }
+
+    /// Sends bytes of a file, as many as the socket takes at once.
+    ///
+    /// - Returns: how many; nil where they have to be copied.
+    func send(_ bytes: LeasedBytes) -> Int64? {
+        guard let context, let answer = exchange?.answer, !isEnding else { return nil }
+        // The response to a HEAD, a 304 and a 204 have no body.
+        if answer.framing == .none { return bytes.count }
+        // Before a chunk its length has to be known.
+        guard let missing = answer.missing, bytes.count <= missing else { return nil }
+        context.flush()
+        // Nothing may overtake what waits in the channel.
+        guard !hasUnsent(context.channel) else { return 0 }
+        let sent = sendAtOnce(ByteBuffer(), bytes)
+        return didSend(sent, in: context) ? Int64(sent) : nil
+    }
+
+    /// Counts bytes of the body that were sent past the channel.
+    private func didSend(_ count: Int, in context: ChannelHandlerContext) -> Bool {
+        guard count > 0 else { return true }
+        guard beginPiece(length: Int64(count), in: context) else { return false }
+        didWrite()
+        return true
+    }
+
+    private func hasUnsent(_ channel: any Channel) -> Bool {
+        do {
+            return try channel.syncOptions?.getOption(.bufferedWritableBytes) ?? 1 > 0
+        } catch {
+            return true  // Closed, or a channel that has no socket.
+        }
+    }
+
     /// The descriptor of the socket, looked up once; nil if the channel has none.
     private func socket(of context: ChannelHandlerContext) -> CInt? {
+        guard context.channel.isActive else { return nil }
         if let descriptor { return descriptor }
         do {
             descriptor = try context.channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(
@@ -139,89 +205,13 @@ extension ConnectionHandler {
             return server.failedFuture(ConnectionFailure.misuse)
         }
         guard sent > 0 else { return writeBody(bytes) }
-        guard beginPiece(length: Int64(sent), in: context) else {
+        guard didSend(sent, in: context) else {
             return server.failedFuture(ConnectionFailure.misuse)
         }
-        didWrite()
         guard sent < bytes.readableBytes else { return answer.lastWrite }
         return writeBody(
             bytes.getSlice(at: bytes.readerIndex + sent, length: bytes.readableBytes - sent)
                 ?? bytes
         )
-    }
-
-    /// Writes a piece of the body from a file; the future completes when it is written to the
-    /// socket.
-    func writeLeased(_ bytes: LeasedBytes) -> EventLoopFuture<Void> {
-        // The response to a HEAD, a 304 and a 204 have no body.
-        if let answer = exchange?.answer, answer.framing == .none { return answer.lastWrite }
-        return writeFile(bytes, sent: 0)
-    }
-
-    /// Lets the kernel send bytes from a file.
-    ///
-    /// - Parameters:
-    ///   - bytes: the leased bytes.
-    ///   - sent: how many of them have already been sent.
-    /// - Returns: completes when all bytes are written to the socket.
-    private func writeFile(_ bytes: LeasedBytes, sent: Int) -> EventLoopFuture<Void> {
-        guard let context, let answer = exchange?.answer else {
-            return server.failedFuture(ConnectionFailure.misuse)
-        }
-        guard beginPiece(length: bytes.count, in: context) else {
-            return server.failedFuture(ConnectionFailure.misuse)
-        }
-        guard sent < bytes.count else {
-            didWrite()
-            return answer.lastWrite
-        }
-        // `FileRegion` takes nothing else, and the other initialisers open a file; see `letGo`.
-        let handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: bytes.descriptor)
-        let region = FileRegion(
-            fileHandle: handle,
-            readerIndex: Int(bytes.place.lowerBound) + sent,
-            endIndex: Int(bytes.place.upperBound)
-        )
-        let done = context.eventLoop.makePromise(of: Void.self)
-        leased = bytes
-        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        done.futureResult.whenComplete { result in
-            bound.value.fileTimer?.stop()
-            bound.value.leased = nil
-            // The handle first: without the lease the number may soon stand for another file.
-            withExtendedLifetime(bytes) { Self.letGo(handle) }
-            if case .success = result { bound.value.didWrite() }
-        }
-        context.write(wrapOutboundOut(.fileRegion(region)), promise: done)
-        endPiece(context)
-        // Usually all bytes are written by now.
-        if leased != nil { watch(context) }
-        exchange?.answer?.lastWrite = done.futureResult
-        return done.futureResult
-    }
-
-    /// Checks periodically that the file still has the bytes to be sent.
-    ///
-    /// When a file of the cache is truncated, `sendfile` returns zero bytes forever.
-    private func watch(_ context: ChannelHandlerContext) {
-        if fileTimer == nil {
-            fileTimer = ConnectionTimer(eventLoop: context.eventLoop) { [unowned self] in
-                guard let leased else { return }
-                guard leased.checkFile() else { return cut() }
-                fileTimer?.start(Self.watchInterval)
-            }
-        }
-        fileTimer?.start(Self.watchInterval)
-    }
-
-    private static let watchInterval = Duration.seconds(2)
-
-    /// Releases the handle without closing the descriptor, which belongs to the cache.
-    private static func letGo(_ handle: NIOFileHandle) {
-        do {
-            _ = try handle.takeDescriptorOwnership()
-        } catch {
-            assertionFailure("a handle without another owner is in use: \(error)")
-        }
     }
 }

@@ -54,9 +54,6 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler {
     /// Whether the connection ends after the current exchange.
     var isLast = false
     var isEnding = false
-    /// The bytes that the kernel is sending from a file.
-    var leased: LeasedBytes?
-    var fileTimer: ConnectionTimer?
     /// The socket's descriptor, once it was needed.
     var descriptor: CInt?
     /// What tasks of the connection run on, once one was needed.
@@ -87,7 +84,6 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler {
         abandon(.closed)
         bodyTimer?.cancel()
         absenceTimer?.cancel()
-        fileTimer?.cancel()
         context.fireChannelInactive()
     }
 

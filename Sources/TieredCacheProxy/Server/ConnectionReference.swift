@@ -1,4 +1,5 @@
 import NIOCore
+import TieredCache
 
 /// One exchange of a connection, for use by its task and from other threads.
 ///
@@ -20,6 +21,15 @@ struct ConnectionReference: Sendable {
             eventLoop.inEventLoop
             ? performOnLoop(body) : eventLoop.flatSubmit { performOnLoop(body) }
         return try await future.get()
+    }
+
+    /// Sends bytes of a file, as many as the socket takes at once.
+    ///
+    /// - Returns: how many; nil where they have to be copied.
+    func send(_ bytes: LeasedBytes) -> Int64? {
+        guard eventLoop.inEventLoop else { return nil }
+        let connection = handler.value
+        return connection.currentNumber == number ? connection.send(bytes) : nil
     }
 
     /// Runs `body` on the event loop in a later tick; not after the end of the exchange.

@@ -20,22 +20,12 @@ final class ConnectionRegistry: Sendable {
     /// The number of connections that were opened, the closed ones included.
     var total: Int { state.withLock { $0.total } }
 
-    /// The bytes that each connection has to send and its socket has not taken: in memory, and at
-    /// most how many in a file.
-    func unsent() async -> [(inMemory: Int, inFile: Int)] {
-        var counts: [(Int, Int)] = []
+    /// The bytes that each connection has to send and its socket has not taken.
+    func unsent() async -> [Int] {
+        var counts: [Int] = []
         for channel in state.withLock({ Array($0.channels.values) }) {
             do {
-                // Both in one step: the loop may send between two.
-                let (inMemory, inFile) = try await channel.eventLoop.submit {
-                    let pending =
-                        try channel.syncOptions?.getOption(.bufferedWritableBytes) ?? 0
-                    let operations = channel.pipeline.syncOperations
-                    let leased = try operations.handler(type: ConnectionHandler.self).leased?.count
-                    let inFile = min(pending, Int(leased ?? 0))
-                    return (pending - inFile, inFile)
-                }.get()
-                counts.append((inMemory, inFile))
+                counts.append(try await channel.getOption(.bufferedWritableBytes).get())
             } catch {
                 // The connection has been closed meanwhile.
             }

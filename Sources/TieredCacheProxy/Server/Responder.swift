@@ -82,21 +82,22 @@ struct ResponseWriter: Sendable {
 
     /// Sends the next bytes of a body; returns when they are written to the socket.
     ///
-    /// Bytes in a file are sent from there. Others are copied piece by piece: a client that does
-    /// not read occupies one piece of memory.
+    /// Bytes in a file are sent from there, as far as the socket takes them at once. Others are
+    /// copied piece by piece: a client that does not read occupies one piece of memory.
     ///
     /// - Parameter body: the body; one chunk of it is sent.
     /// - Returns: the number of bytes sent; nil at the end of the body.
     /// - Throws: a `CacheError` if the body failed; another error if the client has disconnected.
     func writeNext(of body: inout ResponseBody.AsyncIterator) async throws -> Int64? {
-        if let leased = body.lease(PendingResponse.minimumLeased...Self.maximumLeased) {
-            try await connection.perform { $0.writeLeased(leased) }
-            try await pause(after: leased.count)
-            return leased.count
+        let sent = body.lease(PendingResponse.minimumLeased...Self.maximumLeased) {
+            connection.send($0)
         }
-        guard let chunk = try await body.next(atMost: Int(PendingResponse.maximumCopied)) else {
-            return nil
+        if let sent, sent > 0 {
+            try await pause(after: sent)
+            return sent
         }
+        let most = sent == nil ? PendingResponse.maximumCopied : PendingResponse.probe
+        guard let chunk = try await body.next(atMost: Int(most)) else { return nil }
         let count = Int64(chunk.count)
         try await write(chunk)
         try await pause(after: count)

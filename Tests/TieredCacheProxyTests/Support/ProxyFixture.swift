@@ -50,6 +50,13 @@ final class ProxyFixture: Sendable {
         }
     }
 
+    /// Whether so many bytes come from the cache; what is sent from a file counts when it was sent,
+    /// and its client may know that before.
+    func bytesFromCache(_ expected: Int64) async -> Bool {
+        while cache.statistics.bytesFromCache < expected { await Task.yield() }
+        return cache.statistics.bytesFromCache == expected
+    }
+
     func stop() async {
         await proxy.stop()
         await cache.shutdown()

@@ -155,7 +155,9 @@ final class TestDisk: Sendable {
 
     var root: FilePath { kind == .posix ? directory.path.appending("cache") : "/cache" }
 
-    var fileSystem: any FileSystem { kind == .posix ? POSIXFileSystem() : memory }
+    var fileSystem: any FileSystem {
+        kind == .posix ? POSIXFileSystem(mayBlockAnyThread: true) : memory
+    }
 
     func options(limit: Int64 = 64 << 20) -> DiskStore.Options {
         var options = DiskStore.Options(root: root, limit: limit)

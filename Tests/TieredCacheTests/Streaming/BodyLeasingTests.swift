@@ -28,10 +28,9 @@ struct BodyLeasingTests {
         var bytes: [UInt8] = []
         var leased: Int64 = 0
         while true {
-            if let lease = iterator.lease(1000...100_000) {
+            let sent = iterator.lease(1000...100_000) { lease in
                 #expect((1000...100_000).contains(lease.count))
                 #expect(lease.range.lowerBound == Int64(bytes.count))
-                leased += lease.count
                 bytes += [UInt8](unsafeUninitializedCapacity: Int(lease.count)) { room, count in
                     count = pread(
                         lease.descriptor,
@@ -40,11 +39,34 @@ struct BodyLeasingTests {
                         off_t(lease.place.lowerBound)
                     )
                 }
+                return lease.count
+            }
+            if let sent {
+                leased += sent
             } else if let chunk = try await iterator.next(atMost: 50_000) {
                 #expect(chunk.count <= 50_000)
                 bytes += chunk
             } else {
                 return (bytes, leased)
+            }
+        }
+    }
+
+    @Test("What a socket does not take of a lease was not read")
+    func partial() async throws {
+        try await CacheFixture.run { fixture in
+            fixture.origin.serve("/film", Self.film)
+            let request = try fixture.request("/film")
+            try await fixture.withCache({ $0.memoryLimit = 65_536 }) { cache in
+                _ = try await cache.data(for: request)
+                let response = try await cache.response(for: request)
+                var iterator = response.body.makeAsyncIterator()
+                #expect(iterator.lease(1000...100_000, send: { _ in 0 }) == 0)
+                #expect(iterator.lease(1000...100_000, send: { _ in nil }) == nil)
+                #expect(iterator.lease(1000...100_000, send: { _ in 70_001 }) == 70_001)
+                let next = try #require(try await iterator.next(atMost: 10))
+                #expect(Array(next) == Self.film.bytes(70_001..<70_011))
+                #expect(response.bytesFromCache == 70_011)
             }
         }
     }

@@ -21,7 +21,9 @@ package final class BodyWriter: Sendable {
     }
 
     deinit {
-        end()
+        // On any thread, as on the event loop of a reader that keeps the end of a body which the
+        // disk has refused.
+        if endTail().isLast { entry.store?.runLater { [entry] in $0.didEndWriting(of: entry) } }
     }
 
     /// Where the next byte goes.
@@ -87,14 +89,18 @@ package final class BodyWriter: Sendable {
     /// - Returns: how many bytes are lost.
     @discardableResult
     package func end() -> Int {
-        let (isLast, lost) = entry.state.withLock { state -> (Bool, Int) in
+        let (isLast, lost) = endTail()
+        if isLast { entry.store?.didEndWriting(of: entry) }
+        return lost
+    }
+
+    private func endTail() -> (isLast: Bool, lost: Int) {
+        entry.state.withLock { state in
             guard !tail.isEnded else { return (false, 0) }
             tail.end(&state)
             if tail.count > 0 { state.didLose(tail, of: entry) }
             return (state.tails.isEmpty, tail.count)
         }
-        if isLast { entry.store?.didEndWriting(of: entry) }
-        return lost
     }
 
     // MARK: Deciding

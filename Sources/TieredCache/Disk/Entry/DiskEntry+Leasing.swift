@@ -1,23 +1,29 @@
-// The kernel sends bytes of a body straight from its file, for as long as a client takes to read
-// them. What it sends cannot be looked at any more: so only blocks are leased that this process has
-// verified, of bodies that are never punched.
+// The kernel sends bytes of a body straight from its file. What it sends cannot be looked at any
+// more: so only blocks are leased that this process has verified, of bodies that are never punched.
+// A lease ends with the call that sends, since what the page cache holds it may soon not hold, and
+// whoever sent it then would wait for the disk.
 extension DiskEntry {
-    /// Lends bytes to be sent from the file.
+    /// Lends bytes to be sent from the file now.
     ///
-    /// - Parameter range: which ones; not empty.
-    /// - Returns: the first of them, as far as they lie in verified blocks; nil if there are none,
-    ///   the page cache does not hold them, or the body may be punched.
-    package func lease(_ range: Range<Int64>) -> LeasedBytes? {
+    /// - Parameters:
+    ///   - range: which ones; not empty.
+    ///   - send: gets the first of them, as far as they lie in verified blocks.
+    /// - Returns: what `send` returns; nil if there are none, the page cache does not hold them, or
+    ///   the body may be punched.
+    package func lease<Result>(
+        _ range: Range<Int64>,
+        send: (LeasedBytes) -> Result
+    ) -> Result? {
         noteRead(at: range.lowerBound)
         // A socket refers to the pages of the file, which punching a part of them fills with zeros
         // in place. It does so until the peer has read the bytes: on loopback long after they were
         // acknowledged, so that nothing here can tell when.
         guard !mayBePunched, let lease = state.withLock({ $0.lease(range) }) else { return nil }
+        defer { state.withLock { $0.endLease(lease.range) } }
         guard let descriptor = fileSystem.sendable(lease.file, range: lease.place) else {
-            endLease(lease)
             return nil
         }
-        return LeasedBytes(self, lease: lease, descriptor: descriptor)
+        return send(LeasedBytes(range: lease.range, place: lease.place, descriptor: descriptor))
     }
 
     /// Whether bytes are being sent that the file has lost, because it was truncated from outside.
@@ -36,68 +42,27 @@ extension DiskEntry {
             return true
         }
     }
-
-    fileprivate func endLease(_ lease: LeasedBytes.Lease) {
-        state.withLock { state in
-            guard let index = state.leased.firstIndex(of: lease.range) else { return }
-            state.leased.swapAt(index, state.leased.endIndex - 1)
-            state.leased.removeLast()
-        }
-    }
-
-    fileprivate func isValid(_ lease: LeasedBytes.Lease) -> Bool {
-        loseBehindEnd(of: lease.file)
-        do throws(FileSystemError) {
-            return try fileSystem.status(of: lease.file).size >= lease.place.upperBound
-        } catch {
-            // Nothing can be said of the file: as good as gone.
-            return false
-        }
-    }
 }
 
-/// Bytes of a body that may be sent from its file; taken back with the last reference to this.
-///
-/// The file stays open, and the cache leaves the bytes in it, whatever becomes of the entry.
-package final class LeasedBytes: Sendable {
-    /// Bytes of a body, and where they stand in its file.
-    fileprivate struct Lease: Sendable {
-        let range: Range<Int64>
-        let file: OpenFile
-        let place: Range<Int64>
-    }
-
-    private let entry: DiskEntry
-    private let lease: Lease
+/// Bytes of a body that may be sent from its file, within the call that has lent them.
+package struct LeasedBytes {
+    /// Where they are in the body.
+    package let range: Range<Int64>
+    /// Where they are in the file.
+    package let place: Range<Int64>
     /// The file; not to be closed.
     package let descriptor: Int32
 
-    fileprivate init(_ entry: DiskEntry, lease: Lease, descriptor: Int32) {
-        self.entry = entry
-        self.lease = lease
-        self.descriptor = descriptor
-    }
-
-    deinit { entry.endLease(lease) }
-
-    /// Where they are in the body.
-    package var range: Range<Int64> { lease.range }
-
     /// How many they are.
-    package var count: Int64 { lease.range.upperBound - lease.range.lowerBound }
-
-    /// Where they are in the file.
-    package var place: Range<Int64> { lease.place }
-
-    /// Looks whether the file still reaches that far.
-    ///
-    /// Where it was truncated from outside, all that lies behind its end becomes a gap, so that the
-    /// next request fetches it.
-    package func checkFile() -> Bool { entry.isValid(lease) }
+    package var count: Int64 { range.upperBound - range.lowerBound }
 }
 
 extension DiskEntryState {
-    fileprivate mutating func lease(_ range: Range<Int64>) -> LeasedBytes.Lease? {
+    fileprivate mutating func lease(
+        _ range: Range<Int64>
+    ) -> (
+        range: Range<Int64>, file: OpenFile, place: Range<Int64>
+    )? {
         guard isTrusted, let body, range.lowerBound >= 0 else { return nil }
         let wanted = Int(range.upperBound - range.lowerBound)
         let count = verifiedCount(from: range.lowerBound, atMost: wanted)
@@ -105,6 +70,12 @@ extension DiskEntryState {
         let found = range.lowerBound..<range.lowerBound + Int64(count)
         leased.append(found)
         let start = bodyOffset + found.lowerBound
-        return LeasedBytes.Lease(range: found, file: body, place: start..<start + Int64(count))
+        return (found, body, start..<start + Int64(count))
+    }
+
+    fileprivate mutating func endLease(_ range: Range<Int64>) {
+        guard let index = leased.firstIndex(of: range) else { return }
+        leased.swapAt(index, leased.endIndex - 1)
+        leased.removeLast()
     }
 }

@@ -23,6 +23,8 @@ import Synchronization
     let name: EntryName
     let created: WallTime
     let state: Guarded<DiskEntryState>
+    /// That of the store's options, which may be gone when the last lease is given back.
+    private let runLater: DiskStoreOptions.RunLater?
 
     /// Set by each hit, taken by the clock of the descriptor cache.
     let clock = Atomic<Bool>(true)
@@ -60,6 +62,7 @@ import Synchronization
         regionShift = Self.regionShift(completeLength: record.completeLength)
         persistedUse = Atomic(record.lastUse)
         hugeBody = store.options.hugeBody
+        runLater = store.options.runLater
         var state = state
         // The owner may discard blocks without a notice to guests.
         state.isTrusted = store.access.canWrite
@@ -74,14 +77,26 @@ import Synchronization
             let bytes = state.detachedBytes + state.retiredBytes
             return (state.allFiles, bytes, isOrphan, state.succession)
         }
-        if case .waiting = succession {
-            store?.state.withLock { $0.open.successors.sweep(name, generation: generation) }
+        var isSuccessor = false
+        if case .waiting = succession { isSuccessor = true }
+        guard isSuccessor || !files.isEmpty || bytes != 0 else { return }
+        let giveUp: @Sendable () -> Void = { [fileSystem, store, name, generation, isSuccessor] in
+            for file in files { fileSystem.close(file) }
+            if isOrphan { store?.discardBody(of: name, generation: generation) }
+            if isSuccessor {
+                store?.state.withLock { $0.open.successors.sweep(name, generation: generation) }
+            }
+            if bytes != 0 { store?.releaseDetached(bytes, of: name) }
         }
-        for file in files {
-            fileSystem.close(file)
-        }
-        if isOrphan { store?.discardBody(of: name, generation: generation) }
-        if bytes != 0 { store?.releaseDetached(bytes, of: name) }
+        // The last lease may be given back on an event loop. A file that has no name any more gives
+        // its blocks back as it is closed: a tenth of a second for each gigabyte.
+        DiskStoreOptions.run(later: runLater, giveUp)
+    }
+
+    /// Closes the files of a recorded entry that nobody leases.
+    func closeFiles() {
+        let files = state.withLock { $0.isPublished ? $0.takeFiles() : [] }
+        for file in files { fileSystem.close(file) }
     }
 
     /// The metadata as they were stored.
@@ -292,6 +307,11 @@ struct DiskEntryState: Sendable {
         if let body { files.append(body) }
         if let record { files.append(record) }
         return files
+    }
+
+    mutating func takeFiles() -> [OpenFile] {
+        defer { (body, record, retired) = (nil, nil, []) }
+        return allFiles
     }
 
     /// All readable bytes: blocks, and the ends of writers.

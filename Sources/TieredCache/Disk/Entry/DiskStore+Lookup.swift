@@ -93,7 +93,7 @@ extension DiskStore {
     ) -> NonBlocking<DiskEntry?> {
         let resident = resident(key, isUse: isUse)
         if let resident, !resident.isDormant { return .ready(resident.entry) }
-        return LockChecker.withoutBlocking {
+        return LockChecker.withoutBlocking("files that are closed here have their names") {
             do throws(FileSystemError) {
                 return try openWithoutBlocking(key, resident: resident, isUse: isUse)
             } catch {
@@ -159,7 +159,15 @@ extension DiskStore {
         let entry = DiskEntry(store: self, name: name, record: found.record, state: opened)
         entry.isUsed.store(isUse, ordering: .relaxed)
         let news = isGuessed ? slot(of: found.record, name) : nil
-        return admit(entry, slot: news, ifUnchangedSince: changes, leaving: &leaving)
+        let admitted = admit(entry, slot: news, ifUnchangedSince: changes, leaving: &leaving)
+        if case .ready(let found) = admitted, found === entry { return admitted }
+        // What is removed meanwhile is not free while this has it open.
+        beginOpening(name)
+        DiskStoreOptions.run(later: options.runLater) { [self] in
+            entry.closeFiles()
+            endOpening(name)
+        }
+        return admitted
     }
 
     /// The state of an entry whose record was read; `nil` if the body's file would block.

@@ -94,7 +94,7 @@ extension POSIXFileSystem {
     /// `fstat(2)`.
     package func status(of file: OpenFile) throws(FileSystemError) -> FileStatus {
         var status = tc_file_status()
-        try check(tc_fstat(file.number, &status), call: .inspect)
+        try checkLook(tc_fstat(file.number, &status), call: .inspect)
         return FileStatus(status)
     }
 

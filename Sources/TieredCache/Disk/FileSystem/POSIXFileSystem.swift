@@ -13,16 +13,19 @@ import Darwin
 package struct POSIXFileSystem: FileSystem {
     /// Whether to do as on a kernel without `openat2(2)`.
     private let isOldKernel: Bool
+    private let mayBlockAnyThread: Bool
 
     /// Creates the file system.
-    package init() {
-        isOldKernel = false
-    }
-
-    /// Creates one that may pretend to run on Linux before 5.6, or in a sandbox that forbids
-    /// `openat2(2)`.
-    package init(isOldKernel: Bool) {
+    ///
+    /// - Parameters:
+    ///   - isOldKernel: whether to pretend to run on Linux before 5.6, or in a sandbox that forbids
+    ///     `openat2(2)`.
+    ///   - mayBlockAnyThread: whether a test or a program calls it on threads of its own; otherwise
+    ///     a debug build traps where a thread waits for the disk that must not, see
+    ///     ``LockChecker/assertMayBlock()``.
+    package init(isOldKernel: Bool = false, mayBlockAnyThread: Bool = false) {
         self.isOldKernel = isOldKernel
+        self.mayBlockAnyThread = mayBlockAnyThread
     }
 
     /// `open(2)` with `O_DIRECTORY`; with `creating`, `mkdir(2)` of each missing parent first.
@@ -84,12 +87,14 @@ package struct POSIXFileSystem: FileSystem {
         let flags = Self.flags(.read)
         let file = tc_open_beneath_on(directory.number, name, flags, 0, true, isOldKernel)
         // EAGAIN where a name is not in the kernel's cache of names (openat2(2), Linux 5.12).
-        return file == -EAGAIN ? .wouldBlock : .ready(try opened(file, call: .open))
+        guard file != -EAGAIN else { return .wouldBlock }
+        try checkLook(file, call: .open)
+        return .ready(OpenFile(number: file))
     }
 
     /// `close(2)`.
     package func close(_ file: OpenFile) {
-        assertNoTierLock()
+        assertMayLook()
         // Linux frees the descriptor even where close reports EINTR or EIO: never retry.
         #if canImport(Glibc)
         _ = Glibc.close(file.number)
@@ -132,7 +137,9 @@ package struct POSIXFileSystem: FileSystem {
     package func lock(_ file: OpenFile) throws(FileSystemError) -> Bool {
         // Of the open file, not of the process (fcntl(2)): a POSIX lock would be lost with any
         // descriptor of the file that is closed.
-        try isOne(tc_lock(file.number))
+        let result = tc_lock(file.number)
+        try check(result, call: .lock)
+        return result == 1
     }
 
     /// `fcntl(2)` with `F_OFD_SETLK` and `F_RDLCK`.
@@ -152,7 +159,7 @@ package struct POSIXFileSystem: FileSystem {
     }
 
     private func isOne(_ result: Int32) throws(FileSystemError) -> Bool {
-        try check(result, call: .lock)
+        try checkLook(result, call: .lock)
         return result == 1
     }
 
@@ -211,18 +218,38 @@ package struct POSIXFileSystem: FileSystem {
     }
 }
 
+extension POSIXFileSystem {
+    /// Throws what a system call has failed with that may wait for the disk.
+    @inline(__always)
+    func check(_ result: Int32, call: FileSystemError.Call) throws(FileSystemError) {
+        assertNoTierLock()
+        if !mayBlockAnyThread { LockChecker.assertMayBlock() }
+        try throwError(result, call: call)
+    }
+
+    /// The same for one that looks at an open file, and waits now and then.
+    @inline(__always)
+    func checkLook(_ result: Int32, call: FileSystemError.Call) throws(FileSystemError) {
+        assertMayLook()
+        try throwError(result, call: call)
+    }
+
+    private func assertMayLook() {
+        assertNoTierLock()
+        if !mayBlockAnyThread { LockChecker.assertMayLook() }
+    }
+
+    @inline(__always)
+    private func throwError(_ result: Int32, call: FileSystemError.Call) throws(FileSystemError) {
+        guard result < 0 else { return }
+        throw FileSystemError(call, errno: Errno(rawValue: -result))
+    }
+}
+
 /// Traps in a debug build where this thread holds the lock of a store's or an entry's state, or of
 /// a shard of the memory tier.
 @inline(__always)
 func assertNoTierLock() {
     LockChecker.assertHoldsNone(ofFiles: "TieredCache/Disk")
     LockChecker.assertHoldsNone(ofFiles: "TieredCache/Memory")
-}
-
-/// Throws what a system call has failed with.
-@inline(__always)
-func check(_ result: Int32, call: FileSystemError.Call) throws(FileSystemError) {
-    assertNoTierLock()
-    guard result < 0 else { return }
-    throw FileSystemError(call, errno: Errno(rawValue: -result))
 }

@@ -68,7 +68,7 @@ extension DiskStore {
         _ count: Int64,
         except failed: Set<EntryName>
     ) -> [DiskIndex.Slot] {
-        var (victims, leaving) = state.withLock { state in
+        let (victims, leaving) = state.withLock { state in
             var victims: [DiskIndex.Slot] = []
             var leaving: [DiskEntry] = []
             var bytes: Int64 = 0
@@ -90,10 +90,11 @@ extension DiskStore {
             }
             return (victims, leaving)
         }
-        let names = leaving.map(\.name)
-        // The last references: this closes the files.
-        leaving = []
-        for name in names { endOpening(name) }
+        for entry in leaving {
+            // Not left to the last reference, which may do it later.
+            entry.closeFiles()
+            endOpening(entry.name)
+        }
         return victims
     }
 

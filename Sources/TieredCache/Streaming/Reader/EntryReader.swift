@@ -233,16 +233,19 @@ final class EntryReader: BodySource, BodyReader {
     /// When a sequential read that begins now has failed.
     private var nextDeadline: MonotonicTime? { budget.map { now.advanced(by: $0) } }
 
-    func lease(_ count: ClosedRange<Int64>) -> LeasedBytes? {
+    func lease(_ count: ClosedRange<Int64>, send: (LeasedBytes) -> Int64?) -> Int64? {
         let (position, limit) = bounds
         let wanted = min(count.upperBound, limit - position)
-        guard wanted >= count.lowerBound, let leased = entry.lease(position..<position + wanted),
-            leased.count >= count.lowerBound
-        else { return nil }
-        noteRead(at: leased.range.upperBound)
-        didRead(leased.range, expectedEnd: expectedEnd)
-        state.withLock { $0.position = leased.range.upperBound }
-        return leased
+        guard wanted >= count.lowerBound else { return nil }
+        let leased: Int64?? = entry.lease(position..<position + wanted) { leased in
+            leased.count >= count.lowerBound ? send(leased) : nil
+        }
+        guard let sent = leased ?? nil else { return nil }
+        let end = position + sent
+        noteRead(at: end)
+        if sent > 0 { didRead(position..<end, expectedEnd: expectedEnd) }
+        state.withLock { $0.position = end }
+        return sent
     }
 
     /// Whether a sequential read may start a transfer: bytes are missing, and it goes on.

@@ -204,7 +204,7 @@ struct DiskClaimTests {
             #expect(!store.state.withLock { $0.entries.isLoaded })
         }
         let opened = Guarded(0)
-        let watched = WatchedFileSystem(POSIXFileSystem()) { call, name in
+        let watched = WatchedFileSystem(POSIXFileSystem(mayBlockAnyThread: true)) { call, name in
             if call == .open, name.hasSuffix(".record") { opened.withLock { $0 += 1 } }
         }
         let store = try DiskStore(options, fileSystem: watched)

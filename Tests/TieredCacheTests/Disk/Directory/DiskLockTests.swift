@@ -118,9 +118,9 @@ struct DiskLockTests {
         ) {
             let names = KeyedLock(.names)
             names.withLock {}
-            LockChecker.withoutBlocking { LockChecker.withoutBlocking {} }
+            LockChecker.withoutBlocking("") { LockChecker.withoutBlocking("") {} }
             names.withLock {}
-            LockChecker.withoutBlocking { names.withLock {} }
+            LockChecker.withoutBlocking("") { names.withLock {} }
         }
         #expect(result?.isLockTrap == true)
     }

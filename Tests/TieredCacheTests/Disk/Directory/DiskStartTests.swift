@@ -14,7 +14,8 @@ struct DiskStartTests {
 
         func store(_ options: DiskStore.Options) throws(CacheError) -> DiskStore {
             calls.withLock { $0 = [] }
-            let fileSystem = WatchedFileSystem(POSIXFileSystem()) { [self] call, name in
+            let fileSystem = WatchedFileSystem(POSIXFileSystem(mayBlockAnyThread: true)) {
+                [self] call, name in
                 calls.withLock { $0.append((call, name)) }
             }
             return try DiskStore(options, fileSystem: fileSystem)

@@ -24,7 +24,10 @@ struct DiskLeasingTests {
         var options = disk.options(limit: limit)
         options.hugeBody = hugeBody
         options.headLength = 131_072
-        let warm = WatchedFileSystem(POSIXFileSystem(), isWarm: true) { _, _ in }
+        let warm = WatchedFileSystem(POSIXFileSystem(mayBlockAnyThread: true), isWarm: true) {
+            _,
+            _ in
+        }
         return try DiskStore(options, fileSystem: warm, timeSource: disk.time)
     }
 
@@ -37,14 +40,18 @@ struct DiskLeasingTests {
         return Array(result[..<max(0, count)])
     }
 
+    /// What of a range is leased.
+    private func leased(_ range: Range<Int64>, of entry: DiskEntry) -> Range<Int64>? {
+        entry.lease(range) { $0.range }
+    }
+
     @Test("what was written or read by this process can be leased, in files and in records")
     func verified() throws {
         let store = try open()
         for (name, body) in [("file", Self.film), ("record", bytes(3000))] {
             let entry = try store.store(body, for: key(name))
-            let leased = try #require(entry.lease(5..<2000))
-            #expect(leased.range == 5..<2000 && leased.checkFile())
-            #expect(body.holds(sent(leased), at: 5))
+            #expect(leased(5..<2000, of: entry) == 5..<2000)
+            #expect(body.holds(try #require(entry.lease(5..<2000, send: sent)), at: 5))
         }
     }
 
@@ -53,22 +60,22 @@ struct DiskLeasingTests {
         try open().store(Self.film, for: key("film"))
         let store = try open()
         let entry = try #require(try store.entry(for: key("film")))
-        #expect(entry.lease(0..<100) == nil)
+        #expect(leased(0..<100, of: entry) == nil)
         #expect(Self.film.holds(entry.read(at: 0, 131_072), at: 0))
-        #expect(entry.lease(5..<1 << 20)?.range == 5..<131_072)
-        #expect(entry.lease(131_072..<131_073) == nil)
+        #expect(leased(5..<1 << 20, of: entry) == 5..<131_072)
+        #expect(leased(131_072..<131_073, of: entry) == nil)
     }
 
     @Test("what does not exist, and what a guest reads, is not leased")
     func others() throws {
         let owner = try open()
         let entry = try owner.store(Self.film, for: key("film"))
-        #expect(entry.lease(4 << 20..<5 << 20) == nil)
-        #expect(entry.lease(-5..<5) == nil)
+        #expect(leased(4 << 20..<5 << 20, of: entry) == nil)
+        #expect(leased(-5..<5, of: entry) == nil)
         let reader = try open()
         let guest = try #require(try reader.entry(for: key("film")))
         _ = guest.read(4 << 20)
-        #expect(guest.lease(0..<100) == nil)
+        #expect(leased(0..<100, of: guest) == nil)
     }
 
     @Test("what may be punched is not leased, and what is leased is not punched")
@@ -80,7 +87,7 @@ struct DiskLeasingTests {
             let entry = try store.store(body, for: key("film"))
             // Its blocks take as much of the disk in both cases.
             #expect(disk.allocatedBytes >= length)
-            #expect((entry.lease(0..<100_000) != nil) == isLeased)
+            #expect((leased(0..<100_000, of: entry) != nil) == isLeased)
             #expect(body.holds(entry.read(at: 0, 65_536), at: 0))
             #expect((store.giveUpColdBlocks(length) == 0) == isLeased)
         }
@@ -92,25 +99,22 @@ struct DiskLeasingTests {
         let entry = try store.makeEntry(for: key("film"), metadata: [], completeLength: nil)
         try entry.beginWriting(at: 0).write(bytes(131_072))
         #expect(entry.storedRange(at: 0) == 0..<131_072)
-        #expect(entry.lease(0..<65_536) == nil)
+        #expect(leased(0..<65_536, of: entry) == nil)
     }
 
-    @Test("what is removed or replaced can be sent to its end")
+    @Test("what is removed or replaced while it is sent is sent to its end")
     func removed() throws {
         let store = try open()
-        let leased = try #require(try store.store(Self.film, for: key("film")).lease(0..<1 << 20))
-        try store.store(bytes(2 << 20, seed: 9), for: key("film"))
-        try store.remove(key("film"))
-        #expect(Self.film.holds(sent(leased), at: 0) && leased.checkFile())
-    }
-
-    @Test("a file that was truncated from outside is noticed")
-    func truncated() throws {
-        let store = try open()
-        let leased = try #require(try store.store(Self.film, for: key("film")).lease(0..<1 << 20))
-        for (path, size) in disk.files where size > 1 << 20 {
-            #expect(truncate(disk.root.appending(path).string, 100) == 0)
-        }
-        #expect(!leased.checkFile())
+        let entry = try store.store(Self.film, for: key("film"))
+        let seen = try #require(
+            try entry.lease(0..<1 << 20) { leased in
+                Result {
+                    try store.store(bytes(2 << 20, seed: 9), for: key("film"))
+                    try store.remove(key("film"))
+                    return sent(leased)
+                }
+            }?.get()
+        )
+        #expect(Self.film.holds(seen, at: 0) && seen.count == 1 << 20)
     }
 }

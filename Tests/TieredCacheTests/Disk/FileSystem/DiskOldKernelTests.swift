@@ -9,7 +9,7 @@ import TieredCacheTesting
 @Suite("Disk: without openat2", .timeLimit(.minutes(10)))
 struct DiskOldKernelTests {
     private let disk = TestDisk(.posix)
-    private let old = POSIXFileSystem(isOldKernel: true)
+    private let old = POSIXFileSystem(isOldKernel: true, mayBlockAnyThread: true)
 
     private func open() throws -> DiskStore {
         try DiskStore(disk.options(), fileSystem: old, timeSource: disk.time)
