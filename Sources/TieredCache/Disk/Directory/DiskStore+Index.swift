@@ -52,11 +52,8 @@ extension DiskStore {
 
     /// A directory may hold more than a limit that was lowered since.
     private func trimToLimit() {
-        guard access.canWrite, state.withLock({ $0.space.bytes > $0.space.limit }),
-            lock.beginWrite()
-        else { return }
-        defer { endWriting() }
-        evict { _ in state.withLock { $0.space.excess(with: 0) } }
+        guard access.canWrite, state.withLock({ $0.space.bytes > $0.space.limit }) else { return }
+        evictLater { store, _ in store.state.withLock { $0.space.excess(with: 0) } }
     }
 
     private func loadShards(_ isCancelled: () -> Bool) throws(CacheError) {

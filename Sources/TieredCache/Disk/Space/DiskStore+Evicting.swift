@@ -7,10 +7,16 @@ extension DiskStore {
     /// The result of an eviction.
     struct Eviction {
         var freed: Int64 = 0
+        /// How many entries are gone, or shorter.
+        var count = 0
         /// Whether nothing more could be evicted.
         var isExhausted = false
         fileprivate var gone: [DiskRemoval] = []
     }
+
+    /// How many entries are evicted at once, since hits wait for the lock under which they are chosen;
+    /// and how many a write waits for.
+    static let evictionBatch = 64
 
     /// Evicts until enough is free; pinned and leased entries stay.
     ///
@@ -18,23 +24,27 @@ extension DiskStore {
     ///
     /// - Parameters:
     ///   - reason: the reason to report; `nil` for room that a write needs.
+    ///   - most: how many entries to evict at most; while it is more than a batch, no write waits.
     ///   - missing: gets the bytes freed so far, and returns how many more are needed.
     /// - Returns: the result.
     @discardableResult
     func evict(
         _ reason: DiskEvictionReason? = nil,
+        atMost most: Int = .max,
         until missing: (_ freed: Int64) -> Int64
     ) -> Eviction {
         var result = Eviction()
+        let isClearing = most > Self.evictionBatch && state.withLock { $0.space.beginClearing() }
+        defer { if isClearing { state.withLock { $0.space.endClearing() } } }
         evictions.withLock {
             foldUses()
             if missing(0) > 0 { result.freed += emptyQuarantine() }
             // Each entry is tried once: those that cannot be removed must not keep us here.
             var failed: Set<EntryName> = []
-            while !result.isExhausted {
+            while !result.isExhausted, result.count < most {
                 let count = missing(result.freed)
                 guard count > 0 else { return }
-                let victims = takeVictims(count, except: failed)
+                let victims = takeVictims(count, atMost: most - result.count, except: failed)
                 for victim in victims {
                     if !evict(victim, because: reason, result: &result) {
                         failed.insert(victim.name)
@@ -66,6 +76,7 @@ extension DiskStore {
     /// is unlinked while open is not free.
     private func takeVictims(
         _ count: Int64,
+        atMost most: Int,
         except failed: Set<EntryName>
     ) -> [DiskIndex.Slot] {
         let (victims, leaving) = state.withLock { state in
@@ -75,8 +86,8 @@ extension DiskStore {
             let leased = Set(state.open.residents.leasedNames())
             // Heads go last, but old ones must not take the place of all that is new.
             let hasManyHeads = state.entries.index.bytes(in: .heads) > state.space.limit / 4
-            // 64 at a time: hits wait for the lock that is held here.
-            let candidates = state.entries.index.oldest(64, headsFirst: hasManyHeads) { slot in
+            let batch = min(most, Self.evictionBatch)
+            let candidates = state.entries.index.oldest(batch, headsFirst: hasManyHeads) { slot in
                 !leased.contains(slot.name) && !failed.contains(slot.name)
             }
             for slot in candidates where bytes < count {
@@ -111,6 +122,7 @@ extension DiskStore {
             if gone == nil { gone = try remove(victim.name, key: key, because: reason) }
             guard let gone else { return false }
             result.freed += gone.bytes
+            result.count += 1
             if options.didLeave != nil { result.gone.append(gone) }
             return true
         } catch {

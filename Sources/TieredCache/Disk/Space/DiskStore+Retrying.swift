@@ -78,7 +78,9 @@ extension DiskStore {
         } catch  where error.isVolumeFull {
             state.withLock { $0.space.forgetVolume() }
             try loadIndex()
-            guard evict(until: { count - $0 }).freed > 0 else { throw error }
+            guard evict(atMost: Self.evictionBatch, until: { count - $0 }).freed > 0 else {
+                throw error
+            }
             return try body()
         }
     }

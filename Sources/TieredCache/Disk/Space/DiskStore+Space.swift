@@ -36,6 +36,7 @@ extension DiskStore {
             try loadIndex()
         }
         var isLastTry = false
+        var patience = Self.evictionBatch
         while true {
             switch state.withLock({ $0.space.admit(count, isLastTry: isLastTry) }) {
             case .granted:
@@ -43,15 +44,76 @@ extension DiskStore {
             case .tooLarge:
                 throw tooLarge(count)
             case .needsRoom:
-                guard !isLastTry else {
-                    throw CacheError(
-                        .localStorage,
-                        "the cache's limit of \(limit) bytes is taken by what is pinned or in use"
-                    )
+                guard !isLastTry else { throw hasNoRoom }
+                // Others may take what becomes free: try again until there is nothing to wait for.
+                isLastTry = !makeRoom(&patience) { store, _ in
+                    store.state.withLock { $0.space.excess(with: count) }
                 }
-                // Others may take what becomes free: try again until there is nothing to evict.
-                isLastTry =
-                    evict { _ in state.withLock { $0.space.excess(with: count) } }.isExhausted
+            }
+        }
+    }
+
+    private var hasNoRoom: CacheError {
+        let (limit, isClearing) = state.withLock { ($0.space.limit, $0.space.isClearing) }
+        let reason = isClearing ? "until more is evicted" : "by what is pinned or in use"
+        return CacheError(.localStorage, "the cache's limit of \(limit) bytes is taken \(reason)")
+    }
+
+    /// Gets the bytes freed so far, and returns how many more are needed.
+    typealias Missing = @Sendable (_ store: DiskStore, _ freed: Int64) -> Int64
+
+    /// Evicts for a write, a batch at most: below a lower limit there are thousands of entries to
+    /// evict, and who waits for the write need not wait for them.
+    ///
+    /// What is missing then is evicted in the background.
+    ///
+    /// - Parameters:
+    ///   - patience: how many entries the write still waits for.
+    ///   - reason: as in ``evict(_:atMost:until:)``.
+    ///   - missing: the same.
+    /// - Returns: whether there is something to wait for: look again.
+    @discardableResult
+    private func makeRoom(
+        _ patience: inout Int,
+        _ reason: DiskEvictionReason? = nil,
+        until missing: @escaping Missing
+    ) -> Bool {
+        guard patience > 0, !state.withLock({ $0.space.isClearing }) else { return false }
+        let result = evict(reason, atMost: patience) { missing(self, $0) }
+        patience -= result.count
+        guard !result.isExhausted else { return false }
+        if patience <= 0, missing(self, result.freed) > 0 {
+            evictLater(reason, freed: result.freed, until: missing)
+        }
+        return !state.withLock { $0.space.isClearing }
+    }
+
+    /// Evicts in the background, unless that is being done already.
+    func evictLater(
+        _ reason: DiskEvictionReason? = nil,
+        freed: Int64 = 0,
+        until missing: @escaping Missing
+    ) {
+        guard state.withLock({ $0.space.beginClearing() }) else { return }
+        evictBatchLater(reason, freed: freed, until: missing)
+    }
+
+    /// Evicts a batch, and then the next: a write that waits for its turn gets in between.
+    private func evictBatchLater(
+        _ reason: DiskEvictionReason?,
+        freed: Int64,
+        until missing: @escaping Missing
+    ) {
+        runLater { store in
+            guard store.lock.beginWrite() else { return }
+            defer { store.endWriting() }
+            let result = store.evict(reason, atMost: Self.evictionBatch) {
+                missing(store, freed + $0)
+            }
+            if !result.isExhausted, missing(store, freed + result.freed) > 0 {
+                store.evictBatchLater(reason, freed: freed + result.freed, until: missing)
+            } else {
+                store.state.withLock { $0.space.endClearing() }
             }
         }
     }
@@ -138,7 +200,10 @@ extension DiskStore {
         guard missing <= evictableBytes() else { throw belowFloor(available) }
         // A few more, so that the next write need not evict again.
         let slack = state.withLock { $0.space.bytes } / 20
-        evict(.volumeFloor) { freed in freed < missing ? missing + slack - freed : 0 }
+        var patience = Self.evictionBatch
+        makeRoom(&patience, .volumeFloor) { _, freed in
+            freed < missing ? missing + slack - freed : 0
+        }
         let (stillMissing, nowAvailable) = try volumeShortage(now)
         guard stillMissing <= 0 else { throw belowFloor(nowAvailable) }
     }

@@ -25,6 +25,8 @@ struct SpaceLedger: Sendable {
     private(set) var unread: Int64 = 0
     /// The part of ``bytes`` that is set aside in `quarantine`.
     private(set) var quarantined: Int64 = 0
+    /// Whether more is being evicted than a write waits for.
+    private(set) var isClearing = false
     /// Lookups per directory that may have a file open which is being removed, and what such files
     /// were charged with: it is free when those lookups have ended.
     private var openings = [Int](repeating: 0, count: 256)
@@ -101,6 +103,18 @@ struct SpaceLedger: Sendable {
     mutating func chargeQuarantined(_ delta: Int64) {
         quarantined += delta
         charge(delta)
+    }
+
+    /// Says that more than a batch is about to be evicted.
+    ///
+    /// - Returns: false if they are already; ``endClearing()`` has to follow otherwise.
+    mutating func beginClearing() -> Bool {
+        defer { isClearing = true }
+        return !isClearing
+    }
+
+    mutating func endClearing() {
+        isClearing = false
     }
 
     // MARK: Removed, and open
