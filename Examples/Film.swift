@@ -25,12 +25,13 @@ enum Film: Example {
             output: .discarded
         )
         await proxy.stop()
+        await cache.shutdown()
+        // All transfers have ended, and count.
         let counters = cache.statistics
         print("the player ended: \(player.terminationStatus)")
         print(
             "\(counters.bytesFromCache) bytes from the cache, "
                 + "\(counters.bytesFromOrigin) from the origin"
         )
-        await cache.shutdown()
     }
 }
