@@ -61,9 +61,18 @@ public enum VaryMatch {
 
     /// Whether the request has the same values, after normalisation, in all of `selecting`.
     ///
-    /// An absent field matches only an absent one; `*` matches nothing. Allocates nothing without
-    /// `Vary`.
-    public static func matches(_ selecting: [SelectingField], request: HTTPFields) -> Bool {
-        selecting.allSatisfy { $0.name != "*" && SelectingField($0.name, of: request) == $0 }
+    /// An absent field matches only an absent one; `*` matches nothing. Whoever prefers the
+    /// `language` of the response to all others would be given it in any case. Allocates nothing
+    /// without `Vary`.
+    public static func matches(
+        _ selecting: [SelectingField],
+        request: HTTPFields,
+        language: String? = nil
+    ) -> Bool {
+        selecting.allSatisfy { field in
+            if SelectingField(field.name, of: request) == field { return field.name != "*" }
+            guard field.name == "accept-language", let language else { return false }
+            return PreferredLanguage.of(request) == language.lowercased()
+        }
     }
 }

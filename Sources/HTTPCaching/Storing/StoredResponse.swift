@@ -220,7 +220,7 @@ package struct StoredResponse: Hashable, Sendable {
 
     /// Whether a request with these fields selects the response (RFC 9111 §4.1).
     package func isSelected(by request: HTTPFields) -> Bool {
-        VaryMatch.matches(selectingFields, request: request)
+        VaryMatch.matches(selectingFields, request: request, language: fields[.contentLanguage])
             && (isForPages || !request.contains(.origin))
     }
 

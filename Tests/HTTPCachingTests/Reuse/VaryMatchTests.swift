@@ -44,6 +44,29 @@ struct VaryMatchTests {
         #expect(try matches(name, fields(name, presented), fields(name, stored)) == expected)
     }
 
+    @Test(
+        "Who prefers the language of the response to all others gets it",
+        arguments: [
+            ("fr;q=0.5, de;q=1.0", true), ("DE", true), ("de, en;q=0.999", true),
+            ("de, en", false), ("de;q=0", false), ("de;q=0.5, *", false),
+            ("de-AT, de;q=0.9", false), ("de;q=2", false), ("de;level=1", false), ("", false),
+        ]
+    )
+    func languages(_ accepted: String, expected: Bool) {
+        let selecting = VaryMatch.selectingFields(
+            response: [.vary: "Accept-Language, Accept"],
+            request: [.acceptLanguage: "en, it"]
+        )
+        func matches(_ fields: HTTPFields, _ language: String?) -> Bool {
+            VaryMatch.matches(selecting, request: fields, language: language)
+        }
+        #expect(matches([.acceptLanguage: accepted], "De") == expected)
+        #expect(!matches([.acceptLanguage: accepted], nil))
+        #expect(!matches([.acceptLanguage: accepted], "de, fr"))
+        #expect(!matches([.acceptLanguage: accepted, .accept: "a/b"], "de"))
+        #expect(!matches([:], "de"))
+    }
+
     @Test("Lines of a list are joined; absent is not empty; others do not count")
     func presence() throws {
         #expect(try matches("Accept", fields("Accept", "1", "2"), fields("Accept", "1, 2")))
