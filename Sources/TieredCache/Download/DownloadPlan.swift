@@ -18,6 +18,13 @@ package struct DownloadPlan: Sendable {
     package var relay: RelayPlan?
     /// The wanted bytes; `Int64.max` as the upper bound means to the end.
     package var range: Range<Int64>
+    /// Whether the client has named a range.
+    ///
+    /// All is asked for as `bytes=0-` then, as the client alone would: some origins answer nothing
+    /// else.
+    var asksForRange = false
+    /// Whether all is asked for as a range.
+    var asksForAllAsRange: Bool { asksForRange && range == 0..<Int64.max }
     /// The current generation of the stored bytes, or nil if none are stored.
     package var generation: Generation?
     /// `If-None-Match` and `If-Modified-Since` of a revalidation; empty for a plain download.

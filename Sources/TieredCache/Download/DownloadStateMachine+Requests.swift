@@ -36,11 +36,13 @@ extension DownloadStateMachine {
     private func nextKind() -> RequestKind {
         if isRevalidating { return .revalidation }
         guard plan.method == .get, !areRangesUntrusted else { return .full }
+        let all = 0..<Int64.max
+        let whole: RequestKind = plan.asksForAllAsRange ? .initialRange(all) : .full
         guard hasGeneration else {
             let range = bounded(plan.range)
-            return range == 0..<Int64.max ? .full : .initialRange(range)
+            return range == all ? whole : .initialRange(range)
         }
-        guard let generation else { return .full }
+        guard let generation else { return whole }
         let end = min(plan.range.upperBound, generation.completeLength ?? .max)
         // All is there already, or more than there should be: only the whole can say.
         guard position < end else { return .full }
@@ -50,7 +52,7 @@ extension DownloadStateMachine {
         {
             return overlap
         }
-        guard generation.validator != nil, relation != .other else { return .full }
+        guard generation.validator != nil, relation != .other else { return whole }
         return plan.isSegment ? .segment(range, generation) : .resume(range, generation)
     }
 

@@ -73,6 +73,9 @@ package struct GenerationStart: Hashable, Sendable {
     /// whole, in order, from now on.
     package var areRangesUntrusted = false
 
+    /// Whether the body is known to be all of the representation.
+    var isWhole: Bool { offset == 0 && end != nil && end == completeLength }
+
     package init(
         offset: Int64 = 0,
         end: Int64? = nil,

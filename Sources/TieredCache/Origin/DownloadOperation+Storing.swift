@@ -237,7 +237,8 @@ extension DownloadOperation {
             hasExplicitKey: request.hasExplicitKey,
             isBypassed: request.relay?.upload != nil && request.method == .get,
             isSelective: request.isSelective,
-            canCombine: start.validator != nil && !start.isVerbatim,
+            canCombine: !start.isVerbatim
+                && (start.validator != nil || plan.asksForAllAsRange && start.isWhole),
             rules: origins.rules
         )
     }

@@ -110,6 +110,7 @@ final class Origins: Sendable {
                 } ?? SharedRequest.patience
             )
         }
+        plan.asksForRange = request.range != nil
         plan.secretFields = redirectRules.secretFields.union(request.firstOriginFields)
         plan.excludedHosts = request.excludedHosts
         plan.via = configuration.via

@@ -6,14 +6,15 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// Origins that choose a response by the language of a player, or by the origin of its page.
+/// Origins that choose what to answer by the language of a player, the origin of its page, or
+/// whether it asks for a range.
 @Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct PlayerNegotiationTests {
     /// What a player's first request brings.
     private static let length = 200_000
 
     /// Bytes that tell by which choice of the origin they were sent.
-    private static func body(_ choice: String) -> [UInt8] {
+    private static func body(_ choice: String, _ length: Int = length) -> [UInt8] {
         let seed = Int(choice.utf8.first ?? 0)
         return (0..<length).map { UInt8(truncatingIfNeeded: ($0 / 251) &+ $0 &* seed) }
     }
@@ -21,6 +22,8 @@ struct PlayerNegotiationTests {
     private struct Choice {
         var name: String
         var fields: [String] = []
+        var length = PlayerNegotiationTests.length
+        var isAnswered = true
         /// Opened before the response is sent.
         var gate: ThreadGate?
     }
@@ -58,15 +61,16 @@ struct PlayerNegotiationTests {
         let origin = try RawOrigin { connection, request in
             let choice = choose(request)
             choice.gate?.wait()
-            let bytes = Self.body(choice.name)
+            guard choice.isAnswered else { return false }
+            let bytes = Self.body(choice.name, choice.length)
             let range = request["range"]?.dropFirst("bytes=".count).split(separator: "-") ?? []
             let first = range.first.flatMap { Int($0) } ?? 0
             let last = range.dropFirst().first.flatMap { Int($0) } ?? bytes.count
             let end = min(bytes.count, last + 1)
             let head =
                 [
-                    "HTTP/1.1 206 Partial Content", "ETag: \"\(choice.name)\"",
-                    "Cache-Control: max-age=3600", "Content-Type: video/mp4",
+                    "HTTP/1.1 206 Partial Content", "Cache-Control: max-age=3600",
+                    "Content-Type: video/mp4",
                     "Content-Range: bytes \(first)-\(end - 1)/\(bytes.count)",
                     "Content-Length: \(end - first)",
                 ] + choice.fields
@@ -81,7 +85,8 @@ struct PlayerNegotiationTests {
     }
 
     private static func byLanguage(_ request: RawRequest) -> Choice {
-        Choice(name: request["accept-language"] ?? "none", fields: ["Vary: Accept-Language"])
+        let name = request["accept-language"] ?? "none"
+        return Choice(name: name, fields: ["ETag: \"\(name)\"", "Vary: Accept-Language"])
     }
 
     private func expect(_ answer: RawResponse, is choice: String) {
@@ -123,7 +128,7 @@ struct PlayerNegotiationTests {
     @Test("Where nothing varies by them, language and page split nothing: one request, one body")
     func notVarying() async throws {
         try await run { _ in
-            Choice(name: "film")
+            Choice(name: "film", fields: ["ETag: \"a\""])
         } _: { fixture in
             for fields in [
                 "Accept-Language: de\r\nOrigin: http://a", "Accept-Language: fr",
@@ -140,7 +145,7 @@ struct PlayerNegotiationTests {
     func notVaryingAtOnce() async throws {
         let gate = ThreadGate()
         try await run { _ in
-            Choice(name: "film", gate: gate)
+            Choice(name: "film", fields: ["ETag: \"a\""], gate: gate)
         } _: { fixture in
             async let german = fixture.ask("Accept-Language: de", "Origin: http://a")
             async let plain = fixture.ask("X: y")
@@ -156,9 +161,11 @@ struct PlayerNegotiationTests {
 
     /// As many origins are set up: they name pages only where there is one.
     private static func byPage(_ request: RawRequest) -> Choice {
-        guard let page = request["origin"] else { return Choice(name: "film") }
-        let fields = ["Access-Control-Allow-Origin: \(page)", "Vary: Origin"]
-        return Choice(name: "film", fields: fields)
+        guard let page = request["origin"] else {
+            return Choice(name: "film", fields: ["ETag: \"a\""])
+        }
+        let allowed = "Access-Control-Allow-Origin: \(page)"
+        return Choice(name: "film", fields: ["ETag: \"a\"", allowed, "Vary: Origin"])
     }
 
     @Test("A page is told that it may read a film, whoever has played it before")
@@ -196,6 +203,25 @@ struct PlayerNegotiationTests {
             let answer = try await page
             expect(answer, is: "film")
             #expect(answer["access-control-allow-origin"] == "http://a")
+        }
+    }
+
+    @Test("An origin that answers ranges alone, and has no validator, is played as by the player")
+    func rangesAlone() async throws {
+        let length = 1_500_000
+        let bytes = Self.body("film", length)
+        try await run { request in
+            let isAnswered = request.method == "GET" && request["range"] != nil
+            return Choice(name: "film", length: length, isAnswered: isAnswered)
+        } _: { fixture in
+            for (range, first) in [("0-", 0), ("1000000-", 1_000_000), ("0-", 0)] {
+                let answer = try await fixture.ask("Range: bytes=\(range)")
+                #expect(answer.status == 206, "\(range)")
+                #expect(answer["content-range"] == "bytes \(first)-\(length - 1)/\(length)")
+                #expect(firstDifference(answer.body, Array(bytes[first...])) == nil, "\(range)")
+            }
+            // What it sent as all of a film is stored as that.
+            #expect(fixture.requests == 2)
         }
     }
 }
