@@ -34,9 +34,7 @@ struct DiskStressTests {
                 do throws(CacheError) {
                     try Self.step(store, disk, &generator, failures)
                 } catch {
-                    let isExpected =
-                        error.message.contains("pinned or in use")
-                        || error.code == .invalidArgument
+                    let isExpected = error.isOfFullCache || error.code == .invalidArgument
                     if !isExpected { failures.add("\(error)") }
                 }
             }

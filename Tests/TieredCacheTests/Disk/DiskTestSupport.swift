@@ -261,3 +261,10 @@ final class TestDisk: Sendable {
         }
     }
 }
+
+extension CacheError {
+    /// Whether the limit leaves no room, for now or for as long as what is there stays.
+    var isOfFullCache: Bool {
+        message.contains("pinned or in use") || message.contains("until more is evicted")
+    }
+}

@@ -95,10 +95,7 @@ final class DiskLoad: Sendable {
             try body()
         } catch {
             // The store that it has may be closed meanwhile, by another thread.
-            let isFull = ["pinned or in use", "until more is evicted"].contains {
-                error.message.contains($0)
-            }
-            if error.code != .shutDown && !isFull { failures.add("\(error)") }
+            if error.code != .shutDown && !error.isOfFullCache { failures.add("\(error)") }
         }
     }
 
