@@ -226,4 +226,36 @@ struct DiskRaceTests {
         #expect(disk.memory.allocatedBytes < 300_000)
         #expect(store.chargedBytes == disk.memory.allocatedBytes)
     }
+
+    @Test(
+        "a record that is read while it is being written is no damage",
+        arguments: [true, false],
+        [true, false]
+    )
+    func verified(repair: Bool, isGone: Bool) throws {
+        let disk = TestDisk(.memory)
+        try disk.open().store(bytes(1000), for: key("a"))
+        let path = try #require(disk.paths(".record").first)
+        let content = try disk.content(path)
+        let looks = Guarded(0)
+        // The first look meets half of it, and what had been written is gone or whole later.
+        let fileSystem = WatchedFileSystem(disk.memory) { call, name in
+            guard call == .open, name.hasSuffix(".record") else { return }
+            let look = looks.withLock { looks in
+                looks += 1
+                return looks
+            }
+            if look == 2, isGone {
+                _ = disk.memory.delete("\(disk.root)/\(path)")
+                return
+            }
+            _ = disk.memory.tamper("\(disk.root)/\(path)") { record in
+                record = look == 1 ? Array(content.prefix(20)) : content
+            }
+        }
+        let store = try DiskStore(disk.options(), fileSystem: fileSystem, timeSource: disk.time)
+        #expect(try store.verify(repair: repair).damaged == 0)
+        #expect(looks.withLock { $0 } >= 2)
+        #expect(try (store.entry(for: key("a")) == nil) == isGone)
+    }
 }

@@ -69,15 +69,26 @@ extension DiskStore {
         repair: Bool,
         tell: (DiskFinding) -> Void
     ) throws(CacheError) {
-        var isRepaired = false
-        defer { tell(finding(.damagedRecord, at: name.record, isRepaired: isRepaired)) }
-        guard repair else { return }
+        var found: DiskFinding?
+        defer { if let found { tell(found) } }
         try withLock(of: name) { (lock) throws(CacheError) in
-            guard try readRecord(of: name) == nil else { return }  // Stored anew meanwhile.
+            // It may have been read while it was being written, and be stored or gone by now.
+            let now = repair ? try readRecord(of: name) : record(of: name)
+            guard now == nil, isRecordThere(lock) else { return }
+            found = finding(.damagedRecord, at: name.record, isRepaired: false)
+            guard repair else { return }
             try removeFiles(lock)
             replace(&lock, with: nil, slot: nil, because: .corrupted)
+            found?.isRepaired = true
         }
-        isRepaired = true
+    }
+
+    private func isRecordThere(_ lock: borrowing NameLock) -> Bool {
+        do throws(FileSystemError) {
+            return try fileSystem.status(of: lock.name.record, in: entries).kind != .directory
+        } catch {
+            return !error.isAbsence  // It cannot be told.
+        }
     }
 
     /// Whether a body that had no record when the directory was listed is there, and still has
