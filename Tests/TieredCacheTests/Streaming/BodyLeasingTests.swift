@@ -102,9 +102,14 @@ struct BodyLeasingTests {
                 #expect(response.bytesFromCache >= Self.stored.count / 65_536 * 65_536)
                 #expect(response.bytesFromCache + response.bytesFromOrigin == 900_001)
                 // All of it now, but for the end, which is shorter than is worth it.
-                let again = try await read(try await open(kind, request, cache).body)
-                #expect(firstDifference(again.bytes, bytes) == nil)
-                #expect(again.leased == 900_000 || again.leased == 900_001)
+                var leasedAgain: Int64 = 0
+                // The kernel may take a page back at any time, which is read once more then.
+                for _ in 0..<50 where leasedAgain < 900_000 {
+                    let again = try await read(try await open(kind, request, cache).body)
+                    #expect(firstDifference(again.bytes, bytes) == nil)
+                    leasedAgain = again.leased
+                }
+                #expect(leasedAgain == 900_000 || leasedAgain == 900_001)
             }
             #expect(fixture.origin.log.bodyBytesWritten == 900_001)
         }
