@@ -104,7 +104,8 @@ package struct DownloadRequest: Hashable, Sendable {
             fields[.origin] = nil
         }
         if let cookies = chain.cookies.field(for: target, beside: fields[.cookie]) {
-            fields[.cookie] = cookies
+            // As one field: RFC 6265 §5.4 allows no more in HTTP/1.1.
+            fields[values: .cookie] = [cookies]
         }
         // RFC 9110 §15.4: fields that are specific to the content go with it.
         if !chain.keepsBody { fields[.contentType] = nil }

@@ -61,7 +61,8 @@ final class DiskTier: Sendable {
 
     /// Opens a store.
     ///
-    /// A failure is no error here.
+    /// A failure is no error here. Not inlined, as what looks at a state below.
+    @inline(never)
     init(
         time: any TimeSource,
         makeStore: @escaping @Sendable () throws(CacheError) -> DiskStore

@@ -44,11 +44,13 @@ enum RelayedFields {
                 }
             if isRelayed { fields.append(field) }
         }
-        fields[.cookie] = cookies.field(
-            of: request.fields[values: .cookie],
-            for: target,
-            includesOthers: !isFromBrowser
-        )
+        // As one field: RFC 6265 §5.4 allows no more in HTTP/1.1.
+        fields[values: .cookie] =
+            cookies.field(
+                of: request.fields[values: .cookie],
+                for: target,
+                includesOthers: !isFromBrowser
+            ).map { [$0] } ?? []
         return fields
     }
 

@@ -133,7 +133,7 @@ public struct PlaylistPrefetch: Sendable {
                 for index in self[keyPath: list].indices {
                     let request = self[keyPath: list][index]
                     let cookies = jar.field(for: request.target, beside: request.fields[.cookie])
-                    self[keyPath: list][index].fields[.cookie] = cookies
+                    self[keyPath: list][index].fields[values: .cookie] = cookies.map { [$0] } ?? []
                 }
             }
         }

@@ -154,7 +154,7 @@ struct RedirectsTests {
         } catch {
             outcome = nil
         }
-        let cookies = transport.requests.map { $0.head.headerFields[.cookie] }
+        let cookies = transport.requests.map { $0.head.headerFields[values: .cookie].first }
         return (cookies, outcome, sink.snapshot.heads.last)
     }
 
