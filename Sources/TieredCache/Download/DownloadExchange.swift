@@ -115,6 +115,7 @@ struct DownloadExchange: Sendable {
         _ body: any TransportBody,
         run: inout DownloadRun<some DownloadSink>
     ) async throws(CacheError) -> DownloadStateMachine.Action {
+        var held: BodyChunk?
         while true {
             let chunk: BodyChunk?
             let asked = watchdog.arm()
@@ -125,7 +126,17 @@ struct DownloadExchange: Sendable {
                 return didFail(error, run: &run)
             }
             let now = watchdog.disarm()
-            guard let chunk else { return run.machine.didEndBody() }
+            guard let chunk else {
+                if let held, let end = try await take(held, now: now, run: &run) { return end }
+                return run.machine.didEndBody()
+            }
+            if let held, case .instead(let end) = run.machine.didReceive(held.count + chunk.count) {
+                return end
+            }
+            guard !run.machine.mustBeHeld(chunk.count) else {
+                held = chunk
+                continue
+            }
             if let end = try await take(chunk, now: now, run: &run) { return end }
             let waited = asked.duration(to: now)
             if let action = run.didMeasure(chunk.count, waited: waited, now: now) { return action }

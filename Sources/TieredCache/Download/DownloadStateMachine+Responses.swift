@@ -38,12 +38,17 @@ extension DownloadStateMachine {
         }
         let disposition =
             relayed ?? ResponseDisposition(of: response, to: request.kind, in: context)
-        return act(
+        let action = act(
             on: disposition,
             response: response,
             responseTime: responseTime,
             canReplaceGeneration: canReplaceGeneration
         )
+        if case .receiving(var reception) = state {
+            reception.isChunked = TransferCoding(in: response.headerFields) == .chunked
+            state = .receiving(reception)
+        }
+        return action
     }
 
     /// Follows or refuses a redirect; nil if the response is none.

@@ -78,6 +78,8 @@ package struct DownloadStateMachine: Sendable {
         var limit: Int64?
         /// Whether the end of the body is the end of the representation.
         var isWhole: Bool
+        /// Whether a last chunk tells the end, which may contradict ``limit``.
+        var isChunked = false
         /// The range of the next bytes of the body that are stored and must be the same.
         var comparing: Range<Int64>?
         /// Whether the body has no other bytes than those to compare.
@@ -186,17 +188,27 @@ package struct DownloadStateMachine: Sendable {
         let start = reception.comparing?.lowerBound ?? position
         let (end, overflow) = start.addingReportingOverflow(Int64(count))
         guard !overflow, end <= reception.limit ?? .max else {
-            // Row 25: none of them can be trusted, nor what has come on the same word before.
-            generation = nil
-            hasContradicted = true
-            let next = restart(.rangesUntrusted("sent more bytes than it announced"))
-            return .instead(.withdraw(then: next))
+            return .instead(contradict("sent more bytes than it announced"))
         }
         guard let comparing = reception.comparing else {
             advance(to: end)
             return .write(at: start)
         }
         return compare(reception, with: comparing, until: end)
+    }
+
+    /// Whether the bytes that come next end where the body has to, so that only its last chunk, or
+    /// more bytes, will tell whether they can be trusted.
+    package func mustBeHeld(_ count: Int) -> Bool {
+        guard case .receiving(let reception) = state, reception.isChunked else { return false }
+        return (reception.comparing?.lowerBound ?? position) + Int64(count) == reception.limit
+    }
+
+    /// Row 25: nothing of the response can be trusted, nor what has come on the same word before.
+    private mutating func contradict(_ words: String) -> Action {
+        generation = nil
+        hasContradicted = true
+        return .withdraw(then: restart(.rangesUntrusted(words)))
     }
 
     private mutating func compare(
@@ -234,6 +246,9 @@ package struct DownloadStateMachine: Sendable {
         // Its validator holds here now.
         if reception.isProbe { return send() }
         if let limit = reception.limit, position < limit {
+            if reception.isWhole, reception.isChunked {
+                return contradict("sent the whole with another length than before")
+            }
             return attemptFailed("sent less than it announced")
         }
         // The framing has proven the end, so that a close-delimited body gets its length here.

@@ -39,7 +39,8 @@ extension ResponseDisposition {
         switch kind {
         case .resume, .overlap: return nil
         case .revalidation where status == 304: return nil
-        case .initialRange where status == 206 || Self.callsPartWhole(response.headerFields):
+        case .initialRange
+        where status == 206 || Self.callsPartWhole(response.headerFields, wasAsked: true):
             return nil
         default: break
         }
@@ -66,7 +67,7 @@ extension ResponseDisposition {
         in context: ResponseContext
     ) -> ResponseDisposition {
         let fields = response.headerFields
-        guard response.status.code == 206 || !callsPartWhole(fields) else {
+        guard response.status.code == 206 || !callsPartWhole(fields, wasAsked: false) else {
             return .unusable("called a part the whole")
         }
         let hasNoBody =

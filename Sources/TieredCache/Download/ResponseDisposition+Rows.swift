@@ -48,14 +48,23 @@ extension ResponseDisposition {
     /// Whether a response that is no 206 says that its body is a part.
     ///
     /// RFC 9110 §14.4 gives `Content-Range` no meaning there, but the body may be that part.
-    static func callsPartWhole(_ fields: HTTPFields) -> Bool {
+    ///
+    /// - Parameters:
+    ///   - fields: Its fields.
+    ///   - wasAsked: Whether a range was asked for, which what cannot be read may then speak of.
+    /// - Returns: Whether it does, or may.
+    static func callsPartWhole(_ fields: HTTPFields, wasAsked: Bool) -> Bool {
+        guard fields.contains(.contentRange) else { return false }
         do throws(FieldSyntaxError) {
-            guard case .bytes(let range, let length)? = try ContentRange.parse(in: fields)
-            else { return false }
-            return range != 0..<(length ?? .max)
+            let length = try ContentLength.parse(in: fields)
+            switch try ContentRange.parse(in: fields) {
+            case .bytes(let range, let complete):
+                return range.lowerBound != 0 || Int64(range.count) != complete ?? length
+            case .unsatisfied(let complete): return complete != length
+            case nil: return wasAsked
+            }
         } catch {
-            // An unreadable field says nothing.
-            return false
+            return wasAsked
         }
     }
 
@@ -66,7 +75,7 @@ extension ResponseDisposition {
         in context: ResponseContext
     ) -> ResponseDisposition {
         let fields = response.headerFields
-        guard !callsPartWhole(fields) else {
+        guard !callsPartWhole(fields, wasAsked: kind.range != nil) else {
             let words = "called a part the whole"
             return kind.range == nil ? .unusable(words) : .restart(.rangesUntrusted(words))
         }

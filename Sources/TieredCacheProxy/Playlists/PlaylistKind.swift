@@ -55,8 +55,9 @@ package enum PlaylistKind: Hashable, Sendable {
 
     /// Whether the first bytes of a body tell whether it is a playlist, whatever follows them.
     static func isEnough(_ bytes: some Collection<UInt8>) -> Bool {
-        // Markup may have comments before its first element; 10 are a byte order mark and `#EXTM3U`.
-        bytes.count >= (bytes.contains(UInt8(ascii: "<")) ? maximumBeginning : 10)
+        // Markup may have comments before its first element; 11 are a byte order mark, `#EXTM3U`, and
+        // what ends that.
+        bytes.count >= (bytes.contains(UInt8(ascii: "<")) ? maximumBeginning : 11)
     }
 
     private static func mediaType(_ contentType: String?) -> String {
@@ -69,7 +70,12 @@ package enum PlaylistKind: Hashable, Sendable {
         switch self {
         case .hls:
             var lines = PlaylistLines(start)
-            return lines.next().map { start[$0].starts(with: "#EXTM3U".utf8) } ?? false
+            // RFC 8216 §4.3.1.1: nothing else on the line; some add attributes behind a blank.
+            return lines.next().map { line in
+                let rest = start[line].dropFirst(7).first
+                return start[line].starts(with: "#EXTM3U".utf8)
+                    && (rest == nil || rest == UInt8(ascii: " ") || rest == UInt8(ascii: "\t"))
+            } ?? false
         case .dash:
             return start.indices.contains { index in
                 start[index] == UInt8(ascii: "<")

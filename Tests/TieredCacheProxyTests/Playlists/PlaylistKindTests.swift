@@ -35,6 +35,7 @@ struct PlaylistKindTests {
         for (text, kind) in [
             ("#EXTM3U\n", PlaylistKind.hls), ("\u{FEFF}#EXTM3U\r\n", .hls),
             ("<?xml?><MPD>", .dash), ("#EXT", nil), ("", nil), ("a film", nil),
+            ("#EXTM3U x=1\n", .hls), ("#EXTM3U8\n", nil), ("#EXTM3U\0", nil),
         ] {
             let found = PlaylistKind.of(Array(text.utf8), contentType: contentType, path: "/x")
             #expect(found == (isTold ? nil : kind), "\(text)")

@@ -149,37 +149,76 @@ struct StatusRowsSocketTests {
         try await fixture.resume(more).expectRestart(film)
     }
 
-    /// A 206 that says the right range, and has the body of the whole.
-    private func wholeCalledPart() -> OriginBehaviour {
+    /// The head with the film's tag, and a body in these chunks.
+    private func chunked(
+        _ status: String,
+        _ field: String,
+        _ chunks: Range<Int64>...
+    ) -> OriginBehaviour {
         let head =
-            "HTTP/1.1 206 Partial Content\r\nETag: \(film.entityTagValue ?? "")\r\n"
-            + "Content-Range: bytes 131072-399999/400000\r\nTransfer-Encoding: chunked\r\n\r\n"
-            + "61A80\r\n"  // 400,000
-        let body = film.generatedBody?.bytes(in: 0..<RowFixture.length) ?? []
-        let end = "\r\n0\r\n\r\n"
-        return .faithful.with { $0.response = .raw(Array(head.utf8) + body + Array(end.utf8)) }
+            "HTTP/1.1 \(status)\r\nETag: \(film.entityTagValue ?? "")\r\n\(field)\r\n"
+            + "Transfer-Encoding: chunked\r\n\r\n"
+        let body = chunks.flatMap { chunk in
+            Array("\(String(chunk.count, radix: 16))\r\n".utf8)
+                + (film.generatedBody?.bytes(in: chunk) ?? []) + Array("\r\n".utf8)
+        }
+        return .faithful.with {
+            $0.response = .raw(Array(head.utf8) + body + Array("0\r\n\r\n".utf8))
+        }
     }
 
-    @Test("Row 25: the whole in the place of a part leaves nothing behind")
-    func row25AtLength() async throws {
-        let outcome = try await fixture.resume(wholeCalledPart())
-        outcome.expectChange(to: film)
-        let cut = try await fixture.resume(wholeCalledPart(), .status(404))
+    @Test(
+        "Row 25: the whole in the place of a part leaves nothing behind",
+        // The excess within a chunk, and from the end of one on.
+        arguments: [400_000, 268_928] as [Int64]
+    )
+    func row25AtLength(first: Int64) async throws {
+        let range = "Content-Range: bytes 131072-399999/400000"
+        let status = "206 Partial Content"
+        let whole =
+            first == 400_000
+            ? chunked(status, range, 0..<first) : chunked(status, range, 0..<first, first..<400_000)
+        try await fixture.resume(whole).expectChange(to: film)
+        let cut = try await fixture.resume(whole, .status(404))
         #expect(cut.data == nil && cut.stored == nil, "\(String(describing: cut.stored))")
     }
 
-    @Test("Row 30: a part that calls itself 200 is not the whole", arguments: [true, false])
-    func row30(holdsPart: Bool) async throws {
+    @Test("Row 25: a whole in chunks that ends before the known length leaves nothing behind")
+    func row25Short() async throws {
+        let short = chunked("200 OK", "X-Short: yes", 0..<300_000)
+        try await fixture.resume(short).expectChange(to: film)
+    }
+
+    @Test(
+        "Row 30: a part that calls itself 200 is not the whole, however it says so",
+        arguments: [
+            "bytes 131072-262143/400000", "bytes=131072-262143/400000", "bytes: 131072-262143/9",
+            "bytes 131072-262143", "131072-262143/400000", "bytes */400000", "bytes 0-9/400000",
+        ]
+    )
+    func row30(words: String) async throws {
         let body = film.generatedBody?.bytes(in: 131_072..<262_144) ?? []
         let head =
             "HTTP/1.1 200 OK\r\nETag: \(film.entityTagValue ?? "")\r\n"
-            + "Content-Range: bytes 131072-262143/400000\r\nContent-Length: 131072\r\n\r\n"
+            + "Content-Range: \(words)\r\nContent-Length: 131072\r\n\r\n"
         let row = OriginBehaviour.faithful.with { $0.response = .raw(Array(head.utf8) + body) }
-        if holdsPart {
-            try await fixture.resume(row).expectRestart(film)
-        } else {
+        try await fixture.resume(row).expectRestart(film)
+    }
+
+    @Test("Row 30: a part that nobody asked for is refused, a whole with its range is one")
+    func row30Whole() async throws {
+        for (words, isWhole) in [
+            ("bytes 0-399999/400000", true), ("bytes 0-399999/*", true), ("nonsense", true),
+            ("bytes 0-399999/400001", false), ("bytes */400001", false),
+        ] {
+            let body = film.generatedBody?.bytes(in: 0..<400_000) ?? []
+            let head =
+                "HTTP/1.1 200 OK\r\nETag: \(film.entityTagValue ?? "")\r\n"
+                + "Content-Range: \(words)\r\nContent-Length: 400000\r\n\r\n"
+            let row = OriginBehaviour.faithful.with { $0.response = .raw(Array(head.utf8) + body) }
             let outcome = try await fixture.fetch(row)
-            #expect(outcome.error?.code == .originFailed && outcome.stored == nil)
+            #expect((outcome.stored == 400_000) == isWhole, "\(words)")
+            #expect((outcome.error?.code == .originFailed) == !isWhole, "\(words)")
         }
     }
 
