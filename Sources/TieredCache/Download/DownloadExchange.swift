@@ -130,6 +130,8 @@ struct DownloadExchange: Sendable {
                 if let held, let end = try await take(held, now: now, run: &run) { return end }
                 return run.machine.didEndBody()
             }
+            // A transport of the application may give empty ones, which say nothing.
+            guard chunk.count > 0 else { continue }
             if let held, case .instead(let end) = run.machine.didReceive(held.count + chunk.count) {
                 return end
             }

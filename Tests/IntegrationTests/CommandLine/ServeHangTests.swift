@@ -147,28 +147,39 @@ struct ServeHangTests {
             place.origin.serveFresh("/film", length: 4 << 20)
             let stop = Stop()
             let arguments = [
-                try Workplace.program.string, "serve", "--json", "--directory",
-                place.cache.string, "--min-free", "0", "--origin", place.origin.url(""),
+                "serve", "--json", "--directory", place.cache.string, "--min-free", "0",
+                "--origin", place.origin.url(""),
             ]
-            let result = try await Subprocess.run(
-                .path(HangingDisk.program),
-                arguments: Arguments(HangingDisk.arguments(arguments)),
-                input: .none,
-                output: .sequence,
-                error: .string(limit: 1 << 20)
-            ) { execution in
-                let process = execution.processIdentifier.value
-                for try await line in execution.standardOutput.strings() {
-                    let server = try ServingProgram(line, process)
-                    let client = try RawConnection(port: server.port)
-                    try client.send("GET /film HTTP/1.1\r\nHost: 127.0.0.1:\(server.port)\r\n\r\n")
-                    await Threads.waitUntilOneHangs(in: process, at: HangingDisk.place)
-                    stop.send(signal, to: process)
-                }
+            try await Self.runOnHangingDisk(arguments, until: stop) { process, line in
+                let server = try ServingProgram(line, process)
+                let client = try RawConnection(port: server.port)
+                try client.send("GET /film HTTP/1.1\r\nHost: 127.0.0.1:\(server.port)\r\n\r\n")
+                await Threads.waitUntilOneHangs(in: process, at: HangingDisk.place)
+                stop.send(signal, to: process)
             }
-            try stop.expectEnd()
-            #expect(result.terminationStatus == .exited(0), "\(result.standardError)")
         }
+    }
+
+    /// Runs the program on a disk that hangs: `body` gets each line that it says, and stops it.
+    private static func runOnHangingDisk(
+        _ arguments: [String],
+        until stop: Stop,
+        _ body: (pid_t, String) async throws -> Void
+    ) async throws {
+        let all = HangingDisk.arguments([try Workplace.program.string] + arguments)
+        let result = try await Subprocess.run(
+            .path(HangingDisk.program),
+            arguments: Arguments(all),
+            input: .none,
+            output: .sequence,
+            error: .string(limit: 1 << 20)
+        ) { execution in
+            for try await line in execution.standardOutput.strings() {
+                try await body(execution.processIdentifier.value, line)
+            }
+        }
+        try stop.expectEnd()
+        #expect(result.terminationStatus == .exited(0), "\(result.standardError)")
     }
 
     @Test(
@@ -183,34 +194,20 @@ struct ServeHangTests {
             place.origin.serveFresh("/film", length: 4 << 20)
             let film = place.origin.url("/film")
             let stop = Stop()
-            let arguments = [
-                try Workplace.program.string, "background", "--idle", "1", "--directory",
-                place.cache.string,
-            ]
-            let result = try await Subprocess.run(
-                .path(HangingDisk.program),
-                arguments: Arguments(HangingDisk.arguments(arguments)),
-                input: .none,
-                output: .sequence,
-                error: .string(limit: 1 << 20)
-            ) { execution in
-                let process = execution.processIdentifier.value
-                for try await _ in execution.standardOutput.strings() {
-                    let port = try #require(place.servingLine("port").flatMap { Int($0) })
-                    let token = try #require(place.servingLine("token"))
-                    let client = try RawConnection(port: port)
-                    try client.send(
-                        "GET /\(token)/\(film.replacing("://", with: "/")) HTTP/1.1\r\n"
-                            + "Host: 127.0.0.1:\(port)\r\n\r\n"
-                    )
-                    await Threads.waitUntilOneHangs(in: process, at: HangingDisk.place)
-                    client.reset()
-                    while place.backgroundProcess != nil, !Task.isCancelled { await Task.yield() }
-                    stop.send(SIGTERM, to: process)
-                }
+            let arguments = ["background", "--idle", "1", "--directory", place.cache.string]
+            try await Self.runOnHangingDisk(arguments, until: stop) { process, _ in
+                let port = try #require(place.servingLine("port").flatMap { Int($0) })
+                let token = try #require(place.servingLine("token"))
+                let client = try RawConnection(port: port)
+                try client.send(
+                    "GET /\(token)/\(film.replacing("://", with: "/")) HTTP/1.1\r\n"
+                        + "Host: 127.0.0.1:\(port)\r\n\r\n"
+                )
+                await Threads.waitUntilOneHangs(in: process, at: HangingDisk.place)
+                client.reset()
+                while place.backgroundProcess != nil, !Task.isCancelled { await Task.yield() }
+                stop.send(SIGTERM, to: process)
             }
-            try stop.expectEnd()
-            #expect(result.terminationStatus == .exited(0), "\(result.standardError)")
         }
     }
 }

@@ -194,6 +194,28 @@ struct DownloaderTests: DownloaderSuite {
         #expect(transport.requests.count < 12)
     }
 
+    @Test("An empty chunk behind the last bytes of a part in chunks is no excess")
+    func emptyChunk() async throws {
+        let model = model()
+        let transport = ScriptedTransport { request, _ in
+            var response = model.answer(request)
+            response.head = response.head.map { head in
+                var head = head
+                head.headerFields[.contentLength] = nil
+                head.headerFields[.transferEncoding] = "chunked"
+                return head
+            }
+            response.steps += [.bytes([]), .bytes([])]
+            return response
+        }
+        let sink = RecordingSink(stored: bytes(0..<2000))
+        let plan = try plan(range: 2000..<Int64.max, generation: generation(of: model))
+        let outcome = try await run(plan, into: sink, transport)
+        #expect(outcome.end == .completed(completeLength: Int64(Self.length)))
+        #expect(outcome.requests == 1 && sink.snapshot.generations == 0)
+        #expect(firstDifference(sink.run(), bytes()) == nil)
+    }
+
     @Test("A representation that changed is a new generation from the same response")
     func changed() async throws {
         let old = model()
