@@ -93,16 +93,18 @@ struct ReverseContentTests {
                 )
             }
             var arrivals = received.stream.makeAsyncIterator()
-            for _ in 0..<12 {
+            for index in 0..<12 {
+                if index > 0 {
+                    // What watches over the origin's silence. It may have looked at the clock
+                    // before the last advance and at the upload after it, and then sleeps longer
+                    // than the timeout. It sleeps as long as a byte is missing.
+                    await time.waitForSleeper(within: .seconds(60))
+                    // Less than half of the timeout: the origin may have a byte before it is noted
+                    // that the byte was written.
+                    time.advance(by: .seconds(8))
+                }
                 try await onThread { try client.connection.send("x") }
                 await arrivals.next()
-                // What watches over the origin's silence. It may have looked at the clock before
-                // the last advance and at the upload after it, and then sleeps longer than the
-                // timeout.
-                await time.waitForSleeper(within: .seconds(60))
-                // Less than half of the timeout: the origin may have a byte before it is noted that
-                // the byte was written.
-                time.advance(by: .seconds(8))
             }
             let answer = try await onThread { try client.connection.receiveResponse() }
             #expect(answer.status == 200 && answer.text == "all of it", "\(answer)")
