@@ -170,8 +170,8 @@ import SystemPackage
     /// Closes the store and releases the directory; releasing the last reference does it otherwise.
     ///
     /// The next process that opens the directory owns it: at once or, if another thread is writing,
-    /// after that write. Leased entries stay readable; writing calls throw
-    /// ``CacheError/Code/shutDown``. Closing twice does nothing.
+    /// after that write; ``DirectoryLock/released`` tells when. Leased entries stay readable;
+    /// writing calls throw ``CacheError/Code/shutDown``. Closing twice does nothing.
     public func close() {
         look()
         writeRetired()
@@ -207,6 +207,7 @@ import SystemPackage
     private func giveUp(_ lockFile: OpenFile) {
         fileSystem.unlock(lockFile)
         fileSystem.close(lockFile)
+        lock.released.complete(with: .success(()))
     }
 
     /// The directory of all entries.

@@ -70,7 +70,9 @@ final class Engine: Sendable {
             await storage.awaitStop()
         }
         let hasClosed = await finishing(within: Self.timeouts.closing, time: time) { [storage] in
-            await storage.writers.run { storage.disk.close() }
+            // A cache that is opened next owns the directory, even if the store was writing down
+            // what was used.
+            _ = await storage.writers.run { storage.disk.close() }?.wait()
         }
         if !hasEnded || !hasClosed {
             recorder.logger.warning("the shutdown timed out; some work was still running")

@@ -158,13 +158,17 @@ final class DiskTier: Sendable {
     /// Closes the store; later calls throw `.shutDown`.
     ///
     /// The directory is released after the writes under way; leases on entries stay readable.
-    @inline(never) func close() {
+    ///
+    /// - Returns: what is completed when it is released; nil without a store.
+    @discardableResult
+    @inline(never) func close() -> Latch<Void>? {
         let last = state.withLock { state in
             defer { state = .closed }
             return state
         }
         // Not left to the last reference: a task that has just ended may still hold one.
         last.store?.close()
+        return last.store?.lock.released
     }
 
     private func reopen() throws(CacheError) -> DiskStore {

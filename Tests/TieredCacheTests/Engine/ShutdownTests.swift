@@ -5,7 +5,7 @@ import HTTPTypes
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
 /// Shutting down ends in less than five seconds, whatever hangs.
 @Suite("Shutdown", .timeLimit(.minutes(5)))
@@ -25,6 +25,33 @@ struct ShutdownTests {
         time.advance(by: .seconds(1))
         #expect(await hasEnded == false)
         gate.complete(with: .success(()))
+    }
+
+    @Test("a cache that has shut down has released its directory, even from a write under way")
+    func releasesTheDirectory() async throws {
+        let disk = TestDisk(.memory)
+        var configuration = MediaCache.Configuration(path: disk.root)
+        configuration.timeSource = disk.time
+        configuration.minimumFreeDisk = 0
+        configuration.keepsHistory = false
+        configuration.respondsToMemoryPressure = false
+        configuration.networkMonitor = nil
+        let cache = try MediaCache(configuration, fileSystem: disk.memory)
+        let store = try cache.engine.storage.disk.store()
+        try store.beginWriting(looks: false)
+        let closed = Latch<Void>()
+        Task {
+            await cache.shutdown()
+            closed.complete(with: .success(()))
+        }
+        while store.lock.mayBeginWrite { await Task.yield() }
+        for _ in 0..<1000 { await Task.yield() }
+        #expect(closed.outcome == nil)
+        store.endWriting()
+        _ = await closed.wait()
+        let next = try MediaCache(configuration, fileSystem: disk.memory)
+        #expect(next.storageError == nil)
+        await next.shutdown()
     }
 
     @Test("a cache whose disk and origin hang is left within five seconds")

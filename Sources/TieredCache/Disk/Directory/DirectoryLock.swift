@@ -23,11 +23,15 @@ final class DirectoryLock: Sendable {
         }
     }
 
+    /// Completed once the directory is given up: at once for who does not own it.
+    let released = Latch<Void>()
+
     private let state: Guarded<State>
     private let lost = Atomic<Bool>(false)
 
     init(_ file: OpenFile?) {
         state = Guarded(State(file: file))
+        if file == nil { released.complete(with: .success(())) }
     }
 
     /// Whether the lock no longer excludes other processes.

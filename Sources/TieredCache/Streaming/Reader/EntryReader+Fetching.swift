@@ -241,8 +241,9 @@ extension EntryReader {
     /// - Returns: nil if there is no such gap; an inner nil after a change.
     func readPassing(_ read: Read, budget: ReadBudget) async throws(CacheError) -> Int?? {
         guard let passing = state.withLock({ $0.passing }) else { return nil }
-        // A reader without a planner has requested the whole gap.
-        let reach = isPlanned ? RequestQueueStateMachine.bridge : .max
+        // A reader without a planner has requested the whole gap; and without ranges another
+        // transfer would begin no nearer.
+        let reach = isPlanned && !isSequential ? RequestQueueStateMachine.bridge : .max
         let taken: PassThroughReader.Taken
         do throws(CacheError) {
             taken = try passing.take(read, within: reach)

@@ -103,6 +103,24 @@ struct ReaderContinuationTests {
         }
     }
 
+    @Test("Where another owns the directory, the rest is given without being stored")
+    func withoutOwning() async throws {
+        let film = Self.film(.strongTag, "max-age=600")
+        try await CacheFixture.run { fixture in
+            try await Self.holdPart(fixture, film)
+            try await fixture.withCache { _ in
+                try await fixture.withCache(Self.patient) { cache in
+                    let reader = try await cache.reader(
+                        for: fixture.request("/film"),
+                        options: Self.options
+                    )
+                    #expect(try await firstDifference(reader.all(), film.allBytes) == nil)
+                    #expect(cache.storageError?.code == .notOwner)
+                }
+            }
+        }
+    }
+
     @Test(
         "So are streamed responses, whole or from the middle on",
         arguments: Witness.allCases,
