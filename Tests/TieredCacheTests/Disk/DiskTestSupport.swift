@@ -167,6 +167,17 @@ final class TestDisk: Sendable {
         return options
     }
 
+    /// Of a cache that does nothing by itself.
+    var configuration: MediaCache.Configuration {
+        var configuration = MediaCache.Configuration(path: root)
+        configuration.timeSource = time
+        configuration.minimumFreeDisk = 0
+        configuration.keepsHistory = false
+        configuration.respondsToMemoryPressure = false
+        configuration.networkMonitor = nil
+        return configuration
+    }
+
     func open(limit: Int64 = 64 << 20) throws(CacheError) -> DiskStore {
         try open(options(limit: limit))
     }

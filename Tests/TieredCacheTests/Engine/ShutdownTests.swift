@@ -30,13 +30,7 @@ struct ShutdownTests {
     @Test("a cache that has shut down has released its directory, even from a write under way")
     func releasesTheDirectory() async throws {
         let disk = TestDisk(.memory)
-        var configuration = MediaCache.Configuration(path: disk.root)
-        configuration.timeSource = disk.time
-        configuration.minimumFreeDisk = 0
-        configuration.keepsHistory = false
-        configuration.respondsToMemoryPressure = false
-        configuration.networkMonitor = nil
-        let cache = try MediaCache(configuration, fileSystem: disk.memory)
+        let cache = try MediaCache(disk.configuration, fileSystem: disk.memory)
         let store = try cache.engine.storage.disk.store()
         try store.beginWriting(looks: false)
         let closed = Latch<Void>()
@@ -49,7 +43,7 @@ struct ShutdownTests {
         #expect(closed.outcome == nil)
         store.endWriting()
         _ = await closed.wait()
-        let next = try MediaCache(configuration, fileSystem: disk.memory)
+        let next = try MediaCache(disk.configuration, fileSystem: disk.memory)
         #expect(next.storageError == nil)
         await next.shutdown()
     }
@@ -68,12 +62,7 @@ struct ShutdownTests {
             turnstile.signal()
         }
         let transport = HangingTransport()
-        var configuration = MediaCache.Configuration(path: disk.root)
-        configuration.timeSource = disk.time
-        configuration.minimumFreeDisk = 0
-        configuration.keepsHistory = false
-        configuration.respondsToMemoryPressure = false
-        configuration.networkMonitor = nil
+        var configuration = disk.configuration
         configuration.transport = transport
         let cache = try MediaCache(configuration, fileSystem: fileSystem)
         try await cache.store(Data([1]), for: try CacheRequest("http://example.com/a"))

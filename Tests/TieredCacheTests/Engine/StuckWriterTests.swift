@@ -30,12 +30,7 @@ struct StuckWriterTests {
     private let gate = DiskGate()
 
     private func open(_ stuck: Stuck, isCold: Bool) throws -> MediaCache {
-        var configuration = MediaCache.Configuration(path: disk.root)
-        configuration.timeSource = disk.time
-        configuration.minimumFreeDisk = 0
-        configuration.keepsHistory = false
-        configuration.respondsToMemoryPressure = false
-        configuration.networkMonitor = nil
+        var configuration = disk.configuration
         configuration.maximumDownloads = Self.downloads
         configuration.maximumDownloadsPerHost = Self.downloads
         configuration.transport = ScriptedTransport(time: disk.time) { _, _ in

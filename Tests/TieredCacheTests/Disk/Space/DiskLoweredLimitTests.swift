@@ -91,7 +91,11 @@ final class DiskLoweredLimitTests: Sendable {
             later.run()
         }
         disk.memory.heal()
-        _ = try? lower.store(bytes(3000), for: key("a"))
+        // The write waits for a batch, and the rest is still to be evicted.
+        let error = #expect(throws: CacheError.self) {
+            try lower.store(bytes(3000), for: key("a"))
+        }
+        #expect(error?.code == .localStorage)
         later.run()
         try lower.store(bytes(3000), for: key("a"))
         #expect(try lower.usage().bytes <= 1 << 20)
