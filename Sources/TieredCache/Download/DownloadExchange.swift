@@ -45,7 +45,8 @@ struct DownloadExchange: Sendable {
         let action = run.machine.didReceiveHead(
             response.head,
             at: responseTime,
-            isFromMachine: response.isFromMachine
+            isFromMachine: response.isFromMachine,
+            followedTo: response.owner?.target
         ) { sink.canReplaceGeneration() }
         let kind: DownloadHead.Kind?
         switch action {
@@ -63,7 +64,7 @@ struct DownloadExchange: Sendable {
                 hasCookies: request.head.headerFields.contains(.cookie),
                 requestTime: requestTime,
                 responseTime: responseTime,
-                isStoredByOwner: response.isStoredByOwner
+                isStoredByOwner: response.owner?.generation != nil
             )
         }
         return try await receive(response, as: kind, run: &run)
@@ -104,8 +105,11 @@ struct DownloadExchange: Sendable {
             connectTimeout: plan.policy.connectTimeout
         )
         outgoing.onInterim = plan.relay?.onInterim
+        outgoing.shared = plan.shared
         // What a redirect has led to would be another entry of the other cache.
-        outgoing.shared = request.target == plan.target ? plan.shared : nil
+        if request.target != plan.target, plan.shared?.failure == nil {
+            outgoing.shared?.failure = .noAnswer
+        }
         outgoing.onStart = { [watchdog] cancel in watchdog.attach(cancel) }
         outgoing.onOwner = { [watchdog] owner in watchdog.watch(owner) }
         return outgoing

@@ -8,16 +8,21 @@ extension DownloadStateMachine {
     ///   - response: Status and fields.
     ///   - responseTime: When it arrived.
     ///   - isFromMachine: Whether it came from an address of this machine.
+    ///   - final: Where the owner of the directory has followed redirects to; nil for an origin.
     ///   - canReplaceGeneration: Called only if a new generation would replace another.
     /// - Returns: The next action.
     package mutating func didReceiveHead(
         _ response: HTTPResponse,
         at responseTime: WallTime,
         isFromMachine: Bool = false,
+        followedTo final: TargetURI? = nil,
         canReplaceGeneration: () -> Bool
     ) -> Action {
         guard case .awaitingHead(let request) = state else {
             preconditionFailure("a head in \(state)")
+        }
+        if let final, !chain.didFollow(to: final, staysOutside: plan.policy.staysOutside) {
+            return didFail(.fromOwner("the owner of the directory was redirected to \(final)"))
         }
         if plan.relay == nil,
             let action = follow(response, at: responseTime, isFromMachine: isFromMachine)
@@ -252,10 +257,10 @@ extension DownloadStateMachine {
     ///   - isOffline: whether the machine has no network.
     /// - Returns: the next action.
     package mutating func didFail(_ error: TransportError, isOffline: Bool = false) -> Action {
-        if error.isFromOwner {
+        if let failure = error.owner {
             // No failure of the origin, which has the rest of this download: another wait for the
             // owner might take the time that a reader has.
-            plan.shared?.avoidsOwner = true
+            plan.shared?.failure = failure
             hasProgressed = false
             return sendFromStart()
         }

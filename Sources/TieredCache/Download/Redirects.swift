@@ -73,6 +73,21 @@ package struct RedirectChain: Hashable, Sendable {
         permanentTarget = target
     }
 
+    /// The owner of the directory has followed redirects, if there were any.
+    ///
+    /// - Parameters:
+    ///   - final: The URL that answered.
+    ///   - staysOutside: as for ``follow(_:maximum:staysOutside:at:)``.
+    /// - Returns: Whether redirects may lead there; else the chain has not changed.
+    package mutating func didFollow(to final: TargetURI, staysOutside: Bool) -> Bool {
+        guard final != target else { return true }
+        guard !(target.scheme == .https && final.scheme == .http),
+            !staysOutside || final.reach >= reach
+        else { return false }
+        go(to: Hop(method: method, target: final.withoutUserinfo))
+        return true
+    }
+
     /// Follows `response` if it is an allowed redirect.
     ///
     /// - Parameters:

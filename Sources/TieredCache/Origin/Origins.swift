@@ -98,9 +98,12 @@ final class Origins: Sendable {
             plan.policy.maximumAttempts = min(2, configuration.retries)
             return plan
         }
+        plan.secretFields = redirectRules.secretFields.union(request.firstOriginFields)
         if request.method == .get, request.isCacheable {
             plan.shared = SharedRequest(
+                target: request.target,
                 key: request.explicitKey,
+                secretFields: plan.secretFields,
                 priority: request.priority,
                 reloads: request.policy == .reload,
                 // A first read may wait for two downloads, that of the opening and its own, and
@@ -111,7 +114,6 @@ final class Origins: Sendable {
             )
         }
         plan.asksForRange = request.range != nil
-        plan.secretFields = redirectRules.secretFields.union(request.firstOriginFields)
         plan.excludedHosts = request.excludedHosts
         plan.via = configuration.via
         let now = time.monotonicTime()

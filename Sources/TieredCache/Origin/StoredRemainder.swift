@@ -8,13 +8,22 @@ import HTTPTypes
 /// representation answers (invariant 3).
 enum StoredRemainder {
     /// The response from the directory; nil if it has nothing to begin with.
+    ///
+    /// An owner that has taken back what it had passed on was contradicted by the origin: to go on
+    /// with that is refused with 412 (row 17).
     static func response(
         to request: TransportRequest,
         from storage: Storage
     ) async -> TransportResponse? {
-        guard let wanted = Wanted(request),
-            let entry = await entry(for: wanted.key, from: storage),
-            let head = StoredResponse(encoded: entry.metadata), head.status == 200,
+        guard let wanted = Wanted(request) else { return nil }
+        let entry = await entry(for: wanted.key, from: storage)
+        if let generation = wanted.generation, entry?.generation != generation {
+            return TransportResponse(
+                head: HTTPResponse(status: .preconditionFailed),
+                body: EmptyBody()
+            )
+        }
+        guard let entry, let head = StoredResponse(encoded: entry.metadata), head.status == 200,
             head.validator?.ifRangeValue == wanted.validator, head.finalTarget == wanted.target,
             let length = entry.completeLength,
             let range = wanted.range.resolved(completeLength: length)
@@ -51,6 +60,9 @@ enum StoredRemainder {
         let key: CacheKey
         let range: ByteRangeSpec
         let validator: String
+        /// The generation that the owner has stored what it passed on in; nil if it may be another
+        /// one by now, or none.
+        let generation: UInt64?
 
         init?(_ request: TransportRequest) {
             guard let shared = request.shared, let scheme = request.head.scheme,
@@ -64,11 +76,18 @@ enum StoredRemainder {
             } catch {
                 return nil
             }
-            key = CacheRequest.key(target, explicit: shared.key)
+            key = CacheRequest.key(shared.target, explicit: shared.key)
+            generation =
+                if case .brokeOff(let generation) = shared.failure { generation } else { nil }
             self.range = range.specs[0]
             self.validator = validator
         }
     }
+}
+
+private final class EmptyBody: TransportBody {
+    func next() async throws(TransportError) -> BodyChunk? { nil }
+    func cancel() {}
 }
 
 /// The bytes of an entry that are stored in a row, read as they are asked for.

@@ -64,6 +64,11 @@ final class GuestTransport: CancellableTransport {
             if let response = try await answer(to: question, of: owner) { return response }
             request.onOwner?(nil)
         }
+        var request = request
+        if case .brokeOff = request.shared?.failure, await !isThere() {
+            // One that has ended has not taken back what it had passed on.
+            request.shared?.failure = .noAnswer
+        }
         if let response = await stored(request) { return response }
         return try await transport.send(request)
     }
@@ -72,7 +77,7 @@ final class GuestTransport: CancellableTransport {
 
     /// The request as it is put to the owner; nil if it has to be put to the origin.
     private func question(_ request: TransportRequest) async -> TransportRequest? {
-        guard let shared = request.shared, !shared.avoidsOwner, request.body == nil,
+        guard let shared = request.shared, shared.failure == nil, request.body == nil,
             request.upload == nil, let socket = await socket()
         else { return nil }
         return shared.question(request, socket: socket)
@@ -141,18 +146,30 @@ final class GuestTransport: CancellableTransport {
             throw presence.failure(error)
         }
         let failure = response.head.headerFields[SharedRequest.failure]
-        guard presence.hasAnswered, failure == nil else {
+        let answer = OwnerAnswer(taking: &response.head.headerFields)
+        guard presence.hasAnswered, failure == nil, answer.target != nil else {
             response.body.cancel()
             throw .fromOwner("the owner of the directory has no answer: \(failure ?? "unknown")")
         }
-        response.isStoredByOwner = response.head.headerFields[SharedRequest.stored] != nil
-        response.head.headerFields[SharedRequest.stored] = nil
-        response.body = OwnerBody(response.body, presence)
+        response.owner = answer
+        response.body = OwnerBody(response.body, presence, end: answer.end)
         return response
     }
 
-    /// Asks the owner whether it is there: it refuses at once what is no request of a guest.
     private func ask(_ presence: OwnerPresence, at socket: OwnerSocket?) {
+        Task {
+            // Where it has not answered, the next look finds that.
+            if await isThere(at: socket, within: presence.patience) { presence.didAnswer() }
+        }
+    }
+
+    private func isThere() async -> Bool {
+        guard let socket = await socket() else { return false }
+        return await isThere(at: socket, within: SharedRequest.patience)
+    }
+
+    /// Asks the owner whether it is there: it refuses at once what is no request of a guest.
+    private func isThere(at socket: OwnerSocket?, within patience: Duration) async -> Bool {
         var question = TransportRequest(
             head: HTTPRequest(
                 method: .get,
@@ -163,16 +180,14 @@ final class GuestTransport: CancellableTransport {
         )
         question.socket = socket
         // One that is stopped would keep the connection.
-        question.onStart = { [time] cancel in _ = time.alarm(after: presence.patience, cancel) }
-        Task { [transport, question] in
-            do throws(TransportError) {
-                let response = try await transport.send(question)
-                presence.didAnswer()
-                // To the end, so that the connection is used again.
-                while try await response.body.next() != nil {}
-            } catch {
-                return  // The next look finds that it has not answered.
-            }
+        question.onStart = { [time] cancel in _ = time.alarm(after: patience, cancel) }
+        do throws(TransportError) {
+            let response = try await transport.send(question)
+            // To the end, so that the connection is used again.
+            while try await response.body.next() != nil {}
+            return true
+        } catch {
+            return false
         }
     }
 
@@ -214,10 +229,13 @@ extension DirectoryOwner {
 private final class OwnerBody: TransportBody {
     private let body: any TransportBody
     private let presence: OwnerPresence
+    /// What it means if the owner breaks it off.
+    private let end: OwnerFailure
 
-    init(_ body: any TransportBody, _ presence: OwnerPresence) {
+    init(_ body: any TransportBody, _ presence: OwnerPresence, end: OwnerFailure) {
         self.body = body
         self.presence = presence
+        self.end = end
     }
 
     var isNextAtHand: Bool { body.isNextAtHand }
@@ -226,7 +244,7 @@ private final class OwnerBody: TransportBody {
         do throws(TransportError) {
             return try await body.next()
         } catch {
-            throw presence.failure(error)
+            throw presence.failure(error, end: end)
         }
     }
 

@@ -61,9 +61,14 @@ package final class OwnerPresence: Sendable {
     }
 
     /// What the failure of the exchange is to the download.
-    func failure(_ error: TransportError) -> TransportError {
+    ///
+    /// - Parameters:
+    ///   - error: the failure.
+    ///   - end: what it means if the owner itself has ended the exchange.
+    /// - Returns: the error for the download.
+    func failure(_ error: TransportError, end: OwnerFailure = .noAnswer) -> TransportError {
         if isSilent { return .fromOwner("the owner of the directory is silent") }
         if error.kind == .cancelled || error.kind == .shutDown { return error }
-        return .fromOwner("the owner of the directory broke off: \(error.description)")
+        return .fromOwner("the owner of the directory broke off: \(error.description)", end)
     }
 }

@@ -71,8 +71,8 @@ public struct TransportResponse: Sendable {
     /// If the machine loses it, the exchange is ended at once; one with an unknown address is ended
     /// with any.
     public var localAddress: String?
-    /// Whether the owner of the directory stores it, or has stored it.
-    package var isStoredByOwner = false
+    /// What the owner of the directory, which has answered, says beside the response; else nil.
+    package var owner: OwnerAnswer?
 
     /// Creates a response.
     public init(head: HTTPResponse, body: any TransportBody, localAddress: String? = nil) {
@@ -136,8 +136,9 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
     public let description: String
     /// Whether the peer took too long, rather than refused.
     public let isTimeout: Bool
-    /// Whether the owner of the directory was asked, in the place of the origin, which may answer.
-    package private(set) var isFromOwner = false
+    /// What became of the owner of the directory that was asked in the place of the origin, which
+    /// may answer; nil for an exchange with an origin.
+    package private(set) var owner: OwnerFailure?
 
     /// Creates an error.
     public init(_ kind: Kind, _ description: String, isTimeout: Bool = false) {
@@ -146,10 +147,13 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         self.isTimeout = isTimeout
     }
 
-    /// The owner of the directory was silent, or broke off its response.
-    package static func fromOwner(_ description: String) -> TransportError {
+    /// The owner of the directory had no response, or broke it off.
+    package static func fromOwner(
+        _ description: String,
+        _ failure: OwnerFailure = .noAnswer
+    ) -> TransportError {
         var error = TransportError(.closedEarly, description)
-        error.isFromOwner = true
+        error.owner = failure
         return error
     }
 }

@@ -31,6 +31,11 @@ struct GuestOrder: Sendable {
         fields[SharedRequest.reloadField] = nil
         fields[SharedRequest.keyField] = nil
         fields[SharedRequest.priorityField] = nil
+        let secret = Set(
+            (fields[SharedRequest.secretField] ?? "").split(separator: ", ")
+                .compactMap { HTTPField.Name(String($0)) }
+        )
+        fields[SharedRequest.secretField] = nil
         do {
             let target = try TargetURI(
                 String(request.target.dropFirst(SharedRequest.prefix.count))
@@ -40,9 +45,7 @@ struct GuestOrder: Sendable {
             // A guest that passes caches by must not get what this one has.
             if reloads || fields[.cacheControl] == "no-cache" { order.policy = .reload }
             order.fields = Self.selecting(StoredFields.endToEnd(fields))
-            // A guest's request does not tell which of them are for its origin alone. Nothing is lost:
-            // what a redirect leads to the guest fetches itself.
-            order.firstOriginFields = Set(order.fields.map(\.name)).subtracting([.userAgent])
+            order.firstOriginFields = secret
             order.excludedHosts = rules.excluded
             order.priority = priority
             order.slotLimit = SharedRequest.patience

@@ -63,10 +63,6 @@ struct GuestResponder: Responder {
         with response: CacheResponse,
         to writer: ResponseWriter
     ) async throws {
-        // What is relative in it, and its validator, belong to another URL than the guest asked for.
-        guard response.finalTarget == order.request.target else {
-            return try await fail(writer, because: "redirected")
-        }
         guard response.status.code == 200 else {
             return try await send(response, as: response.status, to: writer)
         }
@@ -79,14 +75,13 @@ struct GuestResponder: Responder {
         case .notModified: try await sendHead(304, of: response, framing: .none, to: writer)
         case .failed: try await sendHead(412, of: response, framing: .length(0), to: writer)
         case .answerWhole where order.conditions.range != nil:
-            try await answer(order, withWhole: try await open(order, isWhole: true), to: writer)
+            try await sendWhole(order, to: writer)
         case .answer, .answerWhole:
             guard order.conditions.range != nil else {
                 return try await send(response, as: .ok, to: writer)
             }
             guard let length = response.completeLength else {
-                try await answer(order, withWhole: try await open(order, isWhole: true), to: writer)
-                return
+                return try await sendWhole(order, to: writer)
             }
             let range = response.range.lowerBound..<(response.range.upperBound ?? length)
             let content = ContentRange.bytes(range, completeLength: length).fieldValue
@@ -94,15 +89,9 @@ struct GuestResponder: Responder {
         }
     }
 
-    /// Answers with the whole in the place of a range, where that is what there is.
-    private func answer(
-        _ order: GuestOrder,
-        withWhole response: CacheResponse,
-        to writer: ResponseWriter
-    ) async throws {
-        guard response.finalTarget == order.request.target else {
-            return try await fail(writer, because: "redirected")
-        }
+    /// Sends the whole in the place of a range, where that is what there is.
+    private func sendWhole(_ order: GuestOrder, to writer: ResponseWriter) async throws {
+        let response = try await open(order, isWhole: true)
         try await send(response, as: response.status, to: writer)
     }
 
@@ -146,7 +135,9 @@ struct GuestResponder: Responder {
         var fields = StoredFields.endToEnd(response.fields)
         fields[.contentLength] = nil
         fields[.contentRange] = nil
-        fields[SharedRequest.stored] = response.isStored ? "1" : nil
+        // What is relative in it, and its validator, belong to that URL.
+        fields[SharedRequest.location] = response.finalTarget.string
+        fields[SharedRequest.stored] = response.isStored ? String(response.generation ?? 0) : nil
         return fields
     }
 

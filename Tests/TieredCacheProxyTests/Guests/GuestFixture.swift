@@ -119,11 +119,19 @@ final class GuestFixture: Sendable {
     }
 
     /// What an owner sends of a resource until it stops in the middle of the body.
-    func beginning(of path: String, count: Int) throws -> [UInt8] {
+    ///
+    /// - Parameter generation: that of the entry that it has stored it in; nil for none.
+    func beginning(
+        of path: String,
+        count: Int,
+        generation: UInt64? = nil
+    ) throws -> [UInt8] {
         let (bytes, tag) = (try bytes(path), try #require(origin.resource(path)?.entityTagValue))
         let head =
             "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\nETag: \(tag)\r\n"
-            + "Cache-Control: max-age=3600\r\nContent-Length: \(bytes.count)\r\n\r\n"
+            + "Cache-Control: max-age=3600\r\nContent-Length: \(bytes.count)\r\n"
+            + "TieredCache-Location: \(origin.url(path))\r\n"
+            + (generation.map { "TieredCache-Stored: \($0)\r\n" } ?? "") + "\r\n"
         return Array(head.utf8) + bytes.prefix(count)
     }
 

@@ -253,17 +253,53 @@ struct OwnerTroubleTests {
         }
     }
 
+    @Test("What a living owner has passed on and taken back is fetched anew")
+    func aBodyThatIsTakenBackIsFetchedAnew() async throws {
+        try await GuestFixture.run { fixture in
+            let paths = ["/stored", "/taken", "/killed"]
+            for path in paths { fixture.origin.serve(path, .fresh(100_000)) }
+            let owner = try await fixture.join()
+            let guest = try await fixture.join { $0.memoryLimit = 1 }
+            let response = try await owner.cache.response(for: fixture.request("/stored"))
+            let generation = try #require(response.generation)
+            _ = try await response.body.collect(upTo: 100_000)
+            await owner.service.stop()
+            for path in paths {
+                var sent = try fixture.beginning(of: path, count: 40_000, generation: generation)
+                // What it had believed of a contradictory origin.
+                if path == "/taken" { sent[sent.count - 1] ^= 1 }
+                let start = sent
+                async let answered: Void = onThread { [directory = fixture.directory] in
+                    let listener = try SocketListener(in: directory)
+                    try listener.answer(start) { if path == "/killed" { listener.stop() } }
+                    // It is asked whether it is there.
+                    if path != "/killed" { try listener.answer(Array(Self.refusal.utf8)) }
+                }
+                while !OwnerSocket.isThere(in: fixture.directory) { await Task.yield() }
+                var request = try fixture.request(path)
+                request.policy = .reload
+                #expect(try await guest.cache.data(for: request) == fixture.bytes(path), "\(path)")
+                try await answered
+                #expect(unlink(fixture.directory.appending("OWNER").string) == 0)
+            }
+            #expect(fixture.sent("/stored") == 100_000)
+            #expect(fixture.sent("/killed") == 60_000)
+        }
+    }
+
+    private static let refusal = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"
+
     @Test func requestsOfNoGuestAreRefused() async throws {
         try await GuestFixture.run { fixture in
             fixture.origin.serve("/film", .fresh(1000))
             _ = try await fixture.join()
             for (target, lines) in [
-                ("/2/http://127.0.0.1/", "TieredCache-Priority: 2\r\n"), ("/", ""), ("/1/", ""),
-                ("/1/ftp://127.0.0.1/", "TieredCache-Priority: 2\r\n"),
-                ("/1/" + fixture.origin.url("/film"), ""),
-                ("/1/" + fixture.origin.url("/film"), "TieredCache-Priority: 9\r\n"),
+                ("/3/http://127.0.0.1/", "TieredCache-Priority: 2\r\n"), ("/", ""), ("/2/", ""),
+                ("/2/ftp://127.0.0.1/", "TieredCache-Priority: 2\r\n"),
+                ("/2/" + fixture.origin.url("/film"), ""),
+                ("/2/" + fixture.origin.url("/film"), "TieredCache-Priority: 9\r\n"),
                 (
-                    "/1/" + fixture.origin.url("/film"),
+                    "/2/" + fixture.origin.url("/film"),
                     "TieredCache-Priority: 2\r\nTieredCache-Key: no Base64\r\n"
                 ),
             ] {

@@ -24,6 +24,9 @@ final class SocketListener: Sendable {
 
     deinit { close(descriptor) }
 
+    /// Refuses further connections.
+    func stop() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+
     /// Answers the next connection: reads a head, sends the bytes, and closes.
     ///
     /// - Parameters:

@@ -109,13 +109,13 @@ struct DownloaderTests: DownloaderSuite {
                 index == 0 ? response : (index == 1 ? first : rest).answer(request)
             }
             var plan = DownloadPlan(target: try TargetURI("https://origin.example/a"))
-            plan.shared = SharedRequest(priority: .normal)
+            plan.shared = SharedRequest(target: plan.target, priority: .normal)
             // It is no failed attempt.
             plan.policy.maximumAttempts = 1
             let sink = RecordingSink()
             _ = try await run(plan, into: sink, transport)
             #expect(firstDifference(sink.run(), self.bytes()) == nil)
-            #expect(transport.requests.map { $0.shared?.avoidsOwner } == [false, true, true])
+            #expect(transport.requests.map { $0.shared?.failure } == [nil, .noAnswer, .noAnswer])
             // The one of the origin's own break.
             #expect(sink.snapshot.retries.count == 1)
         }
