@@ -5,8 +5,8 @@ SANITIZED = --sanitize=thread -Xswiftc -DTHREAD_SANITIZER --scratch-path .build/
 
 .DEFAULT_GOAL := help
 CHECKS = check-docs check-library check-players check-servers check-deb check-plugins check-hosts check-long \
-	check-without-traits check-api
-.PHONY: help setup setup-build setup-test build build-ios demo test check $(CHECKS) check-agent check-simulation \
+	check-agent check-without-traits check-api
+.PHONY: help setup setup-build setup-test build build-ios demo test check $(CHECKS) check-simulation \
 	test-tsan test-scripts bench fuzz format lint docs api library install examples plugins install-plugins \
 	uninstall-plugins deb
 

@@ -38,6 +38,7 @@ PARTS = {
     "check-deb": Part(["check-library", "check-hosts", "check-plugins"], compiles=True),
     "check-servers": Part(["test", "build", "check-docs"]),
     "check-long": Part(["test", "build", "check-docs"]),
+    "check-agent": Part(["test", "build", "check-docs"]),
     "check-without-traits": Part(["test", "build"], compiles=True),
     "check-api": Part(["test", "build"], compiles=True),
 }

@@ -89,6 +89,7 @@ def starts():
     time.sleep(1)
     fresh = resident()
     figure(f"{fresh / 1024:.1f} MiB of its own when idle")
+    expect(fresh <= 16 << 10, "an idle agent takes more than 16 MiB")
 
 
 def first_bytes():
@@ -216,6 +217,7 @@ def results():
     time.sleep(1)
     each = (resident() - fresh) * 1024 / RESULTS
     figure(f"{each:.0f} bytes of memory for each of {RESULTS} results")
+    expect(each <= 300, "a result takes more than 300 bytes of memory")
     begin, seen = time.monotonic(), set()
     for offset in range(0, RESULTS, 1000):
         page = call("aria2.tellStopped", offset, 1000, ["gid", "status", "files"])

@@ -196,6 +196,28 @@ def session(server, origin):
     server.until(b, ["complete"])
     with open(os.path.join(server.files, "s.bin"), "rb") as file:
         yield "bytes", file.read() == body("slow", 3000000)
+    # All at once, and by force.
+    e, f = (f"{n:016x}" for n in (0xE5, 0xF6))
+    for gid, target in [(e, "e-3000000-1000000"), (f, "f-3000000-1000000")]:
+        yield tell("add", server.call("aria2.addUri", [url(target)], {**options, "gid": gid}))
+        server.until(gid, ["active"])
+    state = lambda gid: server.call("aria2.tellStatus", gid, ["status"])
+    for all_of_them in ["aria2.pauseAll", "aria2.forcePauseAll"]:
+        yield tell(all_of_them, server.call(all_of_them))
+        for gid in (d, e, f):
+            server.until(gid, ["paused"])
+        yield tell("go on with all", server.call("aria2.unpauseAll"))
+        server.until(d, ["complete"])
+        for gid in (e, f):
+            server.until(gid, ["active"])
+    yield tell("pause by force", server.call("aria2.forcePause", e))
+    server.until(e, ["paused"])
+    yield tell("pause by force again", server.call("aria2.forcePause", e))
+    yield tell("remove by force", server.call("aria2.forceRemove", f))
+    server.until(f, ["removed"])
+    yield tell("remove by force again", server.call("aria2.forceRemove", f))
+    yield tell("remove by force what is paused", server.call("aria2.forceRemove", e))
+    yield tell("removed", [state(e), server.call("aria2.tellStatus", f, ["status", "errorCode", "totalLength"])])
     # Failures, removal, results.
     yield tell("add lost", server.call("aria2.addUri", [url("lost")], {**options, "gid": c}))
     yield tell("lost", server.until(c, ["error"]))

@@ -5,6 +5,7 @@
 #if defined(__linux__)
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,6 +32,12 @@ static inline int tc_link_unnamed(int fd, const char *path) {
   char source[32];
   snprintf(source, sizeof(source), "/proc/self/fd/%d", fd);
   return linkat(AT_FDCWD, source, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : -errno;
+}
+
+/// rename(2), or renameat2(2) with RENAME_NOREPLACE. 0 or a negative errno.
+static inline int tc_rename(const char *from, const char *to, bool replaces) {
+  long result = syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, replaces ? 0u : 1u);
+  return result == 0 ? 0 : -errno;
 }
 
 /// copy_file_range(2) from where one file stands to where the other does: how many bytes, 0 at the end, or

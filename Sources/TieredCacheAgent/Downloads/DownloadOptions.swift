@@ -51,6 +51,18 @@ package struct DownloadOptions: Hashable, Sendable {
         DownloadOptions(others.values.merging(values) { _, own in own })
     }
 
+    /// Takes user and password of a URL, where the options have none.
+    mutating func take(userinfo: String) {
+        guard self["http-user"] == nil else { return }
+        let parts = userinfo.split(
+            separator: ":",
+            maxSplits: 1,
+            omittingEmptySubsequences: false
+        )
+        set("http-user", to: String(parts[0]).percentDecoded)
+        set("http-passwd", to: parts.count > 1 ? String(parts[1]).percentDecoded : "")
+    }
+
     mutating func set(_ name: String, to value: String?) { values[name] = value }
 
     // MARK: Meaning
@@ -75,9 +87,10 @@ package struct DownloadOptions: Hashable, Sendable {
     /// The options as they may be written to disk: without passwords and secret fields.
     ///
     /// - Returns: them, and whether any were left out.
-    func withoutSecrets(_ secretFields: Set<HTTPField.Name>) -> (DownloadOptions, isLess: Bool) {
-        var rest = values
-        for name in OptionNames.secret { rest[name] = nil }
+    func withoutSecrets(
+        _ secretFields: Set<HTTPField.Name>
+    ) -> (options: DownloadOptions, isLess: Bool) {
+        var rest = values.filter { !OptionNames.isSecret($0.key) }
         if let header = rest["header"] {
             let kept = header.split(separator: "\n").filter { line in
                 let name = line.split(separator: ":").first.map { String($0).trimmingSpaces }

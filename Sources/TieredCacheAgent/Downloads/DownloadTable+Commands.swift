@@ -1,3 +1,4 @@
+import HTTPCaching
 import OrderedCollections
 import TieredCache
 
@@ -173,7 +174,8 @@ extension DownloadTable {
         now: MonotonicTime
     ) throws(RPCError) -> [Action] {
         let before = options
-        try options.take(given)
+        // As in aria2, what holds for one download alone is passed by.
+        try options.take(given.filter { !OptionNames.local.contains($0.key) })
         guard options != before else { return [] }
         return [.saveOptions(options)] + fillSlots(now: now)
     }
@@ -182,7 +184,7 @@ extension DownloadTable {
     mutating func changeURIs(
         _ gid: GID,
         removing: [String],
-        adding: [String],
+        adding: [TargetURI],
         position: Int?,
         now: MonotonicTime
     ) throws(RPCError) -> (removed: Int, added: Int, actions: [Action]) {
@@ -198,10 +200,13 @@ extension DownloadTable {
             removed += 1
         }
         let place = min(position ?? uris.count, uris.count)
-        uris.insert(contentsOf: adding, at: place)
+        uris.insert(contentsOf: adding.map(\.withoutUserinfo.string), at: place)
         guard removed > 0 || !adding.isEmpty else { return (0, 0, []) }
         try NewDownload.check(uris)
         download.record.uris = uris
+        if let userinfo = adding.lazy.compactMap(\.userinfo).first {
+            download.record.options.take(userinfo: userinfo)
+        }
         let index = current.flatMap { uris.firstIndex(of: $0) }
         // What runs goes on; without its URL it begins with the first.
         download.record.failed = index ?? 0

@@ -67,6 +67,15 @@ extension DownloadTable {
         return [.save(download.record)]
     }
 
+    /// Learns what an earlier process has stored of one; what has come since is known better.
+    mutating func didFind(_ gid: GID, stored: Int64, total: Int64?, path: String) {
+        guard var download = live[gid], download.record.completed == 0 else { return }
+        download.record.completed = stored
+        download.record.total = download.record.total ?? total
+        if download.record.path.isEmpty { download.record.path = path }
+        live[gid] = download
+    }
+
     /// Learns where the file of a run will be.
     package mutating func didFindPath(_ gid: GID, run: Int, path: String) {
         guard live[gid]?.run == run else { return }

@@ -18,6 +18,8 @@ enum OptionNames {
         case conditions
         /// `md5=` or `sha-256=` and hexadecimal digits.
         case checksum
+        /// A path from the root: the agent has no directory that its clients know.
+        case directory
         /// Nothing but the empty text: there is no such function.
         case refused
     }
@@ -28,7 +30,7 @@ enum OptionNames {
         "auto-file-renaming": .truth,
         "checksum": .checksum,
         "continue": .truth,
-        "dir": .any,
+        "dir": .directory,
         "gid": .any,
         "header": .fields,
         "http-passwd": .any,
@@ -55,8 +57,11 @@ enum OptionNames {
     /// The options that hold for the agent as a whole.
     static let global: Set = ["max-concurrent-downloads", "max-overall-download-limit"]
 
-    /// What is never written to disk.
-    static let secret: Set = ["http-passwd"]
+    /// The options that one download has, and the agent as a whole has not.
+    static let local: Set = ["checksum", "gid", "out", "pause", "session"]
+
+    /// Whether it is never written to disk.
+    static func isSecret(_ name: String) -> Bool { name.hasSuffix("-passwd") }
 
     /// Where nothing else is said.
     static let defaults: [String: String] = [
@@ -77,6 +82,7 @@ enum OptionNames {
         case .session: SessionForm.isName(text) ? text : nil
         case .conditions: Condition.list(text).map { Condition.text($0) }
         case .checksum: DownloadChecksum(text) == nil ? nil : text
+        case .directory: text.hasPrefix("/") && !text.utf8.contains(0) ? text : nil
         case .refused: text.isEmpty ? text : nil
         }
     }

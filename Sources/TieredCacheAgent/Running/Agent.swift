@@ -105,6 +105,30 @@ package final class Agent: Sendable {
             table.beginSessions(now: moment.now)
             return table.fillSlots(now: moment.now)
         }
+        // A process that was killed has not written down what came last.
+        for record in table.live.values.map(\.record) where record.completed == 0 {
+            await findStored(record)
+        }
+    }
+
+    private func findStored(_ record: DownloadRecord) async {
+        let options = record.options.over(table.options)
+        do {
+            let place = try DownloadPath(options, uri: record.uri ?? "")
+            let request = try CacheRequest(record.uri ?? "")
+            guard let entry = try await cache.entry(for: request) else { return }
+            update {
+                $0.didFind(
+                    record.gid,
+                    stored: entry.storedBytes,
+                    total: entry.length,
+                    path: place.path.string
+                )
+            }
+        } catch {
+            // Its run will fail for the same reason, and say so.
+            logger.debug("a download cannot be looked at", metadata: ["error": "\(error)"])
+        }
     }
 
     /// Ends all runs, which go on in the next process, and all writing.
@@ -184,7 +208,9 @@ package final class Agent: Sendable {
                 state.limiters[gid] = nil
                 state.pending.changes.append(.forget(gid))
             case .saveOptions(let options):
-                state.pending.changes.append(.options(options))
+                state.pending.changes.append(
+                    .options(options.withoutSecrets(secretFields).options)
+                )
             case .saveSessions(let sessions):
                 state.pending.changes.append(.sessions(sessions))
             case .run(let command):
@@ -292,10 +318,12 @@ package final class Agent: Sendable {
         return limiter
     }
 
-    /// The rate of all downloads together, by the options.
+    /// The rate of all downloads together, by the options; what plays has no part in it.
     func applyBandwidth() {
         let rate = state.withLock { $0.table.options.number("max-overall-download-limit") }
-        cache.setBandwidth(BandwidthLimits(total: rate > 0 ? rate : nil))
+        cache.setBandwidth(
+            BandwidthLimits(byPriority: rate > 0 ? [DownloadOrder.priority: rate] : [:])
+        )
     }
 
     func didEnd(_ gid: GID, run: Int, _ outcome: DownloadTable.Outcome) async {

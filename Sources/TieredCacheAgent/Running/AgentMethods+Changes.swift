@@ -126,9 +126,11 @@ extension AgentMethods {
         guard index >= 1 else {
             throw RPCError("The integer parameter at 1 has invalid value.")
         }
+        // The record has no userinfo.
         let removing = try given.required(2, as: \.array).compactMap(\.string)
+            .map { NewDownload.target($0)?.withoutUserinfo.string ?? $0 }
         let adding = try given.required(3, as: \.array).compactMap(\.string)
-            .filter { NewDownload.isUsable($0) }
+            .compactMap { NewDownload.target($0) }
         let position = try position(given, at: 4)
         let session = session
         let (removed, added) = try await agent.perform { (table, moment) throws(RPCError) in

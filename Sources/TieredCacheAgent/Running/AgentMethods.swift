@@ -2,8 +2,6 @@ import TieredCache
 
 /// The methods of an agent, by their names: what a call gives.
 struct AgentMethods: Sendable {
-    typealias Method = @Sendable (AgentMethods, RPCParameters) async throws(RPCError) -> JSONValue
-
     /// The most entries of one list; a client asks for the next ones by its offset.
     static let maximumPage = 1000
 
@@ -28,90 +26,9 @@ struct AgentMethods: Sendable {
         return try await method(self, call.parameters)
     }
 
-    static let names = all.keys.sorted()
-
-    private static let all: [String: Method] = [
-        "aria2.addUri": { (methods, given) throws(RPCError) in try await methods.addURI(given) },
-        "aria2.addTorrent": refuse("BitTorrent"),
-        "aria2.addMetalink": refuse("Metalink"),
-        "aria2.remove": { (methods, given) throws(RPCError) in try await methods.remove(given) },
-        "aria2.forceRemove": { (methods, given) throws(RPCError) in try await methods.remove(given)
-        },
-        "aria2.pause": { (methods, given) throws(RPCError) in try await methods.pause(given) },
-        "aria2.forcePause": { (methods, given) throws(RPCError) in try await methods.pause(given) },
-        "aria2.pauseAll": { (methods, _) throws(RPCError) in try await methods.pauseAll() },
-        "aria2.forcePauseAll": { (methods, _) throws(RPCError) in try await methods.pauseAll() },
-        "aria2.unpause": { (methods, given) throws(RPCError) in try await methods.unpause(given) },
-        "aria2.unpauseAll": { (methods, _) throws(RPCError) in try await methods.unpauseAll() },
-        "aria2.tellStatus": { (methods, given) throws(RPCError) in
-            try await methods.tellStatus(given)
-        },
-        "aria2.tellActive": { (methods, given) throws(RPCError) in try methods.tellActive(given) },
-        "aria2.tellWaiting": { (methods, given) throws(RPCError) in try methods.tellWaiting(given)
-        },
-        "aria2.tellStopped": { (methods, given) throws(RPCError) in
-            try await methods.tellStopped(given)
-        },
-        "aria2.getUris": { (methods, given) throws(RPCError) in try methods.getURIs(given) },
-        "aria2.getFiles": { (methods, given) throws(RPCError) in try await methods.getFiles(given)
-        },
-        "aria2.getServers": { (methods, given) throws(RPCError) in try methods.getServers(given) },
-        "aria2.getPeers": { (methods, given) throws(RPCError) in try methods.getPeers(given) },
-        "aria2.changePosition": { (methods, given) throws(RPCError) in
-            try await methods.changePosition(given)
-        },
-        "aria2.changeUri": { (methods, given) throws(RPCError) in
-            try await methods.changeURI(given)
-        },
-        "aria2.getOption": { (methods, given) throws(RPCError) in
-            try await methods.getOption(given)
-        },
-        "aria2.changeOption": { (methods, given) throws(RPCError) in
-            try await methods.changeOption(given)
-        },
-        "aria2.getGlobalOption": { (methods, _) throws(RPCError) in methods.getGlobalOption() },
-        "aria2.changeGlobalOption": { (methods, given) throws(RPCError) in
-            try await methods.changeGlobalOption(given)
-        },
-        "aria2.getGlobalStat": { (methods, _) throws(RPCError) in methods.getGlobalStat() },
-        "aria2.purgeDownloadResult": { (methods, _) throws(RPCError) in try await methods.purge() },
-        "aria2.removeDownloadResult": { (methods, given) throws(RPCError) in
-            try await methods.removeResult(given)
-        },
-        "aria2.getVersion": { (_, _) throws(RPCError) in AgentVersion.value },
-        "aria2.getSessionInfo": { (methods, _) throws(RPCError) in
-            ["sessionId": .string(methods.agent.sessionID)]
-        },
-        "aria2.saveSession": { (methods, _) throws(RPCError) in try await methods.saveSession() },
-        "aria2.shutdown": { (methods, _) throws(RPCError) in methods.leave() },
-        "aria2.forceShutdown": { (methods, _) throws(RPCError) in methods.leave() },
-        "tieredcache.attach": { (methods, given) throws(RPCError) in
-            try await methods.attach(given)
-        },
-        "tieredcache.acknowledge": { (methods, given) throws(RPCError) in
-            try await methods.acknowledge(given)
-        },
-        "tieredcache.fill": { (methods, given) throws(RPCError) in try await methods.fill(given) },
-        "tieredcache.require": { (methods, given) throws(RPCError) in
-            try await methods.require(given)
-        },
-        "tieredcache.show": { (methods, given) throws(RPCError) in try await methods.show(given) },
-        "system.listMethods": { (_, _) throws(RPCError) in
-            .array((names + ["system.multicall"]).map { .string($0) })
-        },
-        "system.listNotifications": { (_, _) throws(RPCError) in
-            .array(
-                (DownloadEvent.allCases.map(\.rawValue) + [AgentSocket.drained])
-                    .map { .string($0) }
-            )
-        },
-    ]
-
-    private static func refuse(_ what: String) -> Method {
-        { (_, _) throws(RPCError) in
-            throw RPCError("\(what) is not supported here; use addUri with an http or https URL.")
-        }
-    }
+    private static let all = Dictionary(
+        uniqueKeysWithValues: AgentMethod.all.map { ($0.name, $0.call) }
+    )
 
     // MARK: Parameters
 

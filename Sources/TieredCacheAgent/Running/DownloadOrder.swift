@@ -5,6 +5,9 @@ import TieredCache
 
 /// The request of a download to the cache, by its record and the options of the agent.
 struct DownloadOrder {
+    /// Whatever else is asked for comes before.
+    static let priority = RequestPriority.background
+
     let request: CacheRequest
     /// How many requests for parts there are at once.
     let segments: Int
@@ -37,7 +40,7 @@ struct DownloadOrder {
         }
         // What has come of one that waits must not be evicted for what plays meanwhile.
         request.options.set(.pinned, to: true)
-        request.priority = .background
+        request.priority = Self.priority
         request.limiter = limiter
         self.request = request
         segments = Int(

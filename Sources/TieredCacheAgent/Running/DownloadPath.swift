@@ -16,11 +16,12 @@ struct DownloadPath: Hashable {
     ///   - uri: the URL, the end of which is the name where no option gives one.
     /// - Throws: ``DownloadFailure`` for a name that leads out of the directory.
     init(_ options: DownloadOptions, uri: String) throws(DownloadFailure) {
-        let directory = FilePath(options["dir"] ?? "")
-        guard directory.isAbsolute, !directory.string.utf8.contains(0) else {
-            throw DownloadFailure(file: "'\(directory)' is no path of a directory", code: 28)
+        // Options of the program, or of an earlier version, were not checked.
+        guard let text = options["dir"].flatMap({ OptionNames.canonical($0, of: "dir") }) else {
+            let given = options["dir"] ?? ""
+            throw DownloadFailure(file: "'\(given)' is no path of a directory", code: 28)
         }
-        self.directory = directory
+        directory = FilePath(text)
         guard let out = options["out"], !out.isEmpty else {
             name = Self.name(of: uri)
             return

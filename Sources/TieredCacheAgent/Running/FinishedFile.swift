@@ -10,34 +10,66 @@ import Darwin
 
 /// The file of a download, made of a body that is complete and verified.
 ///
-/// It has no name (O_TMPFILE) until all of it is there, so that no crash leaves a part of one.
-/// copy_file_range(2) shares the blocks where the file system can, and copies in the kernel
-/// elsewhere. A hard link to the cache's own file would be wrong: eviction makes holes in that one.
-/// Calls block on the disk.
+/// It has no name (O_TMPFILE) until all of it is there, so that no crash leaves a part of one; on
+/// file systems without such files it has a hidden one, `.NUMBER.part`. copy_file_range(2) shares
+/// the blocks where the file system can, and copies in the kernel elsewhere; between kinds of file
+/// systems it is read and written. A hard link to the cache's own file would be wrong: eviction
+/// makes holes in that one. Calls block on the disk.
 final class FinishedFile: Sendable {
     private static let piece = 8 << 20
     private static let maximumNumber = 9999
 
     private let place: DownloadPath
     private let descriptor: FileDescriptor
+    /// The hidden name; nil for a file without one.
+    private let hidden: FilePath?
 
-    /// Makes an unnamed file, and the directories above it.
+    /// Makes a file, and the directories above it.
     ///
+    /// - Parameters:
+    ///   - place: where it goes.
+    ///   - openUnnamed: opens a file without a name in a folder: a descriptor, or a negative errno.
     /// - Throws: ``DownloadFailure``.
-    init(at place: DownloadPath) throws(DownloadFailure) {
+    init(
+        at place: DownloadPath,
+        openUnnamed: (FilePath) -> CInt = { folder in
+            folder.withPlatformString { tc_open_unnamed($0, 0o666) }
+        }
+    ) throws(DownloadFailure) {
         self.place = place
         let folder = place.path.removingLastComponent()
         try Self.makeDirectories(folder)
-        let result = folder.withPlatformString { tc_open_unnamed($0, 0o666) }
-        guard result >= 0 else {
+        let result = openUnnamed(folder)
+        if result >= 0 {
+            (descriptor, hidden) = (FileDescriptor(rawValue: result), nil)
+            return
+        }
+        guard [EOPNOTSUPP, EISDIR, EINVAL].contains(-result) else {
             throw Self.failure("create a file in \(folder)", Errno(rawValue: -result), code: 16)
         }
-        descriptor = FileDescriptor(rawValue: result)
+        let name = Self.hiddenName(in: folder)
+        do {
+            descriptor = try FileDescriptor.open(
+                name,
+                .writeOnly,
+                options: [.create, .exclusiveCreate, .closeOnExec],
+                permissions: FilePermissions(rawValue: 0o666)
+            )
+        } catch {
+            let reason = error as? Errno ?? .ioError
+            throw Self.failure("create a file in \(folder)", reason, code: 16)
+        }
+        hidden = name
+    }
+
+    private static func hiddenName(in folder: FilePath) -> FilePath {
+        folder.appending(".\(String(UInt64.random(in: 0 ... .max), radix: 36)).part")
     }
 
     deinit {
-        // Without a name it is gone with its last descriptor.
+        // Without a name it is gone with its last descriptor; a hidden one that was renamed is gone.
         close(descriptor.rawValue)
+        if let hidden { unlink(hidden.string) }
     }
 
     private static func failure(_ what: String, _ error: Errno, code: Int) -> DownloadFailure {
@@ -69,14 +101,19 @@ final class FinishedFile: Sendable {
             let source = try FileDescriptor.open(body, .readOnly, options: .closeOnExec)
             return try source.closeAfter {
                 var length: Int64 = 0
+                // What the kernel refuses to copy is read and written.
+                var buffer: [UInt8] = []
                 while goesOn() {
-                    let count = tc_copy_file_range(
-                        source.rawValue,
-                        descriptor.rawValue,
-                        Self.piece
-                    )
+                    let count =
+                        buffer.isEmpty
+                        ? tc_copy_file_range(source.rawValue, descriptor.rawValue, Self.piece)
+                        : try Self.copy(source, to: descriptor, by: &buffer)
                     if count == 0 { return length }
                     if count == -Int(EINTR) { continue }
+                    if buffer.isEmpty, Self.refusals.contains(CInt(clamping: -count)) {
+                        buffer = [UInt8](repeating: 0, count: 1 << 20)
+                        continue
+                    }
                     guard count > 0 else { throw Errno(rawValue: CInt(clamping: -count)) }
                     length += Int64(count)
                 }
@@ -86,6 +123,18 @@ final class FinishedFile: Sendable {
             let reason = error as? Errno ?? .ioError
             throw Self.failure("write \(place.path)", reason, code: 17)
         }
+    }
+
+    /// Between file systems, kinds of them, or by a kernel without the call.
+    private static let refusals = [EXDEV, EOPNOTSUPP, ENOSYS, EINVAL, EPERM]
+
+    private static func copy(
+        _ source: FileDescriptor,
+        to target: FileDescriptor,
+        by buffer: inout [UInt8]
+    ) throws -> Int {
+        let count = try buffer.withUnsafeMutableBytes { try source.read(into: $0) }
+        return try target.writeAll(buffer.prefix(count))
     }
 
     /// What tells the file from any other.
@@ -119,6 +168,7 @@ final class FinishedFile: Sendable {
     /// - Returns: false where another file has got it meanwhile.
     /// - Throws: ``DownloadFailure``.
     func link(as path: FilePath, overwrites: Bool) throws(DownloadFailure) -> Bool {
+        if let hidden { return try Self.rename(hidden, to: path, overwrites: overwrites) }
         let result = path.withPlatformString { tc_link_unnamed(descriptor.rawValue, $0) }
         if result == 0 { return true }
         guard -result == EEXIST, overwrites else {
@@ -126,16 +176,34 @@ final class FinishedFile: Sendable {
             throw Self.failure("name \(path)", Errno(rawValue: -result), code: 16)
         }
         // linkat(2) replaces no file: a second name is renamed over it.
-        let mark = String(UInt64.random(in: 0 ... .max), radix: 36)
-        let second = path.removingLastComponent().appending(".\(mark).part")
+        let second = Self.hiddenName(in: path.removingLastComponent())
         let linked = second.withPlatformString { tc_link_unnamed(descriptor.rawValue, $0) }
         guard linked == 0 else {
             throw Self.failure("name \(path)", Errno(rawValue: -linked), code: 16)
         }
-        guard rename(second.string, path.string) != 0 else { return true }
-        let error = Errno(rawValue: errno)
-        unlink(second.string)
-        throw Self.failure("replace \(path)", error, code: 16)
+        do throws(DownloadFailure) {
+            return try Self.rename(second, to: path, overwrites: true)
+        } catch {
+            unlink(second.string)
+            throw error
+        }
+    }
+
+    private static func rename(
+        _ hidden: FilePath,
+        to path: FilePath,
+        overwrites: Bool
+    ) throws(DownloadFailure) -> Bool {
+        var result = tc_rename(hidden.string, path.string, overwrites)
+        if result == -EINVAL, !overwrites {
+            // A file system that cannot say in one call that nothing may be replaced.
+            var status = stat()
+            guard lstat(path.string, &status) != 0 else { return false }
+            result = tc_rename(hidden.string, path.string, true)
+        }
+        if result == 0 { return true }
+        guard -result != EEXIST || overwrites else { return false }
+        throw failure("name \(path)", Errno(rawValue: -result), code: 16)
     }
 
     /// What tells the file of a path from any other; nil where there is none.

@@ -37,14 +37,7 @@ struct NewDownload: Sendable {
             // aria2 leaves out what it cannot use, too.
             guard let target = Self.target(uri) else { continue }
             uris.append(target.withoutUserinfo.string)
-            guard let userinfo = target.userinfo, options["http-user"] == nil else { continue }
-            let parts = userinfo.split(
-                separator: ":",
-                maxSplits: 1,
-                omittingEmptySubsequences: false
-            )
-            options.set("http-user", to: String(parts[0]).percentDecoded)
-            options.set("http-passwd", to: parts.count > 1 ? String(parts[1]).percentDecoded : "")
+            if let userinfo = target.userinfo { options.take(userinfo: userinfo) }
         }
         guard !uris.isEmpty else { throw RPCError("No URI to download.") }
         self.uris = uris
@@ -69,9 +62,8 @@ struct NewDownload: Sendable {
         }
     }
 
-    static func isUsable(_ uri: String) -> Bool { target(uri) != nil }
-
-    private static func target(_ uri: String) -> TargetURI? {
+    /// What a usable URL asks for.
+    static func target(_ uri: String) -> TargetURI? {
         guard uri.utf8.count <= maximumLength else { return nil }
         do {
             return try TargetURI(uri)

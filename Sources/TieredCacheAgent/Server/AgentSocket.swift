@@ -17,6 +17,8 @@ final class AgentSocket: ChannelInboundHandler {
 
     /// The notification that all that waited for an attached client has been told.
     static let drained = "tieredcache.onSessionDrained"
+    /// The names of all notifications.
+    static let notifications = DownloadEvent.allCases.map(\.rawValue) + [drained]
     /// The most notifications that wait for the answer to a first call.
     private static let maximumEarly = 64
 

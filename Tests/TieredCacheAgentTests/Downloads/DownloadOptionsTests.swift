@@ -16,7 +16,8 @@ struct DownloadOptionsTests {
             ("split", "abc"), ("split", "0"), ("pause", "yes"), ("max-download-limit", "-1"),
             ("max-download-limit", "9223372036854775807M"), ("checksum", "sha-1=00"),
             ("checksum", "md5=12"), ("header", "no colon"), ("all-proxy", "http://p:1"),
-            ("max-concurrent-downloads", "0"), ("retry-wait", "601"),
+            ("max-concurrent-downloads", "0"), ("retry-wait", "601"), ("dir", "rel"), ("dir", ""),
+            ("dir", "/d\u{0}x"),
         ]
         for (name, value) in wrong {
             #expect(throws: RPCError.option(name)) {
@@ -38,6 +39,7 @@ struct DownloadOptionsTests {
         var options = DownloadOptions()
         try options.take([
             "header": ["Authorization: Bearer x", "X-Kind: film"], "http-passwd": "p",
+            "ftp-passwd": "p",
         ])
         #expect(options.fields[.authorization] == "Bearer x")
         let (kept, isLess) = options.withoutSecrets([.authorization])
@@ -78,6 +80,9 @@ struct DownloadPathTests {
         }
         #expect(throws: DownloadFailure.self) {
             try DownloadPath(DownloadOptions(["dir": "d"]), uri: "http://a/x")
+        }
+        #expect(throws: DownloadFailure.self) {
+            try DownloadPath(DownloadOptions(["dir": "/d\u{0}x"]), uri: "http://a/x")
         }
         let path = try DownloadPath(
             DownloadOptions(["dir": "/d", "out": "a/b"]),

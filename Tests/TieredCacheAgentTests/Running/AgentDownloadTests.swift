@@ -90,6 +90,87 @@ struct AgentDownloadTests {
         }
     }
 
+    @Test("Of what waits a later process says how much has come, also after a kill")
+    func killed() async throws {
+        try await AgentFixture.run { fixture in
+            fixture.serve("/a", length: Self.length, .first(1, .stall(after: 1_000_000)))
+            let gid = try await fixture.add("/a")
+            await fixture.origin.waitUntil { $0.bodyBytesWritten >= 1_000_000 }
+            _ = try await fixture.call("aria2.pause", .string(gid))
+            let before = try await fixture.call("aria2.tellStatus", .string(gid))
+            // As it was written when it was added.
+            let agent = try fixture.service.agent
+            let number = try agent.table.gid(gid)
+            agent.update { table in
+                table.live[number]?.record.completed = 0
+                table.live[number]?.record.total = nil
+                table.live[number]?.record.path = ""
+            }
+            await fixture.stop()
+            try await fixture.start()
+            let after = try await fixture.call("aria2.tellStatus", .string(gid))
+            #expect(after["completedLength"] != "0")
+            for key in ["completedLength", "totalLength", "files"] {
+                #expect(after[key] == before[key], "\(key)")
+            }
+        }
+    }
+
+    @Test("What plays has no part in the rate of all downloads", .timeLimit(.minutes(1)))
+    func playing() async throws {
+        try await AgentFixture.run { fixture in
+            fixture.serve("/a", length: Self.length)
+            fixture.serve("/film", length: Self.length)
+            let slow: JSONValue = ["max-overall-download-limit": "1"]
+            _ = try await fixture.call("aria2.changeGlobalOption", slow)
+            let gid = try await fixture.add("/a")
+            await fixture.origin.waitUntil { $0.bodyBytesWritten(for: "/a") > 0 }
+            let request = try CacheRequest(fixture.origin.url("/film"))
+            let film = try await fixture.service.agent.cache.data(for: request)
+            #expect(film.count == Self.length)
+            let status = try await fixture.call("aria2.tellStatus", .string(gid), ["status"])
+            #expect(status == ["status": "active"])
+        }
+    }
+
+    @Test("Secrets of the agent's options and of changed URLs are not written")
+    func lateSecrets() async throws {
+        try await AgentFixture.run { fixture in
+            fixture.serve("/a", length: 1000)
+            let options: JSONValue = [
+                "header": ["Authorization: hidden1"], "http-passwd": "hidden2", "out": "same",
+                "checksum": "md5=d41d8cd98f00b204e9800998ecf8427e", "user-agent": "kept",
+            ]
+            _ = try await fixture.call("aria2.changeGlobalOption", options)
+            let global = try await fixture.call("aria2.getGlobalOption")
+            #expect(global["user-agent"] == "kept" && global["out"] == nil)
+            #expect(global["checksum"] == nil)
+            let gid = try await fixture.add("/b", ["pause": "true"])
+            let url = fixture.origin.url("/a")
+            let secret = url.replacing("http://", with: "http://u:hidden3@")
+            let changed = try await fixture.call(
+                "aria2.changeUri",
+                .string(gid),
+                1,
+                [.string(fixture.origin.url("/b"))],
+                [.string(secret)]
+            )
+            #expect(changed == [1, 1])
+            try await fixture.until(.complete, of: gid) {
+                _ = try await fixture.call("aria2.unpause", .string(gid))
+            }
+            let asked = try #require(fixture.origin.log.exchanges(for: "/a").first)
+            #expect(asked.fields[.authorization] == "Basic dTpoaWRkZW4z")
+            await fixture.stop()
+            let journal = String(
+                decoding: try fixture.files.bytes("cache/agent/journal"),
+                as: UTF8.self
+            )
+            #expect(journal.contains("kept"))
+            #expect(!journal.contains("hidden"))
+        }
+    }
+
     @Test("A file that is there stays, is replaced, or is an error, as the options say")
     func existing() async throws {
         try await AgentFixture.run { fixture in
@@ -217,7 +298,10 @@ struct AgentDownloadTests {
             let sent = fixture.origin.log.exchanges(for: "/a").first?.fields[.authorization]
             #expect(sent == "Bearer very-secret")
             await fixture.stop()
-            let journal = try fixture.files.read("cache/agent/journal")
+            let journal = String(
+                decoding: try fixture.files.bytes("cache/agent/journal"),
+                as: UTF8.self
+            )
             #expect(!journal.contains("very-secret") && !journal.contains("hidden-one"))
             try await fixture.start()
             let status = try await fixture.call("aria2.tellStatus", .string(gid), ["status"])

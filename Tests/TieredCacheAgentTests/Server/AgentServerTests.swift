@@ -1,3 +1,4 @@
+import FoundationEssentials
 import TestParts
 import Testing
 import TieredCache
@@ -175,6 +176,48 @@ struct AgentServerTests {
             #expect(try await told(0, 9) == [gids[2], gids[0], gids[1]])
         }
     }
+
+    @Test("What aria2 does otherwise, or has no use for here")
+    func otherwise() async throws {
+        try await AgentFixture.run { fixture in
+            let gid = try await fixture.add("/a", ["pause": "true"])
+            #expect(try await fixture.call("aria2.getPeers", .string(gid)) == [])
+            #expect(try await fixture.call("aria2.saveSession") == "OK")
+            for method in ["aria2.addTorrent", "aria2.addMetalink"] {
+                let refusal = try #require(try await fixture.refusal(method, "AA=="))
+                #expect(refusal.code == 1 && refusal.message.contains("not supported"))
+            }
+            let session = { try await fixture.call("aria2.getSessionInfo")["sessionId"]?.string }
+            let first = try #require(try await session())
+            #expect(first.count == 40)
+            #expect(try await session() == first)
+            for method in ["aria2.shutdown", "aria2.forceShutdown"] {
+                let service = try fixture.service
+                #expect(try await fixture.call(method) == "OK")
+                await service.untilDone()
+                await fixture.stop()
+                try await fixture.start()
+                #expect(try await session() != first)
+                let state = try await fixture.call("aria2.tellStatus", .string(gid), ["status"])
+                #expect(state == ["status": "paused"])
+            }
+        }
+    }
+
+    @Test("The documentation has each method as the code has it")
+    func documentation() throws {
+        let text = try String(
+            contentsOf: Self.root.appending(path: "docs/agent-protocol.md"),
+            encoding: .utf8
+        )
+        let start = try #require(text.firstRange(of: "\n## Methods\n")).upperBound
+        let end = try #require(text[start...].firstRange(of: "What differs from aria2")).lowerBound
+        let rows = text[start..<end].split(separator: "\n").filter { $0.hasPrefix("| `") }
+        #expect(rows.map(String.init) == AgentMethod.all.map(\.row))
+    }
+
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     @Test("A long request, a deep one and one that stops half way leave the others alone")
     func hostile() async throws {
