@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Checks the agent with real processes, in some six minutes. PROGRAM names another program than the debug build's.
+# Checks the agent with real processes, in some three minutes. PROGRAM names another program than the debug build's.
 #
 #   session.py     the same session of real clients (aria2p and aioaria2, from PyPI, which takes the network once; without
 #                  them its own calls alone) against aria2c and against the agent, compared call by call
 #   kills.py       the agent, and aria2c beside it, are killed KILLS times (20) at random instants
 #   sessions.py    downloads end in the five cases of sessions
 #   conditions.py  the machine changes under downloads that require something, by mocked services (python3-dbusmock)
+#   commands.py    the commands of people, each a process, and get, serve, url beside them
 #   activation.py  the agent is started by its socket
 #   load.py        a thousand connections, and RESULTS results (10000)
 set -euo pipefail
@@ -32,6 +33,7 @@ python3 Tests/Agent/kills.py "$program" "$work/kills" "${KILLS:-20}"
 python3 Tests/Agent/kills.py aria2c "$work/kills-of-aria2c" "${KILLS:-20}"
 python3 Tests/Agent/sessions.py "$program" "$work/sessions"
 python3 Tests/Agent/conditions.py "$program" "$work/conditions"
+python3 Tests/Agent/commands.py "$program" "$work/commands"
 python3 Tests/Agent/activation.py "$program" "$work/activation"
 # A thousand connections, and as many descriptors beside.
 ulimit -n 8192 2>/dev/null || true

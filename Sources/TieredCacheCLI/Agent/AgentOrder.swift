@@ -4,10 +4,14 @@ import TieredCacheAgent
 
 /// What `pause`, `resume` and `cancel` say to the agent of a directory, where there is one.
 struct AgentOrder {
-    private let options: CacheOptions
+    private let place: AgentPlace
 
-    init(_ options: CacheOptions) {
-        self.options = options
+    /// - Parameters:
+    ///   - options: those of the command.
+    ///   - socket: the path that was given; nil for that of the directory.
+    /// - Throws: ``CommandFailure`` where there is no directory.
+    init(_ options: CacheOptions, socket: String?) throws(CommandFailure) {
+        place = try AgentPlace(options: options, socket: socket)
     }
 
     /// Calls a method for those downloads that the agent has.
@@ -24,7 +28,10 @@ struct AgentOrder {
         for name in names {
             let found = all.filter { $0.gid == name || $0.url == Self.shown(name) }
             if found.isEmpty { rest.append(name) }
-            for download in found { _ = try agent.ask(method, [.string(download.gid)]) }
+            // As for downloads of `get`: what is so already stays so.
+            for download in found where !download.isDone(by: method) {
+                _ = try agent.ask(method, [.string(download.gid)])
+            }
         }
         return rest
     }
@@ -39,7 +46,7 @@ struct AgentOrder {
     }
 
     private func client() async throws -> AgentClient? {
-        try await AgentPlace(options: options, socket: nil).ifKnown()
+        try await place.ifKnown()
     }
 
     /// The URL as it is kept: without userinfo and fragment.
@@ -55,4 +62,13 @@ struct AgentOrder {
 extension AgentDownload {
     /// Whether it has not stopped.
     var isOpen: Bool { ["active", "waiting", "paused"].contains(state) }
+
+    /// Whether a method would leave it as it is.
+    func isDone(by method: String) -> Bool {
+        switch method {
+        case "aria2.pause": state == "paused"
+        case "aria2.unpause": state != "paused"
+        default: false
+        }
+    }
 }

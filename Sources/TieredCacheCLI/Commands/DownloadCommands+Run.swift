@@ -1,11 +1,11 @@
 import HTTPCaching
 import TieredCache
+import TieredCacheAgent
 import TieredCacheProxy
 
 extension DownloadsCommand {
     func run() async throws {
-        let place = try AgentPlace(options: cache, socket: nil)
-        if let agent = try await place.ifKnown() {
+        if let agent = try await agent() {
             for download in try AgentDownload.all(of: agent) {
                 try StandardOutput.writeLine(json ? JSONLine.text(of: download) : download.line)
             }
@@ -20,13 +20,26 @@ extension DownloadsCommand {
     }
 }
 
+extension DownloadsCommand {
+    private func agent() async throws -> AgentClient? {
+        do {
+            return try await AgentPlace(options: cache, socket: socket).ifKnown()
+        } catch let failure as CommandFailure where failure.status == .notOwner {
+            // It rests while another process, as `serve`, has the directory.
+            StandardError.write("tieredcache: not listed, what the agent has: \(failure.message)")
+            return nil
+        }
+    }
+}
+
 extension PauseCommand {
     func run() async throws {
-        let urls = try await AgentOrder(cache).rest(of: urls, "aria2.pause")
+        let urls = try await AgentOrder(cache, socket: socket).rest(of: urls, "aria2.pause")
         guard !urls.isEmpty else { return }
         try await cache.withCache { cache in
+            let downloads = try await cache.unfinished(urls)
             try cache.requireOwnership()
-            for download in try await cache.unfinished(urls) { await download.pause() }
+            for download in downloads { await download.pause() }
         }
     }
 }
@@ -34,11 +47,12 @@ extension PauseCommand {
 extension CancelCommand {
     func run() async throws {
         let drop = drop
-        let urls = try await AgentOrder(cache).rest(of: urls, "aria2.remove")
+        let urls = try await AgentOrder(cache, socket: socket).rest(of: urls, "aria2.remove")
         guard !urls.isEmpty else { return }
         try await cache.withCache { cache in
+            let downloads = try await cache.unfinished(urls)
             try cache.requireOwnership()
-            for download in try await cache.unfinished(urls) {
+            for download in downloads {
                 await download.cancel(keepingBytes: !drop)
                 // Without the bytes the job is of no use.
                 if drop { await download.remove() }
@@ -49,7 +63,7 @@ extension CancelCommand {
 
 extension ResumeCommand {
     func run() async throws {
-        let agents = AgentOrder(cache)
+        let agents = try AgentOrder(cache, socket: socket)
         let rest = try await agents.rest(of: urls, "aria2.unpause")
         if urls.isEmpty {
             // What an agent has goes on in it; it owns the directory, so that there is no more.

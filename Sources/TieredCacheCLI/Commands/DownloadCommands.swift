@@ -15,6 +15,9 @@ struct DownloadsCommand: AsyncParsableCommand {
     @Flag(help: "Print one JSON object for each download, one per line.")
     var json = false
 
+    @Option(help: ArgumentHelp("The socket of the agent.", valueName: "path"))
+    var socket: String?
+
     @OptionGroup(title: "Cache options")
     var cache: CacheOptions
 }
@@ -50,6 +53,9 @@ struct ResumeCommand: AsyncParsableCommand {
     @OptionGroup(title: "Origin options")
     var origin: OriginOptions
 
+    @Option(help: ArgumentHelp("The socket of the agent.", valueName: "path"))
+    var socket: String?
+
     @OptionGroup(title: "Cache options")
     var cache: CacheOptions
 }
@@ -64,6 +70,9 @@ struct PauseCommand: AsyncParsableCommand {
 
     @Argument(help: ArgumentHelp("Their URLs, or identifiers of 'add'.", valueName: "url"))
     var urls: [String]
+
+    @Option(help: ArgumentHelp("The socket of the agent.", valueName: "path"))
+    var socket: String?
 
     @OptionGroup(title: "Cache options")
     var cache: CacheOptions
@@ -80,8 +89,11 @@ struct CancelCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("Their URLs, or identifiers of 'add'.", valueName: "url"))
     var urls: [String]
 
-    @Flag(help: "Remove what arrived as well.")
+    @Flag(help: "Remove what arrived as well; what an agent had is evicted in time.")
     var drop = false
+
+    @Option(help: ArgumentHelp("The socket of the agent.", valueName: "path"))
+    var socket: String?
 
     @OptionGroup(title: "Cache options")
     var cache: CacheOptions
