@@ -1,10 +1,14 @@
 /* An souphttpsrc inside the element, for what the cache is not for. Its pad leads to a pad of ours, which keeps one
- * buffer until the element's own thread takes it; what it posts is posted for the element. */
+ * buffer until the element's own thread takes it; what it posts is posted for the element.
+ *
+ * Each seek has a relay of its own: an souphttpsrc that is told to seek while it waits for an answer hangs, one that is
+ * asked whether it can seek waits for the answer, and one that is stopped while it reads may crash in libsoup 3.2. */
 #include "source.h"
 
 struct Relay {
     gint references;
-    GstBaseSrc *owner; /* outlives relay_close */
+    GstBaseSrc *owner;
+    gchar *url;
     GstElement *inner;
     GstPad *sink;
     GstBus *bus;
@@ -14,16 +18,37 @@ struct Relay {
     GQueue events; /* for the element's thread to push */
     gboolean is_ended, has_failed;
     gboolean is_flushing;   /* the element's thread may not wait */
-    gboolean drops;         /* the inner one's may not */
+    gboolean drops;         /* nobody takes what comes */
+    gboolean is_still;      /* the inner one reads no more */
+    gboolean is_seekable;   /* as the last answer says; until then nothing is known */
+    gint64 size;            /* -1: unknown */
 };
+
+/* What an answer says, on the inner one's thread, which has had it: there the questions do not wait. */
+static void note_answer(Relay *relay, GstPad *pad) {
+    GstQuery *query = gst_query_new_seeking(GST_FORMAT_BYTES);
+    gboolean is_seekable = FALSE;
+    gint64 size = -1;
+    if (gst_pad_peer_query(pad, query)) gst_query_parse_seeking(query, NULL, &is_seekable, NULL, NULL);
+    gst_query_unref(query);
+    if (!gst_pad_peer_query_duration(pad, GST_FORMAT_BYTES, &size)) size = -1;
+    g_mutex_lock(&relay->lock);
+    relay->is_seekable = is_seekable;
+    relay->size = size;
+    g_mutex_unlock(&relay->lock);
+}
 
 static GstFlowReturn chain(GstPad *pad, GstObject *parent, GstBuffer *buffer) {
     (void)parent;
     Relay *relay = gst_pad_get_element_private(pad);
+    note_answer(relay, pad);
     g_mutex_lock(&relay->lock);
     while (relay->waiting && !relay->drops) g_cond_wait(&relay->changed, &relay->lock);
     GstFlowReturn flow = relay->drops ? GST_FLOW_FLUSHING : GST_FLOW_OK;
-    if (flow == GST_FLOW_OK) {
+    if (flow != GST_FLOW_OK) {
+        relay->is_still = TRUE;
+        g_cond_broadcast(&relay->changed);
+    } else {
         relay->waiting = buffer;
         buffer = NULL;
         g_cond_broadcast(&relay->changed);
@@ -38,15 +63,7 @@ static gboolean on_event(GstPad *pad, GstObject *parent, GstEvent *event) {
     Relay *relay = gst_pad_get_element_private(pad);
     g_mutex_lock(&relay->lock);
     switch (GST_EVENT_TYPE(event)) {
-    case GST_EVENT_FLUSH_START:
-        relay->drops = TRUE;
-        gst_clear_buffer(&relay->waiting);
-        break;
-    case GST_EVENT_FLUSH_STOP:
-        relay->drops = FALSE;
-        relay->is_ended = FALSE;
-        break;
-    case GST_EVENT_EOS: relay->is_ended = TRUE; break;
+    case GST_EVENT_EOS: relay->is_ended = relay->is_still = TRUE; break;
     case GST_EVENT_CAPS:
     case GST_EVENT_TAG:
     case GST_EVENT_CUSTOM_DOWNSTREAM_STICKY: g_queue_push_tail(&relay->events, gst_event_ref(event)); break;
@@ -83,10 +100,6 @@ static void repeat_error(Relay *relay, GstMessage *message) {
                                            details ? gst_structure_copy(details) : NULL));
     g_error_free(error);
     g_free(debug);
-    g_mutex_lock(&relay->lock);
-    relay->has_failed = TRUE;
-    g_cond_broadcast(&relay->changed);
-    g_mutex_unlock(&relay->lock);
 }
 
 /* On the threads of the inner one. */
@@ -94,24 +107,34 @@ static GstBusSyncReply on_message(GstBus *bus, GstMessage *message, gpointer dat
     (void)bus;
     Relay *relay = data;
     GstObject *owner = GST_OBJECT(relay->owner);
-    if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR)
+    gboolean is_error = GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR;
+    g_mutex_lock(&relay->lock);
+    gboolean is_wanted = !relay->drops;
+    g_mutex_unlock(&relay->lock);
+    if (is_wanted && is_error)
         repeat_error(relay, message);
-    else if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_ELEMENT)
+    else if (is_wanted && GST_MESSAGE_TYPE(message) == GST_MESSAGE_ELEMENT)
         gst_element_post_message(
             GST_ELEMENT(owner),
             gst_message_new_element(owner, gst_structure_copy(gst_message_get_structure(message))));
     gst_message_unref(message);
+    if (is_error) {
+        g_mutex_lock(&relay->lock);
+        relay->has_failed = relay->is_still = TRUE;
+        g_cond_broadcast(&relay->changed);
+        g_mutex_unlock(&relay->lock);
+    }
     return GST_BUS_DROP;
 }
 
-static gboolean send_seek(Relay *relay, guint64 start, guint64 stop) {
+/* Before it has asked for anything, so that it asks for these bytes alone. */
+static void begin_at(GstElement *inner, guint64 start, guint64 stop) {
     GstSeekType kind = stop == GST_CLOCK_TIME_NONE ? GST_SEEK_TYPE_NONE : GST_SEEK_TYPE_SET;
-    return gst_element_send_event(relay->inner,
-                                  gst_event_new_seek(1.0, GST_FORMAT_BYTES, GST_SEEK_FLAG_FLUSH, GST_SEEK_TYPE_SET,
+    gst_element_send_event(inner, gst_event_new_seek(1.0, GST_FORMAT_BYTES, GST_SEEK_FLAG_FLUSH, GST_SEEK_TYPE_SET,
                                                      (gint64)start, kind, (gint64)stop));
 }
 
-Relay *relay_new(GstBaseSrc *owner, const gchar *url, guint64 start) {
+static Relay *open_relay(GstBaseSrc *owner, const gchar *url, guint64 start, guint64 stop) {
     GstElement *inner = gst_element_factory_make("souphttpsrc", NULL);
     if (!inner) {
         GST_ELEMENT_ERROR(owner, CORE, MISSING_PLUGIN, (NULL), ("souphttpsrc is not installed"));
@@ -119,7 +142,9 @@ Relay *relay_new(GstBaseSrc *owner, const gchar *url, guint64 start) {
     }
     Relay *relay = g_new0(Relay, 1);
     relay->references = 1;
-    relay->owner = owner;
+    relay->owner = gst_object_ref(owner);
+    relay->url = g_strdup(url);
+    relay->size = -1;
     relay->inner = gst_object_ref_sink(inner);
     g_mutex_init(&relay->lock);
     g_cond_init(&relay->changed);
@@ -141,22 +166,35 @@ Relay *relay_new(GstBaseSrc *owner, const gchar *url, guint64 start) {
     gst_bus_set_sync_handler(relay->bus, on_message, relay, NULL);
     gst_element_set_bus(inner, relay->bus);
     gst_element_set_state(inner, GST_STATE_READY);
-    if (start) send_seek(relay, start, GST_CLOCK_TIME_NONE);
-    gst_element_set_state(inner, GST_STATE_PLAYING);
+    if (start || stop != GST_CLOCK_TIME_NONE) begin_at(inner, start, stop);
     return relay;
 }
 
-void relay_close(Relay *relay) {
+Relay *relay_new(GstBaseSrc *owner, const gchar *url, guint64 start) {
+    Relay *relay = open_relay(owner, url, start, GST_CLOCK_TIME_NONE);
+    if (relay) gst_element_set_state(relay->inner, GST_STATE_PLAYING);
+    return relay;
+}
+
+static gpointer closing(gpointer data) {
+    Relay *relay = data;
     g_mutex_lock(&relay->lock);
-    relay->drops = TRUE;
-    relay->is_flushing = TRUE;
-    g_cond_broadcast(&relay->changed);
+    while (!relay->is_still) g_cond_wait(&relay->changed, &relay->lock);
     g_mutex_unlock(&relay->lock);
     gst_element_set_state(relay->inner, GST_STATE_NULL);
     gst_pad_set_active(relay->sink, FALSE);
     gst_element_set_bus(relay->inner, NULL);
     gst_bus_set_sync_handler(relay->bus, NULL, NULL, NULL);
     relay_unref(relay);
+    return NULL;
+}
+
+void relay_close(Relay *relay) {
+    g_mutex_lock(&relay->lock);
+    relay->drops = relay->is_flushing = TRUE;
+    g_cond_broadcast(&relay->changed);
+    g_mutex_unlock(&relay->lock);
+    g_thread_unref(g_thread_new("tieredcachesrc", closing, relay));
 }
 
 Relay *relay_ref(Relay *relay) {
@@ -169,8 +207,10 @@ void relay_unref(Relay *relay) {
     gst_object_unref(relay->bus);
     gst_object_unref(relay->inner);
     gst_object_unref(relay->sink);
+    gst_object_unref(relay->owner);
     gst_clear_buffer(&relay->waiting);
     g_queue_clear_full(&relay->events, (GDestroyNotify)gst_event_unref);
+    g_free(relay->url);
     g_mutex_clear(&relay->lock);
     g_cond_clear(&relay->changed);
     g_free(relay);
@@ -213,19 +253,27 @@ void relay_flush(Relay *relay, gboolean is_flushing) {
     g_mutex_unlock(&relay->lock);
 }
 
-gboolean relay_seek(Relay *relay, guint64 start, guint64 stop) { return send_seek(relay, start, stop); }
+Relay *relay_seek(Relay *relay, guint64 start, guint64 stop) {
+    Relay *next = relay_is_seekable(relay) ? open_relay(relay->owner, relay->url, start, stop) : NULL;
+    if (!next) return NULL;
+    guint64 size;
+    next->is_seekable = TRUE;
+    if (relay_size(relay, &size)) next->size = (gint64)size;
+    gst_element_set_state(next->inner, GST_STATE_PLAYING);
+    return next;
+}
 
 gboolean relay_is_seekable(Relay *relay) {
-    GstQuery *query = gst_query_new_seeking(GST_FORMAT_BYTES);
-    gboolean is_seekable = FALSE;
-    if (gst_element_query(relay->inner, query)) gst_query_parse_seeking(query, NULL, &is_seekable, NULL, NULL);
-    gst_query_unref(query);
+    g_mutex_lock(&relay->lock);
+    gboolean is_seekable = relay->is_seekable;
+    g_mutex_unlock(&relay->lock);
     return is_seekable;
 }
 
 gboolean relay_size(Relay *relay, guint64 *size) {
-    gint64 known = -1;
-    if (!gst_element_query_duration(relay->inner, GST_FORMAT_BYTES, &known) || known < 0) return FALSE;
-    *size = known;
-    return TRUE;
+    g_mutex_lock(&relay->lock);
+    gboolean is_known = relay->size >= 0;
+    if (is_known) *size = (guint64)relay->size;
+    g_mutex_unlock(&relay->lock);
+    return is_known;
 }

@@ -237,9 +237,14 @@ static gboolean source_do_seek(GstBaseSrc *base, GstSegment *segment) {
     /* create() is told the offset; a relay has to go there. */
     Relay *relay = current_relay(source);
     if (!relay) return TRUE;
-    gboolean has_gone = relay_seek(relay, segment->start, segment->stop);
+    Relay *next = relay_seek(relay, segment->start, segment->stop);
     relay_unref(relay);
-    return has_gone;
+    if (!next) return FALSE;
+    GST_OBJECT_LOCK(source);
+    source->relay = next;
+    GST_OBJECT_UNLOCK(source);
+    relay_close(relay);
+    return TRUE;
 }
 
 static void source_set_context(GstElement *element, GstContext *context) {

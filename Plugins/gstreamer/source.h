@@ -71,14 +71,15 @@ typedef struct Relay Relay;
 
 /* An souphttpsrc that reads `url`; NULL, and an error of `owner`, where there is none. */
 Relay *relay_new(GstBaseSrc *owner, const gchar *url, guint64 start);
-/* Ends it, and gives it up. The streaming thread must have stopped. */
+/* Gives it up; it ends by itself, which takes as long as the origin says nothing. */
 void relay_close(Relay *relay);
 Relay *relay_ref(Relay *relay);
 void relay_unref(Relay *relay);
 /* The next buffer, which is the caller's. */
 GstFlowReturn relay_take(Relay *relay, GstBuffer **buffer);
 void relay_flush(Relay *relay, gboolean is_flushing);
-gboolean relay_seek(Relay *relay, guint64 start, guint64 stop);
+/* Another one, for another place; NULL where the origin has not said that it can do that. */
+Relay *relay_seek(Relay *relay, guint64 start, guint64 stop);
 gboolean relay_is_seekable(Relay *relay);
 gboolean relay_size(Relay *relay, guint64 *size);
 

@@ -29,7 +29,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 TYPES = {".m3u8": "application/vnd.apple.mpegurl", ".mpd": "application/dash+xml", ".mkv": "video/x-matroska",
-         ".ts": "video/mp2t", ".key": "application/octet-stream"}
+         ".ts": "video/mp2t", ".key": "application/octet-stream", ".html": "text/html"}
 sent = {}
 asked_for = {}
 waiting = 0

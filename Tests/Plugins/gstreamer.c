@@ -8,6 +8,8 @@
  *   host fields URL           sets properties and context, and prints the message http-headers
  *   host range URL FIRST LAST pulls bytes FIRST to LAST, and prints their digest
  *   host hold URL             reads all of it, says so, and keeps the cache open until it is sent a line
+ *   host storm URL FILE COUNT eight pipelines seek to COUNT places each, as fast as they can: every byte that comes is the
+ *                             file's, and then all play to the end
  *   host cycles URL COUNT     goes from NULL to PLAYING and back COUNT times
  */
 #include <gst/gst.h>
@@ -101,7 +103,7 @@ static void on_handoff(GstElement *sink, GstBuffer *buffer, GstPad *pad, gpointe
 }
 
 static GstElement *reader(const char *url, Bytes *bytes) {
-    GstElement *pipeline = gst_pipeline_new(NULL), *sink = gst_element_factory_make("fakesink", NULL);
+    GstElement *pipeline = gst_pipeline_new(NULL), *sink = gst_element_factory_make("fakesink", "sink");
     GstElement *source = gst_element_make_from_uri(GST_URI_SRC, url, "source", NULL);
     g_object_set(sink, "sync", FALSE, "signal-handoffs", TRUE, NULL);
     bytes->digest = g_checksum_new(G_CHECKSUM_MD5);
@@ -270,6 +272,74 @@ static void cycles(const char *url, int count) {
     printf("cycles %d\n", count);
 }
 
+typedef struct {
+    const char *url;
+    const guint8 *file;
+    gsize size;
+    int seeks, number;
+    gint wrong;
+    const char *trouble;
+} Storm;
+
+static void compare(GstElement *sink, GstBuffer *buffer, GstPad *pad, gpointer data) {
+    (void)sink, (void)pad;
+    Storm *storm = data;
+    guint64 offset = GST_BUFFER_OFFSET(buffer);
+    gsize size = gst_buffer_get_size(buffer);
+    if (offset > storm->size || size > storm->size - offset || gst_buffer_memcmp(buffer, 0, storm->file + offset, size))
+        g_atomic_int_inc(&storm->wrong);
+}
+
+/* The last seek leads to the last 64 KiB, which come. */
+static gpointer in_storm(gpointer data) {
+    Storm *storm = data;
+    Bytes bytes = {0};
+    GstElement *pipeline = reader(storm->url, &bytes);
+    GstElement *sink = gst_bin_get_by_name(GST_BIN(pipeline), "sink");
+    g_signal_connect(sink, "handoff", G_CALLBACK(compare), storm);
+    gst_object_unref(sink);
+    GRand *random = g_rand_new_with_seed(storm->number);
+    GstBus *bus = gst_element_get_bus(pipeline);
+    gst_element_set_state(pipeline, GST_STATE_PLAYING);
+    gst_element_get_state(pipeline, NULL, NULL, GST_CLOCK_TIME_NONE);
+    for (int i = 0; i <= storm->seeks && !storm->trouble; i++) {
+        gint64 place = i < storm->seeks ? g_rand_int_range(random, 0, storm->size) : (gint64)storm->size - 65536;
+        if (!gst_element_seek_simple(pipeline, GST_FORMAT_BYTES, GST_SEEK_FLAG_FLUSH, place)) storm->trouble = "a seek";
+        if (g_rand_boolean(random)) g_usleep(g_rand_int_range(random, 0, 20000));
+    }
+    GstMessage *message = gst_bus_timed_pop_filtered(bus, storm->trouble ? 0 : 20 * GST_SECOND,
+                                                     GST_MESSAGE_ERROR | GST_MESSAGE_EOS);
+    if (!storm->trouble && !message) storm->trouble = "the end";
+    if (message && GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR) storm->trouble = "an error";
+    if (message) gst_message_unref(message);
+    gst_object_unref(bus);
+    gst_element_set_state(pipeline, GST_STATE_NULL);
+    gst_object_unref(pipeline);
+    g_checksum_free(bytes.digest);
+    g_rand_free(random);
+    return NULL;
+}
+
+static void storm(const char *url, const char *path, int seeks) {
+    gchar *file = NULL;
+    gsize size = 0;
+    if (!g_file_get_contents(path, &file, &size, NULL)) exit(1);
+    Storm storms[8];
+    GThread *threads[8];
+    for (int i = 0; i < 8; i++) {
+        storms[i] = (Storm){.url = url, .file = (guint8 *)file, .size = size, .seeks = seeks, .number = i};
+        threads[i] = g_thread_new("storm", in_storm, &storms[i]);
+    }
+    int troubles = 0, wrong = 0;
+    for (int i = 0; i < 8; i++) {
+        g_thread_join(threads[i]);
+        wrong += storms[i].wrong;
+        if (storms[i].trouble) troubles++, fprintf(stderr, "host: pipeline %d: %s\n", i, storms[i].trouble);
+    }
+    printf("wrong %d troubles %d\n", wrong, troubles);
+    g_free(file);
+}
+
 int main(int argc, char **argv) {
     gst_init(&argc, &argv);
     if (argc < 3) return fprintf(stderr, "usage: host COMMAND URL ...\n"), 64;
@@ -282,6 +352,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(command, "fields")) fields(url);
     else if (!strcmp(command, "range") && argc > 4) range(url, strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
     else if (!strcmp(command, "hold")) hold(url);
+    else if (!strcmp(command, "storm") && argc > 4) storm(url, argv[3], atoi(argv[4]));
     else if (!strcmp(command, "cycles") && argc > 3) cycles(url, atoi(argv[3]));
     else return fprintf(stderr, "host: no such command\n"), 64;
     gst_deinit();

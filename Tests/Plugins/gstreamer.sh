@@ -276,6 +276,10 @@ check_others() {
     wait $radio 2>/dev/null || true
     radio=
     if [ "$(timeout 60 "$host" error "$port/page.html" | cut -d ' ' -f 1)" = end ]; then fail "a page was kept"; fi
+    # What is relayed: eight pipelines seek in it. souphttpsrc that is told to seek crashes or hangs in three of four such storms.
+    head -c 3000000 /dev/urandom >"$work/films/page.html"
+    expect "a storm of seeks in a page" "$(timeout 100 "$host" storm "$url/page.html" "$work/films/page.html" 1000 \
+        2>"$work/log")" "wrong 0 troubles 0"
     forget
     new_cache
     expect "half of it is held" "$("$host" held "$url/fast.mp4" | cut -d ' ' -f 1-4 | head -n 2 | paste -sd ' ')" \
