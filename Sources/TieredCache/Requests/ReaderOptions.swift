@@ -4,8 +4,9 @@ public struct ReaderOptions: Hashable, Sendable {
     public var deadline: Duration = .seconds(30)
     /// The maximum number of bytes fetched ahead of the consumer; 8 MiB by default.
     ///
-    /// A reader stays within two more bounds: a quarter of the bytes read in a row plus 64 KiB, and
-    /// the bytes of ten seconds at the average speed of the consumer, or 128 KiB if that is more.
+    /// A reader stays within two more bounds: a quarter of the bytes read in a row, or stored in a
+    /// row in front of them, plus 64 KiB, and the bytes of ten seconds at the average speed of the
+    /// consumer, or 128 KiB if that is more.
     /// The first of them does not apply where the end of reading is known. The latency of the
     /// origin plays no part: after more than 2 MiB read in a row a request stays open, and pauses
     /// where nothing more is wanted yet. A value below 64 KiB fetches nothing ahead.

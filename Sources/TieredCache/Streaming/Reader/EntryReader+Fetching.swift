@@ -78,12 +78,13 @@ extension EntryReader {
         }
         // Several readers without a disk cannot share one channel: the later ones fetch alone.
         let isExclusive = isExclusive || budget.fruitlessTransfers > (isPlanned ? 2 : 1)
-        let now = now
+        let (stored, now) = (Self.stored(before: read.offset, in: entry), now)
         let request = state.withLock { state in
             state.planner?.didMiss(
                 read.offset,
                 count: Int64(read.destination.count),
                 expectedEnd: read.expectedEnd,
+                storedBefore: stored,
                 now: now
             )
         }
@@ -218,6 +219,11 @@ extension EntryReader {
         }
         fetcher?.shared.didExtend()
         return true
+    }
+
+    /// The number of bytes that are stored in a row in front of an offset.
+    static func stored(before offset: Int64, in entry: DiskEntry) -> Int64 {
+        offset > 0 ? entry.storedRange(at: offset - 1).map { offset - $0.lowerBound } ?? 0 : 0
     }
 
     private static func blocksEnd(of range: Range<Int64>) -> Int64 {

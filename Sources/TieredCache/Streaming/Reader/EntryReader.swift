@@ -95,7 +95,11 @@ final class EntryReader: BodySource, BodyReader {
     ) {
         let first = if case .bounded(let range) = spec { range } else { Self.all }
         var planner = ReadAheadPlanner(options: scope.options.planner)
-        let window = planner.begin(first, now: opening.storage.time.monotonicTime())
+        let window = planner.begin(
+            first,
+            storedBefore: Self.stored(before: first.lowerBound, in: opening.entry),
+            now: opening.storage.time.monotonicTime()
+        )
         let share = opening.transfer.map { Share(window: window, range: first, transfer: $0) }
         self.init(
             opening,

@@ -1,11 +1,11 @@
 /// Decides which bytes a reader fetches: at its consumer's position, and a little ahead.
 ///
 /// A player may read at several positions at once, for example a badly interleaved file; each
-/// position is a window of its own. A window runs ahead of its consumer by at most a quarter of the
-/// bytes read in a row there and a block, and by at most ten seconds at the speed of reading; so a
-/// consumer that seeks has cost little. A request of a window that reads on stays open and pauses at
-/// the bytes wanted by then, so that a long path costs one round trip. Performs no I/O and reads no
-/// clock.
+/// position is a window of its own. A window runs ahead of its consumer by at most a block and a
+/// quarter of the bytes read in a row there, or stored in a row in front of it, and by at most ten
+/// seconds at the speed of reading; so a consumer that seeks has cost little. A request of a window
+/// that reads on stays open and pauses at the bytes wanted by then, so that a long path costs one
+/// round trip. Performs no I/O and reads no clock.
 struct ReadAheadPlanner {
     struct Options: Hashable, Sendable {
         /// The minimum size of a request in bytes: one block.
@@ -46,8 +46,11 @@ struct ReadAheadPlanner {
         /// The end of the requested bytes.
         var planned: Int64
         var lastUse: UInt64
+        /// The start of the bytes read in a row, or stored in a row before: a player that asks
+        /// anew where it has left off reads on.
+        var runStart: Int64
 
-        var run: Int64 { next - start }
+        var run: Int64 { next - runStart }
     }
 
     let options: Options
@@ -66,10 +69,16 @@ struct ReadAheadPlanner {
     ///
     /// - Parameters:
     ///   - opening: the bytes.
+    ///   - stored: the number of bytes that are stored in a row in front of them.
     ///   - now: the current time.
     /// - Returns: the number of the window.
-    mutating func begin(_ opening: Range<Int64>, now: MonotonicTime) -> Int {
+    mutating func begin(
+        _ opening: Range<Int64>,
+        storedBefore stored: Int64,
+        now: MonotonicTime
+    ) -> Int {
         let index = use(at: opening.lowerBound, now: now)
+        windows[index].runStart = opening.lowerBound - stored
         let most = opening.lowerBound.clampedSum(options.maximumRequest)
         windows[index].planned = min(opening.upperBound, most)
         return windows[index].number
@@ -81,15 +90,18 @@ struct ReadAheadPlanner {
     ///   - offset: the offset of the byte.
     ///   - count: the size of the consumer's buffer in bytes.
     ///   - end: the end of the bytes that it is certain to read; nil if unknown.
+    ///   - stored: the number of bytes that are stored in a row in front of it.
     ///   - now: the current time.
     /// - Returns: the bytes to fetch.
     mutating func didMiss(
         _ offset: Int64,
         count: Int64,
         expectedEnd end: Int64?,
+        storedBefore stored: Int64,
         now: MonotonicTime
     ) -> FetchRequest {
         let index = use(at: offset, now: now)
+        windows[index].runStart = min(windows[index].runStart, offset - stored)
         let size: Int64
         if let end {
             size = max(1, min(end - offset, options.maximumRequest))
@@ -170,7 +182,7 @@ struct ReadAheadPlanner {
     private func ahead(of window: Window, expectedEnd end: Int64?, now: MonotonicTime) -> Int64 {
         // A first read in the same instant would divide by zero.
         let elapsed = max(0.001, window.began.duration(to: now).totalSeconds)
-        let lasting = Double(window.run) / elapsed * options.lead.totalSeconds
+        let lasting = Double(window.next - window.start) / elapsed * options.lead.totalSeconds
         // The conversion traps above 2^63.
         let paced = max(2 * options.minimum, Int64(min(lasting, 1e15)))
         let trusted = end == nil ? trusted(window) : .max
@@ -207,7 +219,8 @@ struct ReadAheadPlanner {
                 began: now,
                 next: offset,
                 planned: offset,
-                lastUse: uses
+                lastUse: uses,
+                runStart: offset
             )
         )
         return windows.count - 1

@@ -123,6 +123,36 @@ struct ReadAheadPlannerTests {
         #expect(certain.limit == certain.range.upperBound && certain.range.count == 4 << 20)
     }
 
+    @Test("Where bytes are stored in a row, a consumer that begins behind them reads on")
+    func goesOn() {
+        let place: Int64 = 3 << 20
+        var planner = ReadAheadPlanner()
+        let little = planner.didMiss(
+            place,
+            count: 1,
+            expectedEnd: nil,
+            storedBefore: 1 << 20,
+            now: start
+        )
+        #expect(little.range == place..<place + 320 << 10)
+        #expect(little.limit == little.range.upperBound)
+        planner = ReadAheadPlanner()
+        let much = planner.didMiss(
+            place,
+            count: 1,
+            expectedEnd: nil,
+            storedBefore: place,
+            now: start
+        )
+        #expect(much.range == place..<place + 832 << 10)
+        #expect(much.limit == .max)
+        planner = ReadAheadPlanner()
+        _ = planner.begin(place..<place + 65_536, storedBefore: place, now: start)
+        let ahead = planner.didRead(place..<place + 65_536, expectedEnd: nil, now: start)
+        #expect(ahead?.range.lowerBound == place + 65_536)
+        #expect(ahead?.limit == .max)
+    }
+
     @Test(
         "Random seeks fetch at most 1.3 of what is read",
         arguments: 1...20
@@ -237,5 +267,17 @@ struct ReadAheadPlannerTests {
         #expect(order.range == .max - 1..<Int64.max)
         let ahead = planner.didRead(.max - 1..<Int64.max, expectedEnd: nil, now: start)
         #expect(ahead == nil)
+    }
+}
+
+extension ReadAheadPlanner {
+    /// In front of the byte nothing is stored.
+    fileprivate mutating func didMiss(
+        _ offset: Int64,
+        count: Int64,
+        expectedEnd end: Int64?,
+        now: MonotonicTime
+    ) -> FetchRequest {
+        didMiss(offset, count: count, expectedEnd: end, storedBefore: 0, now: now)
     }
 }
