@@ -24,7 +24,8 @@ then, the run passes, and says so: `unsteady: ...`. docs/testing.md tells what t
 nothing for TEST_SILENCE seconds (300) hangs: the stacks of its threads are printed, and it ends. A test that hung or
 ended its process has failed and does not run again; what the process did not come to runs in another one.
 
-Logs are in .build/tests/PART. The last line is "N passed, N failed, N skipped"; exits with 1 if a test failed.
+Logs are in .build/tests/PART. Rows of tables in them, `| ...`, are printed at the end. The last line is "N passed,
+N failed, N skipped"; exits with 1 if a test failed.
 """
 import argparse
 import collections
@@ -259,6 +260,10 @@ def main():
     slow = sorted(run.seconds, key=run.seconds.get, reverse=True)[:options.slowest]
     for test in slow:
         say(f"tests: {run.seconds[test]:6.1f} s  {test.name}")
+    for log in sorted(logs.glob("*.log")):
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("| "):
+                say(line)
     for test, said in run.failures.items():
         say(f"✘ {test.name}: {said[0]}")
     for test in run.skipped:

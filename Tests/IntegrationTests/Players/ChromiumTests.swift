@@ -160,20 +160,8 @@ struct ChromiumTests {
         _ page: String,
         _ urls: [String]
     ) async throws -> [String] {
-        let origin = stage.origin
-        origin.serve(page, .text(Self.page, contentType: "text/html"))
-        let profile = try TemporaryDirectory("tieredcache-chromium")
-        let arguments = [
-            "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--mute-audio",
-            "--disable-background-networking", "--autoplay-policy=no-user-gesture-required",
-            "--user-data-dir=\(profile.path.string)",
-            origin.url(page) + "#" + urls.joined(separator: "|"),
-        ]
-        try await PlayerTool.chromium.running(arguments) {
-            await origin.waitUntil { !$0.exchanges(for: "\(page)-done").isEmpty }
-        }
-        let report = try #require(origin.log.exchanges(for: "\(page)-done").first?.target)
-        let lines = report.dropFirst(page.count + "-done?".count).split(separator: "|")
+        let report = try await stage.browse(Self.page, at: page, urls.joined(separator: "|"))
+        let lines = report.split(separator: "|")
         try #require(lines.count == urls.count, "\(report)")
         return lines.map(String.init)
     }

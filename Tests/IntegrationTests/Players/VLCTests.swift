@@ -103,20 +103,12 @@ struct VLCTests {
         try #require(chmod(directory.path.string, 0o777) == 0)
         let file = directory.appending("pictures").string
         let sound = directory.appending("sound").string
-        let output =
-            "#transcode{vcodec=I420,threads=1}:"
-            + "es{access=file,mux=dummy,dst-video=\(file),dst-audio=\(sound)}"
-        _ = try await play(url, ["--sout", output, "--sout-all"] + words)
+        _ = try await play(url, PlayerTool.writing(pictures: file, sound: sound) + words)
         return try Pictures("pictures", in: directory)
     }
 
     /// What VLC says about playing a URL.
     private func play(_ url: String, _ words: [String]) async throws -> String {
-        let vlc = ["cvlc", "-vv", "--no-color", "--play-and-exit"] + words + [url, "vlc://quit"]
-        guard getuid() == 0 else {
-            return try await PlayerTool.vlc.run(Array(vlc.dropFirst())).error
-        }
-        return try await PlayerTool.runuser.run(["-u", "nobody", "--", "env", "HOME=/tmp"] + vlc)
-            .error
+        try await PlayerTool.playInVLC(["-vv", "--no-color"] + words + [url]).error
     }
 }

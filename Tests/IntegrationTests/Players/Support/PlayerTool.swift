@@ -19,6 +19,7 @@ enum PlayerTool: String, Sendable {
     case chromium
     case shell = "sh"
     case runuser
+    case timeout
 
     /// Where the program is; nil if it is not installed.
     var path: FilePath? {
@@ -65,6 +66,26 @@ enum PlayerTool: String, Sendable {
             output: result.standardOutput,
             error: result.standardError
         )
+    }
+
+    /// Runs VLC to the end of what it plays; it refuses to be root, so it runs as `nobody` there.
+    ///
+    /// - Parameter arguments: its arguments.
+    static func playInVLC(_ arguments: [String]) async throws -> Outcome {
+        let words = ["--play-and-exit"] + arguments + ["vlc://quit"]
+        guard getuid() == 0 else { return try await vlc.run(words) }
+        let user = ["-u", "nobody", "--", "env", "HOME=/tmp", vlc.rawValue]
+        return try await runuser.run(user + words)
+    }
+
+    /// What has VLC write down what it decodes, as fast as it comes.
+    static func writing(pictures: String, sound: String) -> [String] {
+        [
+            "--sout",
+            "#transcode{vcodec=I420,threads=1}:"
+                + "es{access=file,mux=dummy,dst-video=\(pictures),dst-audio=\(sound)}",
+            "--sout-all",
+        ]
     }
 
     /// Runs the program, does `body` once it has printed a word, and ends it then.

@@ -5,34 +5,53 @@ import Testing
 struct ScatteredFilm {
     let bytes: [UInt8]
 
-    /// Moves the chunks of a film that ffmpeg has written: `ftyp`, `free`, `mdat`, `moov`.
-    init(_ film: [UInt8]) throws {
+    /// Moves the chunks of a film that ffmpeg has written: `ftyp`, `free`, `mdat`, `moov`, or
+    /// `moov` in front.
+    ///
+    /// - Parameters:
+    ///   - film: the film.
+    ///   - pieces: into how many pieces, equally long, it falls; in each a stream lies behind the
+    ///     other.
+    init(_ film: [UInt8], pieces: Int = 1) throws {
         let top = Self.boxes(in: 0..<film.count, of: film)
         let media = try #require(top.first { $0.type == "mdat" })
         let movie = try #require(top.first { $0.type == "moov" })
+        let tracks = try Self.boxes(in: movie.body, of: film).filter { $0.type == "trak" }.map {
+            try Self.chunks(of: $0.body, in: film)
+        }
         var result = film
         var position = media.body.lowerBound
-        for track in Self.boxes(in: movie.body, of: film) where track.type == "trak" {
-            let tables = Self.boxes(
-                in: try Self.body(["mdia", "minf", "stbl"], in: track.body, of: film),
-                of: film
-            )
-            func table(_ type: String) throws -> Range<Int> {
-                try #require(tables.first { $0.type == type }, "no \(type)").body
-            }
-            let offsets = try table("stco")
-            let sizes = Self.chunkSizes(try table("stsc"), try table("stsz"), film)
-            try #require(Self.number(film, offsets.lowerBound + 4) == sizes.count)
-            for (index, size) in sizes.enumerated() {
-                let entry = offsets.lowerBound + 8 + 4 * index
-                let place = Self.number(film, entry)
-                result.replaceSubrange(position..<position + size, with: film[place..<place + size])
-                Self.put(position, at: entry, in: &result)
-                position += size
+        for piece in 0..<pieces {
+            for chunks in tracks {
+                let bounds = [piece, piece + 1].map { chunks.count * $0 / pieces }
+                for chunk in chunks[bounds[0]..<bounds[1]] {
+                    let place = Self.number(film, chunk.entry)
+                    result.replaceSubrange(
+                        position..<position + chunk.size,
+                        with: film[place..<place + chunk.size]
+                    )
+                    Self.put(position, at: chunk.entry, in: &result)
+                    position += chunk.size
+                }
             }
         }
         try #require(position <= media.body.upperBound)
         bytes = result
+    }
+
+    /// The chunks of a track: where its offset is written, and its size.
+    private static func chunks(
+        of track: Range<Int>,
+        in film: [UInt8]
+    ) throws -> [(entry: Int, size: Int)] {
+        let tables = boxes(in: try body(["mdia", "minf", "stbl"], in: track, of: film), of: film)
+        func table(_ type: String) throws -> Range<Int> {
+            try #require(tables.first { $0.type == type }, "no \(type)").body
+        }
+        let offsets = try table("stco")
+        let sizes = chunkSizes(try table("stsc"), try table("stsz"), film)
+        try #require(number(film, offsets.lowerBound + 4) == sizes.count)
+        return sizes.enumerated().map { (offsets.lowerBound + 8 + 4 * $0.offset, $0.element) }
     }
 
     /// The bytes of each chunk, by how many samples it has and how large they are.
