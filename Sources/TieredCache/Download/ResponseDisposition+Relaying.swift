@@ -13,6 +13,7 @@ extension ResponseDisposition {
     /// | any but resume | 500, 502, 503, 504, and a stored response may replace it | the error |
     /// | range of the engine | 206, or a part that calls itself whole | checked by the other table |
     /// | more of the stored generation | any | decided by the other table |
+    /// | all of it, as its ranges are not trusted | 200 | decided by the other table |
     /// | any other | any other | a response, with its body |
     ///
     /// - Parameters:
@@ -38,6 +39,7 @@ extension ResponseDisposition {
         }
         switch kind {
         case .resume, .overlap: return nil
+        case .full where status == 200 && context.generation != nil: return nil
         case .revalidation where status == 304: return nil
         case .initialRange
         where status == 206 || Self.callsPartWhole(response.headerFields, wasAsked: true):

@@ -57,4 +57,56 @@ struct ReversePartTests {
             #expect(fixture.origin.requests.count == 3)
         }
     }
+
+    /// Which words of a range are wrong.
+    enum Contradiction: CaseIterable {
+        /// A total twice as long.
+        case total
+        /// More bytes than the range.
+        case count
+        /// A status that says that the part is the whole.
+        case status
+    }
+
+    @Test(
+        "After a range that contradicts itself a client gets the whole as the origin has it",
+        arguments: Contradiction.allCases
+    )
+    func contradicted(_ contradiction: Contradiction) async throws {
+        let film = Self.bytes(0..<2_000_000, seed: 1)
+        try await ReverseFixture.run { _ in
+        } origin: { connection, request in
+            let head = "ETag: \"x\"\r\nCache-Control: max-age=600\r\n"
+            guard let asked = request["range"]?.dropFirst("bytes=".count) else {
+                try connection.send("HTTP/1.1 200 OK\r\n\(head)Content-Length: 2000000\r\n\r\n")
+                try connection.send(film)
+                return true
+            }
+            let bounds = asked.split(separator: "-").compactMap { Int($0) }
+            let range = bounds[0]..<min(film.count, (bounds.last ?? film.count) + 1)
+            let isFirst = bounds[0] == 0
+            let status = isFirst || contradiction != .status ? "206 Partial Content" : "200 OK"
+            let total = contradiction == .total ? 2 * film.count : film.count
+            let excess = isFirst || contradiction != .count ? 0 : 5000
+            try connection.send(
+                "HTTP/1.1 \(status)\r\n\(head)Transfer-Encoding: chunked\r\nContent-Range: bytes "
+                    + "\(range.lowerBound)-\(range.upperBound - 1)/\(total)\r\n\r\n"
+                    + String(range.count + excess, radix: 16) + "\r\n"
+            )
+            try connection.send(Array(film[range]) + Array(repeating: 0, count: excess))
+            try connection.send("\r\n0\r\n\r\n")
+            return true
+        } _: { fixture in
+            let part = try await fixture.ask("/a", "Range: bytes=0-99999")
+            #expect(part.status == 206 && part.body == Self.bytes(0..<100_000, seed: 1))
+            // It has the head already when the origin turns out to contradict what is stored.
+            _ = try await fixture.exchange(
+                "GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            )
+            for _ in 0..<2 {
+                let whole = try await fixture.ask("/a")
+                #expect(whole.status == 200 && firstDifference(whole.body, film) == nil)
+            }
+        }
+    }
 }
