@@ -120,13 +120,18 @@ extension MediaExchange {
         let now = settings.timeSource.wallTime()
         var fields = source.fields(of: answer.response)
         fields[.acceptRanges] = "bytes"
-        // Of films none, as each one would make requests that share no transfer.
+        var tag = source.tag(of: answer.response)
         if answer.kind != nil {
+            // A part of a list that only its first bytes tell of may have been given as it is.
+            tag = tag.flatMap { EntityTag(opaque: "l" + $0.opaque) }
+            fields[.eTag] = tag?.description
+            fields[.lastModified] = nil
+            // Of films none, as each one would make requests that share no transfer.
             fields.append(contentsOf: cookies.fields(of: answer.response, now: now))
         }
         let outcome = conditions.outcome(
-            tag: source.tag(of: answer.response),
-            lastModified: answer.response.fields[.lastModified],
+            tag: tag,
+            lastModified: fields[.lastModified],
             now: now
         )
         let length = Int64(answer.bytes.count)

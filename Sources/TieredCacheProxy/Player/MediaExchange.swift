@@ -106,8 +106,10 @@ struct MediaExchange: Sendable {
         case .answerWhole where conditions.range != nil:
             guard case .response(let whole) = try await source.open(nil) else { return }
             guard whole.status.code == 200 else { return try await relay(whole) }
+            let beginning = try await self.beginning(of: whole, from: source)
+            if mayBePlaylist(whole, beginning), try await answerPlaylist(source) { return }
             if !request.isHead { source.didAnswer() }
-            try await deliver(whole, isPartial: false, from: source)
+            try await deliver(whole, beginning, isPartial: false, from: source)
         case .answer, .answerWhole:
             let isPartial = conditions.range != nil
             if !request.isHead { source.didAnswer() }

@@ -94,6 +94,34 @@ struct PlaylistResponseTests {
         }
     }
 
+    @Test("A list that only its first bytes tell of has another tag than its parts as they are")
+    func untoldParts() async throws {
+        try await ProxyFixture.run { fixture in
+            var list = OriginResource.text(
+                "#EXTM3U\n#EXT-X-TARGETDURATION:4\n/1.ts\n#EXT-X-ENDLIST\n",
+                contentType: "application/octet-stream"
+            )
+            list.fields[.cacheControl] = "max-age=60"
+            list.lastModified = "Wed, 21 Oct 2015 07:28:00 GMT"
+            fixture.origin.serve("/list", list)
+            for _ in 0..<2 {
+                let part = try await fixture.ask("/list", "Range: bytes=30-")
+                let whole = try await fixture.ask("/list")
+                #expect(whole.text.contains("/http/127.0.0.1:\(fixture.origin.port)/1.ts"))
+                let tag = try #require(whole["etag"])
+                #expect(part["etag"] != tag && whole["last-modified"] == nil)
+                let start = try await fixture.ask("/list", "Range: bytes=0-29")
+                #expect(start["etag"] == tag)
+                // Who has the beginning of the rewritten one gets the rest of that.
+                let rest = try await fixture.ask("/list", "Range: bytes=30-", "If-Range: \(tag)")
+                #expect(rest.status == 206 && rest["etag"] == tag)
+                #expect(start.body + rest.body == whole.body)
+                let again = try await fixture.ask("/list", "If-None-Match: \(tag)")
+                #expect(again.status == 304)
+            }
+        }
+    }
+
     /// A day ago, so that a guessed lifetime would be 2.4 hours.
     @Test(arguments: [("text/html", "hls"), ("application/octet-stream", "dash")], [1, 1 << 20])
     func aRunningListThatSaysNothingOfItselfIsNeverFrozen(
