@@ -145,9 +145,13 @@ actor AgentSession {
         }
     }
 
+    private func drop(_ link: AgentLink) {
+        if case .open(let current) = connection, current === link { connection = .none }
+    }
+
     private func lost(_ link: AgentLink) async {
-        guard case .open(let current) = connection, current === link else { return }
-        connection = .none
+        drop(link)
+        if case .closed = connection { return }
         do throws(CacheError) {
             _ = try await self.link()
         } catch {
@@ -168,11 +172,13 @@ actor AgentSession {
 
     /// Calls a method; once more where the connection ends before the answer.
     func perform(_ method: String, _ parameters: [JSONValue]) async throws(CacheError) {
+        let link = try await link()
         do throws(CacheError) {
-            _ = try await link().call(method, parameters)
+            _ = try await link.call(method, parameters)
         } catch {
             guard error.code == .interrupted else { throw error }
-            _ = try await link().call(method, parameters)
+            drop(link)
+            _ = try await self.link().call(method, parameters)
         }
     }
 

@@ -95,6 +95,7 @@ struct DownloadAgentTests {
                         isKilled = true
                         running.send(SIGKILL)
                         gate.open()
+                        try await agent.acknowledge(small)
                     }
                     if download.id == film, download.state == .finished { break }
                 }
