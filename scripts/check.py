@@ -72,7 +72,8 @@ class Checks:
     def work(self):
         while name := self.next():
             began = time.monotonic()
-            print(f"check: {name} begins", flush=True)
+            # In one piece: others write at the same time.
+            print(f"check: {name} begins\n", end="", flush=True)
             status = self.run(name)
             seconds = round(time.monotonic() - began)
             verdict = "passed" if status == 0 else f"failed with status {status}"
