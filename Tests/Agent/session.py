@@ -202,9 +202,9 @@ def session(server, origin):
         yield tell("add", server.call("aria2.addUri", [url(target)], {**options, "gid": gid}))
         server.until(gid, ["active"])
     state = lambda gid: server.call("aria2.tellStatus", gid, ["status"])
-    for all_of_them in ["aria2.pauseAll", "aria2.forcePauseAll"]:
+    for all_of_them, paused in [("aria2.pauseAll", (d, e, f)), ("aria2.forcePauseAll", (e, f))]:
         yield tell(all_of_them, server.call(all_of_them))
-        for gid in (d, e, f):
+        for gid in paused:
             server.until(gid, ["paused"])
         yield tell("go on with all", server.call("aria2.unpauseAll"))
         server.until(d, ["complete"])

@@ -22,7 +22,7 @@ struct AgentOrder {
     /// - Returns: the others, which may be downloads of `get`.
     /// - Throws: ``CommandFailure``, and what it takes to find the agent.
     func rest(of names: [String], _ method: String) async throws -> [String] {
-        guard !names.isEmpty, let agent = try await client() else { return names }
+        guard !names.isEmpty, let agent = try await place.ifKnown() else { return names }
         let all = try AgentDownload.all(of: agent).filter(\.isOpen)
         var rest: [String] = []
         for name in names {
@@ -40,13 +40,9 @@ struct AgentOrder {
     ///
     /// - Returns: false where there is no agent.
     func resumeAll() async throws -> Bool {
-        guard let agent = try await client() else { return false }
-        _ = try agent.ask("aria2.unpauseAll")
-        return true
-    }
-
-    private func client() async throws -> AgentClient? {
-        try await place.ifKnown()
+        let agent = try await place.ifKnown()
+        // Swift 6.3.1 crashes on an early return in the place of this, where it optimizes.
+        return try agent.map { agent in try agent.ask("aria2.unpauseAll") } != nil
     }
 
     /// The URL as it is kept: without userinfo and fragment.
