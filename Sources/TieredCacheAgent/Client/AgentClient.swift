@@ -78,8 +78,7 @@ package struct AgentClient: Hashable, Sendable {
 
     // MARK: The socket
 
-    /// Connects to the socket.
-    func connect() throws(Failure) -> FileDescriptor {
+    private func connect() throws(Failure) -> FileDescriptor {
         let owner: OwnerSocket
         do {
             owner = try OwnerSocket(at: socket)

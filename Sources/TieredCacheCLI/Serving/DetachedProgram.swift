@@ -1,6 +1,6 @@
 import CLinuxCalls
 import FoundationEssentials
-package import SystemPackage
+import SystemPackage
 import TieredCache
 
 #if canImport(Glibc)
@@ -9,58 +9,20 @@ import Glibc
 import Darwin
 #endif
 
-/// A process of the program `tieredcache` that outlives the process that starts it.
+/// A process of this program that outlives the command that starts it.
 ///
-/// Two start one: the first has the lock of the directory (flock(2)), which the process inherits
-/// and gives up when it can be found, whatever has become of its starter by then.
-package struct DetachedProgram: Sendable {
-    /// How long it may take to start, and another process to start it.
+/// Two commands start one: the first has the lock of the directory (flock(2)), which the process
+/// inherits and gives up when it can be found, whatever has become of the command by then.
+struct DetachedProgram {
+    /// How long it may take to start, and another command to start it.
     private static let startTimeout = Duration.seconds(20)
 
-    /// Why it does not run.
-    package struct Failure: Error, Hashable {
-        /// The exit code that the program has, or would have.
-        package let status: Int32
-        package let message: String
-
-        /// Makes one, by default of a local failure.
-        package init(status: Int32 = 74, _ message: String) {
-            self.status = status
-            self.message = message
-        }
-    }
-
     /// What it is, for messages: "the proxy".
-    private let name: String
+    let name: String
     /// What to try where it does not start.
-    private let remedy: String
-    /// The file of the program; nil where it is not to be found.
-    private let file: FilePath?
+    let remedy: String
     /// Its arguments, by the absolute path of the directory.
-    private let arguments: @Sendable (FilePath) -> [String]
-    /// Called with what is wrong where it runs all the same.
-    private let warn: @Sendable (String) -> Void
-
-    package init(
-        name: String,
-        remedy: String,
-        file: FilePath?,
-        warn: @escaping @Sendable (String) -> Void = { _ in },
-        arguments: @escaping @Sendable (FilePath) -> [String]
-    ) {
-        self.name = name
-        self.remedy = remedy
-        self.file = file
-        self.warn = warn
-        self.arguments = arguments
-    }
-
-    /// The file of the program that calls; nil where it is not to be found.
-    package static var ownFile: FilePath? {
-        guard let path = realpath("/proc/self/exe", nil) else { return nil }
-        defer { free(path) }
-        return FilePath(platformString: path)
-    }
+    let arguments: (FilePath) -> [String]
 
     /// Finds the process, or starts it.
     ///
@@ -68,13 +30,13 @@ package struct DetachedProgram: Sendable {
     ///   - path: the cache directory, which is made if need be.
     ///   - find: gives the process where it answers.
     /// - Returns: what `find` gives.
-    /// - Throws: ``Failure``, also for what the process says.
-    package func find<Found>(
+    /// - Throws: ``CommandFailure`` with ``ExitStatus/localFailed``, and what the process says.
+    func find<Found>(
         orStartIn path: FilePath?,
         _ find: (FilePath) throws -> Found?
     ) async throws -> Found {
         guard let path else {
-            throw Failure("there is no cache directory")
+            throw CommandFailure(.localFailed, message: "there is no cache directory")
         }
         if let found = try find(path) { return found }
         let directory = try Self.make(path)
@@ -87,8 +49,9 @@ package struct DetachedProgram: Sendable {
             if let found = try await other(in: directory, lock, find) { return found }
             try await start(in: directory, lock: lock)
             if let found = try find(directory) { return found }
-            throw Failure(
-                "\(name) that was started for \(directory) does not answer; try again"
+            throw CommandFailure(
+                .localFailed,
+                message: "\(name) that was started for \(directory) does not answer; try again"
             )
         }
     }
@@ -96,7 +59,7 @@ package struct DetachedProgram: Sendable {
     /// Makes the directory if need be: the lock of those that start is on it.
     ///
     /// - Returns: its absolute path, as the process works elsewhere.
-    private static func make(_ path: FilePath) throws(Failure) -> FilePath {
+    private static func make(_ path: FilePath) throws(CommandFailure) -> FilePath {
         do {
             try FileManager.default.createDirectory(
                 atPath: path.string,
@@ -104,13 +67,15 @@ package struct DetachedProgram: Sendable {
                 attributes: [.posixPermissions: 0o700]
             )
         } catch {
-            throw Failure(
-                "cannot make the cache directory \(path): \(Errno(rawValue: errno))"
+            throw CommandFailure(
+                .localFailed,
+                message: "cannot make the cache directory \(path): \(Errno(rawValue: errno))"
             )
         }
         guard let resolved = realpath(path.string, nil) else {
-            throw Failure(
-                "cannot use the cache directory \(path): \(Errno(rawValue: errno))"
+            throw CommandFailure(
+                .localFailed,
+                message: "cannot use the cache directory \(path): \(Errno(rawValue: errno))"
             )
         }
         defer { free(resolved) }
@@ -131,8 +96,9 @@ package struct DetachedProgram: Sendable {
             guard errno == EWOULDBLOCK || errno == EINTR else { break }
             if let found = try find(directory) { return found }
             guard ContinuousClock.now < end else {
-                throw Failure(
-                    "another command has been starting \(name) for \(directory) for "
+                throw CommandFailure(
+                    .localFailed,
+                    message: "another command has been starting \(name) for \(directory) for "
                         + "\(Self.startTimeout.components.seconds) s; try again"
                 )
             }
@@ -143,11 +109,7 @@ package struct DetachedProgram: Sendable {
 
     // MARK: Starting
 
-    /// Those that this process has started, and has to take leave of when they have ended.
-    private static let children = Guarded<Set<Int32>>([])
-
     private func start(in directory: FilePath, lock: FileDescriptor) async throws {
-        Self.children.withLock { $0 = $0.filter { waitpid($0, nil, WNOHANG) == 0 } }
         let pipe = try FileDescriptor.pipe()
         let (process, line) = try pipe.readEnd.closeAfter {
             // This end has to be closed here, so that the other one ends with the process.
@@ -159,20 +121,17 @@ package struct DetachedProgram: Sendable {
         guard let line else {
             // It has not said anything, and would go on with the lock.
             kill(process, SIGKILL)
-            throw Failure(
-                "\(name) for \(directory) did not start; try '\(remedy)'"
+            throw CommandFailure(
+                .localFailed,
+                message: "\(name) for \(directory) did not start; try '\(remedy)'"
             )
         }
-        let report: BackgroundReport
-        do {
-            report = try JSONDecoder().decode(BackgroundReport.self, from: Data(line.utf8))
-        } catch {
-            kill(process, SIGKILL)
-            throw Failure("\(file?.string ?? "") is not this program; try '\(remedy)'")
-        }
+        let report: BackgroundReport = try JSONLine.value(of: line)
         guard let message = report.message else { return }
-        guard let status = report.status else { return warn(message) }
-        throw Failure(status: status, message)
+        guard let status = report.status.flatMap({ ExitStatus(rawValue: $0) }) else {
+            return StandardError.write("tieredcache: \(message)".asOneLine)
+        }
+        throw CommandFailure(status, message: message)
     }
 
     private func spawn(
@@ -180,18 +139,20 @@ package struct DetachedProgram: Sendable {
         output: FileDescriptor,
         lock: FileDescriptor
     ) throws -> Int32 {
-        guard let file else {
-            throw Failure("the program's own file is not to be found; try '\(remedy)'")
+        guard let program = realpath("/proc/self/exe", nil) else {
+            throw CommandFailure(
+                .localFailed,
+                message: "the program's own file is not to be found; try '\(remedy)'"
+            )
         }
+        defer { free(program) }
         var words = (["tieredcache"] + arguments(directory)).map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
-        let process = tc_spawn_detached(file.string, &words, output.rawValue, lock.rawValue)
-        guard process < 0 else {
-            Self.children.withLock { _ = $0.insert(process) }
-            return process
-        }
-        throw Failure(
-            "cannot start \(name) in the background: \(Errno(rawValue: -process))"
+        let process = tc_spawn_detached(program, &words, output.rawValue, lock.rawValue)
+        guard process < 0 else { return process }
+        throw CommandFailure(
+            .localFailed,
+            message: "cannot start \(name) in the background: \(Errno(rawValue: -process))"
         )
     }
 
@@ -216,7 +177,7 @@ package struct DetachedProgram: Sendable {
     // MARK: In the process
 
     /// Closes the pipe to the command that has started this process, and gives its lock up.
-    package static func leaveStarter() {
+    static func leaveStarter() {
         let nothing = open("/dev/null", O_WRONLY | O_CLOEXEC)
         if nothing >= 0 {
             dup2(nothing, 1)
@@ -225,19 +186,6 @@ package struct DetachedProgram: Sendable {
         // Where nothing was inherited, as by hand, it is a descriptor of our own.
         let flags = fcntl(3, F_GETFD)
         if flags >= 0, flags & FD_CLOEXEC == 0 { close(3) }
-    }
-}
-
-/// What such a process says when it is ready, or fails.
-package struct BackgroundReport: Codable, Equatable {
-    /// What is wrong; nil if nothing is.
-    package var message: String?
-    /// The exit code; nil if it serves all the same.
-    package var status: Int32?
-
-    package init(message: String? = nil, status: Int32? = nil) {
-        self.message = message
-        self.status = status
     }
 }
 
