@@ -69,7 +69,7 @@ struct DownloadOperation: Sendable {
         if let failure = await verify(sink.generation, context: context) {
             result = .failure(failure)
         }
-        didEnd(with: result, sink: sink, context: context)
+        await didEnd(with: result, sink: sink, context: context)
         recorder.didFinish(
             request.key,
             target: request.target,
@@ -128,10 +128,12 @@ struct DownloadOperation: Sendable {
         with result: Result<DownloadOutcome, CacheError>,
         sink: StoringSink,
         context: TransferContext
-    ) {
+    ) async {
         guard case .success(let outcome) = result else { return }
         if request.relay == nil { origins.didLearn(from: outcome, of: request) }
         if case .unsuccessful(let response) = outcome.end {
+            // The sink has not learned of the head.
+            await context.leaveCallersThread()
             didEnd(with: response, outcome: outcome, context: context)
         }
         if outcome.areRangesUntrusted, let generation = sink.generation,
