@@ -1,4 +1,4 @@
-// Ten programs of a page each, in one executable, as README.md lists them.
+// Eleven programs of a page each, in one executable, as README.md lists them.
 
 import TieredCache
 
@@ -23,8 +23,8 @@ protocol Example {
 struct UsageError: Error {}
 
 var examples: [any Example.Type] = [
-    Gallery.self, Film.self, OfflineHLS.self, ResumableDownload.self, CachingProxy.self,
-    ScriptedTest.self, LiveStatistics.self, CustomTransport.self, KeyRules.self,
+    Gallery.self, Film.self, OfflineHLS.self, ResumableDownload.self, BackgroundDownload.self,
+    CachingProxy.self, ScriptedTest.self, LiveStatistics.self, CustomTransport.self, KeyRules.self,
 ]
 #if HTTPClient
 examples.append(CachedClient.self)

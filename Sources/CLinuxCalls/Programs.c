@@ -68,14 +68,9 @@ void tc_remember_inherited(void) {
   for_each_descriptor(remember);
 }
 
-static void keep_from_programs(int descriptor) {
-  if (descriptor > 2)
-    (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-}
-
 static void keep_own_from_programs(int descriptor) {
-  if (descriptor >= remembered_descriptors || !inherited[descriptor])
-    keep_from_programs(descriptor);
+  if (descriptor > 2 && (descriptor >= remembered_descriptors || !inherited[descriptor]))
+    (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
 }
 
 // MARK: Signals
@@ -164,9 +159,14 @@ int tc_await_program(int process) {
 
 // MARK: The background
 
+void tc_leave_parent(void) {
+  // Where there can be no other process, this one serves as well, as a child.
+  if (fork() > 0)
+    _exit(0);
+}
+
 int tc_spawn_detached(const char *path, char *const arguments[], int output, int lock) {
 #if defined(POSIX_SPAWN_SETSID)
-  for_each_descriptor(keep_from_programs);
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   int result = posix_spawn_file_actions_init(&actions);
@@ -196,6 +196,11 @@ int tc_spawn_detached(const char *path, char *const arguments[], int output, int
     result = posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   if (result == 0 && high_lock >= 0)
     result = posix_spawn_file_actions_adddup2(&actions, high_lock, 3);
+#if defined(__GLIBC__)
+  // In the child: the descriptors of this process, opened by whatever library, stay as they are.
+  if (result == 0)
+    result = posix_spawn_file_actions_addclosefrom_np(&actions, high_lock < 0 ? 3 : 4);
+#endif
   pid_t process = 0;
   if (result == 0)
     result = posix_spawn(&process, path, &actions, &attributes, arguments, environ);

@@ -20,9 +20,15 @@ int tc_spawn_program(char *const arguments[]);
 /// Passes no signal on any more then.
 int tc_await_program(int process);
 
-/// posix_spawn(3): starts a program in a session of its own, without any descriptor but these:
-/// /dev/null for 0 and 2, `output` for 1, `lock` for 3. Returns its number or a negative errno.
+/// posix_spawn(3): starts a program in a session and a process group of its own, without any descriptor
+/// but these: /dev/null for 0 and 2, `output` for 1, `lock` for 3 (with another library than glibc also
+/// those that are not closed by execve(2)). Returns its number, which is that of the group, or a negative
+/// errno. The descriptors of this process stay as they are.
 int tc_spawn_detached(const char *path, char *const arguments[], int output, int lock);
+
+/// fork(2), and ends the parent: this process is a child of nobody then, and ends without leaving a dead
+/// one. Call it before there is a second thread.
+void tc_leave_parent(void);
 
 /// Sends a request to 127.0.0.1 and reads the answer until it ends, `count` is full, or this many
 /// milliseconds are over. Returns its length or a negative errno.

@@ -44,3 +44,13 @@ public struct DownloadStatus: Hashable, Sendable {
         return total > 0 ? min(1, Double(bytes) / Double(total)) : 1
     }
 }
+
+// Beside the initializer of all members, which is internal.
+extension DownloadStatus {
+    package init(id: DownloadID, url: String, state: DownloadState, priority: RequestPriority) {
+        self.id = id
+        self.url = url
+        self.state = state
+        self.priority = priority
+    }
+}

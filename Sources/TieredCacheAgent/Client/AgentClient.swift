@@ -78,7 +78,8 @@ package struct AgentClient: Hashable, Sendable {
 
     // MARK: The socket
 
-    private func connect() throws(Failure) -> FileDescriptor {
+    /// Connects to the socket.
+    func connect() throws(Failure) -> FileDescriptor {
         let owner: OwnerSocket
         do {
             owner = try OwnerSocket(at: socket)

@@ -21,38 +21,13 @@ struct AgentPlace {
     init(options: CacheOptions, socket: String?) throws(CommandFailure) {
         self.options = options
         if let socket {
-            self.socket = Self.absolute(FilePath(socket))
+            self.socket = AgentPath.absolute(FilePath(socket))
             return
         }
-        let usual = CacheOptions.usualDirectory
         guard let directory = options.configuration().path else {
             throw CommandFailure(.localFailed, message: "there is no cache directory")
         }
-        if let runtime = Self.runtimeDirectory, Self.absolute(directory) == usual.map(Self.absolute)
-        {
-            self.socket = runtime.appending("tieredcache.sock")
-        } else {
-            self.socket = Self.absolute(directory).appending("AGENT")
-        }
-    }
-
-    private static var runtimeDirectory: FilePath? {
-        guard let text = getenv("XDG_RUNTIME_DIR").map({ FilePath(platformString: $0) }),
-            text.isAbsolute
-        else { return nil }
-        return text
-    }
-
-    private static func absolute(_ path: FilePath) -> FilePath {
-        if let resolved = realpath(path.string, nil) {
-            defer { free(resolved) }
-            return FilePath(platformString: resolved)
-        }
-        guard !path.isAbsolute, let here = realpath(".", nil) else {
-            return path.lexicallyNormalized()
-        }
-        defer { free(here) }
-        return FilePath(platformString: here).pushing(path).lexicallyNormalized()
+        self.socket = AgentPath.socket(of: directory)
     }
 
     /// The agent, where one answers.
@@ -66,11 +41,12 @@ struct AgentPlace {
     /// - Throws: ``CommandFailure``, also where another process owns the directory.
     func found() async throws -> AgentClient {
         if let running { return running }
-        let program = DetachedProgram(name: "the agent", remedy: "tieredcache agent") { directory in
-            ["agent", "--background", "--directory", directory.string, "--socket", socket.string]
-                + options.sizeArguments
-        }
-        return try await program.find(orStartIn: options.configuration().path) { _ in running }
+        let program = DetachedProgram.agent(
+            file: DetachedProgram.ownFile,
+            socket: socket,
+            options.sizeArguments
+        )
+        return try await program.found(in: options.configuration().path) { _ in running }
     }
 
     /// The agent where one answers, or has downloads; started where it does not answer.
@@ -86,11 +62,6 @@ struct AgentPlace {
         guard let directory = options.configuration().path else { return false }
         return access(directory.appending("agent").appending("journal").string, F_OK) == 0
     }
-}
-
-extension CacheOptions {
-    /// The directory that is used where none is given.
-    fileprivate static var usualDirectory: FilePath? { MediaCache.Configuration().path }
 }
 
 extension AgentClient {

@@ -4,6 +4,7 @@ import Logging
 import ServiceLifecycle
 import SystemPackage
 import TieredCache
+import TieredCacheAgent
 import TieredCacheProxy
 
 #if canImport(Glibc)
@@ -101,14 +102,6 @@ struct BackgroundCommand: AsyncParsableCommand {
             )
         }
     }
-}
-
-/// What a background proxy says when it is ready, or fails.
-struct BackgroundReport: Codable, Equatable {
-    /// What is wrong; nil if nothing is.
-    var message: String?
-    /// The exit code; nil if it serves all the same.
-    var status: Int32?
 }
 
 /// Ends when no client has been connected for some time, and no program plays.

@@ -3,6 +3,7 @@ import Subprocess
 import SystemPackage
 import TestParts
 import Testing
+import TieredCacheAgent
 import TieredCacheTesting
 
 #if canImport(Glibc)
@@ -234,12 +235,31 @@ struct ExampleTests {
         }
     }
 
+    @Test("A download is carried out by another process, which is started for it")
+    func background() async throws {
+        try await Workplace.with { place in
+            let film = serve("/film", length: 300_000, at: place)
+            let path = try Self.program.removingLastComponent().string
+            let words = [
+                "-u", "XDG_RUNTIME_DIR", "PATH=\(path)", try Self.program.string, "background",
+                place.files.path.string, film,
+            ]
+            let outcome = try await place.runPlain(words, program: "/usr/bin/env")
+            outcome.expectDone()
+            #expect(outcome.lines.contains("finished: 300000 bytes"))
+            #expect(outcome.lines.last == "stored as \(place.files.appending("film"))")
+            #expect(try place.file("film", equals: "/film"))
+            let socket = place.files.appending("xdg").appending("tieredcache").appending("AGENT")
+            _ = try AgentClient(socket: socket).call("aria2.shutdown")
+        }
+    }
+
     @Test("Wrong arguments and failures are said in words, with codes of their own")
     func errors() async throws {
         try await Workplace.with { place in
             let names = [
-                "gallery", "film", "hls", "download", "proxy", "client", "scripted", "statistics",
-                "transport", "keys",
+                "gallery", "film", "hls", "download", "background", "proxy", "client", "scripted",
+                "statistics", "transport", "keys",
             ]
             for name in names {
                 let outcome = try await run(name, at: place)
