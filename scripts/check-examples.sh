@@ -4,6 +4,7 @@
 #   ffmpeg      decodes the same frames as FFmpeg does from the file
 #   epoll       a hundred streams in one thread bring the bytes of the file
 #   film.py     brings the bytes from a place on
+#   agent       has a file brought by the program of .build/debug, which it starts as a child of nobody
 #   mpv, gstreamer, vlc   play films with the index in front, behind and in between, without an error, and one
 #               from an origin that knows no ranges
 #   all in C    end within a second when they are to quit and the origin says nothing: during the opening,
@@ -140,6 +141,21 @@ same_bytes() { # FILM
     fi
 }
 
+# The path of the file is the last word. The agent ends by itself when nobody has asked it for half a minute.
+brings() { # FILM
+    [ -x "$bin/agent" ] && [ -x .build/debug/tieredcache ] || return 0
+    if PATH=$PWD/.build/debug:$PATH XDG_CACHE_HOME=$work/agent XDG_RUNTIME_DIR='' \
+        timeout 60 "$bin/agent" "$work/files" "$url/plain/$1" >"$work/out" 2>"$work/log" &&
+        [ "$(tail -n 1 "$work/out")" = "stored as $work/files/$1" ] && cmp -s "$work/files/$1" "$work/films/$1"; then
+        pass "agent has $1 brought by another process"
+    else
+        fail "agent does not bring $1: $(tail -n 1 "$work/out")"
+    fi
+    [ ! -S "$work/agent/tieredcache/AGENT" ] || curl --silent --max-time 10 --output /dev/null \
+        --unix-socket "$work/agent/tieredcache/AGENT" http://localhost/jsonrpc \
+        --data '{"jsonrpc": "2.0", "id": 1, "method": "aria2.shutdown"}' || fail "the agent cannot be ended"
+}
+
 mkdir "$work/films"
 make_films
 start_origin
@@ -150,6 +166,7 @@ done
 same_frames fast.mp4 plain/fast.mp4
 same_frames tail.mp4 plain/tail.mp4
 films+=(plain/film.mkv)
+brings tail.mp4
 plays mpv vo=null ao=null ao-null-untimed=yes untimed=yes
 plays gstreamer fakesink
 plays vlc --vout=dummy --aout=dummy --quiet --rate=8

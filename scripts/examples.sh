@@ -46,3 +46,4 @@ build ffmpeg libavformat libavcodec libavutil
 build gstreamer gstreamer-app-1.0
 build vlc libvlc
 build epoll
+build agent

@@ -138,6 +138,17 @@ func optionalText(_ pointer: UnsafePointer<CChar>?) throws(Status) -> String? {
     try pointer.map { (pointer) throws(Status) in try text(pointer) }
 }
 
+/// The texts of a list that ends with NULL; none for NULL.
+func texts(_ list: UnsafePointer<UnsafePointer<CChar>?>?) throws(Status) -> [String] {
+    guard var place = list else { return [] }
+    var texts: [String] = []
+    while let pointer = place.pointee {
+        texts.append(try text(pointer))
+        place += 1
+    }
+    return texts
+}
+
 /// Writes text with a 0 at its end, as far as it fits.
 ///
 /// - Returns: the number of bytes of the whole, without the 0.

@@ -131,7 +131,8 @@ extension tiered_job_info {
 }
 
 extension DownloadState {
-    fileprivate var numbered: (tiered_job_state, DownloadProblem?) {
+    /// As the header has it, and why it failed.
+    var numbered: (tiered_job_state, DownloadProblem?) {
         switch self {
         case .queued: (TIERED_JOB_QUEUED, nil)
         case .running: (TIERED_JOB_RUNNING, nil)

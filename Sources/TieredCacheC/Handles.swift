@@ -69,9 +69,12 @@ var caches: Handles<OpenedCache>? { tc_is_in_use() ? Tables.caches : nil }
 var streams: Handles<HostedStream>? { tc_is_in_use() ? Tables.streams : nil }
 /// The jobs.
 var jobs: Handles<HostedJob>? { tc_is_in_use() ? Tables.jobs : nil }
+/// The clients of agents.
+var agents: Handles<HostedAgent>? { tc_is_in_use() ? Tables.agents : nil }
 
 private enum Tables {
     static let caches = Handles<OpenedCache>(kind: 0)
     static let streams = Handles<HostedStream>(kind: 1)
     static let jobs = Handles<HostedJob>(kind: 2)
+    static let agents = Handles<HostedAgent>(kind: 3)
 }

@@ -29,7 +29,7 @@ struct HostedRequest {
         let given = try structure(pointer, empty: tiered_request())
         let rules = proxy.rules
         request = try entryRequest(given.url, given.key, by: rules)
-        try Self.read(given.fields, into: &request)
+        request.take(try fields(given.fields))
         rules.apply(to: &request)
         try read(flags: given.flags, priority: priority)
         switch given.deadline_ms {
@@ -61,29 +61,6 @@ struct HostedRequest {
         if has(TIERED_NOT_METERED) { request.options.insert(.avoidsExpensiveNetworks) }
         request.priority = has(TIERED_BACKGROUND) ? .background : priority
     }
-
-    private static func read(
-        _ lines: UnsafePointer<UnsafePointer<CChar>?>?,
-        into request: inout CacheRequest
-    ) throws(Status) {
-        guard var line = lines else { return }
-        var fields = HTTPFields()
-        while let pointer = line.pointee {
-            let text = try text(pointer)
-            guard let colon = text.firstIndex(of: ":"),
-                let name = HTTPField.Name(String(text[..<colon]))
-            else { throw .invalid }
-            let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
-            guard HTTPField.isValidValue(String(value)) else { throw .invalid }
-            let field = HTTPField(name: name, value: String(value))
-            // What the engine sets itself is never sent, and would keep transfers apart.
-            if !CacheRequest.isOwnField(field) { fields.append(field) }
-            line += 1
-        }
-        // Fields of the request come before those of the URL's userinfo.
-        for field in request.fields where !fields.contains(field.name) { fields.append(field) }
-        request.fields = fields
-    }
 }
 
 /// The request that names an entry: by a key, else by that of the rules, else by the URL.
@@ -97,5 +74,30 @@ func entryRequest(
         let request = try CacheRequest(url, key: key)
         guard key == nil, let key = rules.key(for: request.target) else { return request }
         return try CacheRequest(url, key: key)
+    }
+}
+
+/// The fields of a program's lines, `Name: value`, up to NULL; none for NULL.
+///
+/// - Throws: `TIERED_E_INVALID`.
+func fields(_ lines: UnsafePointer<UnsafePointer<CChar>?>?) throws(Status) -> HTTPFields {
+    var fields = HTTPFields()
+    for text in try texts(lines) {
+        guard let colon = text.firstIndex(of: ":"),
+            let name = HTTPField.Name(String(text[..<colon]))
+        else { throw .invalid }
+        let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+        guard HTTPField.isValidValue(String(value)) else { throw .invalid }
+        let field = HTTPField(name: name, value: String(value))
+        // What the engine sets itself is never sent, and would keep transfers apart.
+        if !CacheRequest.isOwnField(field) { fields.append(field) }
+    }
+    return fields
+}
+
+extension CacheRequest {
+    /// Takes fields, which come before those of the URL's userinfo.
+    mutating func take(_ given: HTTPFields) {
+        fields = given + fields.filter { !given.contains($0.name) }
     }
 }

@@ -61,6 +61,7 @@ extern "C" {
 typedef struct tiered_cache tiered_cache;   /* one directory */
 typedef struct tiered_stream tiered_stream; /* one cursor in one representation */
 typedef struct tiered_job tiered_job;       /* one download that survives the process */
+typedef struct tiered_agent tiered_agent;   /* a session with the process that downloads go on in */
 
 typedef enum tiered_status {
     TIERED_OK = 0,
@@ -277,6 +278,69 @@ int tiered_job_pause(tiered_job *job);  /* DISK */
 int tiered_job_resume(tiered_job *job); /* DISK */
 int tiered_job_cancel(tiered_job *job); /* it stays listed, and its bytes stay. DISK */
 int tiered_job_remove(tiered_job *job); /* ends and forgets it; its bytes stay. DISK */
+
+/* ---- Downloads that go on while the process is gone ---- */
+
+/* They belong to a process of their own, `tieredcache agent`, and to a session: a name by which the
+ * application finds them again, whatever has ended meanwhile. No cache need be open. A download is
+ * named by its identifier, of 16 characters. What the agent refuses is TIERED_E_INVALID;
+ * tiered_agent_error says why. Calls wait for the agent: AGENT, up to 30 s, and up to 30 s more
+ * where it has ended and is started again. */
+typedef struct tiered_agent_options {
+    size_t size;
+    const char *session;   /* 1 to 128 letters, digits, and -._; such as org.example.player */
+    const char *directory; /* of the agent's cache; NULL as in tiered_options */
+    const char *socket;    /* NULL: that of the directory */
+    const char *program;   /* the file of the program tieredcache, to start it; NULL: as PATH has it */
+} tiered_agent_options;
+
+/* Attaches to a session; starts the agent where none runs, as a child of nobody, without any
+ * descriptor of this process. TIERED_E_STORAGE where that fails, TIERED_E_NOT_OWNER where another
+ * process owns the directory. AGENT */
+int tiered_agent_open(const tiered_agent_options *options, tiered_agent **agent);
+tiered_agent *tiered_agent_retain(tiered_agent *agent);
+/* The last release detaches; the downloads go on. Calls that other threads are in end with
+ * TIERED_E_CANCELLED or TIERED_E_SHUT_DOWN. */
+void tiered_agent_release(tiered_agent *agent);
+/* The status of the last call that failed, or TIERED_OK, and its text. */
+int tiered_agent_error(tiered_agent *agent, char *buffer, size_t count);
+
+typedef struct tiered_download {
+    size_t size;
+    const char *const *urls;    /* of one file, NULL behind the last: the second one and those that
+                                   follow are used where the first fails */
+    const char *const *fields;  /* "Name: value", ..., NULL: sent to the origin; or NULL */
+    const char *const *options; /* "dir=/home/me/Films", "out=film.mp4", "require=unmetered", ...,
+                                   NULL, by the names of docs/agent-protocol.md; or NULL */
+} tiered_download;
+
+/* Begins a download, and writes its identifier. It is on disk when this returns. AGENT */
+int64_t tiered_agent_add(tiered_agent *agent, const tiered_download *download, char *buffer,
+                         size_t count);
+
+typedef struct tiered_download_info {
+    size_t size;
+    char identifier[24];       /* with a 0 behind it */
+    int32_t state;             /* tiered_job_state */
+    int32_t status;            /* why it failed: tiered_status; TIERED_OK for other states */
+    int64_t bytes, total;      /* total is TIERED_E_UNKNOWN until the origin says it */
+    int64_t bytes_per_second;  /* TIERED_E_UNKNOWN unless it runs */
+    int32_t lacks_credentials; /* 1: paused, and needs its secret fields: tiered_agent_resume */
+    int32_t reserved;          /* 0 */
+} tiered_download_info;
+
+/* The next download that is new, or has changed: first each one that is not acknowledged, as it is
+ * now, whatever process has begun it; then the newest state of each, twice a second while bytes
+ * arrive. The text is the path of its file, or of one that failed, why. Waits that long for one, -1
+ * for ever, 0 not at all: TIERED_E_AGAIN. After another error the next call begins with all anew. */
+int tiered_agent_next(tiered_agent *agent, int32_t milliseconds, tiered_download_info *info,
+                      char *buffer, size_t count);
+/* Forgets one that has ended; its file stays. One that runs is not changed. AGENT */
+int tiered_agent_acknowledge(tiered_agent *agent, const char *identifier);
+/* Ends one; it stays until it is acknowledged. AGENT */
+int tiered_agent_cancel(tiered_agent *agent, const char *identifier);
+/* Lets a paused one go on. fields are as in tiered_download, and replace them; or NULL. AGENT */
+int tiered_agent_resume(tiered_agent *agent, const char *identifier, const char *const *fields);
 
 /* ---- Rules for hosts ---- */
 

@@ -1,10 +1,10 @@
 import OrderedCollections
 import SystemPackage
-import TieredCache
+package import TieredCache
 
 /// The connection of a ``DownloadAgent``, and what it knows.
-actor AgentSession {
-    typealias Download = DownloadAgent.Download
+package actor AgentSession {
+    package typealias Download = DownloadAgent.Download
 
     private enum Connection {
         case none  // → connecting, closed
@@ -291,7 +291,7 @@ actor AgentSession {
     /// Adds a consumer, which gets all that is known first.
     ///
     /// - Returns: its number, and what tells that there is something to ``take(_:)``.
-    func subscribe() async throws(CacheError) -> (Int, AsyncStream<Void>) {
+    package func subscribe() async throws(CacheError) -> (Int, AsyncStream<Void>) {
         _ = try await link()
         lastFeed += 1
         let number = lastFeed
@@ -314,7 +314,7 @@ actor AgentSession {
     /// Takes what a consumer has not been told.
     ///
     /// - Throws: why there will be no more.
-    func take(_ number: Int) throws(CacheError) -> [Download] {
+    package func take(_ number: Int) throws(CacheError) -> [Download] {
         guard let feed = feeds[number] else { return [] }
         guard feed.pending.isEmpty else {
             feeds[number]?.pending = [:]

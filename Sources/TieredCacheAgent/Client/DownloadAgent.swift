@@ -1,6 +1,6 @@
 public import FoundationEssentials
 import HTTPCaching
-import HTTPTypes
+package import HTTPTypes
 import SystemPackage
 public import TieredCache
 
@@ -12,7 +12,7 @@ public import TieredCache
 /// `.localStorage` or `.notOwner`; where the agent refuses, with `.invalidArgument`; where it takes
 /// more than 30 seconds for an answer, with `.timedOut`.
 public final class DownloadAgent: Sendable {
-    let session: AgentSession
+    package let session: AgentSession
 
     /// Attaches to a session of the agent, which is started if none runs.
     ///
@@ -84,13 +84,15 @@ public final class DownloadAgent: Sendable {
 
     private static func options(of request: CacheRequest) -> [String: JSONValue] {
         var options: [String: JSONValue] = [:]
-        if !request.fields.isEmpty {
-            options["header"] = .array(request.fields.map { .string("\($0.name): \($0.value)") })
-        }
+        if !request.fields.isEmpty { options["header"] = lines(request.fields) }
         if let digest = request.expectedDigests.max(by: { $0.bytes.count < $1.bytes.count }) {
             options["checksum"] = .string("\(digest)")
         }
         return options
+    }
+
+    private static func lines(_ fields: HTTPFields) -> JSONValue {
+        .array(fields.map { .string("\($0.name): \($0.value)") })
     }
 
     /// The downloads of the session that are not acknowledged: each as it is now, then each again
@@ -129,9 +131,14 @@ public final class DownloadAgent: Sendable {
         _ id: DownloadID,
         with request: CacheRequest? = nil
     ) async throws(CacheError) {
+        try await resume(id, fields: request?.fields ?? [:])
+    }
+
+    /// The same with fields alone; none keeps those that are known.
+    package func resume(_ id: DownloadID, fields: HTTPFields) async throws(CacheError) {
         let gid = JSONValue.string("\(id)")
-        if let request, let fields = Self.options(of: request)["header"] {
-            try await session.perform("aria2.changeOption", [gid, ["header": fields]])
+        if !fields.isEmpty {
+            try await session.perform("aria2.changeOption", [gid, ["header": Self.lines(fields)]])
         }
         try await session.perform("aria2.unpause", [gid])
     }
