@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks the agent with real processes, in some three minutes. PROGRAM names another program than the debug build's.
 #
-#   session.py     the same session of real clients (aria2p and aioaria2, from PyPI, which takes the network once; without
-#                  them its own calls alone) against aria2c and against the agent, compared call by call
+#   session.py     the same session of real clients (aria2p, aioaria2, and aria2tui in a terminal, from PyPI, which takes the
+#                  network once; without them its own calls alone) against aria2c and against the agent, compared call by call
 #   kills.py       the agent, and aria2c beside it, are killed KILLS times (20) at random instants
 #   sessions.py    downloads end in the five cases of sessions
 #   conditions.py  the machine changes under downloads that require something, by mocked services (python3-dbusmock)
@@ -19,10 +19,10 @@ command -v aria2c >/dev/null || {
 clients=.build/agent-clients
 if [ ! -e "$clients/complete" ]; then
     python3 -m venv "$clients"
-    if "$clients/bin/pip" install --quiet aria2p==0.12.3 aioaria2==1.3.7; then
+    if "$clients/bin/pip" install --quiet aria2p==0.12.3 aioaria2==1.3.7 aria2tui==0.1.13.4 pyte==0.8.2; then
         touch "$clients/complete"
     else
-        echo "check-agent: aria2p and aioaria2 cannot be installed; they are left out"
+        echo "check-agent: aria2p, aioaria2 and aria2tui cannot be installed; they are left out"
     fi
 fi
 work=$(mktemp -d)

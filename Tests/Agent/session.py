@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The same session of real clients against aria2c and against the agent, compared call by call.
 
-usage: session.py TIEREDCACHE DIRECTORY      (needs aria2c; aria2p and aioaria2 where they are installed)
+usage: session.py TIEREDCACHE DIRECTORY      (needs aria2c; aria2p, aioaria2 and aria2tui where they are installed)
 
 Both servers get the same calls in the same order. What a program sees is compared after what may differ is taken out:
 identifiers, paths of the directory, rates, numbers of connections, pieces. Prints each difference; exits with 1 then.
@@ -286,6 +286,30 @@ def with_aioaria2(server, origin):
     yield "aioaria2 status", status
 
 
+def with_aria2tui(server, origin):
+    """What a person sees and does in a terminal."""
+    from terminal import Terminal
+
+    server.call("aria2.purgeDownloadResult")
+    for name, target, options, state in [
+        ("whole", "t1-300000", {}, "complete"), ("lost", "lost", {}, "error"), ("later", "t2-200000", {"pause": "true"}, "paused"),
+        ("slow", "t3-30000000-1000000", {}, "active"),
+    ]:
+        add = server.call("aria2.addUri", [f"http://127.0.0.1:{origin}/{target}"], {"dir": server.files, "out": name, **options})
+        server.until(add["result"], [state])
+    with Terminal(server.port, SECRET, os.path.join(server.files, "home")) as terminal:
+        seen = {"whole": "complete", "lost": "error", "later": "paused", "slow": "active"}
+        yield "aria2tui list", terminal.downloads(seen)
+        for operation, name, state in [
+            ("Pause Download(s)", "slow", "paused"), ("Resume Download(s)", "later", "complete"),
+            ("Resume Download(s)", "slow", "active"), ("Remove Download(s)", "slow", "removed"),
+        ]:
+            terminal.choose(name, operation)
+            seen[name] = state
+            yield f"aria2tui {operation} {name}", terminal.downloads(seen)
+    yield "aria2tui purge", server.call("aria2.purgeDownloadResult")["result"]
+
+
 def main():
     httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Origin)
     threading.Thread(target=httpd.serve_forever, daemon=True).start()
@@ -302,7 +326,7 @@ def main():
     ]
     wrong = count = 0
     try:
-        for steps in [session, with_aria2p, with_aioaria2]:
+        for steps in [session, with_aria2p, with_aioaria2, with_aria2tui]:
             try:
                 pairs = [list(steps(server, origin)) for server in servers]
             except ImportError as error:

@@ -20,6 +20,8 @@ package final class BandwidthLimiter: Sendable {
     private struct State {
         var total: TokenBucket?
         var byPriority: [RequestPriority: TokenBucket]
+        /// How often the limits were set.
+        var changes = 0
     }
 
     private let state: Guarded<State>
@@ -35,10 +37,13 @@ package final class BandwidthLimiter: Sendable {
     /// Whether there are no limits; the hot path is then one comparison.
     var isUnlimited: Bool { hasNone.load(ordering: .relaxed) }
 
-    /// Takes other limits from the next bytes on; who waits by the old ones waits to the end.
+    /// Takes other limits from the next bytes on; who waits by the old ones waits a second more.
     package func set(_ limits: BandwidthLimits) {
-        let new = Self.state(limits, now: time.monotonicTime())
-        state.withLock { $0 = new }
+        var new = Self.state(limits, now: time.monotonicTime())
+        state.withLock { state in
+            new.changes = state.changes + 1
+            state = new
+        }
         hasNone.store(limits.areNone, ordering: .relaxed)
     }
 
@@ -55,17 +60,23 @@ package final class BandwidthLimiter: Sendable {
     func take(_ count: Int, priority: @autoclosure () -> RequestPriority) async throws(CacheError) {
         guard !isUnlimited else { return }
         let (now, priority) = (time.monotonicTime(), priority())
-        let wait = state.withLock { state in
-            max(
-                state.total?.take(count, now: now) ?? .zero,
-                state.byPriority[priority]?.take(count, now: now) ?? .zero
-            )
+        let (wait, changes) = state.withLock { state in
+            let waits = [
+                state.total?.take(count, now: now),
+                state.byPriority[priority]?.take(count, now: now),
+            ]
+            return (waits.compactMap { $0 }.max() ?? .zero, state.changes)
         }
-        guard wait > .zero else { return }
-        do {
-            try await time.sleep(for: wait)
-        } catch {
-            throw .leftTransfer
+        let end = now.advanced(by: wait)
+        var left = wait
+        while left > .zero, state.withLock({ $0.changes }) == changes {
+            do {
+                // A slow rate makes a wait of minutes for one chunk, in which it may be changed.
+                try await time.sleep(for: min(left, .seconds(1)))
+            } catch {
+                throw .leftTransfer
+            }
+            left = time.monotonicTime().duration(to: end)
         }
     }
 }

@@ -75,8 +75,8 @@ final class Origins: Sendable {
         reason: CacheStatus.ForwardReason
     ) -> DownloadPlan {
         var policy = DownloadPolicy()
-        policy.maximumAttempts = configuration.retries
-        policy.timeout = configuration.timeout
+        policy.maximumAttempts = max(1, request.retries ?? configuration.retries)
+        policy.timeout = request.timeout ?? configuration.timeout
         policy.connectTimeout = configuration.connectTimeout
         policy.acceptsWholeBodies = request.scope != nil
         policy.staysOutside = redirectRules.staysOutside
@@ -95,7 +95,7 @@ final class Origins: Sendable {
             plan.upload = relay.upload
             plan.policy.keepsCoding = true
             // The client of a relay waits and can retry itself.
-            plan.policy.maximumAttempts = min(2, configuration.retries)
+            plan.policy.maximumAttempts = min(2, policy.maximumAttempts)
             return plan
         }
         plan.secretFields = redirectRules.secretFields.union(request.firstOriginFields)

@@ -86,6 +86,14 @@ public struct CacheRequest: Sendable {
     var scope: ReaderScope?
     /// How long a read of its response tries; nil where a read has no deadline.
     var readDeadline: Duration?
+    /// How long to wait for a byte before an attempt counts as failed; nil for the configuration's.
+    ///
+    /// Of several requests that share a transfer, the one that begins it decides.
+    public var timeout: Duration?
+    /// How many attempts in a row may bring nothing, at least one; nil for the configuration's.
+    ///
+    /// Of several requests that share a transfer, the one that begins it decides.
+    public var retries: Int?
     /// How long it waits for a slot of the queue, then it fails with `.busy`; nil for any time.
     package var slotLimit: Duration?
     /// Called with the progress of the transfer, at most ten times a second.

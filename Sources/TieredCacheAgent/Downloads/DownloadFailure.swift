@@ -2,9 +2,6 @@ package import TieredCache
 
 /// Why a run failed, in aria2's numbers.
 package struct DownloadFailure: Error, Hashable, Sendable {
-    /// How often the engine tries before it gives up.
-    static let attemptsPerRound: Int64 = 5
-
     /// The exit status of aria2 for it.
     package let code: Int
     /// One sentence.
@@ -13,6 +10,8 @@ package struct DownloadFailure: Error, Hashable, Sendable {
     package let isTransient: Bool
     /// Whether another URL of the same file may succeed.
     package let isOfURI: Bool
+    /// How often it was tried.
+    var tries: Int64 = 1
 
     /// A failure of the file that was to be made.
     package init(file message: String, code: Int) {

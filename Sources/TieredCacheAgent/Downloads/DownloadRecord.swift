@@ -48,8 +48,8 @@ package struct DownloadRecord: Hashable, Sendable {
     package var session: String?
     /// When it stopped, in seconds since 1970.
     var stopped: Int64?
-    /// How often the engine has given up.
-    var rounds: Int64 = 0
+    /// How often the URL that is used now was tried in vain.
+    var tries: Int64 = 0
     var delivery: Delivery?
 
     init(gid: GID, uris: [String], options: DownloadOptions, rank: Int64) {
@@ -59,6 +59,9 @@ package struct DownloadRecord: Hashable, Sendable {
         self.rank = rank
     }
 
+    /// How often it may be tried yet, of `max-tries`, where 0 is no limit.
+    func triesLeft(of limit: Int64) -> Int64 { limit == 0 ? .max : max(0, limit - tries) }
+
     /// The URL that is used now, or was last; nil for a record without any.
     var uri: String? { uris.isEmpty ? nil : uris[min(failed, uris.count - 1)] }
 }
@@ -66,7 +69,7 @@ package struct DownloadRecord: Hashable, Sendable {
 extension DownloadRecord: Codable {
     private enum CodingKeys: String, CodingKey {
         case gid, uris, failed, options, state, rank, total, completed, path, errorCode
-        case errorMessage, lacksSecrets, session, stopped, rounds, delivery
+        case errorMessage, lacksSecrets, session, stopped, tries, delivery
     }
 
     package init(from decoder: any Decoder) throws {
@@ -96,7 +99,7 @@ extension DownloadRecord: Codable {
         lacksSecrets = try values.decodeIfPresent(Bool.self, forKey: .lacksSecrets) ?? false
         session = try values.decodeIfPresent(String.self, forKey: .session)
         stopped = try values.decodeIfPresent(Int64.self, forKey: .stopped)
-        rounds = Self.clamped(try values.decodeIfPresent(Int64.self, forKey: .rounds))
+        tries = Self.clamped(try values.decodeIfPresent(Int64.self, forKey: .tries))
         delivery = try values.decodeIfPresent(Delivery.self, forKey: .delivery)
     }
 
@@ -121,7 +124,7 @@ extension DownloadRecord: Codable {
         if lacksSecrets { try values.encode(true, forKey: .lacksSecrets) }
         try values.encodeIfPresent(session, forKey: .session)
         try values.encodeIfPresent(stopped, forKey: .stopped)
-        if rounds > 0 { try values.encode(rounds, forKey: .rounds) }
+        if tries > 0 { try values.encode(tries, forKey: .tries) }
         try values.encodeIfPresent(delivery, forKey: .delivery)
     }
 }

@@ -43,9 +43,9 @@ extension DownloadTable {
         end(&download)
         live[gid] = download
         guard let run else { return [.save(download.record)] }
-        return [
-            .stop(gid, run: run), .save(download.record), notification(.pause, download.record),
-        ] + fillSlots(now: now)
+        // It was before all that wait, and stays there.
+        return [.stop(gid, run: run)] + place(gid, at: 0) + [notification(.pause, download.record)]
+            + fillSlots(now: now)
     }
 
     /// Pauses all that run or wait, of a session or all.

@@ -132,17 +132,14 @@ extension DownloadTable {
     ) -> [Action] {
         var download = failing
         let effective = download.record.options.over(options)
-        download.record.rounds += 1
-        let tries = effective.number("max-tries")
-        let (made, overflow) = download.record.rounds.multipliedReportingOverflow(
-            by: DownloadFailure.attemptsPerRound
-        )
-        if failure.isTransient, tries == 0 || (!overflow && made < tries) {
+        download.record.tries += failure.tries
+        let left = download.record.triesLeft(of: effective.number("max-tries"))
+        if failure.isTransient, left > 0 {
             let wait = Duration.seconds(effective.number("retry-wait"))
             download.notBefore = now.advanced(by: max(wait, .seconds(1)))
         } else if failure.isOfURI, download.record.failed + 1 < download.record.uris.count {
             download.record.failed += 1
-            (download.record.rounds, download.record.completed) = (0, 0)
+            (download.record.tries, download.record.completed) = (0, 0)
             download.record.total = nil
         } else {
             var record = download.record

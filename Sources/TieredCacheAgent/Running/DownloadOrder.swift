@@ -8,6 +8,9 @@ struct DownloadOrder {
     /// Whatever else is asked for comes before.
     static let priority = RequestPriority.background
 
+    /// How often a run tries at most without progress.
+    private static let maximumTries: Int64 = 5
+
     let request: CacheRequest
     /// How many requests for parts there are at once.
     let segments: Int
@@ -42,6 +45,9 @@ struct DownloadOrder {
         request.options.set(.pinned, to: true)
         request.priority = Self.priority
         request.limiter = limiter
+        request.timeout = .seconds(options.number("timeout"))
+        let left = record.triesLeft(of: options.number("max-tries"))
+        request.retries = Int(max(1, min(Self.maximumTries, left)))
         self.request = request
         segments = Int(
             clamping: min(options.number("split"), options.number("max-connection-per-server"))

@@ -51,7 +51,12 @@ struct DownloadRun: Sendable {
         for await status in job.progress {
             note(status)
             guard status.state.isEnd else { continue }
-            if case .failed(let problem) = status.state { throw DownloadFailure(problem) }
+            if case .failed(let problem) = status.state {
+                var failure = DownloadFailure(problem)
+                // The engine tries again by itself, but not where an origin is silent.
+                if problem.code != .timedOut { failure.tries = Int64(order.request.retries ?? 1) }
+                throw failure
+            }
             return status.state == .finished
         }
         // Cancelled: the last byte is on disk when this returns.

@@ -97,6 +97,16 @@ struct DownloadTableTests {
         #expect(throws: RPCError.self) { try table.removeResult(gid(2), seenBy: nil) }
     }
 
+    @Test("One that is paused while it runs is the first of those that wait")
+    mutating func pausedOrder() throws {
+        for number: UInt64 in 1...4 { add(number) }
+        _ = try table.pause(gid(2), now: now)
+        _ = try table.pause(gid(3), now: now)
+        #expect(table.waitingOnes == [gid(3), gid(2)])
+        _ = table.pauseAll(of: nil, now: now)
+        #expect(table.waitingOnes == [1, 4, 3, 2].map { gid($0) })
+    }
+
     @Test("All are paused without one being started on the way, and go on")
     mutating func all() {
         for number: UInt64 in 1...5 { add(number) }
@@ -149,7 +159,7 @@ struct DownloadTableTests {
 
     @Test("What fails for a while is tried again after a pause, as often as max-tries says")
     mutating func tries() {
-        add(1, ["max-tries": "10", "retry-wait": "3"])
+        add(1, ["max-tries": "2", "retry-wait": "3"])
         #expect(started(end(1, failure(.timedOut))).isEmpty)
         #expect(table.isBusy)
         now = MonotonicTime(nanoseconds: 2_900_000_000)

@@ -58,14 +58,14 @@ struct AgentJournalTests {
             #expect(JournalFrame(frame.bytes[...]) == nil, "\(rank)")
         }
         var old = record(1, .complete)
-        (old.session, old.stopped, old.rounds) = ("app", .min, .max)
+        (old.session, old.stopped, old.tries) = ("app", .min, .max)
         try write([.save(old)])
         let told = try #require(try read().results[old.gid])
         #expect(told.result.date == 0)
         var waiting = record(2)
-        waiting.rounds = .max
+        waiting.tries = .max
         try write([.save(waiting)])
-        #expect(try read().records.first?.rounds == .max >> 1)
+        #expect(try read().records.first?.tries == .max >> 1)
     }
 
     @Test("Results of sessions and their commands are read again")
