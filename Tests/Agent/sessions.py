@@ -156,6 +156,30 @@ def attached_and_silent():
     return "silent", 0
 
 
+def silent_under_pressure():
+    """More notifications than any buffer has; for each download the last one is its newest state."""
+    call("aria2.changeGlobalOption", {"max-concurrent-downloads": "64"})
+    gids = make("pressure", 64)
+    application = Application("pressure")
+    for _ in range(40):  # It reads nothing.
+        call("aria2.pauseAll")
+        call("aria2.unpauseAll")
+    go.set()
+    until(lambda: len(call("aria2.tellStopped", 0, 1000, ["gid"])) >= 64, 30, "pressure: not all end")
+    told = []
+    while sum(message["method"] == "aria2.onDownloadComplete" for message in told) < len(gids):
+        told.append(application.receive())
+    newest = {message["params"][0]["gid"]: message["method"] for message in told}
+    expect(sorted(newest) == sorted(gids), "pressure: told of others")
+    expect(set(newest.values()) == {"aria2.onDownloadComplete"}, "pressure: an older state comes behind the newest")
+    print(f"check-agent: sessions: {len(told)} of some {64 * 81} notifications came to who did not read")
+    expect(len(told) < 64 * 80, "pressure: all were kept")
+    application.call("tieredcache.acknowledge", "pressure")
+    application.close()
+    call("aria2.changeGlobalOption", {"max-concurrent-downloads": "5"})
+    return "pressure", 0
+
+
 def dead():
     gids = make("dead", 3)
     go.set()
@@ -227,7 +251,9 @@ threading.Thread(target=origin.serve_forever, daemon=True).start()
 status = 0
 start_agent()
 try:
-    for case in (in_front, attached_and_silent, dead, started_again, started_without_attaching, outsiders):
+    for case in (
+        in_front, attached_and_silent, silent_under_pressure, dead, started_again, started_without_attaching, outsiders,
+    ):
         session, expected = case()
         expect(runs(session) == expected, f"{case.__name__}: the command ran {runs(session)} times")
         print(f"check-agent: sessions: {case.__name__.replace('_', ' ')}")

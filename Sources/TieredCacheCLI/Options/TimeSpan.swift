@@ -16,4 +16,6 @@ struct TimeSpan: ExpressibleByArgument, Equatable {
         else { return nil }
         duration = .seconds(number * (unit ?? 1))
     }
+
+    var defaultValueDescription: String { "\(duration.components.seconds)s" }
 }
