@@ -50,7 +50,7 @@ stub() { # HEADER LIBRARY
         cat "$1"
         # Declarations, comments left out, made definitions.
         sed -e ':a' -e 's@/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/@@g' -e '/\/\*/{N;ba}' "$1" | tr '\n' ' ' |
-            grep -oE '(const char \*|int64_t |int |void |bool |tiered_(cache|stream|job) \*)tiered_[a-z_]+\([^()]*\);' |
+            grep -oE '(const char \*|int64_t |int |void |bool |tiered_(agent|cache|stream|job) \*)tiered_[a-z_]+\([^()]*\);' |
             sed -E 's/^void (.*);$/void \1 {}/; s/^([^v].*);$/\1 { return 0; }/'
     } >"$work/stub.c"
     "$cc" -x c -std=c11 -g -shared -fPIC -w -Wl,-soname,libtieredcache.so -o "$2" "$work/stub.c"
