@@ -139,7 +139,7 @@ api: setup-build ## Refuse what breaks programs written for the last version
 
 # The modules that have documentation: those of the products in Package.swift.
 DOCUMENTED = TieredCache HTTPCaching TieredCacheProxy TieredCacheObservability TieredCacheTesting \
-	TieredCacheHTTPClient TieredCacheFoundation TieredCacheAgent
+	TieredCacheHTTPClient TieredCacheFoundation TieredCacheAgent TieredCacheImages
 
 docs: setup-build ## Build the documentation of all modules into .build/documentation
 	$(SWIFT) package --allow-writing-to-directory .build/documentation \

@@ -21,6 +21,7 @@ let package = Package(
         .library(name: "TieredCacheTesting", targets: ["TieredCacheTesting"]),
         .library(name: "TieredCacheHTTPClient", targets: ["TieredCacheHTTPClient"]),
         .library(name: "TieredCacheFoundation", targets: ["TieredCacheFoundation"]),
+        .library(name: "TieredCacheImages", targets: ["TieredCacheImages"]),
         .executable(name: "tieredcache", targets: ["TieredCacheCLI"]),
     ],
     traits: [
@@ -215,6 +216,15 @@ let package = Package(
             ],
             swiftSettings: house
         ),
+        .target(
+            name: "TieredCacheImages",
+            dependencies: [
+                "HTTPCaching",
+                "TieredCache",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ],
+            swiftSettings: house
+        ),
         .executableTarget(
             name: "TieredCacheCLI",
             dependencies: [
@@ -231,6 +241,17 @@ let package = Package(
                 .product(name: "Subprocess", package: "swift-subprocess"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
+            swiftSettings: house
+        ),
+        .target(
+            name: "TieredCacheImageLibraries",
+            dependencies: [
+                "TieredCache",
+                "TieredCacheFoundation",
+                "TieredCacheImages",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ],
+            path: "Examples/ImageLibraries",
             swiftSettings: house
         ),
         .executableTarget(
@@ -256,7 +277,7 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             path: "Examples",
-            exclude: ["C", "README.md"],
+            exclude: ["C", "Gallery", "ImageLibraries", "README.md"],
             swiftSettings: house
         ),
         // What decides when a test runs.
@@ -357,6 +378,18 @@ let package = Package(
             dependencies: [
                 "TestParts",
                 "TieredCacheFoundation",
+                "TieredCacheTesting",
+            ],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "TieredCacheImagesTests",
+            dependencies: [
+                "TestParts",
+                "TieredCache",
+                "TieredCacheFoundation",
+                "TieredCacheImageLibraries",
+                "TieredCacheImages",
                 "TieredCacheTesting",
             ],
             swiftSettings: house

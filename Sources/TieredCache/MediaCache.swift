@@ -1,4 +1,5 @@
 public import FoundationEssentials
+import HTTPCaching
 import SystemPackage
 
 /// A cache for the bytes of URLs: memory, then disk, then the origin.
@@ -174,6 +175,15 @@ extension MediaCache {
     /// - Parameter request: the request; create it once, because its initializer hashes the key.
     /// - Returns: the bytes; nil if the memory tier cannot answer, for any reason.
     public func cachedData(for request: CacheRequest) -> Data? { responder.memoryHit(request) }
+
+    /// How long the representation of a response may be used without validation, from now on; zero
+    /// or less for not at all (RFC 9111 §4.2, §5.2.2.4).
+    package func timeToLive(of response: CacheResponse) -> Duration {
+        let (facts, rules) = (response.head.facts, engine.storage.rules)
+        guard !facts.control(rules).has(.noCache) else { return .zero }
+        return FreshnessLifetime(of: facts, rules: rules).duration
+            - CurrentAge.of(facts, at: engine.time.wallTime())
+    }
 
     /// Whether the cache can answer a request in full without the origin.
     public func contains(_ request: CacheRequest) async -> Bool {

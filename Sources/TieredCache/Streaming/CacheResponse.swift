@@ -34,7 +34,7 @@ public struct CacheResponse: Sendable {
     /// bytes are not on disk.
     package var generation: UInt64? { body.source.generation }
     /// Whether the memory tier may keep the body, also where the disk did not take it.
-    let mayKeepInMemory: Bool
+    package let mayKeepInMemory: Bool
 
     private let ownError: CacheError?
     private let wasStored: Bool
