@@ -277,7 +277,7 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             path: "Examples",
-            exclude: ["C", "Gallery", "ImageLibraries", "README.md"],
+            exclude: ["C", "Gallery", "ImageLibraries", "README.md", "ResponseCache"],
             swiftSettings: house
         ),
         // What decides when a test runs.

@@ -39,6 +39,7 @@ PARTS = {
     "check-servers": Part(["test", "build", "check-docs"]),
     "check-long": Part(["test", "build", "check-docs"]),
     "check-agent": Part(["test", "build", "check-docs"]),
+    "check-response-cache": Part(["test", "build"], compiles=True),
     "check-without-traits": Part(["test", "build"], compiles=True),
     "check-api": Part(["test", "build"], compiles=True),
 }
