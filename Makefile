@@ -5,7 +5,7 @@ SANITIZED = --sanitize=thread -Xswiftc -DTHREAD_SANITIZER --scratch-path .build/
 
 .DEFAULT_GOAL := help
 CHECKS = check-docs check-library check-players check-servers check-deb check-plugins check-hosts check-long \
-	check-agent check-response-cache check-without-traits check-api
+	check-agent check-response-cache check-gallery check-without-traits check-api
 .PHONY: help setup setup-build setup-test build build-ios demo test check $(CHECKS) check-simulation \
 	test-tsan test-scripts bench fuzz format lint docs api library install examples plugins install-plugins \
 	uninstall-plugins deb
@@ -104,6 +104,9 @@ check-deb: deb ## Install them in a root that is thrown away, use them, and remo
 
 check-agent: setup ## Compare the agent with aria2c, by real clients, and kill it at random instants
 	scripts/check-agent.sh
+
+check-gallery: setup ## Build the example with pictures, and scroll a thousand of them
+	scripts/check-gallery.sh
 
 check-response-cache: setup ## Build the example with Hummingbird, and check it between curl and a server on loopback
 	scripts/check-response-cache.sh

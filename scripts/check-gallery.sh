@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scratch=${EXAMPLES_SCRATCH:-$PWD/.build/examples-packages}
-"${SWIFT:-swift}" build --package-path Examples/Gallery --scratch-path "$scratch" --product Gallery
+(cd Examples/Gallery && "${SWIFT:-swift}" build --scratch-path "$scratch" --disable-index-store -debug-info-format none)
 program=$scratch/debug/Gallery
 work=$(mktemp -d "${TMPDIR:-/tmp}/tieredcache-gallery-XXXXXX")
 origin=
@@ -40,6 +40,12 @@ class Origin(http.server.SimpleHTTPRequestHandler):
     def end_headers(self):
         self.send_header("Cache-Control", "max-age=3600")
         super().end_headers()
+
+    def handle(self):
+        try:
+            super().handle()
+        except ConnectionError:
+            pass  # What was abandoned.
 
     def log_message(self, *_):
         print(self.path, file=log, flush=True)

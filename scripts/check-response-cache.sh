@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds Examples/ResponseCache, a package of its own, into .build/response-cache, and checks what it promises between
+# Builds Examples/ResponseCache, a package of its own, into .build/examples-packages, and checks what it promises between
 # curl and an upstream server on loopback (Tests/ResponseCache/origin.py):
 #
 #   one call brings a response that is fresh, for one client after the other, and for twenty at once
@@ -36,7 +36,7 @@ fail() {
 # Run inside the directory: from outside, a relative path to the engine's package is not found. Without what editors and
 # debuggers want, which takes a sixth of the time.
 build() {
-    local scratch=$PWD/.build/response-cache
+    local scratch=$PWD/.build/examples-packages
     mkdir -p "$scratch"
     (cd Examples/ResponseCache && "${SWIFT:-swift}" build --scratch-path "$scratch" --disable-index-store \
         -debug-info-format none) >"$scratch/build.log" 2>&1 || {

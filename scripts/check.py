@@ -39,7 +39,9 @@ PARTS = {
     "check-servers": Part(["test", "build", "check-docs"]),
     "check-long": Part(["test", "build", "check-docs"]),
     "check-agent": Part(["test", "build", "check-docs"]),
+    # One behind the other: they build in one place, most of it once.
     "check-response-cache": Part(["test", "build"], compiles=True),
+    "check-gallery": Part(["test", "build", "check-response-cache"], compiles=True),
     "check-without-traits": Part(["test", "build"], compiles=True),
     "check-api": Part(["test", "build"], compiles=True),
 }

@@ -102,6 +102,8 @@ if [ "$what" = check ]; then
     want_module libavformat libavformat-dev
     want_module gstreamer-app-1.0 libgstreamer-plugins-base1.0-dev
     want_module libvlc libvlc-dev
+    want_module libjpeg libjpeg-dev
+    want_module libpng libpng-dev
     want_module vlc-plugin libvlccore-dev
     want cc gcc libc6-dev
     want dpkg-shlibdeps dpkg-dev

@@ -238,8 +238,8 @@ public final class ImagePipeline<Decoder: ImageDecoding>: Sendable {
     /// Fetches and decodes pictures that will probably be shown next, as those below the screen of
     /// a list; behind all that is shown.
     ///
-    /// The list replaces the one before: what is not in it any more is abandoned. An empty list ends
-    /// all.
+    /// The list replaces the one before: what is not in it any more is abandoned, unless somebody
+    /// waits for it. So begin it with what is shown now. An empty list ends all.
     ///
     /// - Parameter requests: the pictures, the most probable first.
     public func prefetch(_ requests: [ImageRequest]) {

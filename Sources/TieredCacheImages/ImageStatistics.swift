@@ -15,6 +15,9 @@ public struct ImageStatistics: Hashable, Sendable {
     /// Pictures that nobody waited for any more before they were there.
     public var abandoned = 0
 
+    /// Creates what a pipeline begins with.
+    public init() {}
+
     /// The share of pictures that were in memory; nil before the first one.
     public var memoryHitRatio: Double? {
         let all = memoryHits + memoryMisses

@@ -72,7 +72,8 @@ struct Gallery {
 
     /// Shows a part of the list: what is in memory at once, the rest as it comes.
     mutating func show(_ range: Range<Int>, ahead: Range<Int>) async {
-        pictures.prefetch(Array(posters[ahead]))
+        // What is shown stays in the list, or what was begun for it before would be abandoned.
+        pictures.prefetch(Array(posters[range]) + posters[ahead])
         await withTaskGroup(of: (Int, Poster?).self) { group in
             for index in range {
                 if let poster = pictures.cachedPicture(for: posters[index]) {
@@ -89,6 +90,16 @@ struct Gallery {
                 }
             }
             for await (index, poster) in group { draw(poster, at: index) }
+        }
+        await look()
+    }
+
+    /// As long as a person looks at a screen at least.
+    func look() async {
+        do {
+            try await Task.sleep(for: .milliseconds(50))
+        } catch {
+            // Nobody looks any more.
         }
     }
 
