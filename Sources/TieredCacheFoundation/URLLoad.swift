@@ -48,13 +48,13 @@ final class URLLoad: Sendable {
         guard isStreamed else {
             // Told now: a delegate may wait for it, and a large body may take long.
             if !answer.isAtHand { await tell([.response(answer.response)], waits: false) }
-            let data = try await answer.body.collect()
+            let data = try await answer.collect()
             let first: [URLLoadEvent] = answer.isAtHand ? [.response(answer.response)] : []
             return await tell(first + (data.isEmpty ? [] : [.data(data)]) + [.finished])
         }
         await tell([.response(answer.response)], waits: false)
-        var body = answer.body.makeAsyncIterator()
-        while let data = try await body.next() { await tell([.data(data)]) }
+        var bytes = answer.bytes
+        while let data = try await bytes.next() { await tell([.data(data)]) }
         await tell([.finished])
     }
 
