@@ -72,6 +72,7 @@ open class TieredURLProtocol: URLProtocol {
             return load.refuse(request.url, from: self)
         }
         load.start(asked, cache: cache)
+        load.deliver(from: self)
     }
 
     /// Suspends or ends the load, as the task says.

@@ -21,14 +21,20 @@ final class URLLoad: Sendable {
         state = Guarded(URLLoadStateMachine())
     }
 
-    /// Begins to load.
+    /// Begins to load; what memory has is queued when this returns.
     func start(_ request: LoadRequest, cache: MediaCache) {
-        let task = Task {
+        let run: @Sendable () async -> Void = { [self] in
             do throws(CacheError) {
                 try await load(try await request.answer(from: cache))
             } catch {
-                await tell([.failed(error.asURLError(for: request.url))])
+                await tell([.failed(error.asURLError(for: request.url))], waits: false)
             }
+        }
+        let task: Task<Void, Never>
+        if #available(macOS 26, iOS 26, tvOS 26, visionOS 26, watchOS 26, *) {
+            task = Task.immediate(operation: run)
+        } else {
+            task = Task(operation: run)
         }
         state.withLock { $0.didStart(task) }?.cancel()
     }
@@ -47,15 +53,21 @@ final class URLLoad: Sendable {
     private func load(_ answer: LoadAnswer) async throws(CacheError) {
         guard isStreamed else {
             // Told now: a delegate may wait for it, and a large body may take long.
-            if !answer.isAtHand { await tell([.response(answer.response)], waits: false) }
+            var events = [URLLoadEvent.response(answer.response)]
+            if !answer.isAtHand {
+                await tell(events, waits: false)
+                events = []
+                // Whoever started it, Foundation's queue, is not to read the body from the disk.
+                await Task.yield()
+            }
             let data = try await answer.body.collect()
-            let first: [URLLoadEvent] = answer.isAtHand ? [.response(answer.response)] : []
-            return await tell(first + (data.isEmpty ? [] : [.data(data)]) + [.finished])
+            if !data.isEmpty { events.append(.data(data)) }
+            return await tell(events + [.finished], waits: false)
         }
         await tell([.response(answer.response)], waits: false)
         var body = answer.body.makeAsyncIterator()
         while let data = try await body.next() { await tell([.data(data)]) }
-        await tell([.finished])
+        await tell([.finished], waits: false)
     }
 
     /// Queues events, and waits until Foundation was told all of them: the body is read no faster.
