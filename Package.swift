@@ -260,6 +260,8 @@ let package = Package(
                 "HTTPCaching",
                 "TieredCache",
                 "TieredCacheAgent",
+                "TieredCacheFoundation",
+                "TieredCacheHTTPClient",
                 "TieredCacheProxy",
                 "TieredCacheTesting",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -403,9 +405,25 @@ let package = Package(
             path: "Tests/DiskKillWorker",
             swiftSettings: house
         ),
+        // The clients with a cache as a proxy, for tests of caches from outside.
+        .executableTarget(
+            name: "ClientForwarder",
+            dependencies: [
+                "TieredCache",
+                "TieredCacheFoundation",
+                "TieredCacheHTTPClient",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            path: "Tests/ClientForwarder",
+            swiftSettings: house
+        ),
         .testTarget(
             name: "IntegrationTests",
             dependencies: [
+                "ClientForwarder",
                 "DiskKillWorker",
                 "TestParts",
                 "TieredCache",

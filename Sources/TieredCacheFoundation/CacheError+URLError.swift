@@ -21,7 +21,8 @@ extension CacheError {
         case .representationChanged: .networkConnectionLost
         case .integrityFailed: .cannotDecodeRawData
         case .localStorage: .cannotWriteToFile
-        case .originFailed: (cause as? TransportError)?.urlCode ?? .badServerResponse
+        case .originFailed:
+            (cause as? TransportError)?.urlCode ?? (cause as? URLError)?.code ?? .badServerResponse
         default: .unknown
         }
     }

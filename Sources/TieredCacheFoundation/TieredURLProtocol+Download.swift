@@ -24,7 +24,7 @@ extension TieredURLProtocol {
             .appendingPathComponent("tieredcache-\(UUID().uuidString).tmp")
         do throws(CacheError) {
             let answer = try await asked.answer(from: cache)
-            try await DownloadedFile(url: file).write(answer.body)
+            try await DownloadedFile(url: file).write(answer.bytes)
             return (file, answer.response)
         } catch {
             throw error.asURLError(for: asked.url)
@@ -41,7 +41,7 @@ private struct DownloadedFile {
         self.url = url
     }
 
-    func write(_ body: ResponseBody) async throws(CacheError) {
+    func write(_ body: ResponseBody.DecodedBytes) async throws(CacheError) {
         do throws(CacheError) {
             let handle = try await perform { [url] in
                 let isMade = FileManager.default.createFile(
@@ -52,8 +52,8 @@ private struct DownloadedFile {
                 guard isMade else { throw CocoaError(.fileWriteUnknown) }
                 return try FileHandle(forWritingTo: url)
             }
-            var iterator = body.makeAsyncIterator()
-            while let chunk = try await iterator.next() {
+            var body = body
+            while let chunk = try await body.next() {
                 try await perform { try handle.write(contentsOf: chunk) }
             }
             try await perform { try handle.close() }

@@ -18,7 +18,7 @@ public import Foundation
 /// ```
 ///
 /// A request without a body, for http or https, is taken; any other one goes on untouched, and so
-/// does each while no cache is in use.
+/// does each while no cache is in use. What it changes is no longer used afterwards (RFC 9111 §4.4).
 /// The request's `cachePolicy` decides what may answer. Redirects are followed by the cache, and the
 /// response has the last URL; no delegate is asked about them. `Cache-Status` says what the cache
 /// did (RFC 9211). The timeouts and retries are those of the cache's configuration.
@@ -55,6 +55,17 @@ open class TieredURLProtocol: URLProtocol {
         LoadRequest.takes(request) && cache != nil
     }
 
+    /// Whether a task is answered from the cache; what another one changes is no longer used then.
+    open override class func canInit(with task: URLSessionTask) -> Bool {
+        witness(task)
+        return task.currentRequest.map { canInit(with: $0) } ?? false
+    }
+
+    /// Sees a task that begins.
+    final class func witness(_ task: URLSessionTask) {
+        if let cache { UnsafeTasks.all.add(task, cache: cache) }
+    }
+
     /// The request itself: the cache normalises URLs for its keys.
     open override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
 
@@ -68,10 +79,23 @@ open class TieredURLProtocol: URLProtocol {
         if let load { return load.deliver(from: self) }
         let load = URLLoad(bell: bell(), isStreamed: type(of: self).streams)
         self.load = load
-        guard let cache = type(of: self).cache, let asked = LoadRequest(request), !isFileTask else {
-            return load.refuse(request.url, from: self)
+        guard !isFileTask else {
+            let text = """
+                a file cannot be handed over by a URLProtocol here; use \
+                TieredURLProtocol.download(for:), or a session of its own
+                """
+            return load.fail(URLError(.unsupportedURL, text, url: request.url), from: self)
+        }
+        guard let asked = LoadRequest(request) else {
+            let text = "the URL or a field of the request cannot be sent"
+            return load.fail(URLError(.badURL, text, url: request.url), from: self)
+        }
+        guard let cache = type(of: self).cache else {
+            let text = "the cache has gone since it took the request"
+            return load.fail(URLError(.resourceUnavailable, text, url: request.url), from: self)
         }
         load.start(asked, cache: cache)
+        load.deliver(from: self)
     }
 
     /// Suspends or ends the load, as the task says.
@@ -122,7 +146,8 @@ open class TieredURLProtocol: URLProtocol {
 }
 
 extension URLSessionConfiguration {
-    /// Answers what a protocol class takes from its cache, and keeps nothing in a `URLCache` besides.
+    /// Answers what a protocol class takes from its cache, and keeps nothing in a `URLCache` besides:
+    /// that of the configuration only sees what goes past the cache, so leave it there.
     ///
     /// To be called before the session is made. Foundation on Linux asks its own class first where
     /// one is only registered (`URLProtocol.registerClass`), so that each session has to be told.
@@ -130,6 +155,6 @@ extension URLSessionConfiguration {
     /// - Parameter type: the class; a subclass for a cache of its own.
     public func answerFromCache(_ type: TieredURLProtocol.Type = TieredURLProtocol.self) {
         protocolClasses = [type] + (protocolClasses ?? [])
-        urlCache = nil
+        urlCache = TaskWitness(type)
     }
 }

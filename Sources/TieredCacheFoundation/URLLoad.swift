@@ -21,41 +21,48 @@ final class URLLoad: Sendable {
         state = Guarded(URLLoadStateMachine())
     }
 
-    /// Begins to load.
+    /// Begins to load; what memory has is queued when this returns.
     func start(_ request: LoadRequest, cache: MediaCache) {
-        let task = Task {
+        let run: @Sendable () async -> Void = { [self] in
             do throws(CacheError) {
                 try await load(try await request.answer(from: cache))
             } catch {
-                await tell([.failed(error.asURLError(for: request.url))])
+                await tell([.failed(error.asURLError(for: request.url))], waits: false)
             }
+        }
+        let task: Task<Void, Never>
+        if #available(macOS 26, iOS 26, tvOS 26, visionOS 26, watchOS 26, *) {
+            task = Task.immediate(operation: run)
+        } else {
+            task = Task(operation: run)
         }
         state.withLock { $0.didStart(task) }?.cancel()
     }
 
     /// Fails at once, on Foundation's queue.
-    func refuse(_ url: URL?, from instance: URLProtocol) {
-        let text = """
-            a file cannot be handed over by a URLProtocol here; use TieredURLProtocol.download(for:), \
-            or a session of its own
-            """
-        let failure = URLLoadEvent.failed(URLError(.unsupportedURL, text, url: url))
-        _ = state.withLock { $0.add([failure]) }
+    func fail(_ error: URLError, from instance: URLProtocol) {
+        _ = state.withLock { $0.add([.failed(error)]) }
         deliver(from: instance)
     }
 
     private func load(_ answer: LoadAnswer) async throws(CacheError) {
         guard isStreamed else {
             // Told now: a delegate may wait for it, and a large body may take long.
-            if !answer.isAtHand { await tell([.response(answer.response)], waits: false) }
-            let data = try await answer.body.collect()
-            let first: [URLLoadEvent] = answer.isAtHand ? [.response(answer.response)] : []
-            return await tell(first + (data.isEmpty ? [] : [.data(data)]) + [.finished])
+            var events = [URLLoadEvent.response(answer.response)]
+            if !answer.isAtHand {
+                await tell(events, waits: false)
+                events = []
+                // Whoever started it, Foundation's queue, is not to read the body from the disk.
+                await Task.yield()
+            }
+            let data = try await answer.collect()
+            if !data.isEmpty { events.append(.data(data)) }
+            return await tell(events + [.finished], waits: false)
         }
         await tell([.response(answer.response)], waits: false)
-        var body = answer.body.makeAsyncIterator()
-        while let data = try await body.next() { await tell([.data(data)]) }
-        await tell([.finished])
+        var bytes = answer.bytes
+        while let data = try await bytes.next() { await tell([.data(data)]) }
+        await tell([.finished], waits: false)
     }
 
     /// Queues events, and waits until Foundation was told all of them: the body is read no faster.

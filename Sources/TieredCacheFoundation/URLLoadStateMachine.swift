@@ -6,8 +6,8 @@ struct URLLoadStateMachine {
     private var waiter: CheckedContinuation<Void, Never>?
     private var task: Task<Void, Never>?
     private var isOver = false
-    /// Whether the bell was rung for events that were not taken yet.
-    private var isRung = false
+    /// Whether Foundation is about to take events: the bell was rung, or the load is being started.
+    private var isRung = true
     var isPaused = false
 
     /// - Returns: the task, if it has to be cancelled.

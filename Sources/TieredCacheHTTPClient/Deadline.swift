@@ -1,6 +1,7 @@
 #if HTTPClient
 import AsyncHTTPClient
 import NIOCore
+import TieredCache
 
 /// Ends what takes longer than the client's caller allows.
 enum Deadline {
@@ -14,15 +15,26 @@ enum Deadline {
         guard deadline < .distantFuture else { return try await operation() }
         let left = deadline - .now()
         guard left > .nanoseconds(0) else { throw HTTPClientError.deadlineExceeded }
-        return try await withThrowingTaskGroup(of: Success.self) { group in
-            group.addTask(operation: operation)
-            group.addTask {
-                try await Task.sleep(for: .nanoseconds(left.nanoseconds))
-                throw HTTPClientError.deadlineExceeded
+        // A hit is there before this goes on, and sets no other thread to work.
+        let task: Task<Success, any Error>
+        if #available(macOS 26, iOS 26, tvOS 26, visionOS 26, watchOS 26, *) {
+            task = Task.immediate(operation: operation)
+        } else {
+            task = Task(operation: operation)
+        }
+        let alarm = SystemTimeSource().alarm(after: .nanoseconds(left.nanoseconds)) {
+            task.cancel()
+        }
+        defer { alarm.cancel() }
+        do {
+            return try await withTaskCancellationHandler {
+                try await task.value
+            } onCancel: {
+                task.cancel()
             }
-            defer { group.cancelAll() }
-            guard let success = try await group.next() else { throw CancellationError() }
-            return success
+        } catch {
+            let isLate = task.isCancelled && !Task.isCancelled
+            throw isLate ? HTTPClientError.deadlineExceeded : error
         }
     }
 }

@@ -61,7 +61,7 @@ extension URLSessionTests {
                     stale: true
                 ),
             ],
-            ["GET", "range"]
+            ["GET", "range", "HEAD"]
         )
         func policies(expectation: Expectation, kind: String) async throws {
             try await SessionFixture.run { fixture in
@@ -76,6 +76,7 @@ extension URLSessionTests {
                     ("/stale", expectation.stale),
                 ] {
                     var request = try fixture.request(path, expectation.policy)
+                    if kind == "HEAD" { request.httpMethod = kind }
                     if kind == "range" {
                         request.setValue("bytes=0-1", forHTTPHeaderField: "Range")
                     }
@@ -87,7 +88,7 @@ extension URLSessionTests {
                         #expect(error?.code == .resourceUnavailable)
                     } else {
                         let text = try await fixture.load(request).text
-                        #expect(text == (kind == "range" ? "01" : "0123"))
+                        #expect(text == ["GET": "0123", "range": "01"][kind, default: ""])
                     }
                     #expect(
                         fixture.requests(for: path) == before + (isAsked ? 1 : 0),

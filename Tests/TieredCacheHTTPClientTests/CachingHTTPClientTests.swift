@@ -62,6 +62,23 @@ struct CachingHTTPClientTests {
         }
     }
 
+    @Test("an error that the cache has stored for itself, without its body, is asked for anew")
+    func errorsOfTheCache() async throws {
+        try await ClientFixture.run { fixture in
+            var gone = OriginBehaviour.status(404)
+            gone.overrides[.cacheControl] = "max-age=60"
+            fixture.origin.serve("/a", OriginScript(gone))
+            let own = CacheRequest(try #require(URL(string: fixture.origin.url("/a"))))
+            #expect(try await fixture.cache.response(for: own).status == .notFound)
+            for _ in 0..<2 {
+                let answer = try await fixture.execute("/a")
+                #expect(answer.response.status == .notFound)
+                #expect(answer.text == "status 404\n")
+            }
+            #expect(fixture.requests(for: "/a") == 2)
+        }
+    }
+
     @Test("conditions and ranges of the caller are answered from what is stored")
     func conditions() async throws {
         try await ClientFixture.run { fixture in

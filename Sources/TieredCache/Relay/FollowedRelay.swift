@@ -35,11 +35,13 @@ extension MediaCache {
     /// - Parameters:
     ///   - request: what the client asks for.
     ///   - maximum: how many redirects are followed.
+    ///   - keepsCookies: whether what a redirect sets is sent to where it leads.
     /// - Returns: the last response; a redirect that is not followed is a response as well.
     /// - Throws: what ``relay(_:)`` throws.
     package func relay(
         _ request: RelayRequest,
-        followingAtMost maximum: Int
+        followingAtMost maximum: Int,
+        keepsCookies: Bool = false
     ) async throws(CacheError) -> FollowedRelay {
         let rules = responder.transfers.origins.redirectRules
         var chain = RedirectChain(target: request.target, method: request.method)
@@ -56,7 +58,12 @@ extension MediaCache {
                 )
             )
             let head = HTTPResponse(status: response.status, headerFields: response.fields)
-            let step = chain.follow(head, maximum: maximum, staysOutside: rules.staysOutside)
+            let step = chain.follow(
+                head,
+                maximum: maximum,
+                staysOutside: rules.staysOutside,
+                at: keepsCookies ? responder.time.wallTime() : nil
+            )
             guard step == .follow else {
                 var refusal: String?
                 if case .refuse(let reason) = step { refusal = reason }
@@ -105,7 +112,11 @@ extension RelayRequest {
             for name in secretFields { fields[name] = nil }
             fields[.origin] = nil
         }
+        if let cookies = chain.cookies.field(for: chain.target, beside: fields[.cookie]) {
+            fields[values: .cookie] = [cookies]
+        }
         var request = RelayRequest(method: chain.method, target: chain.target, fields: fields)
+        request.policy = policy
         request.priority = priority
         request.isForApplication = isForApplication
         return request

@@ -206,12 +206,15 @@ struct Relay: Sendable {
 
 extension RelayRequest {
     /// Whether the origin must not be asked (RFC 9111 §5.2.1.7).
-    fileprivate var isOnlyIfCached: Bool { RequestCacheControl(in: fields).onlyIfCached }
+    fileprivate var isOnlyIfCached: Bool {
+        policy == .cacheOnly || RequestCacheControl(in: fields).onlyIfCached
+    }
 
     /// The request to look up: a stored response to GET also answers HEAD.
     fileprivate var lookedUp: CacheRequest {
         var request = CacheRequest(target, key: nil, method: .get)
         request.fields = fields
+        request.policy = policy
         request.priority = priority
         request.relay = CacheRequest.Relay(
             onInterim: onInterim,
@@ -235,6 +238,7 @@ extension RelayRequest {
     fileprivate var forwarded: CacheRequest {
         var request = CacheRequest(target, key: nil, method: method)
         request.fields = fields
+        request.policy = policy
         request.priority = priority
         request.relay = CacheRequest.Relay(
             upload: body,

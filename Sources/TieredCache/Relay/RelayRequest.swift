@@ -22,6 +22,8 @@ package struct RelayRequest: Sendable {
     ///
     /// Of several requests that share an exchange, only the first is called.
     package var onInterim: (@Sendable (HTTPResponse) -> Void)?
+    /// How the cache may answer, by default as the protocol says.
+    package var policy = CachePolicy.protocolDefault
     /// The priority, by default normal.
     package var priority: RequestPriority = .normal
     /// Whether the client is the application itself, which may have what it fetched; false for

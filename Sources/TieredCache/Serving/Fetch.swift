@@ -82,8 +82,11 @@ struct Fetch: Sendable {
                     )
                 }
                 isExclusive = true
-                // The start of a suffix is known by now.
-                if let end = wanted.end { asked.range = .bounded(wanted.start..<end) }
+                // The start of a suffix is known by now; the whole stays the whole, whatever length
+                // it has for this request.
+                if case .suffix = request.range, let end = wanted.end {
+                    asked.range = .bounded(wanted.start..<end)
+                }
             case .notModified(let confirmation):
                 if let confirmation, let stored = remainder.entry(confirmedBy: confirmation),
                     let answer = try await confirmedResponse(

@@ -23,7 +23,8 @@ struct ReuseJudge: Sendable {
 
     /// Whether a response may answer a request at all: by whom it was fetched, and for whom.
     ///
-    /// An application gets nothing in a form that only clients of a relay can use. A client of a
+    /// An application gets nothing in a form that only clients of a relay can use, and for one that
+    /// is a client of a relay itself an error of its own requests lacks the body. Another client of a
     /// relay gets only what a relay fetched: the directory may be an application's as well, whose
     /// responses are for its own credentials and cookies, and may have followed redirects. If it
     /// is shared, it gets only what a shared cache may store (RFC 9111 §5.2.2.7), whatever the
@@ -31,7 +32,9 @@ struct ReuseJudge: Sendable {
     func mayAnswer(_ request: CacheRequest, with stored: StoredResponse) -> Bool {
         guard let relay = request.relay else { return !stored.isForClientsOnly }
         guard stored.origin.finalURL == nil else { return false }
-        guard !relay.isForApplication else { return true }
+        guard !relay.isForApplication else {
+            return stored.flags.contains(.relayed) || stored.status < 400
+        }
         guard stored.flags.contains(.relayed) else { return false }
         guard rules.isShared else { return true }
         return !ResponseCacheControl(in: stored.fields).has(.isPrivate)

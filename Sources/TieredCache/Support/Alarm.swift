@@ -1,5 +1,5 @@
 /// A closure that is called later, unless it is cancelled before.
-struct Alarm: Sendable {
+package struct Alarm: Sendable {
     private let callOff: @Sendable () -> Void
 
     fileprivate init(callOff: @escaping @Sendable () -> Void) {
@@ -7,7 +7,7 @@ struct Alarm: Sendable {
     }
 
     /// Cancels it; a call that has begun continues.
-    func cancel() { callOff() }
+    package func cancel() { callOff() }
 }
 
 extension TimeSource {
@@ -18,7 +18,10 @@ extension TimeSource {
     /// sleep for each.
     ///
     /// One that would ring after a year or later is not set, as no process waits for it.
-    func alarm(after duration: Duration, _ ring: @escaping @Sendable () -> Void) -> Alarm {
+    package func alarm(
+        after duration: Duration,
+        _ ring: @escaping @Sendable () -> Void
+    ) -> Alarm {
         guard duration < .seconds(31_536_000) else { return Alarm {} }
         if self is SystemTimeSource {
             let number = SharedAlarms.machine.set(after: duration, ring)
