@@ -1,4 +1,4 @@
-// Eleven programs of a page each, in one executable, as README.md lists them.
+// Twelve programs of a page each, in one executable, as README.md lists them.
 
 import TieredCache
 
@@ -24,7 +24,8 @@ struct UsageError: Error {}
 
 var examples: [any Example.Type] = [
     Gallery.self, Film.self, OfflineHLS.self, ResumableDownload.self, BackgroundDownload.self,
-    CachingProxy.self, ScriptedTest.self, LiveStatistics.self, CustomTransport.self, KeyRules.self,
+    CachingProxy.self, CachedSession.self, ScriptedTest.self, LiveStatistics.self,
+    CustomTransport.self, KeyRules.self,
 ]
 #if HTTPClient
 examples.append(CachedClient.self)

@@ -165,6 +165,20 @@ struct ExampleTests {
         }
     }
 
+    @Test("Calls of URLSession: hits, and what a POST changes is confirmed")
+    func session() async throws {
+        try await Workplace.with { place in
+            let url = serve("/list", length: 900, at: place)
+            let outcome = try await run("session", url, at: place)
+            outcome.expectDone()
+            let words = ["fwd=uri-miss; stored", "hit", "past the cache", "fwd=stale"]
+            #expect(outcome.lines.count == 4)
+            for (line, word) in zip(outcome.lines, words) { #expect(line.contains(word)) }
+            #expect(place.exchanges("/list").map(\.method) == ["GET", "POST", "GET"])
+            #expect(place.exchanges("/list").last?.status == 304)
+        }
+    }
+
     @Test("The application passes its test: cut, refused, then the rest")
     func scripted() async throws {
         try await Workplace.with { place in
@@ -258,8 +272,8 @@ struct ExampleTests {
     func errors() async throws {
         try await Workplace.with { place in
             let names = [
-                "gallery", "film", "hls", "download", "background", "proxy", "client", "scripted",
-                "statistics", "transport", "keys",
+                "gallery", "film", "hls", "download", "background", "proxy", "client", "session",
+                "scripted", "statistics", "transport", "keys",
             ]
             for name in names {
                 let outcome = try await run(name, at: place)
