@@ -54,6 +54,8 @@ let package = Package(
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
                 .product(name: "TieredCache", package: "TieredCache"),
+                .product(name: "TieredCacheFoundation", package: "TieredCache"),
+                .product(name: "TieredCacheHTTPClient", package: "TieredCache"),
                 .product(name: "HTTPCaching", package: "TieredCache"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],

@@ -1,10 +1,9 @@
 import Foundation
 import Glibc
 
-/// Does an asynchronous operation, six at a time, and counts changes of thread meanwhile.
+/// Does an asynchronous operation, some at a time, and counts changes of thread meanwhile.
 final class Meter {
-    private static let width = 6
-
+    private let width: Int
     private let isRepeating: Bool
     private let body: @Sendable (_ number: Int) async throws -> Void
     private var next = 0
@@ -13,9 +12,15 @@ final class Meter {
 
     /// - Parameters:
     ///   - isRepeating: whether every run has the same numbers rather than new ones.
+    ///   - width: how many operations there are at a time.
     ///   - body: does the operation that has a number.
-    init(isRepeating: Bool, _ body: @escaping @Sendable (_ number: Int) async throws -> Void) {
+    init(
+        isRepeating: Bool,
+        width: Int = 6,
+        _ body: @escaping @Sendable (_ number: Int) async throws -> Void
+    ) {
         self.isRepeating = isRepeating
+        self.width = width
         self.body = body
     }
 
@@ -28,8 +33,8 @@ final class Meter {
         next += count
         let before = Self.switches()
         do {
-            let body = body
-            try Blocking.run { try await Self.run(first..<first + count, body) }
+            let (body, width) = (body, width)
+            try Blocking.run { try await Self.run(first..<first + count, width, body) }
         } catch {
             fatalError("an operation failed: \(error)")
         }
@@ -40,6 +45,7 @@ final class Meter {
 
     private static func run(
         _ numbers: Range<Int>,
+        _ width: Int,
         _ body: @escaping @Sendable (Int) async throws -> Void
     ) async throws {
         try await withThrowingTaskGroup { group in

@@ -7,6 +7,7 @@ final class MissOrigin {
     let directory: String
     private let port: Int
     private let process: Process
+    private var asked = 0
 
     init() throws {
         let parent = ProcessInfo.processInfo.environment["TIEREDCACHE_BENCH_DIR"] ?? "/var/tmp"
@@ -34,6 +35,20 @@ final class MissOrigin {
     }
 
     var base: String { "http://127.0.0.1:\(port)" }
+
+    /// How many requests there were so far, those for this number apart.
+    func requests() throws -> Int {
+        let connection = try BenchConnection(port: port)
+        try connection.ask("/count", port: port, "Connection: close\r\n")
+        // "server accepts handled requests", and below it a line of the three numbers.
+        let numbers = connection.rest().split(separator: "\n").map { $0.split(separator: " ") }
+            .first { $0.count == 3 && $0.allSatisfy { Int($0) != nil } }
+        guard let last = numbers?.last, let count = Int(last) else {
+            throw BenchFailure("the origin does not count its requests")
+        }
+        asked += 1
+        return count - asked
+    }
 
     /// Ends the server and removes the files.
     func stop() {
@@ -65,6 +80,7 @@ final class MissOrigin {
                 location /small/ { add_header Cache-Control max-age=86400; try_files /small =404; }
                 location /large/ { add_header Cache-Control max-age=86400; try_files /large =404; }
                 location /stale/ { add_header Cache-Control max-age=0; try_files /small =404; }
+                location = /count { stub_status; }
               }
             }
             """

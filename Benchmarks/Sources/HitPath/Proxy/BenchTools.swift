@@ -105,6 +105,17 @@ final class BenchConnection {
         return String(decoding: head, as: UTF8.self)
     }
 
+    /// What is still to come, as text.
+    func rest() -> String {
+        var text: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let got = read(descriptor, &buffer, buffer.count)
+            guard got > 0 else { return String(decoding: text, as: UTF8.self) }
+            text += buffer[..<got]
+        }
+    }
+
     /// Reads and forgets.
     ///
     /// - Returns: how many bytes there were; fewer than asked for at the end of the stream.
