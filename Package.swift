@@ -78,6 +78,14 @@ let package = Package(
             swiftSettings: house
         ),
         .target(
+            name: "HTTPTransport",
+            dependencies: [
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+            ],
+            swiftSettings: house
+        ),
+        .target(
             name: "TieredCache",
             dependencies: [
                 "CLibcrypto",
@@ -85,6 +93,7 @@ let package = Package(
                 "CXXHash",
                 "CZlib",
                 "HTTPCaching",
+                .target(name: "HTTPTransport", condition: .when(traits: ["HTTPClient"])),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "HeapModule", package: "swift-collections"),
@@ -93,11 +102,6 @@ let package = Package(
                 .product(name: "SystemPackage", package: "swift-system"),
                 .product(
                     name: "NIOCore",
-                    package: "swift-nio",
-                    condition: .when(traits: ["HTTPClient"])
-                ),
-                .product(
-                    name: "NIOHTTP1",
                     package: "swift-nio",
                     condition: .when(traits: ["HTTPClient"])
                 ),
@@ -294,9 +298,21 @@ let package = Package(
             swiftSettings: house
         ),
         .testTarget(
+            name: "HTTPTransportTests",
+            dependencies: [
+                "HTTPTransport",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
+            swiftSettings: house
+        ),
+        .testTarget(
             name: "TieredCacheTests",
             dependencies: [
                 "CZlib",
+                "HTTPTransport",
                 "TestParts",
                 "TieredCache",
                 "TieredCacheObservability",

@@ -50,6 +50,20 @@ let package = Package(
             ]
         ),
         .executableTarget(
+            name: "ResponseFuzzer",
+            dependencies: [
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
+            swiftSettings: [
+                .treatAllWarnings(as: .error),
+                // As the sources expect, which are the transport's.
+                .enableUpcomingFeature("InternalImportsByDefault"),
+            ]
+        ),
+        .executableTarget(
             name: "RequestFuzzer",
             dependencies: [
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 
 scratch=${FUZZ_SCRATCH:-.build}
 swift build --sanitize fuzzer --scratch-path "$scratch"
-for fuzzer in RecordFuzzer FieldFuzzer EngineFuzzer PlaylistFuzzer RequestFuzzer; do
+for fuzzer in RecordFuzzer FieldFuzzer EngineFuzzer PlaylistFuzzer RequestFuzzer ResponseFuzzer; do
     mkdir -p "$scratch/corpus/$fuzzer" "$scratch/findings"
     # What a fuzzer would not guess is in Corpus; what it learns stays out of the repository.
     seeds=Corpus/$fuzzer

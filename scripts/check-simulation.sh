@@ -31,7 +31,7 @@ restore() {
     cp -a Tests/SimulationTests "$work/Tests"
     {
         cat Package.swift
-        echo 'let kept: Set = ["CLibcrypto", "CLinuxCalls", "CXXHash", "CZlib", "HTTPCaching", "SimulationTests",'
+        echo 'let kept: Set = ["CLibcrypto", "CLinuxCalls", "CXXHash", "CZlib", "HTTPCaching", "HTTPTransport", "SimulationTests",'
         echo '    "TestParts", "TieredCache", "TieredCacheTesting"]'
         echo 'package.targets.removeAll { !kept.contains($0.name) }'
         echo 'package.products.removeAll { !kept.contains($0.name) }'

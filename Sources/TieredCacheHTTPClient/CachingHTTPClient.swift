@@ -117,12 +117,15 @@ public struct CachingHTTPClient: Sendable {
         guard let method = HTTPRequest.Method(method.rawValue), !Invalidation.isSafe(method),
             let target = TargetURI(ofRequest: url)
         else { return }
+        var fields: HTTPFields = [:]
+        for name: HTTPField.Name in [.location, .contentLocation] {
+            fields[name] = head.headers.first(name: name.rawName)
+        }
         await cache.invalidate(
             afterMethod: method,
             target: target,
             status: Int(head.status.code),
-            // Of a field that is none, nothing can be invalidated.
-            fields: HTTPFields(head.headers, skippingInvalid: true) ?? [:]
+            fields: fields
         )
     }
 }

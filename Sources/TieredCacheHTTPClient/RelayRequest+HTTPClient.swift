@@ -37,16 +37,11 @@ extension TargetURI {
 extension HTTPFields {
     /// The fields in the types of swift-http-types; nil if one of them is no valid field.
     ///
-    /// - Parameters:
-    ///   - headers: the fields.
-    ///   - skippingInvalid: whether an invalid field is left out instead.
-    init?(_ headers: HTTPHeaders, skippingInvalid: Bool = false) {
+    /// - Parameter headers: the fields.
+    init?(_ headers: HTTPHeaders) {
         self.init()
         for (name, value) in headers {
-            guard let name = HTTPField.Name(name), HTTPField.isValidValue(value) else {
-                if skippingInvalid { continue }
-                return nil
-            }
+            guard let name = HTTPField.Name(name), HTTPField.isValidValue(value) else { return nil }
             append(HTTPField(name: name, value: value))
         }
     }

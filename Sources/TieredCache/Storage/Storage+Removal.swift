@@ -38,12 +38,13 @@ extension Storage {
     func invalidate(_ key: CacheKey) async {
         let keys = [key] + key.further
         for key in keys { memory.remove(key) }
-        guard disk.openStore != nil else { return }
+        let onDisk = keys.filter { !isKnownAbsent($0) }
+        guard !onDisk.isEmpty else { return }
         await writers.run { [self] in
-            for key in keys { markInvalid(key) }
+            for key in onDisk { markInvalid(key) }
         }
         // It may have been promoted before the mark was there.
-        for key in keys { memory.remove(key) }
+        for key in onDisk { memory.remove(key) }
     }
 
     private func markInvalid(_ key: CacheKey) {

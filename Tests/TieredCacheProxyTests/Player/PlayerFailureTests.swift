@@ -57,9 +57,7 @@ struct PlayerFailureTests {
 
     /// Responses that are as wrong at the next attempt.
     private static let finalInHead = [
-        "ICY 200 OK\r\n\r\na",
         "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
-        "HTTP/1.1 200 OK\r\nContent-Length : 3\r\n\r\nabc",
         "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc",
         "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 302 Found\r\nLocation: ftp://h/\r\nContent-Length: 0\r\n\r\n",

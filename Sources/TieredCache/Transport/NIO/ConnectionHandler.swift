@@ -1,7 +1,7 @@
 #if HTTPClient
+import HTTPTransport
 import HTTPTypes
 import NIOCore
-import NIOHTTP1
 import NIOTLS
 
 /// Carries the exchanges of one connection, one after the other, on its event loop.
@@ -11,12 +11,10 @@ import NIOTLS
 /// connection ends, by a close (FIN) or a reset (RST), the bytes that the kernel had received are
 /// read first.
 final class ConnectionHandler: ChannelDuplexHandler {
-    typealias InboundIn = HTTPClientResponsePart
-    typealias OutboundIn = HTTPClientRequestPart
-    typealias OutboundOut = HTTPClientRequestPart
+    typealias InboundIn = ByteBuffer
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
 
-    /// Stands between the socket and the parser.
-    let headBytes = HeadBytes()
     private let pool: ConnectionPool
     private let peer: ConnectionPeer
     private var context: ChannelHandlerContext?
@@ -24,6 +22,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private(set) var connection: Connection?
     private var opening: ConnectionOpening?
     private var state = ConnectionState()
+    private var parser = ResponseParser()
+    /// Whether the content of the request under way goes out in chunks.
+    private var isChunked = false
     /// The exchange with an awaited or incomplete response; nil between two.
     private var exchange: Exchange?
     /// The local address of the connection; nil until the first request, as asking is a call of the
@@ -75,7 +76,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
             return pool.startAgain(request, for: exchange)
         }
         self.exchange = exchange
-        headBytes.begin()
+        parser.begin(request.head.method)
+        isChunked = request.head.isChunked
         let address = localAddress ?? context.localAddress?.ipAddress
         localAddress = address
         exchange.didConnect(from: address)
@@ -86,7 +88,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         })
         // A cancel before the start wins (invariant 11); the connection is closed by it.
         guard !exchange.isCancelled else { return }
-        context.write(wrapOutboundOut(.head(request.head)), promise: nil)
+        context.write(wrapOutboundOut(request.head.bytes), promise: nil)
         switch request.content {
         case .none:
             endRequest(of: identity)
@@ -112,7 +114,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
             promise?.fail(ChannelError.ioOnClosedChannel)
             return
         }
-        context.write(wrapOutboundOut(.body(.byteBuffer(bytes))), promise: promise)
+        let sent = isChunked ? RequestHead.chunk(bytes) : bytes
+        context.write(wrapOutboundOut(sent), promise: promise)
         if isLast { endRequest(of: exchange) } else { context.flush() }
     }
 
@@ -120,7 +123,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
     func endRequest(of exchange: ObjectIdentifier) {
         guard let context, isCurrent(exchange) else { return }
         state.didSendRequest()
-        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        if isChunked { context.write(wrapOutboundOut(RequestHead.lastChunk), promise: nil) }
+        context.flush()
     }
 
     /// Ends an exchange whose content could not be had.
@@ -149,18 +153,24 @@ final class ConnectionHandler: ChannelDuplexHandler {
     // MARK: What the peer sends
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        switch unwrapInboundIn(data) {
+        // Behind a failure nothing can be believed.
+        guard state.failure == nil else { return }
+        parser.add(unwrapInboundIn(data))
+        do throws(ResponseSyntaxError) {
+            while let event = try parser.next() { didRead(event) }
+        } catch {
+            if state.didFail(error) { context.close(promise: nil) }
+        }
+    }
+
+    private func didRead(_ event: ResponseParser.Event) {
+        switch event {
+        case .head(let head) where head.isInterim: exchange?.onInterim?(head.response)
         case .head(let head):
-            switch state.didReceive(head) {
-            case .interim: exchange?.onInterim?(HTTPResponse(head))
-            case .final: exchange?.didReceive(HTTPResponse(head, in: headBytes.end()))
-            case .refuse: refuse(context)
-            case .ignore: break
-            }
-        case .body(let part):
-            if state.failure == nil { exchange?.didReceive(part) }
-        case .end:
-            state.didReceiveEnd()
+            state.didReceive(head)
+            exchange?.didReceive(head.response)
+        case .body(let part): exchange?.didReceive(part)
+        case .end: state.didReceiveEnd()
         }
     }
 
@@ -224,11 +234,6 @@ final class ConnectionHandler: ChannelDuplexHandler {
         context.read()
     }
 
-    private func refuse(_ context: ChannelHandlerContext) {
-        _ = state.didFail(HTTPParserError.invalidStatus)
-        context.close(promise: nil)
-    }
-
     // MARK: Ends
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -245,6 +250,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         opening?.fail(ConnectionClosed())
         isReadPaused = false
         idleness.end()
+        if parser.close() == .end { state.didReceiveEnd() }
         settle(context)
         let failure = state.didClose()
         let ended = exchange.take()

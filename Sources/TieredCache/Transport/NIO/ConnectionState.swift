@@ -1,5 +1,5 @@
 #if HTTPClient
-import NIOHTTP1
+import HTTPTransport
 import NIOSSL
 
 /// What a connection does: one exchange after the other.
@@ -22,14 +22,9 @@ struct ConnectionState {
         var isRequestSent = false
         /// Whether another request may follow on the connection.
         var mayFollow: Bool
-        var interims = 0
     }
 
-    enum HeadAction: Equatable { case interim, final, refuse, ignore }
     enum EndAction: Equatable { case keep, close }
-
-    /// The maximum number of interim responses to one request; a peer that sends more is hostile.
-    static let maximumInterims = 64
 
     private var phase = Phase.idle
     /// What went wrong below; nothing that comes after it can be believed.
@@ -56,20 +51,11 @@ struct ConnectionState {
         phase = .exchanging(course)
     }
 
-    mutating func didReceive(_ head: HTTPResponseHead) -> HeadAction {
-        guard failure == nil, case .exchanging(var course) = phase else {
-            return isIdle ? .refuse : .ignore
-        }
-        // To the parser a status below 100 has a body.
-        guard head.status.code >= 100 else { return .refuse }
-        defer { phase = .exchanging(course) }
-        let isSwitch = head.status == .switchingProtocols
-        guard head.status.code < 200, !isSwitch else {
-            course.mayFollow = course.mayFollow && head.isKeepAlive && !isSwitch
-            return .final
-        }
-        course.interims += 1
-        return course.interims <= Self.maximumInterims ? .interim : .refuse
+    /// The final head has come.
+    mutating func didReceive(_ head: ResponseHead) {
+        guard case .exchanging(var course) = phase else { return }
+        course.mayFollow = course.mayFollow && head.mayPersist
+        phase = .exchanging(course)
     }
 
     /// The response has reached its end.

@@ -2,7 +2,6 @@
 import CLinuxCalls
 import HTTPCaching
 import NIOCore
-import NIOHTTP1
 import NIOPosix
 import NIOSSL
 import SystemPackage
@@ -122,17 +121,7 @@ struct Connector: Sendable {
         }
         let handler = ConnectionHandler(peer: peer, pool: pool)
         if let security = try security() { try pipeline.addHandler(security) }
-        try pipeline.addHandlers(
-            handler.headBytes,
-            HTTPRequestEncoder(),
-            ByteToMessageHandler(
-                HTTPResponseDecoder(
-                    leftOverBytesStrategy: .dropBytes,
-                    informationalResponseStrategy: .forward
-                )
-            ),
-            handler
-        )
+        try pipeline.addHandler(handler)
         guard let connection = handler.connection, pool.didMake(connection) else {
             throw ConnectionClosed()
         }

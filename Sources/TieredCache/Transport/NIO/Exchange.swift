@@ -1,7 +1,6 @@
 #if HTTPClient
 import HTTPTypes
 import NIOCore
-import NIOHTTP1
 
 /// One running request: buffers the bytes of its connection until they are read.
 ///
@@ -115,36 +114,5 @@ final class Exchange: Sendable {
     func didFail(_ error: any Error) {
         state.withLock { $0.didFail(error) }.perform()
     }
-}
-
-extension HTTPResponse {
-    /// Translates a head.
-    ///
-    /// - Parameters:
-    ///   - head: the head, as the parser has read it.
-    ///   - bytes: what it was read from.
-    init(_ head: HTTPResponseHead, in bytes: ByteBuffer = ByteBuffer()) {
-        var fields = HTTPFields()
-        for (name, value) in head.headers {
-            // The parser accepts no other name; one that HTTPTypes refuses is no field.
-            guard let name = HTTPField.Name(name) else { continue }
-            let isLost = name.isOfReference && value.unicodeScalars.contains("\u{FFFD}")
-            let reference = isLost ? bytes.reference(in: name) : nil
-            fields.append(HTTPField(name: name, value: reference ?? value))
-        }
-        self.init(
-            status: .init(
-                // `HTTPResponse.Status` traps above 999.
-                code: min(999, Int(head.status.code)),
-                reasonPhrase: head.status.reasonPhrase
-            ),
-            headerFields: fields
-        )
-    }
-}
-
-extension HTTPField.Name {
-    /// Whether the value is a URI reference.
-    fileprivate var isOfReference: Bool { self == .location || self == .contentLocation }
 }
 #endif

@@ -1,6 +1,6 @@
 #if HTTPClient
+import HTTPTransport
 import NIOCore
-import NIOHTTP1
 import NIOPosix
 import NIOSSL
 import SystemPackage
@@ -59,8 +59,8 @@ extension TransportError {
             .connect
         case is UploadLengthError:
             .invalidRequest
-        case let error as HTTPParserError:
-            error == .invalidEOFState ? .closedEarly : .malformedResponse
+        case is ResponseSyntaxError:
+            .malformedResponse
         case let error as NIOConnectionError:
             // Without an address there was no connection to try.
             error.connectionErrors.isEmpty ? .nameResolution : .connect

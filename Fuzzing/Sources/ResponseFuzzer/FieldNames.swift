@@ -1,0 +1,1 @@
+../../../Sources/HTTPTransport/FieldNames.swift

@@ -1,0 +1,1 @@
+../../../Tests/HTTPTransportTests/Support/ResponseLaws.swift

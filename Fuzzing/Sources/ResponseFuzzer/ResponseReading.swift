@@ -1,0 +1,1 @@
+../../../Tests/HTTPTransportTests/Support/ResponseReading.swift
