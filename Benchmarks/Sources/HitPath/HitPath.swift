@@ -13,13 +13,15 @@ struct HitPath {
         let wanted = rows.filter { isWanted($0.name) }
         let proxies = try ProxyRows.measure(rounds: rounds, where: isWanted)
         let misses = try MissRows.measure(rounds: rounds, where: isWanted)
+        let transport = try TransportRows.measure(rounds: rounds, where: isWanted)
         let clients = try ClientRows.measure(rounds: rounds, where: isWanted)
         let table = Table(
-            outcomes: wanted.map(Harness(rounds: rounds).measure) + misses.outcomes
-                + clients.outcomes + proxies
+            outcomes: wanted.map(Harness(rounds: rounds).measure) + transport.outcomes
+                + misses.outcomes + clients.outcomes + proxies
         )
         table.print()
         if let file = options.json { try RatioLines(outcomes: table.outcomes).append(to: file) }
+        transport.printProcessorTime()
         misses.printSwitches()
         clients.printAsked()
         let isWithin = try ProxyFigures.report(where: isWanted)

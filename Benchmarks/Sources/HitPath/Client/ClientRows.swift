@@ -76,7 +76,7 @@ private struct ClientRow: Sendable {
     let count: Int
     let contenders: @Sendable (Clients) throws -> [Contender]
 
-    static let all = hits(width: 1) + hits(width: 6) + misses
+    static let all = hits(width: 1) + hits(width: 6) + misses + [uncached]
 
     private static func hits(width: Int) -> [ClientRow] {
         let many = width > 1 ? ", \(width) at a time" : ""
@@ -103,6 +103,15 @@ private struct ClientRow: Sendable {
                     clients.hits("AsyncHTTPClient", width, clients.bareClient),
                 ]
             },
+        ]
+    }
+
+    /// What a cache cannot answer.
+    private static let uncached = ClientRow(name: "HTTPClient POST", target: 1.05, count: 4000) {
+        clients in
+        [
+            clients.posts("CachingHTTPClient", through: clients.cachingClient),
+            clients.posts("AsyncHTTPClient", through: clients.bareClient),
         ]
     }
 

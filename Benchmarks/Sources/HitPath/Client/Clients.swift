@@ -1,12 +1,16 @@
 import AsyncHTTPClient
 import Foundation
 import FoundationNetworking
+import NIOCore
 import TieredCache
 import TieredCacheFoundation
 import TieredCacheHTTPClient
 
 /// Gets a URL and returns how long its body is.
 typealias Getter = @Sendable (_ url: String) async throws -> Int
+
+/// Sends a request to the end of its response.
+typealias Executor = @Sendable (HTTPClientRequest) async throws -> HTTPClientResponse
 
 /// The clients of a row.
 ///
@@ -87,17 +91,30 @@ struct Clients {
         }
     }
 
-    var cachingClient: Getter {
+    var cachingClient: Executor {
         let client = CachingHTTPClient(client, cache: cache)
-        return { url in
-            try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(30)).length
-        }
+        return { try await client.execute($0, timeout: .seconds(30)) }
     }
 
-    var bareClient: Getter {
-        { [client] url in
-            try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(30)).length
-        }
+    var bareClient: Executor {
+        { [client] in try await client.execute($0, timeout: .seconds(30)) }
+    }
+
+    private static func getter(_ execute: @escaping Executor) -> Getter {
+        { try await execute(HTTPClientRequest(url: $0)).length }
+    }
+
+    /// Requests with content that a cache passes on.
+    func posts(_ name: String, through execute: @escaping Executor) -> Contender {
+        contender(
+            name,
+            Meter(isRepeating: true, width: 6) { [origin] _ in
+                var request = HTTPClientRequest(url: "\(origin)/post")
+                request.method = .POST
+                request.body = .bytes(ByteBuffer(repeating: 7, count: 256))
+                try await Self.check(execute(request).length)
+            }
+        )
     }
 
     /// What ours are made of.
@@ -113,6 +130,16 @@ struct Clients {
                 try await Self.check(get("\(origin)/small/\(number % Self.urls)"))
             }
         )
+    }
+
+    /// Of AsyncHTTPClient's form.
+    func hits(_ name: String, _ width: Int, _ execute: @escaping Executor) -> Contender {
+        hits(name, width, Self.getter(execute))
+    }
+
+    /// Of AsyncHTTPClient's form.
+    func misses(_ name: String, _ execute: @escaping Executor) -> Contender {
+        misses(name, Self.getter(execute))
     }
 
     /// URLs that are asked for once, six at a time.

@@ -1,7 +1,8 @@
 import Foundation
 import Glibc
 
-/// Does an asynchronous operation, some at a time, and counts changes of thread meanwhile.
+/// Does an asynchronous operation, some at a time, and counts meanwhile changes of thread and
+/// processor time.
 final class Meter {
     private let width: Int
     private let isRepeating: Bool
@@ -9,6 +10,7 @@ final class Meter {
     private var next = 0
     private var operations = 0
     private var switches = 0
+    private var microseconds = 0
 
     /// - Parameters:
     ///   - isRepeating: whether every run has the same numbers rather than new ones.
@@ -27,11 +29,16 @@ final class Meter {
     /// Context switches of the process per operation so far, the first run apart.
     var perOperation: Double { operations == 0 ? 0 : Double(switches) / Double(operations) }
 
+    /// Microseconds of all threads per operation so far, the first run apart.
+    var processorTime: Double {
+        operations == 0 ? 0 : Double(microseconds) / Double(operations)
+    }
+
     func run(_ count: Int) {
         let isFirst = next == 0
         let first = isRepeating ? 0 : next
         next += count
-        let before = Self.switches()
+        let before = Self.usage()
         do {
             let (body, width) = (body, width)
             try Blocking.run { try await Self.run(first..<first + count, width, body) }
@@ -40,7 +47,9 @@ final class Meter {
         }
         guard !isFirst else { return }
         operations += count
-        switches += Self.switches() - before
+        let after = Self.usage()
+        switches += after.switches - before.switches
+        microseconds += after.microseconds - before.microseconds
     }
 
     private static func run(
@@ -64,10 +73,15 @@ final class Meter {
         }
     }
 
-    private static func switches() -> Int {
+    /// What the process has used so far.
+    private static func usage() -> (switches: Int, microseconds: Int) {
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-        return usage.ru_nvcsw + usage.ru_nivcsw
+        let times = [usage.ru_utime, usage.ru_stime]
+        return (
+            usage.ru_nvcsw + usage.ru_nivcsw,
+            times.reduce(0) { $0 + $1.tv_sec * 1_000_000 + Int($1.tv_usec) }
+        )
     }
 }
 

@@ -80,6 +80,7 @@ final class MissOrigin {
                 location /small/ { add_header Cache-Control max-age=86400; try_files /small =404; }
                 location /large/ { add_header Cache-Control max-age=86400; try_files /large =404; }
                 location /stale/ { add_header Cache-Control max-age=0; try_files /small =404; }
+                location = /post { error_page 404 405 =200 /small; }
                 location = /count { stub_status; }
               }
             }
