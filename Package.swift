@@ -30,7 +30,12 @@ let package = Package(
             description:
                 "The transport on SwiftNIO. Without it, pass your own Transport."
         ),
-        .default(enabledTraits: ["HTTPClient"]),
+        .trait(
+            name: "AsyncHTTPClient",
+            description: "The product TieredCacheHTTPClient, for users of AsyncHTTPClient.",
+            enabledTraits: ["HTTPClient"]
+        ),
+        .default(enabledTraits: ["AsyncHTTPClient", "HTTPClient"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -195,17 +200,17 @@ let package = Package(
                 .product(
                     name: "AsyncHTTPClient",
                     package: "async-http-client",
-                    condition: .when(traits: ["HTTPClient"])
+                    condition: .when(traits: ["AsyncHTTPClient"])
                 ),
                 .product(
                     name: "NIOCore",
                     package: "swift-nio",
-                    condition: .when(traits: ["HTTPClient"])
+                    condition: .when(traits: ["AsyncHTTPClient"])
                 ),
                 .product(
                     name: "NIOHTTP1",
                     package: "swift-nio",
-                    condition: .when(traits: ["HTTPClient"])
+                    condition: .when(traits: ["AsyncHTTPClient"])
                 ),
             ],
             swiftSettings: house
@@ -277,7 +282,7 @@ let package = Package(
                 .product(
                     name: "AsyncHTTPClient",
                     package: "async-http-client",
-                    condition: .when(traits: ["HTTPClient"])
+                    condition: .when(traits: ["AsyncHTTPClient"])
                 ),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -386,7 +391,11 @@ let package = Package(
                 "TestParts",
                 "TieredCacheHTTPClient",
                 "TieredCacheTesting",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(
+                    name: "AsyncHTTPClient",
+                    package: "async-http-client",
+                    condition: .when(traits: ["AsyncHTTPClient"])
+                ),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             swiftSettings: house
@@ -428,7 +437,11 @@ let package = Package(
                 "TieredCache",
                 "TieredCacheFoundation",
                 "TieredCacheHTTPClient",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(
+                    name: "AsyncHTTPClient",
+                    package: "async-http-client",
+                    condition: .when(traits: ["AsyncHTTPClient"])
+                ),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

@@ -27,7 +27,7 @@ var examples: [any Example.Type] = [
     CachingProxy.self, CachedSession.self, ScriptedTest.self, LiveStatistics.self,
     CustomTransport.self, KeyRules.self,
 ]
-#if HTTPClient
+#if AsyncHTTPClient
 examples.append(CachedClient.self)
 #endif
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds a one-line program on the TieredCache library alone, its traits off, and checks two
+# Builds a one-line program on the TieredCache library alone, its traits off, and checks three
 # promises: the library builds without SwiftNIO, and such a program does not
-# load full Foundation (FoundationEssentials is allowed).
+# load full Foundation (FoundationEssentials is allowed); AsyncHTTPClient has a trait of its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -56,6 +56,19 @@ libraries=$(ldd "$program")
 if grep -qE '(^|[[:space:]/])libFoundation\.so|libFoundationNetworking\.so' <<<"$libraries"; then
     echo "verify-no-foundation: a program that only imports TieredCache loads full Foundation:" >&2
     grep Foundation <<<"$libraries" >&2
+    exit 1
+fi
+
+# With the transport alone, what only AsyncHTTPClient needs is not even resolved.
+mkdir -p "$work/transport"
+sed -e 's|path: "../.."|path: "../../.."|' -e 's|traits: \[\]|traits: ["HTTPClient"]|' Package.swift >"$work/transport/Package.swift"
+cp -R Sources "$work/transport"
+(cd "$work/transport" && rm -f Package.resolved && "$swift" package resolve >"$log" 2>&1) || {
+    cat "$log" >&2
+    exit 1
+}
+if grep -q '"async-http-client"' "$work/transport/Package.resolved"; then
+    echo "verify-no-foundation: AsyncHTTPClient is resolved although its trait is off" >&2
     exit 1
 fi
 echo "verify-no-foundation: TieredCache builds without its traits and without full Foundation"

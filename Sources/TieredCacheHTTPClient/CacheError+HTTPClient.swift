@@ -1,4 +1,4 @@
-#if HTTPClient
+#if AsyncHTTPClient
 import AsyncHTTPClient
 import HTTPTypes
 import NIOHTTP1

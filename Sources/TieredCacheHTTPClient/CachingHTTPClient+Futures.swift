@@ -1,4 +1,4 @@
-#if HTTPClient
+#if AsyncHTTPClient
 public import AsyncHTTPClient
 import FoundationEssentials
 public import Logging

@@ -1,4 +1,4 @@
-#if HTTPClient
+#if AsyncHTTPClient
 public import AsyncHTTPClient
 import HTTPCaching
 import HTTPTypes
