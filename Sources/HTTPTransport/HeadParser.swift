@@ -5,7 +5,7 @@ import HTTPTypes
 /// As lenient as curl and browsers are, where that changes neither where a response ends nor what
 /// its fields mean; docs/transport.md has the table.
 struct HeadParser {
-    /// The most fields of a head, or of its trailers.
+    /// The most fields of a head.
     static let maximumFields = 2000
 
     private let bytes: UnsafeRawBufferPointer
@@ -14,7 +14,7 @@ struct HeadParser {
     private var framing = FieldFraming()
 
     /// - Parameters:
-    ///   - bytes: the head with its empty line, or any bytes that hold two ends of a line in a row.
+    ///   - bytes: the head to the end of its empty line.
     ///   - isBodyless: whether the method of the request allows no body.
     /// - Returns: the head.
     /// - Throws: what docs/transport.md says is refused.

@@ -18,7 +18,8 @@ public import Foundation
 /// ```
 ///
 /// A request without a body, for http or https, is taken; any other one goes on untouched, and so
-/// does each while no cache is in use. What it changes is no longer used afterwards (RFC 9111 §4.4).
+/// does each while no cache is in use. What an unsafe one, such as a POST, has changed is confirmed
+/// with the origin before its next use (RFC 9111 §4.4).
 /// The request's `cachePolicy` decides what may answer. Redirects are followed by the cache, and the
 /// response has the last URL; no delegate is asked about them. `Cache-Status` says what the cache
 /// did (RFC 9211). The timeouts and retries are those of the cache's configuration.
@@ -55,13 +56,16 @@ open class TieredURLProtocol: URLProtocol {
         LoadRequest.takes(request) && cache != nil
     }
 
-    /// Whether a task is answered from the cache; what another one changes is no longer used then.
+    /// Whether a task is answered from the cache.
+    ///
+    /// One that is not, and whose method is unsafe, is watched: what it changes is confirmed before
+    /// its next use.
     open override class func canInit(with task: URLSessionTask) -> Bool {
         witness(task)
         return task.currentRequest.map { canInit(with: $0) } ?? false
     }
 
-    /// Sees a task that begins.
+    /// Watches a task that begins, if its method is unsafe.
     final class func witness(_ task: URLSessionTask) {
         if let cache { UnsafeTasks.all.add(task, cache: cache) }
     }
@@ -146,8 +150,10 @@ open class TieredURLProtocol: URLProtocol {
 }
 
 extension URLSessionConfiguration {
-    /// Answers what a protocol class takes from its cache, and keeps nothing in a `URLCache` besides:
-    /// that of the configuration only sees what goes past the cache, so leave it there.
+    /// Answers what a protocol class takes from its cache, and keeps nothing in a `URLCache` besides.
+    ///
+    /// The `URLCache` that it sets keeps nothing, and watches requests that go past the cache: leave
+    /// it set.
     ///
     /// To be called before the session is made. Foundation on Linux asks its own class first where
     /// one is only registered (`URLProtocol.registerClass`), so that each session has to be told.

@@ -23,12 +23,12 @@ struct ReuseJudge: Sendable {
 
     /// Whether a response may answer a request at all: by whom it was fetched, and for whom.
     ///
-    /// An application gets nothing in a form that only clients of a relay can use, and for one that
-    /// is a client of a relay itself an error of its own requests lacks the body. Another client of a
-    /// relay gets only what a relay fetched: the directory may be an application's as well, whose
-    /// responses are for its own credentials and cookies, and may have followed redirects. If it
-    /// is shared, it gets only what a shared cache may store (RFC 9111 §5.2.2.7), whatever the
-    /// cache was before.
+    /// An application gets nothing in a form that only clients of a relay can use. Where it asks by
+    /// a relay, it gets no error that it stored by calls of its own: those are stored without their
+    /// bodies. Another client of a relay gets only what a relay fetched: the directory may be an
+    /// application's as well, whose responses are for its own credentials and cookies, and may have
+    /// followed redirects. If the cache is shared, that client gets only what a shared cache may
+    /// store (RFC 9111 §5.2.2.7), whatever the cache was before.
     func mayAnswer(_ request: CacheRequest, with stored: StoredResponse) -> Bool {
         guard let relay = request.relay else { return !stored.isForClientsOnly }
         guard stored.origin.finalURL == nil else { return false }
